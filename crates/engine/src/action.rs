@@ -1,0 +1,189 @@
+//! Everything the engine can want done, and the notes it leaves for observers.
+
+use crate::error::Failure;
+use crate::event::{Exit, StartFailure};
+use crate::id::{ClientId, Run, ServerId};
+use crate::settings::show_duration;
+use crate::wire::Outgoing;
+use std::time::Duration;
+
+/// Something to be done by an edge. Messages to one peer leave in the order of their actions.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Write a message to a client.
+    ToClient(ClientId, Outgoing),
+    /// Write a message to a server.
+    ToServer(ServerId, Outgoing),
+    /// Start a server's process; what was to be written to an earlier one is dropped.
+    Start(ServerId, Run),
+    /// Close a server's input once all is written.
+    CloseInput(ServerId),
+    /// Ask a server and all its descendants to end.
+    Terminate(ServerId),
+    /// End a server and all its descendants.
+    Kill(ServerId),
+    /// Read a server's signs of life and answer with `Event::Sampled`.
+    Sample(ServerId),
+    /// Tell whoever observes.
+    Note(Note),
+    /// Write what is left to the client, then end the process with this status.
+    End(u8),
+}
+
+/// How much a note matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+/// What the engine wants seen.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)] // the fields are named after what they are
+pub enum Note {
+    /// A call ended without an answer from its server.
+    Failed(Box<Failure>),
+    /// A server's process runs.
+    Started { server: Box<str>, run: Run },
+    /// A server's process could not be started.
+    StartFailed { command: Box<str>, why: StartFailure },
+    /// A server's process ended by itself.
+    Exited { server: Box<str>, exit: Exit },
+    /// A server is stopped and started again.
+    Restarting { server: Box<str>, why: &'static str, wait: Duration },
+    /// A restarted server answers again.
+    Restarted { server: Box<str>, took: Duration },
+    /// A restart did not work.
+    RestartFailed { server: Box<str>, why: String },
+    /// A server said nothing at all after it was told to cancel.
+    Hung { server: Box<str>, silent: Duration },
+    /// A server declared limits that make no sense.
+    OddDeclaration { server: Box<str> },
+    /// Lines of a server that are no messages.
+    BadLines { server: Box<str>, count: u64, shown: String },
+    /// An answer that strict JSON would refuse was passed on.
+    TolerantAnswer { server: Box<str> },
+    /// A server gave our ids back in the other JSON type.
+    OtherIdType { server: Box<str> },
+    /// An answer to a call that has ended, or a second answer.
+    LateAnswer { server: Box<str>, attempt: u64 },
+    /// An answer to a question that nobody asked.
+    UnknownAnswer { from: Box<str>, id: String },
+    /// Progress for a call that has ended, or for none.
+    StrayProgress { server: Box<str> },
+    /// A client's line was refused.
+    BadClientLine { why: String },
+    /// A server's request was not answered by the client in time.
+    AskTimedOut { server: Box<str>, method: Box<str>, limit: Duration },
+    /// A server has too many requests open.
+    TooManyAsks { server: Box<str> },
+    /// The machine slept.
+    Slept { time: Duration },
+    /// The client has gone, or a signal came, and everything ends.
+    Ending { why: &'static str, calls: usize },
+}
+
+impl Note {
+    /// How much it matters.
+    pub fn level(&self) -> Level {
+        match self {
+            Note::StartFailed { .. } => Level::Error,
+            Note::Failed(_)
+            | Note::Exited { .. }
+            | Note::Restarting { .. }
+            | Note::RestartFailed { .. }
+            | Note::Hung { .. }
+            | Note::OddDeclaration { .. }
+            | Note::BadLines { .. }
+            | Note::TolerantAnswer { .. }
+            | Note::BadClientLine { .. }
+            | Note::AskTimedOut { .. }
+            | Note::TooManyAsks { .. } => Level::Warn,
+            Note::Restarted { .. } | Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
+            Note::UnknownAnswer { .. } | Note::Slept { .. } => Level::Info,
+            Note::Started { .. } | Note::StrayProgress { .. } | Note::Ending { .. } => Level::Debug,
+        }
+    }
+
+    /// A short name for machines.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Note::Failed(failure) => failure.kind.name(),
+            Note::Started { .. } => "started",
+            Note::StartFailed { .. } => "start-failed",
+            Note::Exited { .. } => "exited",
+            Note::Restarting { .. } => "restarting",
+            Note::Restarted { .. } => "restarted",
+            Note::RestartFailed { .. } => "restart-failed",
+            Note::Hung { .. } => "hung",
+            Note::OddDeclaration { .. } => "odd-declaration",
+            Note::BadLines { .. } => "bad-lines",
+            Note::TolerantAnswer { .. } => "tolerant-answer",
+            Note::OtherIdType { .. } => "other-id-type",
+            Note::LateAnswer { .. } => "late-answer",
+            Note::UnknownAnswer { .. } => "unknown-answer",
+            Note::StrayProgress { .. } => "stray-progress",
+            Note::BadClientLine { .. } => "bad-client-line",
+            Note::AskTimedOut { .. } => "ask-timeout",
+            Note::TooManyAsks { .. } => "too-many-asks",
+            Note::Slept { .. } => "slept",
+            Note::Ending { .. } => "ending",
+        }
+    }
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let show = |time: &Duration| show_duration(*time);
+        match self {
+            Note::Failed(failure) => failure.log_line(f),
+            Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
+            Note::StartFailed { command, why } => write!(f, "cannot start `{command}`: {why}"),
+            Note::Exited { server, exit } => write!(f, "`{server}` ended: {exit}"),
+            Note::Restarting { server, why, wait } if wait.is_zero() => {
+                write!(f, "restarting `{server}`: {why}")
+            }
+            Note::Restarting { server, why, wait } => {
+                write!(f, "restarting `{server}` in {}: {why}", show(wait))
+            }
+            Note::Restarted { server, took } => write!(f, "`{server}` answers again after {}", show(took)),
+            Note::RestartFailed { server, why } => write!(f, "restart of `{server}` failed: {why}"),
+            Note::Hung { server, silent } => {
+                write!(f, "`{server}` is probably hung: told to cancel, and silent for {} since", show(silent))
+            }
+            Note::OddDeclaration { server } => {
+                write!(f, "`{server}` declares timeouts that make no sense; ignored")
+            }
+            Note::BadLines { server, count, shown } => {
+                write!(f, "`{server}` wrote {count} line(s) to stdout that are no messages; the last: {shown}")
+            }
+            Note::TolerantAnswer { server } => {
+                write!(f, "`{server}` answered with something that is not strict JSON; passed on as it is")
+            }
+            Note::OtherIdType { server } => {
+                write!(f, "`{server}` gives ids back in another JSON type; accepted")
+            }
+            Note::LateAnswer { server, attempt } => {
+                write!(f, "`{server}` answered attempt {attempt}, which has ended; dropped")
+            }
+            Note::UnknownAnswer { from, id } => write!(f, "{from} answered unknown id {id}; dropped"),
+            Note::StrayProgress { server } => {
+                write!(f, "`{server}` reported progress of a call that is not in flight; dropped")
+            }
+            Note::BadClientLine { why } => write!(f, "a line of the client was not taken: {why}"),
+            Note::AskTimedOut { server, method, limit } => {
+                write!(f, "the client did not answer `{method}` of `{server}` within {}", show(limit))
+            }
+            Note::TooManyAsks { server } => {
+                write!(f, "`{server}` has too many requests open; the newest was refused")
+            }
+            Note::Slept { time } => {
+                write!(f, "the machine slept for {}; no limit was charged for it", show(time))
+            }
+            Note::Ending { why, calls } => write!(f, "ending: {why}, {calls} call(s) in flight"),
+        }
+    }
+}

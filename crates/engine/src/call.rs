@@ -1,0 +1,146 @@
+//! One call: a client's request, from its arrival until it is settled.
+//!
+//! | row | state | event | becomes | what happens |
+//! |---|---|---|---|---|
+//! | `request_is_sent` | new | request, server runs | sent | the attempt goes to the server under an id of ours |
+//! | `request_waits_for_a_restart` | new | request, server restarts | waiting | kept, under its own limits |
+//! | `request_to_a_failed_server_fails_at_once` | new | request, server cannot run | settled | error `server-failed` |
+//! | `request_beyond_the_bound_is_refused` | new | request, too many calls | settled | error `overloaded` |
+//! | `waiting_call_is_sent_when_the_server_is_back` | waiting | server ready | sent | the attempt goes to the server |
+//! | `waiting_call_is_cancelled` | waiting | client cancels | settled | nobody is told: the server never saw it |
+//! | `waiting_call_reaches_its_limit` | waiting | limit | settled | error, state `never-reached` |
+//! | `answer_settles` | sent | answer | settled | the answer goes to the client under its own id |
+//! | `progress_moves_timeout_but_never_max` | sent | progress | sent | `timeout` starts again; forwarded if the client gave a token |
+//! | `silence_is_kept_alive` | sent | keep-alive due | sent | progress of our own, if the client gave a token |
+//! | `cancel_reaches_the_attempt` | sent | client cancels | settled | the server is told; the client gets nothing more |
+//! | `initialize_is_never_cancelled` | sent | client cancels `initialize` | sent | nothing |
+//! | `timeout_fails_the_call_and_cancels_the_attempt` | sent | `timeout` | settled | error to the client, cancel to the server |
+//! | `max_fails_the_call_and_cancels_the_attempt` | sent | `max` | settled | the same |
+//! | `signs_of_the_server_move_timeout` | sent | `timeout` near, samples differ | sent | `timeout` starts again |
+//! | `a_still_server_lets_timeout_fire` | sent | `timeout`, samples equal | settled | as `timeout` |
+//! | `server_gone_settles` | sent | server ends | settled | error `server-gone` |
+//! | `oversized_answer_fails_the_call` | sent | answer beyond `max-message` | settled | error `message-too-large` |
+//! | `late_answer_is_dropped` | settled | answer | settled | noted |
+//! | `late_progress_is_dropped` | settled | progress | settled | noted |
+//! | `cancel_of_a_settled_call_is_ignored` | settled | client cancels | settled | nothing |
+//!
+//! Each row has a test of the same name, in `tests/call.rs`.
+
+pub mod deadline;
+pub mod progress;
+
+use crate::id::{AttemptId, BatchId, ClientId, JsonId, ServerId};
+use crate::method::Method;
+use crate::policy::Policy;
+use crate::time::Mono;
+use crate::wire::Message;
+use deadline::{Deadline, WorkClock};
+use progress::Progress;
+use std::time::Duration;
+
+/// Where a call is.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// For its server to come back. The message is kept to be sent.
+    Waiting(Message),
+    /// At the server.
+    Sent(AttemptId),
+}
+
+/// One call.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) client: ClientId,
+    pub(crate) server: ServerId,
+    /// As the client wrote it.
+    pub(crate) id: JsonId,
+    pub(crate) method: Method,
+    pub(crate) tool: Option<Box<str>>,
+    /// The request speaks the 2026-07-28 revision.
+    pub(crate) modern: bool,
+    /// Asked for as a legacy task: its progress may outlive its answer.
+    pub(crate) task: bool,
+    pub(crate) batch: Option<BatchId>,
+    pub(crate) state: State,
+    /// The client's own progress token.
+    pub(crate) token: Option<JsonId>,
+    pub(crate) progress: Progress,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) signs_of_call: bool,
+    pub(crate) deadline: Deadline,
+    pub(crate) began: Mono,
+    /// When the client last heard of it.
+    pub(crate) heard: Mono,
+    /// When it last gave a sign of life.
+    pub(crate) sign: Option<Mono>,
+    pub(crate) armed: Option<Mono>,
+}
+
+/// What a new call is made of.
+pub(crate) struct Request {
+    pub(crate) client: ClientId,
+    pub(crate) server: ServerId,
+    pub(crate) id: JsonId,
+    pub(crate) method: Method,
+    pub(crate) tool: Option<Box<str>>,
+    pub(crate) modern: bool,
+    pub(crate) task: bool,
+    pub(crate) batch: Option<BatchId>,
+    pub(crate) token: Option<JsonId>,
+}
+
+impl Call {
+    pub(crate) fn new(request: Request, state: State, policy: &Policy, now: Mono, clock: &WorkClock) -> Call {
+        Call {
+            client: request.client,
+            server: request.server,
+            id: request.id,
+            method: request.method,
+            tool: request.tool,
+            modern: request.modern,
+            task: request.task,
+            batch: request.batch,
+            state,
+            keep_alive: policy.keep_alive.filter(|_| request.token.is_some()),
+            token: request.token,
+            progress: Progress::default(),
+            signs_of_call: policy.signs.call,
+            deadline: Deadline::new(policy, now, clock),
+            began: now,
+            heard: now,
+            sign: None,
+            armed: None,
+        }
+    }
+
+    pub(crate) fn attempt(&self) -> Option<AttemptId> {
+        match self.state {
+            State::Sent(attempt) => Some(attempt),
+            State::Waiting(_) => None,
+        }
+    }
+
+    /// Takes a sign of life.
+    pub(crate) fn shows_life(&mut self, now: Mono, clock: &WorkClock) {
+        self.sign = Some(now);
+        if self.signs_of_call {
+            self.deadline.sign(now, clock);
+        }
+    }
+
+    /// When the client is to be told that the call lives.
+    pub(crate) fn keep_alive_at(&self) -> Option<Mono> {
+        self.keep_alive.map(|interval| self.heard + interval)
+    }
+
+    /// When to look at it again.
+    pub(crate) fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
+        let limit = self.deadline.wake_at(now, clock);
+        self.keep_alive_at().map_or(limit, |at| at.min(limit))
+    }
+
+    /// What a person calls it.
+    pub(crate) fn name(&self) -> &str {
+        self.tool.as_deref().unwrap_or_else(|| self.method.as_str())
+    }
+}

@@ -1,0 +1,159 @@
+//! When a call's limits fire.
+//!
+//! Signs of life only note the time; the call's one timer finds out when it rings whether the limit
+//! has really been reached, and goes back to sleep if not. So a million progress reports cost
+//! nothing here.
+//!
+//! While a person is asked, `timeout` stands still for every call of that server. It therefore runs
+//! on the server's *working time* ([`WorkClock`]), which does not pass meanwhile.
+
+use crate::life::Sample;
+use crate::limits;
+use crate::policy::{Limit, Policy};
+use crate::time::Mono;
+use std::time::Duration;
+
+/// A server's working time: the monotonic clock without the waits for a person.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorkClock {
+    waited: Duration,
+    waiting_since: Option<Mono>,
+    waits: u32,
+}
+
+/// A point in working time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Work(Mono);
+
+impl WorkClock {
+    /// Working time now.
+    pub fn at(&self, now: Mono) -> Work {
+        Work(self.waiting_since.unwrap_or(now) - self.waited)
+    }
+
+    /// Whether it stands still.
+    pub fn stands_still(&self) -> bool {
+        self.waiting_since.is_some()
+    }
+
+    /// A person is asked.
+    pub fn wait_begins(&mut self, now: Mono) {
+        self.waits += 1;
+        self.waiting_since.get_or_insert(now);
+    }
+
+    /// A person answered, or is waited for no longer. True when the clock runs again.
+    pub fn wait_ends(&mut self, now: Mono) -> bool {
+        self.waits = self.waits.saturating_sub(1);
+        if self.waits > 0 {
+            return false;
+        }
+        if let Some(since) = self.waiting_since.take() {
+            self.waited += now.since(since);
+        }
+        true
+    }
+}
+
+/// Which limit was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// No sign of life for as long as `timeout` allows.
+    Timeout(Limit),
+    /// `max`.
+    Max(Limit),
+}
+
+/// What a call's limits want at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Nothing.
+    Nothing,
+    /// The server's signs of life, to compare with later ones.
+    FirstSample,
+    /// The server's signs of life, to decide.
+    LastSample,
+    /// The call ends.
+    End(Reached),
+}
+
+/// The limits of one call.
+#[derive(Clone, Debug)]
+pub struct Deadline {
+    timeout: Option<Limit>,
+    max: Limit,
+    samples: bool,
+    max_at: Mono,
+    /// Last sign of life of the call, or its beginning.
+    sign: Work,
+    first_sample: Option<Box<Sample>>,
+}
+
+impl Deadline {
+    /// Limits that begin to run now.
+    pub fn new(policy: &Policy, now: Mono, clock: &WorkClock) -> Deadline {
+        Deadline {
+            timeout: policy.timeout,
+            max: policy.max,
+            samples: policy.signs.server,
+            max_at: now + policy.max.time,
+            sign: clock.at(now),
+            first_sample: None,
+        }
+    }
+
+    /// A sign of life that moves `timeout`.
+    pub fn sign(&mut self, now: Mono, clock: &WorkClock) {
+        self.sign = clock.at(now);
+        self.first_sample = None;
+    }
+
+    /// Keeps what the server looked like before the limit.
+    pub fn keep_sample(&mut self, sample: Sample) {
+        self.first_sample = Some(Box::new(sample));
+    }
+
+    /// What the server looked like before the limit.
+    pub fn first_sample(&self) -> Option<&Sample> {
+        self.first_sample.as_deref()
+    }
+
+    /// What is due.
+    pub fn due(&self, now: Mono, clock: &WorkClock) -> Due {
+        if now >= self.max_at {
+            return Due::End(Reached::Max(self.max));
+        }
+        let Some(timeout) = self.timeout.filter(|_| !clock.stands_still()) else { return Due::Nothing };
+        let silent = clock.at(now).0.since(self.sign.0);
+        if silent >= timeout.time {
+            return if self.samples { Due::LastSample } else { Due::End(Reached::Timeout(timeout)) };
+        }
+        if self.samples && self.first_sample.is_none() && silent >= timeout.time - lead(timeout) {
+            return Due::FirstSample;
+        }
+        Due::Nothing
+    }
+
+    /// The limit that a server without signs of life has reached.
+    pub fn timeout(&self) -> Option<Limit> {
+        self.timeout
+    }
+
+    /// When to look again.
+    pub fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
+        let Some(timeout) = self.timeout.filter(|_| !clock.stands_still()) else { return self.max_at };
+        let silent = clock.at(now).0.since(self.sign.0);
+        let first = timeout.time - lead(timeout);
+        let next = if self.samples && self.first_sample.is_none() && silent < first {
+            first
+        } else {
+            timeout.time
+        };
+        self.max_at.min(now + next.saturating_sub(silent))
+    }
+}
+
+/// How long before a limit the first of the two samples is taken.
+fn lead(timeout: Limit) -> Duration {
+    limits::SAMPLE_LEAD.min(timeout.time / 4)
+}

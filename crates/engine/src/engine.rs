@@ -1,0 +1,263 @@
+//! The engine: routes an event to what it concerns, and collects what is to be done.
+
+mod asks;
+mod batches;
+mod ending;
+mod from_client;
+mod from_server;
+mod lifecycle;
+mod settle;
+mod ticks;
+
+use crate::action::{Action, Note};
+use crate::arena::Arena;
+use crate::ask::Ask;
+use crate::client::{Client, Subscription};
+use crate::error::Wording;
+use crate::event::Event;
+use crate::id::{AskId, AttemptId, CallId, ClientId, ServerId};
+use crate::policy::Rules;
+use crate::server::{Alarm, Server};
+use crate::time::{Mono, Now};
+use crate::timers::{Owner, Timers};
+use ending::Ending;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Whose habits we have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Our own, around one server: we end when it ends.
+    Wrap,
+    /// Those of `timeout-mcp`: we stay until the client goes, and end with status 0.
+    TimeoutMcp {
+        /// The server is started again after a timeout and when it has ended.
+        auto_restart: bool,
+    },
+}
+
+impl Manner {
+    fn restarts(self) -> bool {
+        matches!(self, Manner::TimeoutMcp { auto_restart: true })
+    }
+
+    fn outlives_its_server(self) -> bool {
+        matches!(self, Manner::TimeoutMcp { .. })
+    }
+
+    fn wording(self) -> Wording {
+        match self {
+            Manner::Wrap => Wording::Own,
+            Manner::TimeoutMcp { .. } => Wording::TimeoutMcp,
+        }
+    }
+}
+
+/// What is settled before the first event.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What a person calls the server.
+    pub server_name: Box<str>,
+    /// The command that starts it, for errors.
+    pub command: Box<str>,
+    /// Whose habits we have.
+    pub manner: Manner,
+    /// Limits per method and tool.
+    pub rules: Rules,
+    /// Between telling a server to cancel and calling it hung.
+    pub cancel_grace: Duration,
+    /// How long calls may finish after the client's end.
+    pub drain: Duration,
+    /// The longest message.
+    pub max_message: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            server_name: "server".into(),
+            command: "server".into(),
+            manner: Manner::Wrap,
+            rules: Rules::default(),
+            cancel_grace: Duration::from_secs(5),
+            drain: Duration::from_secs(30),
+            max_message: 64 << 20,
+        }
+    }
+}
+
+/// The engine.
+#[derive(Debug)]
+pub struct Engine {
+    config: Config,
+    clients: BTreeMap<ClientId, Client>,
+    servers: BTreeMap<ServerId, Server>,
+    calls: Arena,
+    attempts: BTreeMap<AttemptId, CallId>,
+    subscriptions: BTreeMap<AttemptId, Subscription>,
+    asks: BTreeMap<AskId, Ask>,
+    next_attempt: u64,
+    timers: Timers,
+    ending: Option<Ending>,
+    ended: bool,
+    actions: VecDeque<Action>,
+}
+
+impl Engine {
+    /// An engine that nothing has happened to.
+    pub fn new(config: Config) -> Engine {
+        Engine {
+            config,
+            clients: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            calls: Arena::default(),
+            attempts: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            next_attempt: 1,
+            timers: Timers::default(),
+            ending: None,
+            ended: false,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Takes one event. Total: it never fails, blocks or panics, whatever the event.
+    pub fn handle(&mut self, now: Now, event: Event) {
+        if self.ended {
+            return;
+        }
+        let at = now.mono;
+        match event {
+            Event::FromClient(client, line) => self.from_client(at, client, line),
+            Event::FromServer(server, run, line) if self.is_current(server, run) => {
+                self.from_server(at, server, line);
+            }
+            Event::Opened(client, server) => self.opened(client, server),
+            Event::ClientOversized(client, id) => self.client_oversized(client, id),
+            Event::ServerOversized(server, run, id) if self.is_current(server, run) => {
+                self.server_oversized(at, server, id);
+            }
+            Event::ClientEof(client) => self.client_eof(at, client),
+            Event::ClientGone(client) => self.client_gone(at, client),
+            Event::Congested(client, congested) => self.congested(client, congested),
+            Event::Started(server, run) if self.is_current(server, run) => self.started(at, server),
+            Event::StartFailed(server, run, why) if self.is_current(server, run) => {
+                self.start_failed(at, server, why);
+            }
+            Event::Exited(server, run, exit) if self.is_current(server, run) => {
+                self.exited(at, server, exit);
+            }
+            Event::OutputClosed(server, run) if self.is_current(server, run) => {
+                self.output_closed(at, server);
+            }
+            Event::Stderr(server, run, bytes) if self.is_current(server, run) => {
+                self.stderr(server, &bytes);
+            }
+            Event::Sampled(server, sample) => self.sampled(at, server, sample),
+            Event::Slept(time) => self.note(Note::Slept { time }),
+            Event::Stop(signal) => self.stop(at, signal),
+            Event::Tick => self.tick(at),
+            // The last words of a process that has been replaced.
+            Event::FromServer(..)
+            | Event::ServerOversized(..)
+            | Event::Started(..)
+            | Event::StartFailed(..)
+            | Event::Exited(..)
+            | Event::OutputClosed(..)
+            | Event::Stderr(..) => {}
+        }
+    }
+
+    /// The next thing to be done; call it until there is nothing left.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to come back with [`Event::Tick`].
+    pub fn next_deadline(&self) -> Option<Mono> {
+        if self.ended { None } else { self.timers.next() }
+    }
+
+    /// Calls that are not settled.
+    pub fn open_calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Everything the engine remembers that grows with use: zero when nothing is open.
+    pub fn remembered(&self) -> usize {
+        let clients = self.clients.values().map(|client| client.open.len() + client.batches.len());
+        let servers = self.servers.values().map(|server| {
+            server.stalled.len() + server.judged.len() + server.waiting.len()
+        });
+        self.calls.len()
+            + self.attempts.len()
+            + self.subscriptions.len()
+            + self.asks.len()
+            + self.timers.len()
+            + clients.sum::<usize>()
+            + servers.sum::<usize>()
+    }
+
+    /// Checks what must hold between any two events; the simulator calls it all the time.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        for id in self.calls.ids() {
+            let call = self.calls.get(id).ok_or("a call without a slot")?;
+            if call.armed.is_none() && !self.ended {
+                return Err(format!("call {id:?} has no timer"));
+            }
+            match call.attempt() {
+                Some(attempt) if self.attempts.get(&attempt) != Some(&id) => {
+                    return Err(format!("attempt {attempt:?} does not lead to its call"));
+                }
+                None if !self.servers[&call.server].waiting.contains(&id) => {
+                    return Err(format!("call {id:?} waits in no queue"));
+                }
+                _ => {}
+            }
+        }
+        if self.attempts.len() > self.calls.len() {
+            return Err("an attempt outlived its call".into());
+        }
+        Ok(())
+    }
+
+    fn is_current(&self, server: ServerId, run: crate::id::Run) -> bool {
+        self.servers.get(&server).is_some_and(|server| server.run == run)
+    }
+
+    fn act(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+
+    fn note(&mut self, note: Note) {
+        self.actions.push_back(Action::Note(note));
+    }
+
+    fn new_attempt(&mut self) -> AttemptId {
+        let attempt = AttemptId(self.next_attempt);
+        self.next_attempt += 1;
+        attempt
+    }
+
+    fn server_name(&self, server: ServerId) -> Box<str> {
+        self.servers.get(&server).map(|server| server.name.clone()).unwrap_or_default()
+    }
+
+    /// Sets the timer of a call to the next moment it must be looked at.
+    fn arm_call(&mut self, now: Mono, id: CallId) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(server) = self.servers.get_mut(&call.server) else { return };
+        if server.clock.stands_still() {
+            server.stalled.insert(id);
+        }
+        let at = call.wake_at(now, &server.clock);
+        self.timers.set(Owner::Call(id), &mut call.armed, Some(at));
+    }
+
+    fn arm_server(&mut self, id: ServerId, alarm: Option<(Alarm, Mono)>) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.alarm = alarm.map(|(alarm, _)| alarm);
+        self.timers.set(Owner::Server(id), &mut server.armed, alarm.map(|(_, at)| at));
+    }
+}

@@ -1,0 +1,128 @@
+//! Requests of a server to the client, and the client's answers.
+//!
+//! They get ids of ours towards the client and their own ids back towards the server. While one of
+//! them waits for a person, the server's calls are not charged.
+
+use super::Engine;
+use super::settle::cancel_message;
+use crate::action::{Action, Note};
+use crate::ask::Ask;
+use crate::error::error_answer;
+use crate::id::{AskId, ClientId, Decimal, JsonId, ServerId, own_id, read_own_id};
+use crate::limits;
+use crate::method::Method;
+use crate::settings::show_duration;
+use crate::time::Mono;
+use crate::timers::Owner;
+use crate::wire::{Edit, Field, Message, Outgoing, Span};
+
+impl Engine {
+    pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: Message) {
+        let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
+        let Some(client_id) = self.client_of(server_id) else { return };
+        if self.asks.len() >= limits::ASKS {
+            return self.refuse_ask(server_id, &id);
+        }
+        let Some(client) = self.clients.get_mut(&client_id) else { return };
+        let Some(server) = self.servers.get_mut(&server_id) else { return };
+        let ask_id = client.new_ask();
+        let method = Method::new(&message.text(Field::Method).unwrap_or_default());
+        if method.waits_for_a_person() {
+            server.clock.wait_begins(now);
+        }
+        let Some(span) = message.envelope.get(Field::Id) else { return };
+        let edit = Edit::replace(span, own_id(ask_id.0, id.is_text()));
+        let limit = self.config.rules.for_ask(&method).timeout;
+        let mut ask =
+            Ask { client: client_id, server: server_id, run: server.run, id, method, limit, armed: None };
+        let at = limit.map(|limit| now + limit.time);
+        self.timers.set(Owner::Ask(ask_id), &mut ask.armed, at);
+        self.asks.insert(ask_id, ask);
+        self.act(Action::ToClient(client_id, Outgoing::edited(message.bytes, vec![edit])));
+    }
+
+    fn refuse_ask(&mut self, server: ServerId, id: &JsonId) {
+        let text = format!("outlast: more than {} requests wait for the client", limits::ASKS);
+        let answer = error_answer(id.patch().as_slice(), -32603, &text, None);
+        self.act(Action::ToServer(server, Outgoing::plain(answer)));
+        let server = self.server_name(server);
+        self.note(Note::TooManyAsks { server });
+    }
+
+    pub(super) fn answer_to_ask(&mut self, now: Mono, client: ClientId, message: Message) {
+        let number = message.raw(Field::Id).and_then(read_own_id).map(|(number, _)| AskId(number));
+        let known = number.filter(|id| self.asks.get(id).is_some_and(|ask| ask.client == client));
+        let (Some(ask_id), Some(span)) = (known, message.envelope.get(Field::Id)) else {
+            let id = String::from_utf8_lossy(message.raw(Field::Id).unwrap_or(b"null")).into_owned();
+            return self.note(Note::UnknownAnswer { from: "the client".into(), id });
+        };
+        let Some(ask) = self.close_ask(now, ask_id) else { return };
+        let edit = Edit::replace(span, ask.id.patch());
+        self.act(Action::ToServer(ask.server, Outgoing::edited(message.bytes, vec![edit])));
+    }
+
+    /// The open question that a server means by an id of its own.
+    pub(super) fn ask_named(&self, server: ServerId, id: &JsonId) -> Option<AskId> {
+        let key = id.key();
+        let same = |ask: &Ask| ask.server == server && ask.id.key() == key;
+        self.asks.iter().rev().find(|(_, ask)| same(ask)).map(|(id, _)| *id)
+    }
+
+    pub(super) fn take_ask_back(&mut self, now: Mono, id: AskId, span: Span, message: Message) {
+        let Some(ask) = self.close_ask(now, id) else { return };
+        let edit = Edit::replace(span, own_id(id.0, ask.id.is_text()));
+        self.act(Action::ToClient(ask.client, Outgoing::edited(message.bytes, vec![edit])));
+    }
+
+    /// The client did not answer in time: the server gets an error, the client a cancel.
+    pub(super) fn ask_timed_out(&mut self, now: Mono, id: AskId) {
+        if let Some(ask) = self.asks.get_mut(&id) {
+            ask.armed = None;
+        }
+        let Some(ask) = self.close_ask(now, id) else { return };
+        let Some(limit) = ask.limit else { return };
+        let time = show_duration(limit.time);
+        let method = ask.method.as_str();
+        let text = format!("the client did not answer {method} within {time}; raise it with --method '{method}=timeout:TIME'");
+        let answer = error_answer(ask.id.patch().as_slice(), -32001, &text, None);
+        self.act(Action::ToServer(ask.server, Outgoing::plain(answer)));
+        let wire_id = own_id(id.0, ask.id.is_text());
+        let cancel = cancel_message(wire_id.as_slice(), &format!("Timeout: no answer within {time}"), limit);
+        self.act(Action::ToClient(ask.client, Outgoing::plain(cancel)));
+        let server = self.server_name(ask.server);
+        self.note(Note::AskTimedOut { server, method: method.into(), limit: limit.time });
+    }
+
+    /// The process that asked is gone: its questions are taken back from the client.
+    pub(super) fn drop_asks_of(&mut self, now: Mono, server: ServerId) {
+        let of_server = |(id, ask): (&AskId, &Ask)| (ask.server == server).then_some(*id);
+        let open: Vec<AskId> = self.asks.iter().filter_map(of_server).collect();
+        for id in open {
+            let Some(ask) = self.close_ask(now, id) else { continue };
+            let number = Decimal::new(id.0);
+            let quote: &[u8] = if ask.id.is_text() { b"\"" } else { b"" };
+            let cancel = [
+                br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#,
+                quote,
+                number.as_slice(),
+                quote,
+                br#","reason":"the server that asked has ended"}}"#,
+            ]
+            .concat();
+            self.act(Action::ToClient(ask.client, Outgoing::plain(cancel)));
+        }
+    }
+
+    fn close_ask(&mut self, now: Mono, id: AskId) -> Option<Ask> {
+        let mut ask = self.asks.remove(&id)?;
+        self.timers.set(Owner::Ask(id), &mut ask.armed, None);
+        let server = self.servers.get_mut(&ask.server)?;
+        let same_run = server.run == ask.run;
+        if same_run && ask.method.waits_for_a_person() && server.clock.wait_ends(now) {
+            for call in std::mem::take(&mut server.stalled) {
+                self.arm_call(now, call);
+            }
+        }
+        Some(ask)
+    }
+}

@@ -1,0 +1,68 @@
+//! Arrays of messages. They are always split; a client gets its answers as one array.
+
+use super::Engine;
+use crate::action::Action;
+use crate::client::Batch;
+use crate::id::{BatchId, ClientId};
+use crate::time::Mono;
+use crate::wire::{Message, Outgoing, Refused, Shape};
+
+impl Engine {
+    pub(super) fn client_batch(
+        &mut self,
+        now: Mono,
+        client_id: ClientId,
+        members: Vec<Result<Message, Refused>>,
+    ) {
+        let Some(client) = self.clients.get_mut(&client_id) else { return };
+        let batch = BatchId(client.next_batch);
+        client.next_batch += 1;
+        let answered =
+            |member: &&Result<Message, Refused>| !matches!(member, Ok(message) if message.shape != Shape::Request);
+        let open = members.iter().filter(answered).count();
+        // One more than there are, so that nothing leaves before every member was looked at.
+        client.batches.insert(batch, Batch { open: open + 1, ..Batch::default() });
+        for member in members {
+            match member {
+                Ok(message) => self.client_message(now, client_id, message, Some(batch)),
+                Err(refused) => {
+                    let answer = self.refusal(&refused);
+                    self.reply(client_id, Some(batch), Outgoing::plain(answer));
+                }
+            }
+        }
+        self.member_done(client_id, batch);
+    }
+
+    /// Gives a client an answer: at once, or as part of its array.
+    pub(super) fn reply(&mut self, client: ClientId, batch: Option<BatchId>, answer: Outgoing) {
+        let Some(id) = batch else { return self.act(Action::ToClient(client, answer)) };
+        let limit = self.config.max_message;
+        let Some(collected) = self.clients.get_mut(&client).and_then(|c| c.batches.get_mut(&id)) else {
+            return;
+        };
+        collected.bytes += answer.len();
+        if collected.bytes <= limit {
+            collected.answers.push(answer.to_vec());
+        } else {
+            // An array beyond `max-message` helps nobody: what does not fit leaves by itself.
+            self.act(Action::ToClient(client, answer));
+        }
+        self.member_done(client, id);
+    }
+
+    /// One member of an array is settled; the last one sends it off.
+    pub(super) fn member_done(&mut self, client_id: ClientId, id: BatchId) {
+        let Some(client) = self.clients.get_mut(&client_id) else { return };
+        let Some(batch) = client.batches.get_mut(&id) else { return };
+        batch.open -= 1;
+        if batch.open > 0 {
+            return;
+        }
+        let Some(batch) = client.batches.remove(&id) else { return };
+        if !batch.answers.is_empty() {
+            let array = [b"[", &*batch.answers.join(&b","[..]), b"]"].concat();
+            self.act(Action::ToClient(client_id, Outgoing::plain(array)));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! How everything ends: the client closes its end, or vanishes, or a signal comes.
+//!
+//! After the client's end nothing is cancelled: the server's input is closed, and calls may finish
+//! within `drain`. Then the server has a second to end by itself, then SIGTERM, half a second,
+//! SIGKILL. A signal skips to SIGTERM: clients send SIGKILL two seconds after it.
+
+use super::{Engine, Manner};
+use crate::action::{Action, Note};
+use crate::id::{ClientId, ServerId};
+use crate::limits;
+use crate::server::Server;
+use crate::time::Mono;
+use crate::timers::Owner;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// Calls may finish.
+    Draining,
+    /// The server may end by itself.
+    Closing,
+    /// It was asked to end.
+    Terminating,
+    /// It was ended.
+    Killing,
+}
+
+#[derive(Debug)]
+pub(super) struct Ending {
+    stage: Stage,
+    /// The status to end with, if it is not the server's.
+    status: Option<u8>,
+    armed: Option<Mono>,
+}
+
+impl Engine {
+    pub(super) fn client_eof(&mut self, now: Mono, client: ClientId) {
+        self.client_leaves(now, client, "the client closed its end", true);
+    }
+
+    pub(super) fn client_gone(&mut self, now: Mono, client: ClientId) {
+        self.client_leaves(now, client, "nobody reads our output", false);
+    }
+
+    fn client_leaves(&mut self, now: Mono, client: ClientId, why: &'static str, drains: bool) {
+        let Some(server) = self.clients.get(&client).map(|client| client.server) else { return };
+        let calls = self.calls.len();
+        let begun = self.ending.as_ref().map(|ending| ending.stage);
+        if begun.is_some_and(|stage| drains || stage != Stage::Draining) {
+            return;
+        }
+        self.note(Note::Ending { why, calls });
+        if begun.is_none() {
+            self.act(Action::CloseInput(server));
+        }
+        if !self.servers[&server].has_process() && calls == 0 {
+            return self.end_with_server(server);
+        }
+        let stage = if drains && calls > 0 { Stage::Draining } else { Stage::Closing };
+        self.enter(now, stage, None);
+    }
+
+    pub(super) fn stop(&mut self, now: Mono, signal: u8) {
+        self.note(Note::Ending { why: "a signal came", calls: self.calls.len() });
+        let again = self.ending.as_ref().is_some_and(|ending| ending.stage >= Stage::Terminating);
+        let stage = if again { Stage::Killing } else { Stage::Terminating };
+        self.enter(now, stage, Some(128u8.wrapping_add(signal)));
+    }
+
+    fn enter(&mut self, now: Mono, stage: Stage, status: Option<u8>) {
+        let servers: Vec<ServerId> = self.servers.keys().copied().collect();
+        let wait = match stage {
+            Stage::Draining => self.config.drain,
+            Stage::Closing => limits::END_GRACE,
+            Stage::Terminating => limits::KILL_GRACE,
+            Stage::Killing => limits::REAP_GRACE,
+        };
+        for server in servers {
+            match stage {
+                Stage::Draining | Stage::Closing => {}
+                Stage::Terminating => self.act(Action::Terminate(server)),
+                Stage::Killing => self.act(Action::Kill(server)),
+            }
+        }
+        let mut ending = self.ending.take().unwrap_or(Ending { stage, status, armed: None });
+        ending.stage = stage;
+        ending.status = status.or(ending.status);
+        self.timers.set(Owner::Ending, &mut ending.armed, Some(now + wait));
+        self.ending = Some(ending);
+        if stage >= Stage::Terminating && !self.servers.values().any(Server::has_process) {
+            self.end(0);
+        }
+    }
+
+    pub(super) fn ending_due(&mut self, now: Mono) {
+        let Some(ending) = &mut self.ending else { return };
+        ending.armed = None;
+        match ending.stage {
+            Stage::Draining => self.enter(now, Stage::Closing, None),
+            Stage::Closing => self.enter(now, Stage::Terminating, None),
+            Stage::Terminating => self.enter(now, Stage::Killing, None),
+            Stage::Killing => self.end(0),
+        }
+    }
+
+    /// The last call has been settled: the server need not be waited for much longer.
+    pub(super) fn drained(&mut self) {
+        if self.calls.len() > 0 {
+            return;
+        }
+        let Some(ending) = &mut self.ending else { return };
+        if ending.stage == Stage::Draining {
+            // Its timer brings the next stage at once; there is no clock at hand here.
+            self.timers.set(Owner::Ending, &mut ending.armed, Some(Mono::default()));
+        }
+    }
+
+    /// Ends with this status, unless another one was settled before.
+    pub(super) fn end(&mut self, status: u8) {
+        let settled = self.ending.as_ref().and_then(|ending| ending.status);
+        let status = match self.config.manner {
+            Manner::TimeoutMcp { .. } => settled.unwrap_or(0),
+            Manner::Wrap => settled.unwrap_or(status),
+        };
+        self.ended = true;
+        self.act(Action::End(status));
+    }
+
+    pub(super) fn congested(&mut self, client: ClientId, congested: bool) {
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.congested = congested;
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What a client sends: requests become calls, cancels find their call, answers go to who asked.
+
+use super::Engine;
+use crate::action::{Action, Note};
+use crate::call::{Call, Request, State};
+use crate::client::{Open, Subscription};
+use crate::error::{Kind, error_answer};
+use crate::event::Line;
+use crate::id::{AttemptId, BatchId, ClientId, Decimal, JsonId, ServerId, own_id};
+use crate::limits;
+use crate::method::Method;
+use crate::policy::CallFacts;
+use crate::server::Readiness;
+use crate::time::Mono;
+use crate::wire::{Edit, Fault, Field, Message, Outgoing, Patch, Refused, Scanned, Shape};
+use bytes::Bytes;
+use std::time::Duration;
+
+impl Engine {
+    pub(super) fn from_client(&mut self, now: Mono, client: ClientId, line: Line) {
+        if !self.clients.contains_key(&client) {
+            return;
+        }
+        match line {
+            Ok(Scanned::Message(message)) => self.client_message(now, client, message, None),
+            Ok(Scanned::Batch(members)) => self.client_batch(now, client, members),
+            Err(refused) => {
+                let answer = self.refusal(&refused);
+                self.act(Action::ToClient(client, Outgoing::plain(answer)));
+            }
+        }
+    }
+
+    pub(super) fn client_message(
+        &mut self,
+        now: Mono,
+        client: ClientId,
+        message: Message,
+        batch: Option<BatchId>,
+    ) {
+        match message.shape {
+            Shape::Request => self.request(now, client, message, batch),
+            Shape::Notification => self.client_notification(client, message),
+            Shape::Answer => self.answer_to_ask(now, client, message),
+        }
+    }
+
+    /// What a client is told about a line that cannot be taken.
+    pub(super) fn refusal(&mut self, refused: &Refused) -> Vec<u8> {
+        let (code, why) = match refused.fault {
+            Fault::NotJson(at) => (-32700, format!("Parse error: not JSON from byte {at} on")),
+            Fault::Duplicate => (-32600, "Invalid request: a field stands twice".into()),
+            Fault::NotAMessage => (-32600, "Invalid request: not a JSON-RPC message".into()),
+            Fault::EmptyBatch => (-32600, "Invalid request: an empty array".into()),
+            Fault::LongBatch => {
+                (-32600, format!("Invalid request: more than {} messages in an array", limits::BATCH_MEMBERS))
+            }
+        };
+        self.note(Note::BadClientLine { why: why.clone() });
+        let id = refused.id.as_deref().filter(|raw| JsonId::new(raw).is_some());
+        error_answer(id.unwrap_or(b"null"), code, &why, None)
+    }
+
+    pub(super) fn client_oversized(&mut self, client: ClientId, id: Option<Bytes>) {
+        let why = format!("a message is longer than max-message ({} bytes)", self.config.max_message);
+        self.note(Note::BadClientLine { why: why.clone() });
+        let Some(id) = id.filter(|raw| JsonId::new(raw).is_some()) else { return };
+        let text = format!("Invalid request: {why}; raise it with --max-message");
+        let answer = error_answer(&id, Kind::MessageTooLarge.code(false), &text, None);
+        self.act(Action::ToClient(client, Outgoing::plain(answer)));
+    }
+
+    fn request(&mut self, now: Mono, client: ClientId, message: Message, batch: Option<BatchId>) {
+        let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else {
+            let bytes = message.bytes.clone();
+            let refused = Refused { fault: Fault::NotAMessage, id: None, bytes };
+            let answer = self.refusal(&refused);
+            self.reply(client, batch, Outgoing::plain(answer));
+            return;
+        };
+        let method = Method::new(&message.text(Field::Method).unwrap_or_default());
+        if batch.is_some() && method == Method::Initialize {
+            let text = "Invalid request: initialize inside an array";
+            let answer = error_answer(id.patch().as_slice(), -32600, text, None);
+            self.reply(client, batch, Outgoing::plain(answer));
+            return;
+        }
+        let server = self.clients[&client].server;
+        let modern = method == Method::Discover || message.raw(Field::MetaProtocolVersion).is_some();
+        let tool = match method {
+            Method::ToolsCall => message.text(Field::ParamsName).map(|name| name.as_ref().into()),
+            _ => None,
+        };
+        let token = message.raw(Field::MetaProgressToken).and_then(JsonId::new);
+        let task = message.raw(Field::ParamsTask).is_some();
+        let request = Request { client, server, id, method, tool, modern, task, batch, token };
+        if request.method == Method::Listen {
+            self.subscribe(now, request, message);
+        } else {
+            self.begin_call(now, request, message);
+        }
+    }
+
+    fn begin_call(&mut self, now: Mono, request: Request, message: Message) {
+        let server_id = request.server;
+        let server = &self.servers[&server_id];
+        let policy = self.config.rules.for_call(CallFacts {
+            method: &request.method,
+            tool: request.tool.as_deref(),
+            has_token: request.token.is_some(),
+            wish: wish(&message),
+            declared: &server.declared,
+        });
+        let readiness = server.readiness();
+        let full = self.calls.len() >= limits::CALLS
+            || (readiness == Readiness::ComesBack
+                && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
+        // The attempt is numbered now; a call that waits gets a number when it is sent.
+        let call = Call::new(request, State::Waiting(message), &policy, now, &server.clock);
+        if full {
+            return self.refuse_call(now, &call, Kind::Overloaded, "too many calls are in flight".into());
+        }
+        match readiness {
+            Readiness::IsGone => self.refuse_by_gone_server(now, &call),
+            Readiness::ComesBack => self.wait_for_server(now, call),
+            Readiness::Runs => self.open_and_send(now, call),
+        }
+    }
+
+    fn open_and_send(&mut self, now: Mono, call: Call) {
+        let (client, key) = (call.client, call.id.key());
+        let id = self.calls.insert(call);
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.open.insert(key, Open::Call(id));
+        }
+        self.send_attempt(id);
+        self.arm_call(now, id);
+    }
+
+    fn wait_for_server(&mut self, now: Mono, call: Call) {
+        let (client, server, key) = (call.client, call.server, call.id.key());
+        let State::Waiting(message) = &call.state else { return };
+        let size = message.bytes.len();
+        let id = self.calls.insert(call);
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.open.insert(key, Open::Call(id));
+        }
+        if let Some(server) = self.servers.get_mut(&server) {
+            server.waiting.push_back(id);
+            server.waiting_bytes += size;
+        }
+        self.arm_call(now, id);
+    }
+
+    /// Sends a call that is waiting.
+    pub(super) fn send_attempt(&mut self, id: crate::id::CallId) {
+        let attempt = self.new_attempt();
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let State::Waiting(message) = std::mem::replace(&mut call.state, State::Sent(attempt)) else {
+            return;
+        };
+        let server = call.server;
+        let edits = request_edits(&message, &call.id, &call.method, attempt);
+        if call.method == Method::Initialize {
+            self.keep_initialize(server, &message);
+        }
+        self.attempts.insert(attempt, id);
+        self.act(Action::ToServer(server, Outgoing::edited(message.bytes, edits)));
+    }
+
+    fn subscribe(&mut self, now: Mono, request: Request, message: Message) {
+        let server = &self.servers[&request.server];
+        let client = &self.clients[&request.client];
+        let full = client.subscriptions >= limits::SUBSCRIPTIONS;
+        if full || server.readiness() != Readiness::Runs {
+            let policy = self.config.rules.for_ask(&request.method);
+            let call = Call::new(request, State::Waiting(message), &policy, now, &server.clock);
+            if full {
+                let why = "too many subscriptions are open".into();
+                return self.refuse_call(now, &call, Kind::Overloaded, why);
+            }
+            return self.refuse_by_gone_server(now, &call);
+        }
+        let attempt = self.new_attempt();
+        let Some(client) = self.clients.get_mut(&request.client) else { return };
+        client.subscriptions += 1;
+        client.open.insert(request.id.key(), Open::Subscription(attempt));
+        let edits = message.envelope.get(Field::Id);
+        let edits = edits.map(|span| Edit::replace(span, own_id(attempt.0, request.id.is_text())));
+        let subscription =
+            Subscription { client: request.client, server: request.server, id: request.id };
+        self.subscriptions.insert(attempt, subscription);
+        let message = Outgoing::edited(message.bytes, edits.into_iter().collect());
+        self.act(Action::ToServer(request.server, message));
+    }
+
+    fn client_notification(&mut self, client: ClientId, message: Message) {
+        let server = self.clients[&client].server;
+        match message.text(Field::Method).as_deref() {
+            Some("notifications/cancelled") if message.raw(Field::ParamsRequestId).is_some() => {
+                self.cancelled_by_client(client, message);
+            }
+            Some("notifications/initialized") => {
+                self.keep_initialized(server, &message);
+                self.pass_to_server(server, message);
+            }
+            _ => self.pass_to_server(server, message),
+        }
+    }
+
+    fn pass_to_server(&mut self, server: ServerId, message: Message) {
+        // A server that is being restarted has forgotten what a notification would be about.
+        if self.servers[&server].readiness() == Readiness::Runs {
+            self.act(Action::ToServer(server, Outgoing::plain(message.bytes)));
+        }
+    }
+
+    fn cancelled_by_client(&mut self, client: ClientId, message: Message) {
+        let id = message.raw(Field::ParamsRequestId).and_then(JsonId::new);
+        let open = id.and_then(|id| self.clients[&client].open.get(&id.key()).copied());
+        match open {
+            Some(Open::Call(call)) => self.cancel_call(call, message),
+            Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
+            // Finished, unknown or malformed: the protocol says to ignore it.
+            None => {}
+        }
+    }
+
+    fn cancel_call(&mut self, id: crate::id::CallId, message: Message) {
+        let Some(call) = self.calls.get(id) else { return };
+        if call.method.is_handshake() {
+            return;
+        }
+        let (server, attempt, text) = (call.server, call.attempt(), call.id.is_text());
+        self.settle(id, None);
+        if let Some(attempt) = attempt {
+            self.forward_cancel(server, attempt, text, message);
+        }
+    }
+
+    fn cancel_subscription(&mut self, attempt: AttemptId, message: Message) {
+        let Some(subscription) = self.close_subscription(attempt) else { return };
+        self.forward_cancel(subscription.server, attempt, subscription.id.is_text(), message);
+    }
+
+    fn forward_cancel(&mut self, server: ServerId, attempt: AttemptId, text: bool, message: Message) {
+        let Some(span) = message.envelope.get(Field::ParamsRequestId) else { return };
+        let edit = Edit::replace(span, own_id(attempt.0, text));
+        self.act(Action::ToServer(server, Outgoing::edited(message.bytes, vec![edit])));
+    }
+}
+
+/// The request's own limit, in milliseconds.
+fn wish(message: &Message) -> Option<Duration> {
+    let raw = std::str::from_utf8(message.raw(Field::MetaTimeoutMs)?).ok()?;
+    raw.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis)
+}
+
+/// What differs in a request on its way to the server: its id and its progress token.
+pub(super) fn request_edits(message: &Message, id: &JsonId, method: &Method, attempt: AttemptId) -> Vec<Edit> {
+    let mut edits = Vec::with_capacity(2);
+    if let Some(span) = message.envelope.get(Field::Id) {
+        edits.push(Edit::replace(span, own_id(attempt.0, id.is_text())));
+    }
+    edits.extend(token_edit(message, method, attempt));
+    edits
+}
+
+/// Our token in place of the client's; or a new one, so that progress reaches us as a sign of life.
+fn token_edit(message: &Message, method: &Method, attempt: AttemptId) -> Option<Edit> {
+    let number = Decimal::new(attempt.0);
+    if let Some(span) = message.envelope.get(Field::MetaProgressToken) {
+        JsonId::new(span.of(&message.bytes))?;
+        return Some(Edit::replace(span, Patch::of(&[number.as_slice()])));
+    }
+    if !method.takes_progress() || !message.is_object(Field::Params) {
+        return None;
+    }
+    if let Some(span) = message.envelope.get(Field::ParamsMeta) {
+        let comma = first_member_follows(message, Field::ParamsMeta)?;
+        let patch = Patch::of(&[b"\"progressToken\":", number.as_slice(), comma]);
+        return Some(Edit::insert(span.start() + 1, patch));
+    }
+    let span = message.envelope.get(Field::Params)?;
+    let comma = first_member_follows(message, Field::Params)?;
+    let patch = Patch::of(&[b"\"_meta\":{\"progressToken\":", number.as_slice(), b"}", comma]);
+    Some(Edit::insert(span.start() + 1, patch))
+}
+
+/// The comma that must follow a member inserted at the front of an object; `None` if it is none.
+fn first_member_follows(message: &Message, object: Field) -> Option<&'static [u8]> {
+    let inner = message.raw(object)?.strip_prefix(b"{")?.trim_ascii_start();
+    Some(if inner.first() == Some(&b'}') { b"" } else { b"," })
+}

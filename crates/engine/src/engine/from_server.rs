@@ -1,0 +1,281 @@
+//! What a server sends: answers find their call, progress is merged, requests are passed on.
+
+use super::Engine;
+use crate::action::{Action, Note};
+use crate::call::progress::{Forward, Progress};
+use crate::error::{Kind, cut};
+use crate::event::Line;
+use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, read_own_id};
+use crate::limits;
+use crate::policy::Declared;
+use crate::server::Life;
+use crate::time::Mono;
+use crate::wire::{Edit, Field, Message, Outgoing, Patch, Refused, Scanned, Shape, scan_tolerant};
+use bytes::Bytes;
+
+impl Engine {
+    pub(super) fn from_server(&mut self, now: Mono, server: ServerId, line: Line) {
+        match line {
+            Ok(Scanned::Message(message)) => self.server_message(now, server, message),
+            Ok(Scanned::Batch(members)) => {
+                for member in members {
+                    match member {
+                        Ok(message) => self.server_message(now, server, message),
+                        Err(refused) => self.bad_line(server, &refused.bytes),
+                    }
+                }
+            }
+            Err(refused) => self.refused_line(now, server, &refused),
+        }
+    }
+
+    fn server_message(&mut self, now: Mono, server: ServerId, message: Message) {
+        self.server_lives(server);
+        match message.shape {
+            Shape::Answer => self.answer(now, server, message),
+            Shape::Notification => self.server_notification(now, server, message),
+            Shape::Request => self.ask(now, server, message),
+        }
+    }
+
+    /// What is not strict JSON is still passed on if it is the answer that somebody waits for:
+    /// today's SDKs would take it.
+    fn refused_line(&mut self, now: Mono, server: ServerId, refused: &Refused) {
+        let tolerant = scan_tolerant(&refused.bytes).filter(|message| {
+            message.shape == Shape::Answer && self.attempt_named(message).is_some_and(|(attempt, _)| self.is_open(attempt))
+        });
+        match tolerant {
+            Some(message) => {
+                let name = self.server_name(server);
+                self.note(Note::TolerantAnswer { server: name });
+                self.server_message(now, server, message);
+            }
+            None => self.bad_line(server, &refused.bytes),
+        }
+    }
+
+    fn is_open(&self, attempt: AttemptId) -> bool {
+        self.attempts.contains_key(&attempt) || self.subscriptions.contains_key(&attempt)
+    }
+
+    fn bad_line(&mut self, id: ServerId, bytes: &[u8]) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.bad_lines += 1;
+        if server.bad_lines % limits::BAD_LINES_PER_NOTE != 1 {
+            return;
+        }
+        let count = server.bad_lines;
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(limits::BAD_LINE_SHOWN)]);
+        let shown = cut(&text.escape_debug().to_string(), 2 * limits::BAD_LINE_SHOWN).to_owned();
+        let server = server.name.clone();
+        self.note(Note::BadLines { server, count, shown });
+    }
+
+    pub(super) fn server_oversized(&mut self, now: Mono, server: ServerId, id: Option<Bytes>) {
+        self.server_lives(server);
+        let attempt = id.as_deref().and_then(read_own_id).map(|(number, _)| AttemptId(number));
+        let Some(call_id) = attempt.and_then(|attempt| self.attempts.get(&attempt).copied()) else {
+            return self.bad_line(server, b"(a line longer than max-message)");
+        };
+        let Some(call) = self.calls.get(call_id) else { return };
+        let mut failure = self.failure(now, call, Kind::MessageTooLarge, None);
+        failure.detail = Some(format!("the answer is longer than {} bytes", self.config.max_message));
+        self.fail(call_id, failure);
+    }
+
+    /// The attempt that an answer names; also whether by a string.
+    fn attempt_named(&self, message: &Message) -> Option<(AttemptId, bool)> {
+        let (number, text) = read_own_id(message.raw(Field::Id)?)?;
+        Some((AttemptId(number), text))
+    }
+
+    fn answer(&mut self, now: Mono, server: ServerId, message: Message) {
+        let Some((attempt, text)) = self.attempt_named(&message) else {
+            return self.answer_without_our_id(server, message);
+        };
+        if let Some(call) = self.attempts.get(&attempt).copied() {
+            return self.answer_to_call(server, call, text, message);
+        }
+        if self.subscriptions.contains_key(&attempt) {
+            return self.answer_to_subscription(server, attempt, message);
+        }
+        if self.servers[&server].life == Life::Reviving(attempt) {
+            return self.revived(now, server, &message);
+        }
+        let name = self.server_name(server);
+        if attempt.0 < self.next_attempt {
+            self.note(Note::LateAnswer { server: name, attempt: attempt.0 });
+        } else {
+            let id = attempt.0.to_string();
+            self.note(Note::UnknownAnswer { from: format!("`{name}`").into(), id });
+        }
+    }
+
+    /// An error without an id tells of a message that the server could not read; any other answer
+    /// belongs to nobody.
+    fn answer_without_our_id(&mut self, server: ServerId, message: Message) {
+        let id = message.raw(Field::Id).unwrap_or(b"null");
+        if id == b"null" && message.raw(Field::Error).is_some() {
+            if let Some(client) = self.client_of(server) {
+                self.act(Action::ToClient(client, Outgoing::plain(message.bytes)));
+            }
+            return;
+        }
+        let id = cut(&String::from_utf8_lossy(id), limits::NAME).to_owned();
+        let name = self.server_name(server);
+        self.note(Note::UnknownAnswer { from: format!("`{name}`").into(), id });
+    }
+
+    fn answer_to_call(&mut self, server_id: ServerId, id: CallId, text: bool, message: Message) {
+        let Some(call) = self.calls.get(id) else { return };
+        let Some(span) = message.envelope.get(Field::Id) else { return };
+        let edit = Edit::replace(span, call.id.patch());
+        let other_type = text != call.id.is_text();
+        let handshake = call.method.is_handshake();
+        let task = call.task && message.raw(Field::Result).is_some();
+        if let Some(server) = self.servers.get_mut(&server_id) {
+            server.answered = true;
+            if other_type && !server.noted_id_type {
+                server.noted_id_type = true;
+                let server = server.name.clone();
+                self.note(Note::OtherIdType { server });
+            }
+        }
+        if handshake {
+            self.handshake_answered(server_id, &message);
+        }
+        if task {
+            self.keep_task_token(id);
+        }
+        self.settle(id, Some(Outgoing::edited(message.bytes, vec![edit])));
+    }
+
+    /// Learns what the server declares about its limits.
+    fn handshake_answered(&mut self, id: ServerId, message: &Message) {
+        #[derive(serde::Deserialize)]
+        struct Handshake {
+            capabilities: Option<serde_json::Value>,
+        }
+        let Some(result) = message.raw(Field::Result) else { return };
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.handshake.done = true;
+        if result.len() > limits::HANDSHAKE_BYTES {
+            return;
+        }
+        let Ok(Handshake { capabilities: Some(capabilities) }) = serde_json::from_slice(result) else {
+            return;
+        };
+        let (declared, nonsense) = Declared::read(&capabilities);
+        server.declared = declared;
+        if nonsense {
+            let server = server.name.clone();
+            self.note(Note::OddDeclaration { server });
+        }
+    }
+
+    fn answer_to_subscription(&mut self, server: ServerId, attempt: AttemptId, message: Message) {
+        if let Some(server) = self.servers.get_mut(&server) {
+            server.answered = true;
+        }
+        let Some(subscription) = self.close_subscription(attempt) else { return };
+        let spans = [Field::Id, Field::ResultMetaSubscriptionId].map(|field| message.envelope.get(field));
+        let edits = spans.into_iter().flatten().map(|span| Edit::replace(span, subscription.id.patch()));
+        let answer = Outgoing::edited(message.bytes.clone(), edits.collect());
+        self.act(Action::ToClient(subscription.client, answer));
+    }
+
+    fn server_notification(&mut self, now: Mono, server: ServerId, message: Message) {
+        match message.text(Field::Method).as_deref() {
+            Some("notifications/progress") => self.progress(now, server, message),
+            Some("notifications/cancelled") => self.cancelled_by_server(now, server, message),
+            _ => self.pass_to_client(server, message),
+        }
+    }
+
+    fn pass_to_client(&mut self, server: ServerId, message: Message) {
+        let Some(span) = message.envelope.get(Field::MetaSubscriptionId) else {
+            let Some(client) = self.client_of(server) else { return };
+            return self.act(Action::ToClient(client, Outgoing::plain(message.bytes)));
+        };
+        let attempt = read_own_id(span.of(&message.bytes)).map(|(number, _)| AttemptId(number));
+        let Some(subscription) = attempt.and_then(|attempt| self.subscriptions.get(&attempt)) else {
+            let server = self.server_name(server);
+            return self.note(Note::StrayProgress { server });
+        };
+        let edit = Edit::replace(span, subscription.id.patch());
+        let client = subscription.client;
+        self.act(Action::ToClient(client, Outgoing::edited(message.bytes, vec![edit])));
+    }
+
+    /// Either a question of its own that it takes back, or a subscription that it ends.
+    fn cancelled_by_server(&mut self, now: Mono, server: ServerId, message: Message) {
+        let Some(span) = message.envelope.get(Field::ParamsRequestId) else {
+            return self.pass_to_client(server, message);
+        };
+        let raw = span.of(&message.bytes);
+        if let Some(ask) = JsonId::new(raw).and_then(|id| self.ask_named(server, &id)) {
+            return self.take_ask_back(now, ask, span, message);
+        }
+        let attempt = read_own_id(raw).map(|(number, _)| AttemptId(number));
+        let Some(subscription) = attempt.and_then(|attempt| self.close_subscription(attempt)) else { return };
+        let edit = Edit::replace(span, subscription.id.patch());
+        let client = subscription.client;
+        self.act(Action::ToClient(client, Outgoing::edited(message.bytes, vec![edit])));
+    }
+
+    fn progress(&mut self, now: Mono, server_id: ServerId, message: Message) {
+        let attempt = message.raw(Field::ParamsProgressToken).and_then(read_own_id);
+        let Some(attempt) = attempt.map(|(number, _)| AttemptId(number)) else {
+            return self.stray_progress(server_id);
+        };
+        let Some(id) = self.attempts.get(&attempt).copied() else {
+            return self.progress_of_task(server_id, attempt, message);
+        };
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(server) = self.servers.get(&server_id) else { return };
+        call.shows_life(now, &server.clock);
+        let Some(token) = &call.token else { return };
+        let client = call.client;
+        if let Some(report) = forwarded(message, token, &mut call.progress) {
+            call.heard = now;
+            self.act(Action::ToClient(client, report));
+        }
+    }
+
+    /// Progress that outlives its answer, as it may for a task.
+    fn progress_of_task(&mut self, server: ServerId, attempt: AttemptId, message: Message) {
+        let client_id: Option<ClientId> = self.client_of(server);
+        let kept = client_id.and_then(|id| self.clients.get_mut(&id)).and_then(|client| {
+            client.task_tokens.iter_mut().find(|kept| kept.attempt == attempt)
+        });
+        let (Some(client), Some(kept)) = (client_id, kept) else { return self.stray_progress(server) };
+        if let Some(report) = forwarded(message, &kept.token, &mut kept.progress) {
+            self.act(Action::ToClient(client, report));
+        }
+    }
+
+    fn stray_progress(&mut self, server: ServerId) {
+        let server = self.server_name(server);
+        self.note(Note::StrayProgress { server });
+    }
+}
+
+/// A server's report as its client may see it: under the client's token, and rising.
+fn forwarded(message: Message, token: &JsonId, progress: &mut Progress) -> Option<Outgoing> {
+    let value = message.number(Field::ParamsProgress);
+    let total = message.number(Field::ParamsTotal);
+    let mut edits = vec![Edit::replace(message.envelope.get(Field::ParamsProgressToken)?, token.patch())];
+    match progress.report(value, total) {
+        Forward::Drop => return None,
+        Forward::Unchanged => {}
+        Forward::Lifted { value, drop_total } => {
+            let text = serde_json::to_vec(&value).ok()?;
+            let span = message.envelope.get(Field::ParamsProgress)?;
+            edits.push(Edit::replace(span, Patch::of(&[&text])));
+            if let Some(span) = message.envelope.get(Field::ParamsTotal).filter(|_| drop_total) {
+                edits.push(Edit::remove_member(&message.bytes, span));
+            }
+        }
+    }
+    Some(Outgoing::edited(message.bytes, edits))
+}

@@ -1,0 +1,207 @@
+//! How a call ends: exactly once, and nothing of it stays behind.
+
+use super::Engine;
+use crate::action::{Action, Note};
+use crate::call::deadline::Reached;
+use crate::call::{Call, State};
+use crate::client::{Open, Subscription, TaskToken};
+use crate::error::{Failure, Kind, Retry, ServerState, json_text};
+use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
+use crate::limits;
+use crate::method::Method;
+use crate::policy::Limit;
+use crate::server::Life;
+use crate::time::Mono;
+use crate::timers::Owner;
+use crate::wire::Outgoing;
+
+impl Engine {
+    /// Ends a call; with an answer unless the client gave it up.
+    pub(super) fn settle(&mut self, id: CallId, answer: Option<Outgoing>) {
+        let Some(mut call) = self.calls.remove(id) else { return };
+        self.timers.set(Owner::Call(id), &mut call.armed, None);
+        if let Some(attempt) = call.attempt() {
+            self.attempts.remove(&attempt);
+        }
+        if let Some(client) = self.clients.get_mut(&call.client) {
+            client.close(&call.id, Open::Call(id));
+        }
+        if let Some(server) = self.servers.get_mut(&call.server) {
+            server.stalled.remove(&id);
+            if let State::Waiting(message) = &call.state {
+                server.waiting.retain(|waiting| *waiting != id);
+                server.waiting_bytes = server.waiting_bytes.saturating_sub(message.bytes.len());
+            }
+        }
+        match (answer, call.batch) {
+            (Some(answer), batch) => self.reply(call.client, batch, answer),
+            (None, Some(batch)) => self.member_done(call.client, batch),
+            (None, None) => {}
+        }
+        self.drained();
+    }
+
+    /// Keeps a token alive that may report on until its task ends.
+    pub(super) fn keep_task_token(&mut self, id: CallId) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let (Some(attempt), Some(token), true) = (call.attempt(), call.token.clone(), call.task) else {
+            return;
+        };
+        let progress = std::mem::take(&mut call.progress);
+        let Some(client) = self.clients.get_mut(&call.client) else { return };
+        if client.task_tokens.len() == limits::TASK_TOKENS {
+            client.task_tokens.pop_front();
+        }
+        client.task_tokens.push_back(TaskToken { attempt, token, progress });
+    }
+
+    /// Ends a call with an error of ours, and says so.
+    pub(super) fn fail(&mut self, id: CallId, failure: Failure) {
+        let Some(call) = self.calls.get(id) else { return };
+        let answer = self.error_for(call, &failure);
+        self.note(Note::Failed(Box::new(failure)));
+        self.settle(id, Some(answer));
+    }
+
+    /// Answers a request that never becomes an open call.
+    pub(super) fn refuse_call(&mut self, now: Mono, call: &Call, kind: Kind, detail: String) {
+        let mut failure = self.failure(now, call, kind, None);
+        failure.detail = Some(detail);
+        let answer = self.error_for(call, &failure);
+        self.note(Note::Failed(Box::new(failure)));
+        self.reply(call.client, call.batch, answer);
+    }
+
+    pub(super) fn refuse_by_gone_server(&mut self, now: Mono, call: &Call) {
+        let server = &self.servers[&call.server];
+        let (kind, detail) = match server.life {
+            Life::Failed(why) => (Kind::ServerFailed, format!("cannot start `{}`: {why}", self.config.command)),
+            Life::Ended(exit) => (Kind::ServerGone, exit.to_string()),
+            _ => (Kind::ServerFailed, "it is being restarted".into()),
+        };
+        let mut failure = self.failure(now, call, kind, None);
+        failure.detail = Some(detail);
+        failure.stderr = server.stderr_tail();
+        failure.retry = Retry::Pointless;
+        let answer = self.error_for(call, &failure);
+        self.note(Note::Failed(Box::new(failure)));
+        self.reply(call.client, call.batch, answer);
+        self.first_request_was_answered(now, call.server);
+    }
+
+    fn error_for(&self, call: &Call, failure: &Failure) -> Outgoing {
+        let id = call.id.patch();
+        Outgoing::plain(failure.answer(id.as_slice(), call.modern, self.config.manner.wording()))
+    }
+
+    /// All that is known about a call that fails now.
+    pub(super) fn failure(&self, now: Mono, call: &Call, kind: Kind, limit: Option<Limit>) -> Failure {
+        let sent = call.attempt().is_some();
+        let state = match kind {
+            _ if !sent => ServerState::NeverReached,
+            Kind::Timeout | Kind::Max if call.method.is_handshake() => ServerState::Running,
+            Kind::Timeout | Kind::Max => ServerState::Cancelled,
+            Kind::MessageTooLarge => ServerState::Running,
+            _ => ServerState::Gone,
+        };
+        let retry = match kind {
+            Kind::ServerFailed | Kind::MessageTooLarge => Retry::Pointless,
+            _ if sent && may_act(&call.method) => Retry::Unsafe,
+            _ => Retry::Safe,
+        };
+        Failure {
+            kind,
+            server: self.server_name(call.server),
+            method: call.method.as_str().into(),
+            tool: call.tool.clone(),
+            elapsed: now.since(call.began),
+            limit: limit.map(|limit| limit.time),
+            setting: limit.map(|limit| self.config.rules.source(limit.layer).into()),
+            attempts: u32::from(sent),
+            state,
+            retry,
+            last_sign: call.sign.map(|sign| now.since(sign)),
+            detail: None,
+            stderr: None,
+        }
+    }
+
+    /// A limit was reached: the client gets its error, the server is told to cancel, and neither
+    /// waits for the other.
+    pub(super) fn limit_reached(&mut self, now: Mono, id: CallId, reached: Reached) {
+        let Some(call) = self.calls.get(id) else { return };
+        let (kind, limit) = match reached {
+            Reached::Timeout(limit) => (Kind::Timeout, limit),
+            Reached::Max(limit) => (Kind::Max, limit),
+        };
+        let (server, attempt, text) = (call.server, call.attempt(), call.id.is_text());
+        let cancels = !call.method.is_handshake();
+        let mut failure = self.failure(now, call, kind, Some(limit));
+        let restarts = self.config.manner.restarts() && attempt.is_some();
+        if restarts {
+            failure.state = ServerState::Restarting;
+        }
+        self.fail(id, failure);
+        if let Some(attempt) = attempt.filter(|_| cancels) {
+            self.tell_to_cancel(server, attempt, text, limit);
+            self.expect_a_sign(now, server);
+        }
+        if restarts {
+            self.restart(now, server, "a call timed out");
+        }
+    }
+
+    fn tell_to_cancel(&mut self, server: ServerId, attempt: AttemptId, text: bool, limit: Limit) {
+        let reason = format!("Timeout: no answer within {}", crate::settings::show_duration(limit.time));
+        let cancel = cancel_message(own_id(attempt.0, text).as_slice(), &reason, limit);
+        self.act(Action::ToServer(server, Outgoing::plain(cancel)));
+    }
+
+    pub(super) fn close_subscription(&mut self, attempt: AttemptId) -> Option<Subscription> {
+        let subscription = self.subscriptions.remove(&attempt)?;
+        if let Some(client) = self.clients.get_mut(&subscription.client) {
+            client.subscriptions -= 1;
+            client.close(&subscription.id, Open::Subscription(attempt));
+        }
+        Some(subscription)
+    }
+
+    /// Calls of a server, in the order of their slots.
+    pub(super) fn calls_at(&self, server: ServerId, sent: bool) -> Vec<CallId> {
+        let at = |id: &CallId| {
+            self.calls.get(*id).is_some_and(|call| call.server == server && call.attempt().is_some() == sent)
+        };
+        self.calls.ids().filter(at).collect()
+    }
+
+    pub(super) fn client_of(&self, server: ServerId) -> Option<ClientId> {
+        self.clients.iter().find(|(_, client)| client.server == server).map(|(id, _)| *id)
+    }
+}
+
+/// Whether a request may have changed something. Those that only read are safe to repeat.
+fn may_act(method: &Method) -> bool {
+    matches!(
+        method,
+        Method::ToolsCall
+            | Method::TasksUpdate
+            | Method::SamplingCreateMessage
+            | Method::ElicitationCreate
+            | Method::Other(_)
+    )
+}
+
+/// `notifications/cancelled`, with the limit in seconds as RFC #1492 has it. `id` is raw JSON.
+pub(super) fn cancel_message(id: &[u8], reason: &str, limit: Limit) -> Vec<u8> {
+    let seconds = serde_json::to_vec(&limit.time.as_secs_f64()).unwrap_or_default();
+    [
+        br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#,
+        id,
+        br#","reason":"#,
+        &json_text(reason),
+        br#","timeout":"#,
+        &seconds,
+        b"}}",
+    ]
+    .concat()
+}

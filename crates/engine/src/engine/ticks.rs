@@ -1,0 +1,175 @@
+//! What is due: limits, keep-alive, samples, and the server's own timers.
+
+use super::Engine;
+use crate::action::{Action, Note};
+use crate::call::deadline::{Due, Reached};
+use crate::call::{State, progress};
+use crate::error::{cut, json_text};
+use crate::id::{CallId, ServerId};
+use crate::life::Sample;
+use crate::limits;
+use crate::time::Mono;
+use crate::timers::Owner;
+use crate::wire::Outgoing;
+
+impl Engine {
+    pub(super) fn tick(&mut self, now: Mono) {
+        while let Some(owner) = self.timers.pop_due(now) {
+            match owner {
+                Owner::Call(id) => self.call_due(now, id),
+                Owner::Ask(id) => self.ask_timed_out(now, id),
+                Owner::Server(id) => self.server_due(now, id),
+                Owner::Grace(id) => self.grace_over(now, id),
+                Owner::Ending => self.ending_due(now),
+            }
+        }
+    }
+
+    fn call_due(&mut self, now: Mono, id: CallId) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        call.armed = None;
+        let Some(server) = self.servers.get(&call.server) else { return };
+        let server_id = call.server;
+        match call.deadline.due(now, &server.clock) {
+            Due::End(reached) => return self.limit_reached(now, id, reached),
+            Due::FirstSample => self.first_sample(now, server_id, id),
+            Due::LastSample => return self.last_sample(now, server_id, id),
+            Due::Nothing => {}
+        }
+        self.keep_alive(now, id);
+        self.arm_call(now, id);
+    }
+
+    /// A sample taken within the last second serves again.
+    fn recent_sample(&self, now: Mono, server: ServerId) -> Option<Sample> {
+        let sample = self.servers.get(&server)?.sample?;
+        (now.since(sample.at) <= limits::SAMPLE_SHARED).then_some(sample)
+    }
+
+    fn first_sample(&mut self, now: Mono, server: ServerId, id: CallId) {
+        match self.recent_sample(now, server) {
+            Some(sample) => {
+                if let Some(call) = self.calls.get_mut(id) {
+                    call.deadline.keep_sample(sample);
+                }
+            }
+            None => self.ask_for_sample(server, id),
+        }
+    }
+
+    fn last_sample(&mut self, now: Mono, server: ServerId, id: CallId) {
+        match self.recent_sample(now, server) {
+            Some(sample) => self.judge(now, id, Some(sample)),
+            None => {
+                self.ask_for_sample(server, id);
+                // The sample comes back at once; if it does not, the question is put again.
+                if let Some(call) = self.calls.get_mut(id) {
+                    let at = now + limits::SAMPLE_SHARED;
+                    self.timers.set(Owner::Call(id), &mut call.armed, Some(at));
+                }
+            }
+        }
+    }
+
+    fn ask_for_sample(&mut self, id: ServerId, call: CallId) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.judged.push(call);
+        if !server.sampling {
+            server.sampling = true;
+            self.act(Action::Sample(id));
+        }
+    }
+
+    pub(super) fn sampled(&mut self, now: Mono, id: ServerId, sample: Option<Sample>) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.sampling = false;
+        server.sample = sample.or(server.sample);
+        for call in std::mem::take(&mut server.judged) {
+            self.judge(now, call, sample);
+        }
+    }
+
+    /// Decides about a call by a sample: keeps it for later, lets the call go on, or ends it.
+    fn judge(&mut self, now: Mono, id: CallId, sample: Option<Sample>) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(server) = self.servers.get(&call.server) else { return };
+        match call.deadline.due(now, &server.clock) {
+            Due::FirstSample => {
+                if let Some(sample) = sample {
+                    call.deadline.keep_sample(sample);
+                }
+            }
+            Due::LastSample => {
+                let first = call.deadline.first_sample();
+                if first.zip(sample).is_some_and(|(first, last)| last.shows_life_since(first)) {
+                    call.sign = Some(now);
+                    call.deadline.sign(now, &server.clock);
+                } else if let Some(limit) = call.deadline.timeout() {
+                    return self.limit_reached(now, id, Reached::Timeout(limit));
+                }
+            }
+            Due::Nothing | Due::End(_) => {}
+        }
+        self.arm_call(now, id);
+    }
+
+    /// Tells a client that has heard nothing for a while that its call lives.
+    fn keep_alive(&mut self, now: Mono, id: CallId) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        if call.keep_alive_at().is_none_or(|at| now < at) {
+            return;
+        }
+        call.heard = now;
+        // A client that does not read would only find a heap of them later.
+        if self.clients.get(&call.client).is_none_or(|client| client.congested) {
+            return;
+        }
+        let Some((value, total)) = call.progress.keep_alive() else { return };
+        let Some(token) = &call.token else { return };
+        let name = format!("`{}`", cut(call.name(), limits::NAME));
+        let waiting = matches!(call.state, State::Waiting(_));
+        let sign = call.sign.map(|sign| now.since(sign));
+        let words = progress::words(&name, now.since(call.began), sign, waiting);
+        let number = |value: f64| serde_json::to_vec(&value).unwrap_or_default();
+        let mut message =
+            br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#.to_vec();
+        message.extend_from_slice(token.patch().as_slice());
+        message.extend_from_slice(b",\"progress\":");
+        message.extend_from_slice(&number(value));
+        if let Some(total) = total {
+            message.extend_from_slice(b",\"total\":");
+            message.extend_from_slice(&number(total));
+        }
+        message.extend_from_slice(b",\"message\":");
+        message.extend_from_slice(&json_text(&words));
+        message.extend_from_slice(b"}}");
+        let client = call.client;
+        self.act(Action::ToClient(client, Outgoing::plain(message)));
+    }
+
+    /// A server that was told to cancel owes us a sign of life within `cancel-grace`.
+    pub(super) fn expect_a_sign(&mut self, now: Mono, id: ServerId) {
+        let at = now + self.config.cancel_grace;
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        if server.told_to_cancel.is_none() {
+            server.told_to_cancel = Some(now);
+            self.timers.set(Owner::Grace(id), &mut server.grace_armed, Some(at));
+        }
+    }
+
+    /// The server said something: it is not hung.
+    pub(super) fn server_lives(&mut self, id: ServerId) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        if server.told_to_cancel.take().is_some() {
+            self.timers.set(Owner::Grace(id), &mut server.grace_armed, None);
+        }
+    }
+
+    fn grace_over(&mut self, now: Mono, id: ServerId) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.grace_armed = None;
+        let Some(since) = server.told_to_cancel.take() else { return };
+        let note = Note::Hung { server: server.name.clone(), silent: now.since(since) };
+        self.note(note);
+    }
+}

@@ -1,0 +1,372 @@
+//! Why a call ended without an answer from its server, and what its client is told.
+//!
+//! Most hosts show only `message`, so it alone says what happened, the limit and its setting, and
+//! one sentence of advice. `data.outlast` carries the same for programs. Each code has a page
+//! under `docs/errors/`.
+
+use crate::limits;
+use crate::settings::show_duration;
+use serde::Serialize;
+use std::fmt::{Formatter, Result as Written, Write};
+use std::time::Duration;
+
+/// The kinds of failure; programs tell them apart by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// No sign of life for as long as `timeout` allows.
+    Timeout,
+    /// The hard cap.
+    Max,
+    /// The server went away in mid-call.
+    ServerGone,
+    /// The server cannot be reached at all.
+    ServerFailed,
+    /// A bound in `limits.rs` was reached.
+    Overloaded,
+    /// A message was longer than `max-message`.
+    MessageTooLarge,
+}
+
+impl Kind {
+    /// For programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Timeout => "timeout",
+            Kind::Max => "max",
+            Kind::ServerGone => "server-gone",
+            Kind::ServerFailed => "server-failed",
+            Kind::Overloaded => "overloaded",
+            Kind::MessageTooLarge => "message-too-large",
+        }
+    }
+
+    /// The JSON-RPC code. Towards 2025 clients a timeout is the SDKs' own RequestTimeout; the
+    /// 2026-07-28 revision closes that range to new meanings.
+    pub fn code(self, modern: bool) -> i32 {
+        match self {
+            Kind::Timeout | Kind::Max if modern => -31001,
+            Kind::Timeout | Kind::Max => -32001,
+            Kind::ServerGone => -31002,
+            Kind::ServerFailed => -31003,
+            Kind::Overloaded => -31004,
+            Kind::MessageTooLarge => -31011,
+        }
+    }
+}
+
+/// What the server is doing as far as we know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerState {
+    /// It was told to cancel.
+    Cancelled,
+    /// Its process has ended.
+    Gone,
+    /// It is being restarted.
+    Restarting,
+    /// The call never reached it.
+    NeverReached,
+    /// It goes on: this request is never cancelled.
+    Running,
+}
+
+/// Whether asking again does harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Retry {
+    Safe,
+    Unsafe,
+    Pointless,
+}
+
+/// Whose words an error uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wording {
+    /// Ours.
+    Own,
+    /// Those of `timeout-mcp`, whose users' scripts match on them.
+    TimeoutMcp,
+}
+
+/// One failure, with all that is known about it.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What kind.
+    pub kind: Kind,
+    /// The server's name.
+    pub server: Box<str>,
+    /// The request's method.
+    pub method: Box<str>,
+    /// The tool, for `tools/call`.
+    pub tool: Option<Box<str>>,
+    /// How long the call ran.
+    pub elapsed: Duration,
+    /// The limit that was reached.
+    pub limit: Option<Duration>,
+    /// Who set that limit.
+    pub setting: Option<Box<str>>,
+    /// How often it was sent to a server.
+    pub attempts: u32,
+    /// What the server is doing.
+    pub state: ServerState,
+    /// Whether asking again does harm.
+    pub retry: Retry,
+    /// How long ago the call last gave a sign of life.
+    pub last_sign: Option<Duration>,
+    /// How the server ended, or why it could not start; which bound was reached.
+    pub detail: Option<String>,
+    /// The last that the server wrote to stderr.
+    pub stderr: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    kind: &'a str,
+    server: &'a str,
+    method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'a str>,
+    elapsed_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    setting: Option<&'a str>,
+    attempts: u32,
+    server_state: ServerState,
+    retry: Retry,
+    signs: Signs<'a>,
+    help: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Signs<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_sign_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr: Option<&'a str>,
+}
+
+impl Failure {
+    /// The JSON-RPC answer, for the raw id it belongs to.
+    pub fn answer(&self, id: &[u8], modern: bool, wording: Wording) -> Vec<u8> {
+        let (code, message) = match wording {
+            Wording::Own => (self.kind.code(modern), self.message()),
+            Wording::TimeoutMcp => (-32603, self.timeout_mcp_message()),
+        };
+        let data = serde_json::to_string(&self.data(modern)).unwrap_or_default();
+        error_answer(id, code, &message, Some(&format!(r#"{{"outlast":{data}}}"#)))
+    }
+
+    fn data(&self, modern: bool) -> Data<'_> {
+        let millis = |time: Duration| time.as_millis() as u64;
+        Data {
+            kind: self.kind.name(),
+            server: cut(&self.server, limits::NAME),
+            method: cut(&self.method, limits::NAME),
+            tool: self.tool.as_deref().map(|tool| cut(tool, limits::NAME)),
+            elapsed_ms: millis(self.elapsed),
+            limit_ms: self.limit.map(millis),
+            setting: self.setting.as_deref().map(|setting| cut(setting, limits::NAME)),
+            attempts: self.attempts,
+            server_state: self.state,
+            retry: self.retry,
+            signs: Signs { last_sign_ms: self.last_sign.map(millis), stderr: self.stderr.as_deref() },
+            help: format!("docs/errors/{}.md", self.kind.code(modern)),
+        }
+    }
+
+    /// What the person sees: what happened, the limit and its setting, one sentence of advice.
+    pub fn message(&self) -> String {
+        let what = self.what();
+        let limit = self.limit.map(show_duration).unwrap_or_default();
+        let setting = self.setting.as_deref().unwrap_or("built-in");
+        let detail = self.detail.as_deref().unwrap_or("ended");
+        let mut text = match self.kind {
+            Kind::Timeout => {
+                let advice = self.raise("timeout");
+                format!("{what} gave no sign of life for {limit} (timeout, {setting}); {}. {advice}", self.fate())
+            }
+            Kind::Max => {
+                let advice = self.raise("max");
+                format!("{what} ran for {limit}, the longest it may (max, {setting}); {}. {advice}", self.fate())
+            }
+            Kind::ServerGone => {
+                format!("server `{}` went away ({detail}) before it answered {what}{}.", self.name(), self.last_words())
+            }
+            Kind::ServerFailed => format!("server `{}` cannot be reached: {detail}{}.", self.name(), self.last_words()),
+            Kind::Overloaded => format!("{what} was not sent: {detail}. Ask again when other calls have ended."),
+            Kind::MessageTooLarge => {
+                format!("{what}: {detail} (max-message, {setting}). Raise it with --max-message, or ask for less.")
+            }
+        };
+        if self.kind == Kind::ServerGone && self.retry == Retry::Unsafe {
+            text += " Whether it ran is not known.";
+        }
+        cut(&text, limits::ERROR_MESSAGE).to_owned()
+    }
+
+    fn name(&self) -> &str {
+        cut(&self.server, 40)
+    }
+
+    fn what(&self) -> String {
+        format!("`{}`", cut(self.tool.as_deref().unwrap_or(&self.method), 60))
+    }
+
+    fn fate(&self) -> &'static str {
+        match self.state {
+            ServerState::Cancelled => "its server was told to cancel",
+            ServerState::Gone => "its server has ended",
+            ServerState::Restarting => "its server is being restarted",
+            ServerState::NeverReached => "it never reached its server",
+            ServerState::Running => "its server goes on",
+        }
+    }
+
+    /// The flag that would have helped, with twice the limit.
+    fn raise(&self, key: &str) -> String {
+        let twice = show_duration(self.limit.unwrap_or_default() * 2);
+        match (&self.tool, &*self.method) {
+            (_, "initialize" | "server/discover") => format!("Raise it with --handshake {twice}."),
+            (Some(tool), _) => format!("Raise it with --tool '{}={key}:{twice}'.", cut(tool, 60)),
+            (None, method) => format!("Raise it with --method '{}={key}:{twice}'.", cut(method, 60)),
+        }
+    }
+
+    fn last_words(&self) -> String {
+        let line = self.stderr.as_deref().and_then(|tail| tail.lines().rev().find(|l| !l.trim().is_empty()));
+        line.map(|line| format!("; its last words: {}", cut(line.trim(), 100))).unwrap_or_default()
+    }
+
+    fn timeout_mcp_message(&self) -> String {
+        let restarting = if self.state == ServerState::Restarting { " (restarting now...)" } else { "" };
+        match (self.kind, self.limit) {
+            (Kind::Timeout, Some(limit)) => {
+                format!("Method '{}' timed out after {}{restarting}", self.method, go_duration(limit))
+            }
+            _ => format!("{}{restarting}", self.message()),
+        }
+    }
+
+    /// One line for the log: every field, in a fixed order.
+    pub(crate) fn log_line(&self, f: &mut Formatter<'_>) -> Written {
+        write!(f, "{} server={} method={}", self.kind.name(), self.server, self.method)?;
+        if let Some(tool) = &self.tool {
+            write!(f, " tool={tool}")?;
+        }
+        if let Some(limit) = self.limit {
+            write!(f, " limit={}", show_duration(limit))?;
+        }
+        write!(f, " elapsed={}", show_duration(self.elapsed))?;
+        if let Some(setting) = &self.setting {
+            write!(f, " setting={setting}")?;
+        }
+        write!(f, " state={}", self.fate())?;
+        if let Some(detail) = &self.detail {
+            write!(f, " detail={detail}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A JSON-RPC error answer. `id` and `data` are raw JSON.
+pub(crate) fn error_answer(id: &[u8], code: i32, message: &str, data: Option<&str>) -> Vec<u8> {
+    let mut answer = Vec::with_capacity(128 + message.len() + data.map_or(0, str::len));
+    answer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    answer.extend_from_slice(id);
+    answer.extend_from_slice(format!(",\"error\":{{\"code\":{code},\"message\":").as_bytes());
+    answer.extend_from_slice(&json_text(message));
+    if let Some(data) = data {
+        answer.extend_from_slice(b",\"data\":");
+        answer.extend_from_slice(data.as_bytes());
+    }
+    answer.extend_from_slice(b"}}");
+    answer
+}
+
+/// A JSON string.
+pub(crate) fn json_text(text: &str) -> Vec<u8> {
+    // Strings always serialise.
+    serde_json::to_vec(text).unwrap_or_default()
+}
+
+/// At most this many bytes, cut between characters.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// A duration as Go prints it: `30s`, `1m30s`, `1h0m0s`.
+pub fn go_duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let millis = time.subsec_millis();
+    if seconds == 0 {
+        return format!("{millis}ms");
+    }
+    let mut text = String::new();
+    if seconds >= 3600 {
+        let _ = write!(text, "{}h", seconds / 3600);
+    }
+    if seconds >= 60 {
+        let _ = write!(text, "{}m", seconds / 60 % 60);
+    }
+    let _ = write!(text, "{}", seconds % 60);
+    if millis > 0 {
+        text += format!(".{millis:03}").trim_end_matches('0');
+    }
+    text + "s"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_look_as_go_prints_them() {
+        let show = |millis| go_duration(Duration::from_millis(millis));
+        assert_eq!(show(30_000), "30s");
+        assert_eq!(show(90_000), "1m30s");
+        assert_eq!(show(3_600_000), "1h0m0s");
+        assert_eq!(show(1_500), "1.5s");
+        assert_eq!(show(500), "500ms");
+        assert_eq!(show(60_000), "1m0s");
+    }
+
+    #[test]
+    fn a_message_stays_within_its_bound_whatever_the_names() {
+        let long: Box<str> = "ü".repeat(500).into();
+        let mut failure = Failure {
+            kind: Kind::Timeout,
+            server: long.clone(),
+            method: "tools/call".into(),
+            tool: Some(long.clone()),
+            elapsed: Duration::from_secs(9),
+            limit: Some(Duration::from_secs(9)),
+            setting: Some(long.clone()),
+            attempts: 1,
+            state: ServerState::Cancelled,
+            retry: Retry::Unsafe,
+            last_sign: None,
+            detail: Some(long.to_string()),
+            stderr: Some("x\n\u{1b}[31m".repeat(60)),
+        };
+        for kind in [
+            Kind::Timeout,
+            Kind::Max,
+            Kind::ServerGone,
+            Kind::ServerFailed,
+            Kind::Overloaded,
+            Kind::MessageTooLarge,
+        ] {
+            failure.kind = kind;
+            assert!(failure.message().len() <= limits::ERROR_MESSAGE);
+            let answer = failure.answer(b"1", true, Wording::Own);
+            let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+            let data = serde_json::to_string(&answer["error"]["data"]).unwrap();
+            assert!(data.len() <= 2048, "{}", data.len());
+            assert_eq!(answer["error"]["data"]["outlast"]["kind"], kind.name());
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Everything that can happen to the engine.
+
+use crate::id::{ClientId, Run, ServerId};
+use crate::life::Sample;
+use crate::wire::{Refused, Scanned};
+use bytes::Bytes;
+use std::time::Duration;
+
+/// One line from a peer, scanned by the edge that read it.
+pub type Line = Result<Scanned, Refused>;
+
+/// Something that happened. What concerns a server names the run it happened to, so that the last
+/// words of a replaced process are not taken for its successor's.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A client is there, and the server it wants. Starts the server.
+    Opened(ClientId, ServerId),
+    /// A line from a client.
+    FromClient(ClientId, Line),
+    /// A line from a server.
+    FromServer(ServerId, Run, Line),
+    /// A client's line was longer than `max-message`; its raw id, if that could be read.
+    ClientOversized(ClientId, Option<Bytes>),
+    /// The same of a server.
+    ServerOversized(ServerId, Run, Option<Bytes>),
+    /// A client will send nothing more.
+    ClientEof(ClientId),
+    /// Nobody reads what we write to a client any more.
+    ClientGone(ClientId),
+    /// What waits to be written to a client has grown above the high mark, or sunk below the low one.
+    Congested(ClientId, bool),
+    /// A server's process runs.
+    Started(ServerId, Run),
+    /// A server's process could not be started.
+    StartFailed(ServerId, Run, StartFailure),
+    /// A server's process ended.
+    Exited(ServerId, Run, Exit),
+    /// A server closed its output.
+    OutputClosed(ServerId, Run),
+    /// A server wrote to stderr.
+    Stderr(ServerId, Run, Bytes),
+    /// The sample that was asked for; `None` where it could not be taken.
+    Sampled(ServerId, Option<Sample>),
+    /// The machine slept for about this long. Limits were not charged for it.
+    Slept(Duration),
+    /// We are asked to end by this signal.
+    Stop(u8),
+    /// The time of `next_deadline` has come.
+    Tick,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this status.
+    Code(u8),
+    /// By this signal.
+    Signal(u8),
+}
+
+impl Exit {
+    /// The status that a shell would show.
+    pub fn status(self) -> u8 {
+        match self {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128u8.wrapping_add(signal),
+        }
+    }
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Exit::Code(code) => write!(f, "exit status {code}"),
+            Exit::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
+/// Why a command could not be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartFailure {
+    /// There is no such command.
+    NotFound,
+    /// It is there and cannot be executed.
+    NotExecutable,
+    /// The system refused, with this error number.
+    Refused(i32),
+}
+
+impl StartFailure {
+    /// The status that a shell would end with.
+    pub fn status(self) -> u8 {
+        match self {
+            StartFailure::NotFound => 127,
+            StartFailure::NotExecutable | StartFailure::Refused(_) => 126,
+        }
+    }
+}
+
+impl std::fmt::Display for StartFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StartFailure::NotFound => f.write_str("command not found"),
+            StartFailure::NotExecutable => f.write_str("not executable"),
+            StartFailure::Refused(errno) => write!(f, "the system refused to start it (error {errno})"),
+        }
+    }
+}

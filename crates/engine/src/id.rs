@@ -1,0 +1,182 @@
+//! Names of things. Each kind has its own type, so that a client's id can never be taken for ours.
+
+use crate::wire::Patch;
+use serde_json::from_slice;
+
+/// A connection to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClientId(pub u32);
+
+/// A server that we were told to reach. It keeps its id when its process is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerId(pub u32);
+
+/// One life of a server: a process. What an earlier run says is dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Run(pub u32);
+
+/// One call, from arrival until it is settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallId {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+/// One sending of a call to a server; on the wire it is the request's id and progress token.
+///
+/// Counted up and never reused, so that a number below the next one which is not open any more
+/// belongs to a finished attempt: that is the tombstone, and it costs nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AttemptId(pub u64);
+
+/// A request of a server to the client; on the client's side it is the request's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AskId(pub u64);
+
+/// A client's array of requests that waits to be answered as an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BatchId(pub u64);
+
+/// An id or token as a peer wrote it, kept exactly.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JsonId {
+    /// An integer written in the usual way.
+    Int(i64),
+    /// Anything else: strings with their quotes, integers beyond 64 bits, `1.0`, `null`.
+    Raw(Box<[u8]>),
+}
+
+impl JsonId {
+    /// Takes a raw JSON value; `None` if it is no string, number or `null`.
+    pub fn new(raw: &[u8]) -> Option<JsonId> {
+        match raw.first()? {
+            b'"' | b'n' => Some(JsonId::Raw(raw.into())),
+            b'-' | b'0'..=b'9' => Some(usual_integer(raw).map_or(JsonId::Raw(raw.into()), JsonId::Int)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a string.
+    pub fn is_text(&self) -> bool {
+        matches!(self, JsonId::Raw(raw) if raw.first() == Some(&b'"'))
+    }
+
+    /// What two ids have in common that mean the same: a string written with escapes equals the
+    /// same string without.
+    pub fn key(&self) -> JsonId {
+        match self {
+            JsonId::Raw(raw) if memchr::memchr(b'\\', raw).is_some() => match from_slice::<String>(raw) {
+                Ok(text) => JsonId::Raw(format!("\"{text}\"").into_bytes().into()),
+                Err(_) => self.clone(),
+            },
+            _ => self.clone(),
+        }
+    }
+
+    /// The same JSON text again.
+    pub fn patch(&self) -> Patch {
+        match self {
+            JsonId::Int(number) => Patch::of(&[Decimal::signed(*number).as_slice()]),
+            JsonId::Raw(raw) => Patch::of(&[raw]),
+        }
+    }
+}
+
+/// An integer that is written back exactly as it was read: no leading zero, no `-0`.
+fn usual_integer(raw: &[u8]) -> Option<i64> {
+    let digits = raw.strip_prefix(b"-").unwrap_or(raw);
+    if digits.len() > 18 || digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    if digits[0] == b'0' && raw.len() > 1 {
+        return None;
+    }
+    let number = digits.iter().fold(0i64, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+    Some(if raw.len() == digits.len() { number } else { -number })
+}
+
+/// A number in decimal, without an allocation.
+pub struct Decimal {
+    text: [u8; 20],
+    start: usize,
+}
+
+impl Decimal {
+    /// Writes a number.
+    pub fn new(mut number: u64) -> Decimal {
+        let mut text = [0; 20];
+        let mut start = text.len();
+        loop {
+            start -= 1;
+            text[start] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return Decimal { text, start };
+            }
+        }
+    }
+
+    fn signed(number: i64) -> Decimal {
+        let mut decimal = Decimal::new(number.unsigned_abs());
+        if number < 0 {
+            decimal.start -= 1;
+            decimal.text[decimal.start] = b'-';
+        }
+        decimal
+    }
+
+    /// Its text.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.text[self.start..]
+    }
+}
+
+/// Writes an id of ours in the JSON type that the peer used: shell-written servers quote what
+/// they got.
+pub(crate) fn own_id(number: u64, text: bool) -> Patch {
+    let decimal = Decimal::new(number);
+    if text { Patch::of(&[b"\"", decimal.as_slice(), b"\""]) } else { Patch::of(&[decimal.as_slice()]) }
+}
+
+/// Reads an id of ours back; also whether it was written as a string.
+pub(crate) fn read_own_id(raw: &[u8]) -> Option<(u64, bool)> {
+    let inner = raw.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    let number = usual_integer(inner.unwrap_or(raw))?;
+    Some((u64::try_from(number).ok()?, inner.is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_is_written_back_as_it_was_read() {
+        for raw in [
+            "0", "7", "-7", "-0", "007", "1.0", "1e3", "9007199254740993", "123456789012345678",
+            "18446744073709551616", "\"\"", "\"a\"", "\"\\u0061\"", "null",
+        ] {
+            let id = JsonId::new(raw.as_bytes()).expect(raw);
+            assert_eq!(id.patch().as_slice(), raw.as_bytes());
+        }
+        for raw in ["true", "{}", "[]", ""] {
+            assert_eq!(JsonId::new(raw.as_bytes()), None, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_string_with_escapes_is_the_same_id_as_without() {
+        let escaped = JsonId::new(br#""\u0061b""#).unwrap();
+        assert_eq!(escaped.key(), JsonId::new(br#""ab""#).unwrap().key());
+        assert_ne!(JsonId::new(b"1").unwrap().key(), JsonId::new(br#""1""#).unwrap().key());
+    }
+
+    #[test]
+    fn our_ids_are_read_back_in_either_type() {
+        assert_eq!(own_id(17, false).as_slice(), b"17");
+        assert_eq!(own_id(17, true).as_slice(), b"\"17\"");
+        assert_eq!(read_own_id(b"17"), Some((17, false)));
+        assert_eq!(read_own_id(b"\"17\""), Some((17, true)));
+        assert_eq!(read_own_id(b"-17"), None);
+        assert_eq!(read_own_id(b"\"x\""), None);
+    }
+}

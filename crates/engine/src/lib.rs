@@ -1,0 +1,40 @@
+//! The pure core of outlast: events in, actions out, time as an argument.
+//!
+//! The contract is [`Engine`]: `handle` an event, `poll` actions until there are none, and come
+//! back with `Event::Tick` at `next_deadline`. It never fails, blocks or panics on any input. The
+//! same events at the same times always give the same actions.
+//!
+//! Map of this crate:
+//! - [`event`] and [`action`]: everything that can happen, everything we can want done;
+//! - [`engine`]: routes an event to what it concerns; `call`, `server`, `client`, `ask`: what there is;
+//! - [`policy`] and [`settings`]: which limits apply, and the table of settings;
+//! - [`wire`]: messages as bytes; [`error`]: what a client is told;
+//! - [`life`]: signs of life; [`limits`]: every bound; [`time`], [`id`], [`method`]: words.
+//!
+//! Deliberately absent: a runtime, a clock, files, logging, randomness, models of MCP's methods.
+
+#![forbid(unsafe_code)]
+
+pub mod action;
+mod arena;
+mod ask;
+pub mod call;
+mod client;
+pub mod engine;
+pub mod error;
+pub mod event;
+pub mod id;
+pub mod life;
+pub mod limits;
+pub mod method;
+pub mod policy;
+mod server;
+pub mod settings;
+pub mod time;
+mod timers;
+pub mod wire;
+
+pub use action::{Action, Level, Note};
+pub use engine::{Config, Engine, Manner};
+pub use event::Event;
+pub use time::{Mono, Now, Wall};

@@ -1,0 +1,69 @@
+//! Every bound in the system that is not a setting, and what happens at it.
+
+use std::time::Duration;
+
+/// Members of a client's array. One more: the array is refused with -32600.
+pub const BATCH_MEMBERS: usize = 1_000;
+
+/// Calls in flight per client. One more: answered at once with `overloaded`.
+pub const CALLS: usize = 100_000;
+
+/// Requests of a server that wait for the client. One more: the server gets an error at once.
+pub const ASKS: usize = 10_000;
+
+/// Open subscriptions per client. One more: answered at once with `overloaded`.
+pub const SUBSCRIPTIONS: usize = 1_000;
+
+/// Progress tokens of task-augmented calls that were answered with a handle; progress may follow
+/// until the task ends. One more: the oldest is forgotten, its progress dropped.
+pub const TASK_TOKENS: usize = 1_000;
+
+/// Bytes of calls that wait for a server to come back. More: answered at once with `overloaded`.
+pub const WAITING_BYTES: usize = 64 << 20;
+
+/// Bytes of a client's `initialize` that are kept for a restarted server. A longer one is not
+/// kept, and its server is not restarted.
+pub const HANDSHAKE_BYTES: usize = 1 << 20;
+
+/// Bytes of a server's stderr that are kept for errors. More: the oldest go.
+pub const STDERR_TAIL: usize = 4 << 10;
+
+/// Characters of an error's message. More: cut.
+pub const ERROR_MESSAGE: usize = 300;
+
+/// Bytes of the stderr tail inside an error, so that `data` stays below 2 KiB.
+pub const ERROR_TAIL: usize = 600;
+
+/// Bytes of a name (tool, method, server) inside errors, notes and words. More: cut.
+pub const NAME: usize = 128;
+
+/// Bad lines of a server per note about them.
+pub const BAD_LINES_PER_NOTE: u64 = 100;
+
+/// How much of a bad line a note shows.
+pub const BAD_LINE_SHOWN: usize = 200;
+
+/// How long a client may take to send its first request to a server that cannot run, so that the
+/// request gets an answer instead of a closed pipe.
+pub const FIRST_REQUEST: Duration = Duration::from_millis(500);
+
+/// How long the output of a server that has ended is read on; a grandchild may hold it open.
+pub const LAST_OUTPUT: Duration = Duration::from_millis(200);
+
+/// How long a server may live on without stdin, or after it closed its stdout.
+pub const END_GRACE: Duration = Duration::from_secs(1);
+
+/// Between SIGTERM and SIGKILL.
+pub const KILL_GRACE: Duration = Duration::from_millis(500);
+
+/// How long after SIGKILL a server's end is waited for before we end all the same.
+pub const REAP_GRACE: Duration = Duration::from_millis(300);
+
+/// How long one sample of a server's signs of life serves every call that asks.
+pub const SAMPLE_SHARED: Duration = Duration::from_secs(1);
+
+/// The longest time between the two samples that are compared.
+pub const SAMPLE_LEAD: Duration = Duration::from_secs(10);
+
+/// The shortest keep-alive interval; a client needs no more.
+pub const KEEP_ALIVE_MIN: Duration = Duration::from_millis(50);

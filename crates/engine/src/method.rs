@@ -1,0 +1,89 @@
+//! The methods that outlast treats in a way of their own. All others pass as they are.
+
+/// A request's method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // each is named after its text
+pub enum Method {
+    Initialize,
+    Discover,
+    Ping,
+    ToolsCall,
+    ToolsList,
+    PromptsGet,
+    PromptsList,
+    ResourcesRead,
+    ResourcesList,
+    ResourcesTemplatesList,
+    ResourcesSubscribe,
+    ResourcesUnsubscribe,
+    CompletionComplete,
+    LoggingSetLevel,
+    TasksGet,
+    TasksList,
+    TasksCancel,
+    TasksUpdate,
+    TasksResult,
+    Listen,
+    ElicitationCreate,
+    SamplingCreateMessage,
+    RootsList,
+    /// One that we do not know.
+    Other(Box<str>),
+}
+
+const NAMES: [(&str, Method); 23] = [
+    ("tools/call", Method::ToolsCall),
+    ("initialize", Method::Initialize),
+    ("server/discover", Method::Discover),
+    ("ping", Method::Ping),
+    ("tools/list", Method::ToolsList),
+    ("prompts/get", Method::PromptsGet),
+    ("prompts/list", Method::PromptsList),
+    ("resources/read", Method::ResourcesRead),
+    ("resources/list", Method::ResourcesList),
+    ("resources/templates/list", Method::ResourcesTemplatesList),
+    ("resources/subscribe", Method::ResourcesSubscribe),
+    ("resources/unsubscribe", Method::ResourcesUnsubscribe),
+    ("completion/complete", Method::CompletionComplete),
+    ("logging/setLevel", Method::LoggingSetLevel),
+    ("tasks/get", Method::TasksGet),
+    ("tasks/list", Method::TasksList),
+    ("tasks/cancel", Method::TasksCancel),
+    ("tasks/update", Method::TasksUpdate),
+    ("tasks/result", Method::TasksResult),
+    ("subscriptions/listen", Method::Listen),
+    ("elicitation/create", Method::ElicitationCreate),
+    ("sampling/createMessage", Method::SamplingCreateMessage),
+    ("roots/list", Method::RootsList),
+];
+
+impl Method {
+    /// Recognises a method by its text.
+    pub fn new(text: &str) -> Method {
+        let known = NAMES.iter().find(|(name, _)| *name == text);
+        known.map_or_else(|| Method::Other(text.into()), |(_, method)| method.clone())
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Method::Other(text) => text,
+            known => NAMES.iter().find(|(_, method)| method == known).map_or("", |(name, _)| name),
+        }
+    }
+
+    /// Starts a conversation, so `handshake` is its limit and it is never cancelled.
+    pub fn is_handshake(&self) -> bool {
+        matches!(self, Method::Initialize | Method::Discover)
+    }
+
+    /// The protocol lets a server report progress on it, and servers expect a token there.
+    pub fn takes_progress(&self) -> bool {
+        matches!(self, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead)
+    }
+
+    /// A person may be behind the answer, so the calls in flight are not charged for the wait.
+    pub fn waits_for_a_person(&self) -> bool {
+        matches!(self, Method::ElicitationCreate | Method::SamplingCreateMessage)
+    }
+}

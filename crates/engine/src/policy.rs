@@ -1,0 +1,436 @@
+//! Which limits apply to a call: layers of rules, resolved once when the call starts.
+//!
+//! Nearest wins: built-in < what the server declares (may only lengthen) < a bare flag < a rule for
+//! the method < a rule for the tool < the request's own wish (may only shorten). Each value
+//! remembers where it came from, because an error must name the setting that governs it.
+
+use crate::method::Method;
+use crate::settings::{BadValue, Glob, Key, Scope, Setting, Signs, Value};
+use std::time::Duration;
+
+/// Built-in: a tool call that we keep alive, without any sign of life.
+const KEPT_ALIVE: Duration = Duration::from_secs(30 * 60);
+/// Built-in: any other known request.
+const KNOWN: Duration = Duration::from_secs(5 * 60);
+/// Built-in: the first exchange. A slow first `npx` is not killed for it.
+const HANDSHAKE: Duration = Duration::from_secs(5 * 60);
+/// Built-in: the hard cap of every call.
+const MAX: Duration = Duration::from_secs(24 * 3600);
+/// Built-in: how often a waiting client hears from us.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// Built-in: requests of a server that need a person, a model, or neither.
+const ELICITATION: Duration = Duration::from_secs(600);
+const SAMPLING: Duration = Duration::from_secs(240);
+const OTHER_ASK: Duration = Duration::from_secs(60);
+/// A server that declares more than this is not believed.
+const DECLARED_MAX: f64 = 86_400.0;
+
+/// Where a value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// Nobody wrote it.
+    BuiltIn,
+    /// The server declared it.
+    Server,
+    /// A rule, by its place in [`Rules`].
+    Rule(u16),
+    /// The request's `_meta`.
+    Request,
+}
+
+/// A duration and where it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// How long.
+    pub time: Duration,
+    /// Who says so.
+    pub layer: Layer,
+}
+
+impl Limit {
+    /// A limit that nobody wrote.
+    pub const fn built_in(time: Duration) -> Limit {
+        Limit { time, layer: Layer::BuiltIn }
+    }
+}
+
+/// All limits and choices for one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Moved by signs of life.
+    pub timeout: Option<Limit>,
+    /// Moved by nothing.
+    pub max: Limit,
+    /// Which signs move `timeout`.
+    pub signs: Signs,
+    /// How often a silent call is reported as alive.
+    pub keep_alive: Option<Duration>,
+}
+
+/// What a rule is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Selector {
+    /// Every call; of `timeout` and `max` only `tools/call`.
+    Bare,
+    Method(Glob),
+    Tool(Glob),
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    selector: Selector,
+    key: Key,
+    value: Value,
+    source: Box<str>,
+}
+
+impl Rule {
+    fn matches(&self, method: &Method, tool: Option<&str>) -> bool {
+        match &self.selector {
+            Selector::Bare => {
+                *method == Method::ToolsCall || !matches!(self.key, Key::Timeout | Key::Max)
+            }
+            Selector::Method(glob) => glob.matches(method.as_str()),
+            Selector::Tool(glob) => {
+                *method == Method::ToolsCall && tool.is_some_and(|tool| glob.matches(tool))
+            }
+        }
+    }
+
+    fn nearness(&self) -> (u8, usize) {
+        match &self.selector {
+            Selector::Bare => (0, 0),
+            Selector::Method(glob) => (1, glob.literal()),
+            Selector::Tool(glob) => (2, glob.literal()),
+        }
+    }
+}
+
+/// Limits that a server declared in its capabilities.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Declared(Vec<(Method, Duration)>);
+
+/// Everything that people wrote, in the order of its sources.
+#[derive(Clone, Debug, Default)]
+pub struct Rules(Vec<Rule>);
+
+impl Rules {
+    /// Adds one value for every call.
+    pub fn bare(&mut self, key: Key, value: Value, source: &str) {
+        self.0.push(Rule { selector: Selector::Bare, key, value, source: source.into() });
+    }
+
+    /// Adds `GLOB=KEY:VALUE,…` for tools or methods.
+    pub fn add(&mut self, of: Key, text: &str, source: &str) -> Result<(), BadValue> {
+        let form = if of == Key::Tool { "run_*=timeout:5m,max:2h" } else { "resources/*=timeout:10s" };
+        let wrong = |what: &str| BadValue(format!("`{text}`: {what}; write '{form}'"));
+        let (glob, values) = text.split_once('=').ok_or_else(|| wrong("`=` is missing"))?;
+        let glob = Glob::new(glob.trim())?;
+        let source = format!("{source} '{glob}'");
+        for pair in values.split(',') {
+            let (name, value) =
+                pair.split_once(':').ok_or_else(|| wrong(&format!("`{pair}` is no KEY:VALUE")))?;
+            let item = Setting::named(name.trim()).filter(|item| item.scope == Scope::Call);
+            let item = item.ok_or_else(|| wrong(&format!("`{}` cannot be set here", name.trim())))?;
+            let selector = match of {
+                Key::Tool => Selector::Tool(glob.clone()),
+                _ => Selector::Method(glob.clone()),
+            };
+            let value = item.parse(value)?;
+            self.0.push(Rule { selector, key: item.key, value, source: source.as_str().into() });
+        }
+        Ok(())
+    }
+
+    /// The value nearest to a call, and its layer.
+    fn nearest(&self, key: Key, method: &Method, tool: Option<&str>) -> Option<(&Value, Layer)> {
+        let matching = |(_, rule): &(usize, &Rule)| rule.key == key && rule.matches(method, tool);
+        let found = self.0.iter().enumerate().filter(matching);
+        // `max_by_key` gives the last of equals: the later rule wins.
+        let (index, rule) = found.max_by_key(|(_, rule)| rule.nearness())?;
+        Some((&rule.value, Layer::Rule(index as u16)))
+    }
+
+    /// The name of the setting that a layer stands for, as a person would write it.
+    pub fn source(&self, layer: Layer) -> &str {
+        match layer {
+            Layer::BuiltIn => "built-in",
+            Layer::Server => "declared by the server",
+            Layer::Request => "_meta[\"dev.outlast/timeoutMs\"]",
+            Layer::Rule(index) => self.0.get(usize::from(index)).map_or("", |rule| &rule.source),
+        }
+    }
+
+    /// The policy of a client's request.
+    pub fn for_call(&self, facts: CallFacts<'_>) -> Policy {
+        let CallFacts { method, tool, has_token, wish, declared } = facts;
+        let keep_alive = match self.nearest(Key::KeepAlive, method, tool) {
+            Some((Value::Time(time), _)) => *time,
+            _ => Some(KEEP_ALIVE),
+        };
+        let patient = has_token && keep_alive.is_some();
+        let built_in = match method {
+            method if method.is_handshake() => Some(self.handshake()),
+            Method::ToolsCall => patient.then_some(Limit::built_in(KEPT_ALIVE)),
+            Method::TasksResult | Method::Listen | Method::Other(_) => None,
+            _ => Some(Limit::built_in(KNOWN)),
+        };
+        let mut policy = self.resolve(method, tool, built_in.map(|limit| declared.lengthen(method, limit)));
+        policy.keep_alive = keep_alive;
+        if method.is_handshake() {
+            // Starting is work: a server shows signs of it until the very end, and for ever if it hangs.
+            policy.signs = Signs::NONE;
+        }
+        if let Some(wish) = wish {
+            policy.shorten(wish);
+        }
+        policy
+    }
+
+    fn handshake(&self) -> Limit {
+        match self.nearest(Key::Handshake, &Method::Initialize, None) {
+            Some((Value::Time(Some(time)), layer)) => Limit { time: *time, layer },
+            _ => Limit::built_in(HANDSHAKE),
+        }
+    }
+
+    /// The policy of a server's request to the client.
+    pub fn for_ask(&self, method: &Method) -> Policy {
+        let built_in = match method {
+            Method::ElicitationCreate => ELICITATION,
+            Method::SamplingCreateMessage => SAMPLING,
+            _ => OTHER_ASK,
+        };
+        self.resolve(method, None, Some(Limit::built_in(built_in)))
+    }
+
+    fn resolve(&self, method: &Method, tool: Option<&str>, built_in: Option<Limit>) -> Policy {
+        let timeout = match self.nearest(Key::Timeout, method, tool) {
+            Some((Value::Time(time), layer)) => time.map(|time| Limit { time, layer }),
+            _ => built_in,
+        };
+        let max = match self.nearest(Key::Max, method, tool) {
+            Some((Value::Time(Some(time)), layer)) => Limit { time: *time, layer },
+            _ => Limit::built_in(MAX),
+        };
+        let signs = match self.nearest(Key::Signs, method, tool) {
+            Some((Value::Signs(signs), _)) => *signs,
+            // What a person wrote means what every SDK user expects; what nobody wrote is patient.
+            _ if timeout.is_some_and(|limit| matches!(limit.layer, Layer::Rule(_))) => Signs::CALL,
+            _ => Signs::BOTH,
+        };
+        Policy { timeout, max, signs, keep_alive: None }
+    }
+}
+
+impl Policy {
+    fn shorten(&mut self, wish: Duration) {
+        if self.timeout.is_none_or(|limit| wish < limit.time) {
+            self.timeout = Some(Limit { time: wish, layer: Layer::Request });
+            self.signs.server = false;
+        }
+    }
+}
+
+/// What a call's policy depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct CallFacts<'a> {
+    /// Its method.
+    pub method: &'a Method,
+    /// Its tool, for `tools/call`.
+    pub tool: Option<&'a str>,
+    /// Whether the client gave a progress token.
+    pub has_token: bool,
+    /// The request's own `dev.outlast/timeoutMs`.
+    pub wish: Option<Duration>,
+    /// What the server declared.
+    pub declared: &'a Declared,
+}
+
+impl Declared {
+    /// Reads `capabilities.*.timeouts` (seconds, in the shape of RFC #1492). Also returns whether
+    /// some value made no sense and was ignored.
+    pub fn read(capabilities: &serde_json::Value) -> (Declared, bool) {
+        const PLACES: [(&str, &str, Method); 8] = [
+            ("tools", "list", Method::ToolsList),
+            ("tools", "call", Method::ToolsCall),
+            ("prompts", "list", Method::PromptsList),
+            ("prompts", "get", Method::PromptsGet),
+            ("resources", "list", Method::ResourcesList),
+            ("resources", "read", Method::ResourcesRead),
+            ("resources", "subscribe", Method::ResourcesSubscribe),
+            ("resources", "unsubscribe", Method::ResourcesUnsubscribe),
+        ];
+        let mut declared = Declared::default();
+        let mut nonsense = false;
+        for (group, name, method) in PLACES {
+            let Some(value) = capabilities.get(group).and_then(|g| g.get("timeouts")?.get(name)) else {
+                continue;
+            };
+            match value.as_f64().filter(|seconds| *seconds > 0.0 && *seconds <= DECLARED_MAX) {
+                Some(seconds) => declared.0.push((method, Duration::from_secs_f64(seconds))),
+                None => nonsense = true,
+            }
+        }
+        (declared, nonsense)
+    }
+
+    fn lengthen(&self, method: &Method, built_in: Limit) -> Limit {
+        let declared = self.0.iter().find(|(declared, _)| declared == method);
+        match declared {
+            Some((_, time)) if *time > built_in.time => Limit { time: *time, layer: Layer::Server },
+            _ => built_in,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::setting;
+    use serde_json::json;
+
+    const MIN: Duration = Duration::from_secs(60);
+
+    fn rules(text: &[(Key, &str)]) -> Rules {
+        let mut rules = Rules::default();
+        for (key, text) in text {
+            match key {
+                Key::Tool | Key::Method => rules.add(*key, text, setting(*key).name).unwrap(),
+                _ => rules.bare(*key, setting(*key).parse(text).unwrap(), setting(*key).name),
+            }
+        }
+        rules
+    }
+
+    fn policy(rules: &Rules, method: &str, tool: Option<&str>, has_token: bool) -> Policy {
+        rules.for_call(CallFacts {
+            method: &Method::new(method),
+            tool,
+            has_token,
+            wish: None,
+            declared: &Declared::default(),
+        })
+    }
+
+    fn timeout(rules: &Rules, method: &str, tool: Option<&str>) -> Option<Duration> {
+        policy(rules, method, tool, false).timeout.map(|limit| limit.time)
+    }
+
+    #[test]
+    fn without_rules_a_tool_call_is_limited_only_while_we_keep_its_client_patient() {
+        let rules = Rules::default();
+        assert_eq!(policy(&rules, "tools/call", Some("x"), false).timeout, None);
+        let kept = policy(&rules, "tools/call", Some("x"), true);
+        assert_eq!(kept.timeout, Some(Limit::built_in(30 * MIN)));
+        assert_eq!((kept.signs, kept.max.time), (Signs::BOTH, 24 * 60 * MIN));
+        assert_eq!(kept.keep_alive, Some(Duration::from_secs(10)));
+        assert_eq!(timeout(&rules, "resources/read", None), Some(5 * MIN));
+        assert_eq!(timeout(&rules, "initialize", None), Some(5 * MIN));
+        assert_eq!(timeout(&rules, "tasks/result", None), None);
+        assert_eq!(timeout(&rules, "vendor/thing", None), None);
+    }
+
+    #[test]
+    fn without_keep_alive_the_client_governs_again() {
+        let rules = rules(&[(Key::KeepAlive, "off")]);
+        assert_eq!(policy(&rules, "tools/call", Some("x"), true).timeout, None);
+    }
+
+    #[test]
+    fn a_bare_timeout_means_tool_calls() {
+        let rules = rules(&[(Key::Timeout, "30s")]);
+        assert_eq!(timeout(&rules, "tools/call", Some("x")), Some(MIN / 2));
+        assert_eq!(timeout(&rules, "tools/list", None), Some(5 * MIN));
+        assert_eq!(policy(&rules, "tools/call", None, true).signs, Signs::CALL);
+    }
+
+    #[test]
+    fn the_nearest_rule_wins_and_is_named() {
+        let rules = rules(&[
+            (Key::Tool, "run_*=timeout:5m,max:2h"),
+            (Key::Tool, "run_build=timeout:off"),
+            (Key::Tool, "*=timeout:9m"),
+            (Key::Method, "tools/*=timeout:2m,signs:none"),
+            (Key::Timeout, "1m"),
+        ]);
+        assert_eq!(timeout(&rules, "tools/call", Some("run_test")), Some(5 * MIN));
+        assert_eq!(timeout(&rules, "tools/call", Some("run_build")), None);
+        assert_eq!(timeout(&rules, "tools/call", Some("other")), Some(9 * MIN));
+        assert_eq!(timeout(&rules, "tools/list", None), Some(2 * MIN));
+        let test = policy(&rules, "tools/call", Some("run_test"), false);
+        assert_eq!((test.max.time, test.signs), (120 * MIN, Signs::NONE));
+        assert_eq!(rules.source(test.max.layer), "tool 'run_*'");
+    }
+
+    #[test]
+    fn of_equal_rules_the_later_wins() {
+        let rules = rules(&[(Key::Timeout, "1m"), (Key::Timeout, "2m")]);
+        assert_eq!(timeout(&rules, "tools/call", None), Some(2 * MIN));
+    }
+
+    #[test]
+    fn a_server_may_only_lengthen_a_built_in_limit() {
+        let (declared, nonsense) = Declared::read(&json!({
+            "tools": {"timeouts": {"call": 3600, "list": 1}},
+            "resources": {"timeouts": {"read": 1e12, "list": -4, "subscribe": "soon"}},
+        }));
+        assert!(nonsense);
+        let rules = Rules::default();
+        let resolve = |rules: &Rules, method: &str| {
+            let method = Method::new(method);
+            let facts = CallFacts {
+                method: &method,
+                tool: None,
+                has_token: true,
+                wish: None,
+                declared: &declared,
+            };
+            rules.for_call(facts).timeout
+        };
+        let call = resolve(&rules, "tools/call");
+        assert_eq!(call, Some(Limit { time: 60 * MIN, layer: Layer::Server }));
+        assert_eq!(resolve(&rules, "tools/list"), Some(Limit::built_in(5 * MIN)));
+        assert_eq!(resolve(&rules, "resources/read"), Some(Limit::built_in(5 * MIN)));
+        let written = self::rules(&[(Key::Timeout, "1m")]);
+        assert_eq!(resolve(&written, "tools/call").map(|limit| limit.time), Some(MIN));
+    }
+
+    #[test]
+    fn a_request_may_only_shorten() {
+        let rules = rules(&[(Key::Timeout, "1m")]);
+        let with = |wish| {
+            let facts = CallFacts {
+                method: &Method::ToolsCall,
+                tool: None,
+                has_token: false,
+                wish: Some(wish),
+                declared: &Declared::default(),
+            };
+            rules.for_call(facts).timeout.unwrap()
+        };
+        assert_eq!(with(MIN / 2), Limit { time: MIN / 2, layer: Layer::Request });
+        assert_eq!(with(2 * MIN).time, MIN);
+        assert_eq!(Rules::default().source(Layer::Request), "_meta[\"dev.outlast/timeoutMs\"]");
+    }
+
+    #[test]
+    fn questions_of_a_server_have_limits_of_their_own() {
+        let rules = rules(&[(Key::Method, "sampling/*=timeout:1m")]);
+        let ask = |method: &str| rules.for_ask(&Method::new(method)).timeout.unwrap().time;
+        assert_eq!(ask("elicitation/create"), 10 * MIN);
+        assert_eq!(ask("sampling/createMessage"), MIN);
+        assert_eq!(ask("roots/list"), MIN);
+    }
+
+    #[test]
+    fn a_bad_rule_says_what_is_wrong_and_shows_the_right_form() {
+        let says = |text| Rules::default().add(Key::Tool, text, "--tool").unwrap_err().to_string();
+        let form = "write 'run_*=timeout:5m,max:2h'";
+        assert_eq!(says("x"), format!("`x`: `=` is missing; {form}"));
+        assert_eq!(says("x=5m"), format!("`x=5m`: `5m` is no KEY:VALUE; {form}"));
+        assert_eq!(says("x=drain:5m"), format!("`x=drain:5m`: `drain` cannot be set here; {form}"));
+        assert_eq!(says("x=timeout:5"), "timeout: `5` has no unit; write `5s` or `5ms`");
+        assert!(says("=timeout:5s").starts_with("the glob before `=` is missing"));
+    }
+}

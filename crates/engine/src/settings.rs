@@ -1,0 +1,308 @@
+//! The table of settings: each an item with its name, type, default and documentation.
+//!
+//! `--help`, the reference page and the names of environment variables are made from this table,
+//! and a value is parsed in one place whatever it came from. A new setting is one more item.
+//!
+//! Not here: which value applies to a call (`policy.rs`).
+
+mod parse;
+
+pub use parse::{BadValue, Glob, parse_duration, show_duration};
+
+use std::time::Duration;
+
+/// Which signs of life move a `timeout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signs {
+    /// Progress of the call, and what the server sends for it.
+    pub call: bool,
+    /// CPU time, bytes moved, lines on stderr.
+    pub server: bool,
+}
+
+impl Signs {
+    /// A plain timer.
+    pub const NONE: Signs = Signs { call: false, server: false };
+    /// What every SDK user expects of a timeout.
+    pub const CALL: Signs = Signs { call: true, server: false };
+    /// The most patient.
+    pub const BOTH: Signs = Signs { call: true, server: true };
+}
+
+/// A checked value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A time; `None` when switched off.
+    Time(Option<Duration>),
+    /// A number of bytes.
+    Size(usize),
+    /// Signs of life.
+    Signs(Signs),
+    /// A word or a path.
+    Text(String),
+}
+
+/// What a setting's values look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `30s`, `5m`, `1h30m`.
+    Time,
+    /// A time, or `off`.
+    TimeOrOff,
+    /// `64MiB`.
+    Size,
+    /// `call`, `server`, `call+server`, `none`.
+    Signs,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A file's path, or `-`.
+    Path,
+    /// `GLOB=KEY:VALUE,…`.
+    Rules,
+}
+
+/// Where a setting may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Also inside `--tool` and `--method`.
+    Call,
+    /// For the whole process only.
+    Process,
+}
+
+/// The settings' names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)] // each is documented in its item of `SETTINGS`
+pub enum Key {
+    Timeout,
+    Max,
+    KeepAlive,
+    Signs,
+    Handshake,
+    CancelGrace,
+    Drain,
+    MaxMessage,
+    Tool,
+    Method,
+    Log,
+    LogFormat,
+    TraceMessages,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// For the code.
+    pub key: Key,
+    /// For people: the flag is `--name`, the variable `OUTLAST_NAME`.
+    pub name: &'static str,
+    /// What its values look like.
+    pub kind: Kind,
+    /// Where it may stand.
+    pub scope: Scope,
+    /// What is so without it.
+    pub default: &'static str,
+    /// One line for `--help`.
+    pub short: &'static str,
+    /// All about it, for the reference page.
+    pub long: &'static str,
+}
+
+/// The table.
+pub static SETTINGS: &[Setting] = &[
+    Setting {
+        key: Key::Timeout,
+        name: "timeout",
+        kind: Kind::TimeOrOff,
+        scope: Scope::Call,
+        default: "the client decides",
+        short: "fail a tool call that gives no sign of life this long",
+        long: "Alone it means `tools/call`; for other methods write `--method 'GLOB=timeout:TIME'`. \
+               When it fires, the client gets an error that says so and the server is told to \
+               cancel. A timeout that you write is moved by signs of the call only (see `signs`). \
+               Without one, a tool call that we keep alive by progress ends after 30 minutes \
+               without any sign of the call or of the server, other known requests after 5 \
+               minutes, and `elicitation/create` (10 minutes), `sampling/createMessage` (4 \
+               minutes) and other requests of a server (1 minute) have limits of their own.",
+    },
+    Setting {
+        key: Key::Max,
+        name: "max",
+        kind: Kind::Time,
+        scope: Scope::Call,
+        default: "24h",
+        short: "end a call after this long, whatever its signs of life",
+        long: "The hard cap: nothing moves it. Alone it means `tools/call`.",
+    },
+    Setting {
+        key: Key::KeepAlive,
+        name: "keep-alive",
+        kind: Kind::TimeOrOff,
+        scope: Scope::Call,
+        default: "10s",
+        short: "tell a waiting client every so often that its call lives",
+        long: "Sent as progress on the client's own token, only while the server is silent, and \
+               only if the client gave a token. It must be shorter than the client's limit; a \
+               third of it is a good choice. At least 50ms.",
+    },
+    Setting {
+        key: Key::Signs,
+        name: "signs",
+        kind: Kind::Signs,
+        scope: Scope::Call,
+        default: "call",
+        short: "what moves `timeout`: call, server, call+server or none",
+        long: "`call`: progress of the call. `server`: CPU time above 1 % of a core, bytes moved, \
+               lines on stderr, processes that come or go. `none` makes `timeout` a plain timer. \
+               Limits that nobody wrote are moved by both.",
+    },
+    Setting {
+        key: Key::Handshake,
+        name: "handshake",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "5m",
+        short: "how long `initialize` or `server/discover` may take",
+        long: "A first `npx` may take minutes to download a server; that is no reason to give up.",
+    },
+    Setting {
+        key: Key::CancelGrace,
+        name: "cancel-grace",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "5s",
+        short: "how long after a limit fired a server may be silent before it is called hung",
+        long: "The client never waits for it: its error leaves when the limit fires. A server \
+               that says nothing at all in this time is reported as probably hung.",
+    },
+    Setting {
+        key: Key::Drain,
+        name: "drain",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "30s",
+        short: "how long calls in flight may finish after the client closed its end",
+        long: "So `printf … | outlast -- server` prints the answers. It ends at once when nobody \
+               reads our output any more, or on SIGTERM.",
+    },
+    Setting {
+        key: Key::MaxMessage,
+        name: "max-message",
+        kind: Kind::Size,
+        scope: Scope::Process,
+        default: "64MiB",
+        short: "the longest message that is taken",
+        long: "A longer one from the client is answered with an error; one from the server fails \
+               its call with `message-too-large`. The connection goes on with the next line. \
+               Between 1KiB and 1GiB.",
+    },
+    Setting {
+        key: Key::Tool,
+        name: "tool",
+        kind: Kind::Rules,
+        scope: Scope::Process,
+        default: "",
+        short: "settings for tools by name: 'run_*=timeout:5m,max:2h'",
+        long: "`GLOB=KEY:VALUE,…` where GLOB matches the tool's name (`*` any text, `?` one \
+               character) and KEY is timeout, max, keep-alive or signs. May be given several \
+               times; in the environment separate by `;`. Of two globs that match, the one with \
+               the longer literal part wins, then the later.",
+    },
+    Setting {
+        key: Key::Method,
+        name: "method",
+        kind: Kind::Rules,
+        scope: Scope::Process,
+        default: "",
+        short: "settings for methods: 'resources/*=timeout:10s'",
+        long: "As `--tool`, for the request's method. A rule for a tool is nearer than one for a \
+               method.",
+    },
+    Setting {
+        key: Key::Log,
+        name: "log",
+        kind: Kind::Choice(&["error", "warn", "info", "debug"]),
+        scope: Scope::Process,
+        default: "warn",
+        short: "how much to say on stderr: error, warn, info or debug",
+        long: "At `warn` every limit that fires is one line.",
+    },
+    Setting {
+        key: Key::LogFormat,
+        name: "log-format",
+        kind: Kind::Choice(&["text", "json"]),
+        scope: Scope::Process,
+        default: "text",
+        short: "how to write the log: text or json",
+        long: "`json` writes an object a line.",
+    },
+    Setting {
+        key: Key::TraceMessages,
+        name: "trace-messages",
+        kind: Kind::Path,
+        scope: Scope::Process,
+        default: "",
+        short: "record every message to this file (- for stderr)",
+        long: "One JSON object a line: time, direction, message. Values of keys that look like \
+               secrets (password, token, authorization, …) are replaced by `***`. The file is \
+               made with mode 0600.",
+    },
+];
+
+/// The item of a key.
+pub fn setting(key: Key) -> &'static Setting {
+    // The table's order is the enum's order; a test holds them together.
+    &SETTINGS[key as usize]
+}
+
+impl Setting {
+    /// Looks a setting up by its name.
+    pub fn named(name: &str) -> Option<&'static Setting> {
+        SETTINGS.iter().find(|setting| setting.name == name)
+    }
+
+    /// `OUTLAST_KEEP_ALIVE` for `keep-alive`.
+    pub fn variable(&self) -> String {
+        format!("OUTLAST_{}", self.name.to_uppercase().replace('-', "_"))
+    }
+
+    /// What stands for a value in `--help`.
+    pub fn placeholder(&self) -> &'static str {
+        match self.kind {
+            Kind::Time | Kind::TimeOrOff => "TIME",
+            Kind::Size => "SIZE",
+            Kind::Signs => "SIGNS",
+            Kind::Choice(_) => "WORD",
+            Kind::Path => "FILE",
+            Kind::Rules => "RULE",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_its_keys() {
+        for (index, item) in SETTINGS.iter().enumerate() {
+            assert_eq!(item.key as usize, index, "{}", item.name);
+            assert!(std::ptr::eq(setting(item.key), item));
+            assert!(std::ptr::eq(Setting::named(item.name).unwrap(), item));
+        }
+    }
+
+    #[test]
+    fn every_default_that_is_a_value_parses() {
+        for item in SETTINGS {
+            if !matches!(item.kind, Kind::Rules | Kind::Path) && item.key != Key::Timeout {
+                assert!(item.parse(item.default).is_ok(), "{}", item.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_make_variables() {
+        assert_eq!(setting(Key::KeepAlive).variable(), "OUTLAST_KEEP_ALIVE");
+    }
+}

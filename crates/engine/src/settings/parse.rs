@@ -1,0 +1,247 @@
+//! How a setting's value is read, and what is said when it cannot be.
+
+use super::{Kind, Setting, Signs, Value};
+use crate::limits;
+use std::time::Duration;
+
+/// A value that cannot be taken: what is wrong, and the right form.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadValue(pub String);
+
+fn bad<T>(text: impl Into<String>) -> Result<T, BadValue> {
+    Err(BadValue(text.into()))
+}
+
+impl Setting {
+    /// Reads a value. Not for [`Kind::Rules`], which `policy.rs` takes apart.
+    pub fn parse(&self, text: &str) -> Result<Value, BadValue> {
+        let text = text.trim();
+        let named = |error: BadValue| BadValue(format!("{}: {error}", self.name));
+        match self.kind {
+            Kind::TimeOrOff if text == "off" => Ok(Value::Time(None)),
+            Kind::Time | Kind::TimeOrOff => parse_duration(text)
+                .and_then(|time| self.in_range(time))
+                .map(|time| Value::Time(Some(time)))
+                .map_err(named),
+            Kind::Size => parse_size(text).map(Value::Size).map_err(named),
+            Kind::Signs => parse_signs(text).map(Value::Signs).map_err(named),
+            Kind::Choice(words) if !words.contains(&text) => {
+                bad(format!("{}: `{text}` is none of {}", self.name, words.join(", ")))
+            }
+            Kind::Path if text.is_empty() => bad(format!("{}: a path is missing", self.name)),
+            Kind::Choice(_) | Kind::Path | Kind::Rules => Ok(Value::Text(text.to_owned())),
+        }
+    }
+
+    fn in_range(&self, time: Duration) -> Result<Duration, BadValue> {
+        if self.key == super::Key::KeepAlive && time < limits::KEEP_ALIVE_MIN {
+            return bad("must be at least 50ms, or `off`");
+        }
+        Ok(time)
+    }
+}
+
+const UNITS: [(&str, u64); 5] =
+    [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+
+/// Reads `500ms`, `30s`, `1h30m`. A bare number is refused: half the clients mean seconds by it
+/// and half milliseconds.
+pub fn parse_duration(text: &str) -> Result<Duration, BadValue> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return bad(format!("`{text}` has no unit; write `{text}s` or `{text}ms`"));
+    }
+    let wrong = || BadValue(format!("`{text}` is not a time; write 30s, 5m, 1h30m or 500ms"));
+    let mut rest = text;
+    let mut millis: u64 = 0;
+    while !rest.is_empty() {
+        let (number, after) = split_at_first(rest, |c| !c.is_ascii_digit());
+        let (unit, after) = split_at_first(after, |c| c.is_ascii_digit());
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        millis = number.checked_mul(*factor).and_then(|n| n.checked_add(millis)).ok_or_else(wrong)?;
+        rest = after;
+    }
+    if millis == 0 {
+        return if text.is_empty() { Err(wrong()) } else { bad("a time must be longer than zero") };
+    }
+    Ok(Duration::from_millis(millis))
+}
+
+fn split_at_first(text: &str, end: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(end).unwrap_or(text.len()))
+}
+
+/// Writes a time as [`parse_duration`] reads it: `90s` as `1m30s`.
+pub fn show_duration(time: Duration) -> String {
+    let mut millis = time.as_millis() as u64;
+    if millis == 0 {
+        return "0s".to_owned();
+    }
+    let mut text = String::new();
+    for (unit, factor) in UNITS.iter().rev() {
+        if millis >= *factor {
+            text += &format!("{}{unit}", millis / factor);
+            millis %= factor;
+        }
+    }
+    text
+}
+
+const SIZES: [(&str, usize); 7] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+];
+
+fn parse_size(text: &str) -> Result<usize, BadValue> {
+    let wrong = || BadValue(format!("`{text}` is not a size; write 10MiB or 512KiB"));
+    let (number, unit) = split_at_first(text, |c| !c.is_ascii_digit());
+    let (_, factor) = SIZES.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+    let number: usize = number.parse().map_err(|_| wrong())?;
+    let size = number.checked_mul(*factor).ok_or_else(wrong)?;
+    if !(1 << 10..=1 << 30).contains(&size) {
+        return bad("must lie between 1KiB and 1GiB");
+    }
+    Ok(size)
+}
+
+fn parse_signs(text: &str) -> Result<Signs, BadValue> {
+    match text {
+        "none" => Ok(Signs::NONE),
+        "call" => Ok(Signs::CALL),
+        "server" => Ok(Signs { call: false, server: true }),
+        "call+server" | "server+call" => Ok(Signs::BOTH),
+        _ => bad(format!("`{text}` is none of call, server, call+server, none")),
+    }
+}
+
+/// A pattern: `*` stands for any text, `?` for one character.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glob(Box<str>);
+
+impl Glob {
+    /// Checks a pattern.
+    pub fn new(text: &str) -> Result<Glob, BadValue> {
+        if text.is_empty() {
+            return bad("the glob before `=` is missing; write 'run_*=timeout:5m'");
+        }
+        if let Some(odd) = text.chars().find(|c| "[]{}!\\".contains(*c) || c.is_control()) {
+            return bad(format!("glob `{text}`: `{}` has no meaning here; only * and ? do", odd.escape_debug()));
+        }
+        Ok(Glob(text.into()))
+    }
+
+    /// How many characters of it are literal; the more, the nearer.
+    pub fn literal(&self) -> usize {
+        self.0.chars().filter(|c| !matches!(c, '*' | '?')).count()
+    }
+
+    /// Whether it stands for this text. Linear in practice: only the last `*` is gone back to.
+    pub fn matches(&self, text: &str) -> bool {
+        let (pattern, text) = (self.0.as_bytes(), text.as_bytes());
+        let (mut p, mut t) = (0, 0);
+        let mut star: Option<(usize, usize)> = None;
+        while t < text.len() {
+            match pattern.get(p) {
+                Some(b'*') => {
+                    star = Some((p + 1, t));
+                    p += 1;
+                }
+                Some(b'?') => {
+                    p += 1;
+                    t += 1;
+                    // One character, not one byte of it.
+                    while text.get(t).is_some_and(|byte| byte & 0xc0 == 0x80) {
+                        t += 1;
+                    }
+                }
+                Some(byte) if *byte == text[t] => {
+                    p += 1;
+                    t += 1;
+                }
+                _ => match star {
+                    Some((after, from)) => {
+                        star = Some((after, from + 1));
+                        (p, t) = (after, from + 1);
+                    }
+                    None => return false,
+                },
+            }
+        }
+        pattern[p..].iter().all(|byte| *byte == b'*')
+    }
+}
+
+impl std::fmt::Display for Glob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Key, setting};
+    use super::*;
+
+    #[test]
+    fn durations_need_a_unit() {
+        let millis = |text| parse_duration(text).map(|time| time.as_millis());
+        assert_eq!(millis("500ms"), Ok(500));
+        assert_eq!(millis("30s"), Ok(30_000));
+        assert_eq!(millis("1h30m"), Ok(5_400_000));
+        assert_eq!(millis("2d"), Ok(172_800_000));
+        assert_eq!(
+            parse_duration("30").unwrap_err().to_string(),
+            "`30` has no unit; write `30s` or `30ms`"
+        );
+        for wrong in ["", "s", "5x", "5m5", "-5s", "1.5h", "0s", "99999999999999999999s", "5 s"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn durations_are_shown_as_they_are_read() {
+        for text in ["500ms", "30s", "1m30s", "1h30m", "1d", "1d2h3m4s5ms"] {
+            assert_eq!(show_duration(parse_duration(text).unwrap()), text);
+        }
+        assert_eq!(show_duration(Duration::ZERO), "0s");
+    }
+
+    #[test]
+    fn sizes_have_bounds() {
+        assert_eq!(parse_size("64MiB"), Ok(64 << 20));
+        assert_eq!(parse_size("10MB"), Ok(10_000_000));
+        assert_eq!(parse_size("2048B"), Ok(2048));
+        for wrong in ["", "64", "64M", "1B", "2GiB", "99999999999999999999GiB", "99999999999GiB"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_setting_and_the_right_form() {
+        let says = |key, text| setting(key).parse(text).unwrap_err().to_string();
+        assert_eq!(says(Key::Timeout, "30"), "timeout: `30` has no unit; write `30s` or `30ms`");
+        assert_eq!(says(Key::Log, "loud"), "log: `loud` is none of error, warn, info, debug");
+        assert_eq!(says(Key::Signs, "cpu"), "signs: `cpu` is none of call, server, call+server, none");
+        assert_eq!(says(Key::KeepAlive, "1ms"), "keep-alive: must be at least 50ms, or `off`");
+        assert_eq!(says(Key::TraceMessages, ""), "trace-messages: a path is missing");
+        assert!(says(Key::Max, "off").starts_with("max: `off` is not a time"));
+        assert!(says(Key::MaxMessage, "5").starts_with("max-message: `5` is not a size"));
+    }
+
+    #[test]
+    fn globs_match_any_text_and_single_characters() {
+        let matches = |glob, text| Glob::new(glob).unwrap().matches(text);
+        assert!(matches("run_*", "run_build") && matches("run_*", "run_") && !matches("run_*", "run"));
+        assert!(matches("*", "") && matches("*a*b", "xxaxab") && !matches("*a*b", "xxaxa"));
+        assert!(matches("a?c", "abc") && matches("a?c", "aüc") && !matches("a?c", "ac"));
+        assert!(matches("x", "x") && !matches("x", "xy"));
+        assert!(Glob::new("").is_err() && Glob::new("a[b]").is_err());
+        assert_eq!(Glob::new("run_*").unwrap().literal(), 4);
+    }
+}

@@ -1,0 +1,454 @@
+//! The scanner: strict JSON in one pass, with the spans of the fields we act on.
+//!
+//! Values that we do not look into are skipped by a loop, not by recursion, so that a message of
+//! 100,000 nested arrays costs a few kilobytes and no stack. Strings are skipped by `memchr`.
+//! The tolerant variant accepts what today's SDKs accept from a careless server (a Latin-1 byte,
+//! `NaN`); it is used only for answers that the strict one refused.
+
+use super::{Envelope, Fault, Field, Message, Refused, Scanned, Shape, Span};
+use crate::limits;
+use bytes::Bytes;
+
+/// Scans one line: a message, or an array of them.
+pub fn scan(bytes: &Bytes) -> Result<Scanned, Refused> {
+    if let Err(error) = simdutf8::compat::from_utf8(bytes) {
+        return Err(refuse(bytes, Fault::NotJson(error.valid_up_to() as u32), None));
+    }
+    let mut scanner = Scanner::<false>::new(bytes);
+    scanner.space();
+    if scanner.peek() != Some(b'[') {
+        return scanner.message(bytes).map(Scanned::Message);
+    }
+    let members = scanner.members().map_err(|fault| refuse(bytes, fault, None))?;
+    let scanned = members.into_iter().map(|(start, end)| {
+        let member = bytes.slice(start..end);
+        Scanner::<false>::new(&member).message(&member)
+    });
+    Ok(Scanned::Batch(scanned.collect()))
+}
+
+/// Scans one object and accepts bytes that are not UTF-8, control characters in strings and
+/// words such as `NaN` as values.
+pub fn scan_tolerant(bytes: &Bytes) -> Option<Message> {
+    Scanner::<true>::new(bytes).message(bytes).ok()
+}
+
+fn refuse(bytes: &Bytes, fault: Fault, id: Option<Span>) -> Refused {
+    Refused { fault, id: id.map(|id| bytes.slice(id.start()..id.end())), bytes: bytes.clone() }
+}
+
+/// An object whose keys we look at.
+#[derive(Clone, Copy)]
+enum Place {
+    Top,
+    Params,
+    ParamsMeta,
+    Result,
+    ResultMeta,
+    Error,
+}
+
+/// The field that a key names in a place, and the place to go on in if its value is an object.
+fn known(place: Place, key: &[u8]) -> Option<(Field, Option<Place>)> {
+    let field = match (place, key) {
+        (Place::Top, b"jsonrpc") => Field::Jsonrpc,
+        (Place::Top, b"id") => Field::Id,
+        (Place::Top, b"method") => Field::Method,
+        (Place::Top, b"params") => return Some((Field::Params, Some(Place::Params))),
+        (Place::Top, b"result") => return Some((Field::Result, Some(Place::Result))),
+        (Place::Top, b"error") => return Some((Field::Error, Some(Place::Error))),
+        (Place::Params, b"_meta") => return Some((Field::ParamsMeta, Some(Place::ParamsMeta))),
+        (Place::Params, b"name") => Field::ParamsName,
+        (Place::Params, b"uri") => Field::ParamsUri,
+        (Place::Params, b"requestId") => Field::ParamsRequestId,
+        (Place::Params, b"progressToken") => Field::ParamsProgressToken,
+        (Place::Params, b"progress") => Field::ParamsProgress,
+        (Place::Params, b"total") => Field::ParamsTotal,
+        (Place::Params, b"message") => Field::ParamsMessage,
+        (Place::Params, b"task") => Field::ParamsTask,
+        (Place::Params, b"protocolVersion") => Field::ParamsProtocolVersion,
+        (Place::ParamsMeta, b"progressToken") => Field::MetaProgressToken,
+        (Place::ParamsMeta, b"io.modelcontextprotocol/subscriptionId") => Field::MetaSubscriptionId,
+        (Place::ParamsMeta, b"io.modelcontextprotocol/protocolVersion") => {
+            Field::MetaProtocolVersion
+        }
+        (Place::ParamsMeta, b"dev.outlast/timeoutMs") => Field::MetaTimeoutMs,
+        (Place::Result, b"_meta") => return Some((Field::ResultMeta, Some(Place::ResultMeta))),
+        (Place::Result, b"resultType") => Field::ResultType,
+        (Place::ResultMeta, b"io.modelcontextprotocol/subscriptionId") => {
+            Field::ResultMetaSubscriptionId
+        }
+        (Place::Error, b"code") => Field::ErrorCode,
+        _ => return None,
+    };
+    Some((field, None))
+}
+
+/// The longest key in [`known`] when every character is written as an escape.
+const LONGEST_ESCAPED_KEY: usize = 6 * 40;
+
+struct Scanner<'a, const TOLERANT: bool> {
+    bytes: &'a [u8],
+    at: usize,
+    envelope: Envelope,
+    nesting: Nesting,
+}
+
+type Step<T> = Result<T, Fault>;
+
+impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Scanner { bytes, at: 0, envelope: Envelope::default(), nesting: Nesting::default() }
+    }
+
+    /// A whole message; on refusal the id goes along if it was met.
+    fn message(mut self, bytes: &Bytes) -> Result<Message, Refused> {
+        match self.whole() {
+            Ok(shape) => Ok(Message { bytes: bytes.clone(), shape, envelope: self.envelope }),
+            Err(fault) => {
+                let id = self.envelope.get(Field::Id).filter(|_| fault != Fault::Duplicate);
+                Err(refuse(bytes, fault, id))
+            }
+        }
+    }
+
+    fn whole(&mut self) -> Step<Shape> {
+        self.space();
+        if self.peek() != Some(b'{') {
+            self.value()?;
+            self.end()?;
+            return Err(Fault::NotAMessage);
+        }
+        self.object(Place::Top)?;
+        self.end()?;
+        self.envelope.shape(self.bytes).ok_or(Fault::NotAMessage)
+    }
+
+    fn end(&mut self) -> Step<()> {
+        self.space();
+        if self.at == self.bytes.len() { Ok(()) } else { self.fail() }
+    }
+
+    /// The members of a top-level array, as ranges.
+    fn members(&mut self) -> Step<Vec<(usize, usize)>> {
+        self.at += 1;
+        self.space();
+        let mut members = Vec::new();
+        if self.eat(b']') {
+            self.end()?;
+            return Err(Fault::EmptyBatch);
+        }
+        loop {
+            self.space();
+            let start = self.at;
+            self.value()?;
+            if members.len() == limits::BATCH_MEMBERS {
+                return Err(Fault::LongBatch);
+            }
+            members.push((start, self.at));
+            self.space();
+            if self.eat(b']') {
+                self.end()?;
+                return Ok(members);
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    /// An object whose keys matter. Recursion goes no deeper than `Top` → `Params` → `ParamsMeta`.
+    fn object(&mut self, place: Place) -> Step<()> {
+        self.at += 1;
+        self.space();
+        if self.eat(b'}') {
+            return Ok(());
+        }
+        loop {
+            let field = self.key(place)?;
+            self.space();
+            match field {
+                None => self.value()?,
+                Some((field, inner)) => self.field(field, inner)?,
+            }
+            self.space();
+            if self.eat(b'}') {
+                return Ok(());
+            }
+            self.expect(b',')?;
+            self.space();
+        }
+    }
+
+    fn field(&mut self, field: Field, inner: Option<Place>) -> Step<()> {
+        if self.envelope.has(field) {
+            return Err(Fault::Duplicate);
+        }
+        let start = self.at;
+        match inner {
+            Some(place) if self.peek() == Some(b'{') => self.object(place)?,
+            _ => self.value()?,
+        }
+        self.envelope.set(field, Span::new(start, self.at));
+        Ok(())
+    }
+
+    /// A key and its colon; which field it names.
+    fn key(&mut self, place: Place) -> Step<Option<(Field, Option<Place>)>> {
+        if self.peek() != Some(b'"') {
+            return self.fail();
+        }
+        let start = self.at;
+        let escaped = self.string()?;
+        let quoted = &self.bytes[start..self.at];
+        self.space();
+        self.expect(b':')?;
+        if !escaped {
+            return Ok(known(place, &quoted[1..quoted.len() - 1]));
+        }
+        if quoted.len() > LONGEST_ESCAPED_KEY {
+            return Ok(None);
+        }
+        // Half a surrogate pair has no decoded form, and so names no field of ours.
+        let decoded: Option<String> = serde_json::from_slice(quoted).ok();
+        Ok(decoded.and_then(|key| known(place, key.as_bytes())))
+    }
+
+    /// Any value, skipped. `nesting` holds the open brackets; it is empty before and after.
+    fn value(&mut self) -> Step<()> {
+        loop {
+            match self.peek() {
+                Some(b'{') => {
+                    self.at += 1;
+                    self.space();
+                    if !self.eat(b'}') {
+                        self.nesting.push(true);
+                        self.skip_key()?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    self.space();
+                    if !self.eat(b']') {
+                        self.nesting.push(false);
+                        continue;
+                    }
+                }
+                Some(b'"') => {
+                    self.string()?;
+                }
+                Some(_) => self.scalar()?,
+                None => return self.fail(),
+            }
+            if self.close()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// After a value: closes what ends here and moves to the next value. True when nothing is open.
+    fn close(&mut self) -> Step<bool> {
+        loop {
+            let Some(object) = self.nesting.top() else { return Ok(true) };
+            self.space();
+            match self.peek() {
+                Some(b',') => {
+                    self.at += 1;
+                    self.space();
+                    if object {
+                        self.skip_key()?;
+                    }
+                    return Ok(false);
+                }
+                Some(b'}') if object => self.nesting.pop(),
+                Some(b']') if !object => self.nesting.pop(),
+                _ => return self.fail(),
+            }
+            self.at += 1;
+        }
+    }
+
+    fn skip_key(&mut self) -> Step<()> {
+        if self.peek() != Some(b'"') {
+            return self.fail();
+        }
+        self.string()?;
+        self.space();
+        self.expect(b':')?;
+        self.space();
+        Ok(())
+    }
+
+    /// A string, from its opening to its closing quote; whether it holds an escape.
+    fn string(&mut self) -> Step<bool> {
+        self.at += 1;
+        let mut escaped = false;
+        loop {
+            match self.plain_run()? {
+                b'"' => return Ok(escaped),
+                _ => self.escape()?,
+            }
+            escaped = true;
+        }
+    }
+
+    /// Moves past the next quote or backslash and says which it was.
+    fn plain_run(&mut self) -> Step<u8> {
+        // Most strings are short: a plain loop beats the set-up of a vector search.
+        const SHORT: usize = 24;
+        let rest = &self.bytes[self.at..];
+        for (index, &byte) in rest.iter().take(SHORT).enumerate() {
+            if byte == b'"' || byte == b'\\' {
+                self.at += index + 1;
+                return Ok(byte);
+            }
+            if byte < 0x20 && !TOLERANT {
+                self.at += index;
+                return self.fail();
+            }
+        }
+        let long = rest.get(SHORT..).unwrap_or_default();
+        let Some(length) = memchr::memchr2(b'"', b'\\', long) else {
+            self.at = self.bytes.len();
+            return self.fail();
+        };
+        if !TOLERANT && has_control(&long[..length]) {
+            return self.fail();
+        }
+        self.at += SHORT + length + 1;
+        Ok(long[length])
+    }
+
+    fn escape(&mut self) -> Step<()> {
+        let byte = self.peek();
+        self.at += 1;
+        match byte {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(()),
+            Some(b'u') => {
+                let digits = self.bytes.get(self.at..self.at + 4);
+                self.at += 4;
+                match digits {
+                    Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => Ok(()),
+                    _ => self.fail(),
+                }
+            }
+            Some(_) if TOLERANT => Ok(()),
+            _ => self.fail(),
+        }
+    }
+
+    fn scalar(&mut self) -> Step<()> {
+        if TOLERANT {
+            return self.word();
+        }
+        match self.peek() {
+            Some(b't') => self.literal(b"true"),
+            Some(b'f') => self.literal(b"false"),
+            Some(b'n') => self.literal(b"null"),
+            _ => self.number(),
+        }
+    }
+
+    /// Tolerant only: `NaN`, `-Infinity`, or whatever else a careless writer put here.
+    fn word(&mut self) -> Step<()> {
+        let rest = &self.bytes[self.at..];
+        let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b'"' | b'{' | b'[');
+        let length = rest.iter().position(|b| ends(b) || is_space(*b)).unwrap_or(rest.len());
+        self.at += length;
+        if length == 0 { self.fail() } else { Ok(()) }
+    }
+
+    fn literal(&mut self, word: &[u8]) -> Step<()> {
+        if !self.bytes[self.at..].starts_with(word) {
+            return self.fail();
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Step<()> {
+        self.eat(b'-');
+        if !self.eat(b'0') {
+            self.digits()?;
+        }
+        if self.eat(b'.') {
+            self.digits()?;
+        }
+        if self.eat(b'e') || self.eat(b'E') {
+            if !self.eat(b'+') {
+                self.eat(b'-');
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Step<()> {
+        let rest = &self.bytes[self.at..];
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        if count == 0 { self.fail() } else { Ok(()) }
+    }
+
+    fn space(&mut self) {
+        while self.peek().is_some_and(is_space) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, byte: u8) -> Step<()> {
+        if self.eat(byte) { Ok(()) } else { self.fail() }
+    }
+
+    fn fail<T>(&self) -> Step<T> {
+        Err(Fault::NotJson(self.at.min(self.bytes.len()) as u32))
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// Written as a fold without an early exit, which the compiler turns into vector code.
+fn has_control(bytes: &[u8]) -> bool {
+    bytes.chunks(4096).any(|chunk| chunk.iter().fold(false, |found, &byte| found | (byte < 0x20)))
+}
+
+/// The open brackets of a skipped value, one bit each: true for an object.
+#[derive(Default)]
+struct Nesting {
+    depth: usize,
+    top: u64,
+    below: Vec<u64>,
+}
+
+impl Nesting {
+    fn push(&mut self, object: bool) {
+        if self.depth != 0 && self.depth.is_multiple_of(64) {
+            self.below.push(self.top);
+        }
+        self.top = self.top << 1 | u64::from(object);
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+        self.top >>= 1;
+        if self.depth != 0 && self.depth.is_multiple_of(64) {
+            self.top = self.below.pop().unwrap_or_default();
+        }
+    }
+
+    fn top(&self) -> Option<bool> {
+        (self.depth > 0).then_some(self.top & 1 == 1)
+    }
+}

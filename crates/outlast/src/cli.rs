@@ -1,0 +1,173 @@
+//! The command line: read it, say what is wrong with it, run what it asks for.
+
+pub mod help;
+mod timeout_mcp;
+
+use crate::config::{self, Settings};
+use crate::observe::Observers;
+use crate::observe::stderr::Stderr;
+use crate::observe::trace::Trace;
+use crate::{demo, wrap};
+use lexopt::prelude::*;
+use outlast_engine::settings::{BadValue, SETTINGS, Setting};
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// The status for a command line that cannot be understood.
+const USAGE: u8 = 2;
+
+/// What is to be done.
+#[derive(Debug)]
+enum Task {
+    /// Print this and end.
+    Print(String),
+    Wrap(Box<Settings>, Vec<OsString>),
+    Demo,
+    DemoServer,
+}
+
+/// One line about what is wrong.
+#[derive(Debug)]
+struct Wrong(String);
+
+impl From<BadValue> for Wrong {
+    fn from(error: BadValue) -> Wrong {
+        Wrong(error.0)
+    }
+}
+
+impl From<lexopt::Error> for Wrong {
+    fn from(error: lexopt::Error) -> Wrong {
+        Wrong(error.to_string())
+    }
+}
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    let mut words = config::arguments();
+    let program = words.next().unwrap_or_default();
+    let called = std::path::Path::new(&program).file_name().unwrap_or_default().to_owned();
+    let task = if called == "timeout-mcp" { timeout_mcp::parse(words.collect()) } else { parse(words.collect()) };
+    match task {
+        Ok(task) => run(task),
+        Err(Wrong(why)) => {
+            complain(&why);
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+fn complain(why: &str) {
+    // Where even stderr is closed there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "outlast: {why}");
+}
+
+fn run(task: Task) -> ExitCode {
+    let done = match task {
+        Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
+        Task::Wrap(settings, command) => return run_wrap(*settings, &command),
+        Task::Demo => demo::run(),
+        Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
+    };
+    done.unwrap_or_else(|error| {
+        complain(&error.to_string());
+        ExitCode::FAILURE
+    })
+}
+
+fn run_wrap(settings: Settings, command: &[OsString]) -> ExitCode {
+    let trace = match settings.trace.as_deref().map(Trace::open).transpose() {
+        Ok(trace) => trace,
+        Err(error) => {
+            let path = settings.trace.unwrap_or_default();
+            complain(&format!("--trace-messages: cannot write `{path}`: {error}"));
+            return ExitCode::from(USAGE);
+        }
+    };
+    let observers = Observers::new(Stderr::default(), settings.log, trace);
+    wrap::run(settings.engine, observers, command).unwrap_or_else(|error| {
+        complain(&format!("cannot start: {error}"));
+        ExitCode::FAILURE
+    })
+}
+
+/// Everything before `--` is for us, everything after it is the server's command, untouched.
+fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
+    let end = words.iter().position(|word| word == "--");
+    if words.first().is_some_and(|word| word == "timeout-mcp") {
+        return timeout_mcp::parse(words.split_off(1));
+    }
+    let command = end.map(|end| words.split_off(end).split_off(1));
+    let mut parser = lexopt::Parser::from_args(words);
+    let mut flags: Vec<(&'static Setting, String)> = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("help") | Short('h') => return Ok(Task::Print(help::text())),
+            Long("version") | Short('V') => return Ok(Task::Print(help::version())),
+            Long(name) => {
+                let setting = Setting::named(name).ok_or_else(|| unknown_flag(name))?;
+                let value = parser.value().map_err(|_| missing_value(setting))?;
+                flags.push((setting, value.to_string_lossy().into_owned()));
+            }
+            Value(word) => return named_task(&word, parser),
+            Short(letter) => return Err(Wrong(format!("unknown flag `-{letter}`; see outlast --help"))),
+        }
+    }
+    match command {
+        Some(command) if !command.is_empty() => wrap_task(&flags, command),
+        _ => Err(Wrong("no command to run; write: outlast -- npx -y some-server (or outlast --help)".into())),
+    }
+}
+
+fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong> {
+    let word = word.to_string_lossy();
+    let task = match &*word {
+        "demo" => Task::Demo,
+        "demo-server" => Task::DemoServer,
+        "help" => match parser.next()? {
+            Some(Value(topic)) if topic == "settings" => return Ok(Task::Print(help::reference())),
+            _ => return Ok(Task::Print(help::text())),
+        },
+        _ => return Err(Wrong(format!("`{word}` is no command of ours; to put outlast in front of it write: outlast -- {word}"))),
+    };
+    match parser.next()? {
+        None => Ok(task),
+        Some(_) => Err(Wrong(format!("`outlast {word}` takes nothing more"))),
+    }
+}
+
+fn wrap_task(flags: &[(&'static Setting, String)], command: Vec<OsString>) -> Result<Task, Wrong> {
+    let mut settings = Settings::new(&command);
+    settings.take_environment()?;
+    for (setting, value) in flags {
+        settings.take_flag(setting, value)?;
+    }
+    Ok(Task::Wrap(Box::new(settings), command))
+}
+
+fn missing_value(setting: &Setting) -> Wrong {
+    Wrong(format!("--{} needs a value: --{} {}", setting.name, setting.name, setting.placeholder()))
+}
+
+fn unknown_flag(name: &str) -> Wrong {
+    let known = SETTINGS.iter().map(|setting| setting.name).chain(["help", "version"]);
+    let nearest = known.min_by_key(|known| distance(known, name)).filter(|known| distance(known, name) <= 3);
+    let hint = nearest.map_or_else(|| "see outlast --help".to_owned(), |known| format!("did you mean --{known}?"));
+    Wrong(format!("unknown flag `--{name}`; {hint}"))
+}
+
+/// How many letters must be changed, added or left out to get from one word to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

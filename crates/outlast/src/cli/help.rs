@@ -1,0 +1,81 @@
+//! `--help` and the reference page, made from the table of settings.
+
+use outlast_engine::settings::{SETTINGS, Scope, Setting};
+use std::fmt::Write;
+
+/// `--version`.
+pub(super) fn version() -> String {
+    format!("outlast {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// `--help`.
+pub fn text() -> String {
+    let mut text = String::from(
+        "Keep MCP calls alive: put outlast in front of a server, and no call is lost to a timeout.
+Usage: outlast [OPTIONS] -- COMMAND...
+
+  outlast -- npx -y some-server               put one stdio server behind outlast
+  outlast --timeout 5m -- python server.py    the same, with a limit for tool calls
+  outlast demo                                see it work in ten seconds
+  outlast timeout-mcp [--auto-restart] SECONDS COMMAND...   drop-in for that program
+  outlast help settings                       all about every option
+
+",
+    );
+    for setting in SETTINGS {
+        let flag = format!("--{} {}", setting.name, setting.placeholder());
+        let default = if setting.default.is_empty() { String::new() } else { format!(" [default: {}]", setting.default) };
+        let _ = writeln!(text, "      {flag:<22} {}{default}", setting.short);
+    }
+    text += "  -h, --help                 this text
+  -V, --version              the version
+
+Times need a unit: 500ms, 30s, 5m, 1h30m. Every option is also a variable: OUTLAST_KEEP_ALIVE=5s.
+";
+    text
+}
+
+pub(super) fn timeout_mcp() -> String {
+    "Usage: timeout-mcp [--auto-restart] [SECONDS] COMMAND...
+       timeout-mcp [--auto-restart] --timeout 30s -- COMMAND...
+
+Ends tools/call, initialize and tools/list with error -32603 after SECONDS [default: 30].
+With --auto-restart the server is started again after a timeout and when it has ended.
+"
+    .into()
+}
+
+/// `docs/settings.md`.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Settings
+
+Every setting is a flag (`--keep-alive 5s`) and a variable (`OUTLAST_KEEP_ALIVE=5s`); the flag wins.
+Times need a unit (`500ms`, `30s`, `5m`, `1h30m`), because half the clients mean seconds by a bare
+number and half milliseconds. This page is made from the code: `outlast help settings`.
+
+Nearest wins: built-in, what the server declares (may only lengthen), a bare flag, `--method`,
+`--tool`, the request's own `_meta[\"dev.outlast/timeoutMs\"]` (may only shorten).
+",
+    );
+    for setting in SETTINGS {
+        page += &section(setting);
+    }
+    page
+}
+
+fn section(setting: &Setting) -> String {
+    let Setting { name, short, long, default, .. } = setting;
+    let default = if default.is_empty() { "none" } else { default };
+    let scope = match setting.scope {
+        Scope::Call => "also inside `--tool` and `--method`",
+        Scope::Process => "for the whole process",
+    };
+    let (variable, placeholder) = (setting.variable(), setting.placeholder());
+    format!("\n## {name}\n`--{name} {placeholder}` · `{variable}` · default: {default} · {scope}\n\n{}. {long}\n", capital(short))
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

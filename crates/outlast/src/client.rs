@@ -1,0 +1,3 @@
+//! Who calls us.
+
+pub mod stdio;

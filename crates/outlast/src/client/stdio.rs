@@ -1,0 +1,32 @@
+//! The client on our standard input. (Its output is written by the driver's turns.)
+
+use crate::driver::{CLIENT, Driver, Peer};
+use crate::lines::{Cut, Lines};
+use crate::sys::unix::Source;
+use outlast_engine::{Event, wire};
+use std::sync::Arc;
+
+/// Reads the client until it closes its end.
+pub async fn read(driver: Arc<Driver>, mut source: Source, max_message: usize) {
+    let mut lines = Lines::new(max_message);
+    loop {
+        driver.may_read(Peer::Client).await;
+        let count = crate::server::stdio::read_or_rest(&mut source, &mut lines).await;
+        driver.turn(|state| {
+            let mut feed = |cut| match cut {
+                Cut::Line(line) => state.feed(Event::FromClient(CLIENT, wire::scan(&line))),
+                Cut::Oversized(id) => state.feed(Event::ClientOversized(CLIENT, id)),
+            };
+            match count {
+                0 => {
+                    lines.finish(&mut feed);
+                    state.feed(Event::ClientEof(CLIENT));
+                }
+                count => lines.read(count, &mut feed),
+            }
+        });
+        if count == 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What people wrote: flags and the environment, checked, as the engine's configuration.
+//!
+//! The only place that reads the environment. No file is read, and above all none from the working
+//! directory: a cloned repository must not configure us.
+
+#![allow(clippy::disallowed_methods)] // this is the one place
+
+use crate::observe::log::{Format, Log};
+use outlast_engine::policy::Rules;
+use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
+use outlast_engine::{Config, Level, Manner};
+use std::ffi::OsString;
+
+/// Variables of the environment that are ours; a server never sees them.
+pub fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OUTLAST_"))
+}
+
+/// The path of our own program.
+pub fn own_program() -> std::io::Result<std::path::PathBuf> {
+    std::env::current_exe()
+}
+
+/// Our arguments, the program's name first.
+pub fn arguments() -> impl Iterator<Item = OsString> {
+    std::env::args_os()
+}
+
+/// Everything that was configured.
+#[derive(Debug)]
+pub struct Settings {
+    /// For the engine.
+    pub engine: Config,
+    /// For the log.
+    pub log: Log,
+    /// Where messages are recorded.
+    pub trace: Option<String>,
+}
+
+impl Settings {
+    /// The built-in values for a command.
+    pub fn new(command: &[OsString]) -> Settings {
+        let engine = Config {
+            server_name: server_name(command).into(),
+            command: command.first().map(|word| word.to_string_lossy()).unwrap_or_default().as_ref().into(),
+            ..Config::default()
+        };
+        Settings { engine, log: Log { level: Level::Warn, format: Format::Text }, trace: None }
+    }
+
+    /// Takes the environment's values. Flags come after them and so win over them.
+    pub fn take_environment(&mut self) -> Result<(), BadValue> {
+        for (name, value) in own_variables() {
+            let (name, value) = (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned());
+            let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) else {
+                // A variable of a newer version, or of a wrapper's own, is no reason to stop.
+                continue;
+            };
+            let named = |error: BadValue| BadValue(format!("{name}: {error}"));
+            if setting.kind == Kind::Rules {
+                for rule in value.split(';').filter(|rule| !rule.trim().is_empty()) {
+                    self.engine.rules.add(setting.key, rule.trim(), &name).map_err(named)?;
+                }
+            } else {
+                self.take(setting, &value, &name).map_err(named)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one flag's value.
+    pub fn take_flag(&mut self, setting: &'static Setting, value: &str) -> Result<(), BadValue> {
+        let source = format!("--{}", setting.name);
+        let named = |error: BadValue| BadValue(format!("{source}: {error}"));
+        if setting.kind == Kind::Rules {
+            return self.engine.rules.add(setting.key, value, &source).map_err(named);
+        }
+        self.take(setting, value, &source).map_err(|error| BadValue(format!("--{error}")))
+    }
+
+    fn take(&mut self, setting: &'static Setting, text: &str, source: &str) -> Result<(), BadValue> {
+        let value = setting.parse(text)?;
+        match (setting.key, value) {
+            (Key::CancelGrace, Value::Time(Some(time))) => self.engine.cancel_grace = time,
+            (Key::Drain, Value::Time(Some(time))) => self.engine.drain = time,
+            (Key::MaxMessage, Value::Size(size)) => self.engine.max_message = size,
+            (Key::Log, Value::Text(word)) => self.log.level = level(&word),
+            (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
+            (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
+            (key, value) => self.engine.rules.bare(key, value, source),
+        }
+        Ok(())
+    }
+
+    /// Takes on the habits of `timeout-mcp`: three methods on a plain timer, all others untimed.
+    pub fn act_as_timeout_mcp(&mut self, timeout: std::time::Duration, auto_restart: bool) -> Result<(), BadValue> {
+        let shown = outlast_engine::settings::show_duration(timeout);
+        let mut rules = Rules::default();
+        rules.add(Key::Method, "*=timeout:off,signs:none,keep-alive:off", "timeout-mcp")?;
+        for method in ["tools/call", "initialize", "tools/list"] {
+            rules.add(Key::Method, &format!("{method}=timeout:{shown}"), "timeout-mcp")?;
+        }
+        self.engine.rules = rules;
+        self.engine.manner = Manner::TimeoutMcp { auto_restart };
+        Ok(())
+    }
+}
+
+fn level(word: &str) -> Level {
+    match word {
+        "error" => Level::Error,
+        "info" => Level::Info,
+        "debug" => Level::Debug,
+        _ => Level::Warn,
+    }
+}
+
+fn format_named(word: &str) -> Format {
+    if word == "json" { Format::Json } else { Format::Text }
+}
+
+/// What a person would call the server: of `npx -y some-server` that is `some-server`.
+fn server_name(command: &[OsString]) -> String {
+    const LAUNCHERS: [&str; 12] =
+        ["npx", "uvx", "node", "python", "python3", "deno", "bun", "bunx", "pnpm", "uv", "sh", "bash"];
+    let base = |word: &OsString| {
+        let word = word.to_string_lossy();
+        word.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&word).to_owned()
+    };
+    let first = command.first().map(base).unwrap_or_default();
+    if !LAUNCHERS.contains(&first.as_str()) {
+        return first;
+    }
+    let is_name = |word: &&OsString| !word.to_string_lossy().starts_with('-');
+    command.iter().skip(1).find(is_name).map_or(first, base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_after_what_is_run() {
+        let name = |words: &[&str]| server_name(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(name(&["npx", "-y", "@scope/some-server", "--port"]), "some-server");
+        assert_eq!(name(&["/usr/bin/python3", "path/server.py"]), "server.py");
+        assert_eq!(name(&["./my-server", "x"]), "my-server");
+        assert_eq!(name(&["node"]), "node");
+    }
+}

@@ -1,0 +1,312 @@
+//! The parent of every server process: a small process of ours that outlives us by milliseconds.
+//!
+//! It is forked before any thread exists, has a session of its own and adopts orphans. It starts
+//! and signals its server on request over a socket pair, and reports how it ended. When we are gone,
+//! however that happened, the socket closes and it kills everything below it: grandchildren, double
+//! forks, processes that ignore SIGTERM. A parent-death signal would reach only the first of them,
+//! and would shoot a healthy server when the thread that started it ends.
+//!
+//! Requests are one byte, reports five.
+
+use crate::sys::unix::{adopt_orphans, descendants, signal_descendants};
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, setsid};
+use outlast_engine::event::{Exit, StartFailure};
+use std::ffi::OsString;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+const START: u8 = b's';
+const TERMINATE: u8 = b't';
+const KILL: u8 = b'k';
+
+/// How often descendants are killed that keep forking before the guardian gives up on them.
+const KILL_ROUNDS: usize = 200;
+
+/// What the guardian tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The server runs.
+    Started,
+    /// The server could not be started.
+    StartFailed(StartFailure),
+    /// The server ended.
+    Exited(Exit),
+}
+
+impl Report {
+    /// Bytes of a report.
+    pub const SIZE: usize = 5;
+
+    fn encode(self) -> [u8; Report::SIZE] {
+        let (kind, number) = match self {
+            Report::Started => (b'r', 0),
+            Report::StartFailed(StartFailure::NotFound) => (b'n', 0),
+            Report::StartFailed(StartFailure::NotExecutable) => (b'x', 0),
+            Report::StartFailed(StartFailure::Refused(errno)) => (b'f', errno),
+            Report::Exited(Exit::Code(code)) => (b'c', i32::from(code)),
+            Report::Exited(Exit::Signal(signal)) => (b'g', i32::from(signal)),
+        };
+        let [a, b, c, d] = number.to_be_bytes();
+        [kind, a, b, c, d]
+    }
+
+    /// Reads a report.
+    pub fn decode(bytes: [u8; Report::SIZE]) -> Option<Report> {
+        let [kind, a, b, c, d] = bytes;
+        let number = i32::from_be_bytes([a, b, c, d]);
+        Some(match kind {
+            b'r' => Report::Started,
+            b'n' => Report::StartFailed(StartFailure::NotFound),
+            b'x' => Report::StartFailed(StartFailure::NotExecutable),
+            b'f' => Report::StartFailed(StartFailure::Refused(number)),
+            b'c' => Report::Exited(Exit::Code(number as u8)),
+            b'g' => Report::Exited(Exit::Signal(number as u8)),
+            _ => return None,
+        })
+    }
+}
+
+/// Our end of the line to the guardian.
+#[derive(Debug)]
+pub struct Guardian {
+    socket: UnixStream,
+    /// The guardian's process.
+    pub pid: Pid,
+}
+
+/// A server's three streams, as it gets them.
+#[derive(Debug)]
+pub struct Streams {
+    /// What it reads.
+    pub stdin: OwnedFd,
+    /// What it writes.
+    pub stdout: OwnedFd,
+    /// What it complains to.
+    pub stderr: OwnedFd,
+}
+
+impl Guardian {
+    /// Forks the guardian of a command. Must be called before any thread exists.
+    pub fn fork(command: &[OsString]) -> io::Result<Guardian> {
+        let (ours, theirs) = UnixStream::pair()?;
+        // SAFETY: no other thread exists yet, so the child may use all of std.
+        match unsafe { fork() }? {
+            ForkResult::Parent { child } => Ok(Guardian { socket: ours, pid: child }),
+            ForkResult::Child => {
+                drop(ours);
+                let _ = guard(theirs, command);
+                std::process::exit(0);
+            }
+        }
+    }
+
+    /// A second handle on the line, to read reports from.
+    pub fn reports(&self) -> io::Result<UnixStream> {
+        self.socket.try_clone()
+    }
+
+    /// Starts the server on these streams. What is left of an earlier one is killed first.
+    pub fn start(&self, streams: Streams) -> io::Result<()> {
+        let fds = [&streams.stdin, &streams.stdout, &streams.stderr].map(AsRawFd::as_raw_fd);
+        let rights = [ControlMessage::ScmRights(&fds)];
+        let request = [IoSlice::new(&[START])];
+        sendmsg::<()>(self.socket.as_raw_fd(), &request, &rights, MsgFlags::empty(), None)?;
+        Ok(())
+    }
+
+    /// Asks the server and all its descendants to end.
+    pub fn terminate(&self) {
+        self.request(TERMINATE);
+    }
+
+    /// Ends the server and all its descendants.
+    pub fn kill(&self) {
+        self.request(KILL);
+    }
+
+    fn request(&self, request: u8) {
+        // A guardian that is gone has reported so by closing the line.
+        let _ = (&self.socket).write_all(&[request]);
+    }
+
+    /// Lets go of the line and waits until the guardian has ended, and with it everything below.
+    pub fn finish(self) {
+        // Other handles on the line may still be around; this closes it for all of them.
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        let _ = waitpid(self.pid, None);
+    }
+}
+
+/// The guardian's life: serves requests until the line closes, then takes everything down.
+fn guard(mut line: UnixStream, command: &[OsString]) -> io::Result<()> {
+    let _ = setsid();
+    adopt_orphans();
+    let_go_of_standard_streams()?;
+    let (mut children, wake) = UnixStream::pair()?;
+    children.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
+    let mut server: Option<Pid> = None;
+    let ended = loop {
+        let mut ready = [
+            PollFd::new(line.as_fd(), PollFlags::POLLIN),
+            PollFd::new(children.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut ready, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => break Err(error.into()),
+        }
+        let readable = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
+        let (asked, child) = (readable(&ready[0]), readable(&ready[1]));
+        if child {
+            while matches!(children.read(&mut [0; 64]), Ok(count) if count > 0) {}
+            if reap(&mut server, &mut line).is_err() {
+                break Ok(());
+            }
+        }
+        if asked && !matches!(serve(&mut line, command, &mut server), Ok(true)) {
+            break Ok(());
+        }
+    };
+    kill_all();
+    ended
+}
+
+/// The client must see our streams close when we end, not when the guardian does.
+fn let_go_of_standard_streams() -> io::Result<()> {
+    let nowhere = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    nix::unistd::dup2_stdin(&nowhere)?;
+    nix::unistd::dup2_stdout(&nowhere)?;
+    nix::unistd::dup2_stderr(&nowhere)?;
+    Ok(())
+}
+
+/// Serves one request; false when the line has closed.
+fn serve(line: &mut UnixStream, command: &[OsString], server: &mut Option<Pid>) -> io::Result<bool> {
+    let Some((request, streams)) = receive(line)? else { return Ok(false) };
+    let own = Pid::this();
+    match (request, streams) {
+        (START, Some(streams)) => {
+            if server.take().is_some() || !descendants(own).is_empty() {
+                kill_all();
+            }
+            let report = match start(command, streams) {
+                Ok(pid) => {
+                    *server = Some(pid);
+                    Report::Started
+                }
+                Err(error) => Report::StartFailed(failure(&error)),
+            };
+            line.write_all(&report.encode())?;
+        }
+        (TERMINATE, _) => drop(signal_descendants(own, Signal::SIGTERM)),
+        (KILL, _) => drop(signal_descendants(own, Signal::SIGKILL)),
+        _ => {}
+    }
+    Ok(true)
+}
+
+fn receive(line: &UnixStream) -> io::Result<Option<(u8, Option<Streams>)>> {
+    let mut byte = [0];
+    let mut space = cmsg_space!([RawFd; 3]);
+    let mut parts = [IoSliceMut::new(&mut byte)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(line.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+    if message.bytes == 0 {
+        return Ok(None);
+    }
+    let mut fds = Vec::new();
+    for control in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(received) = control {
+            // SAFETY: the kernel has just made these descriptors for us alone.
+            fds.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+        }
+    }
+    let streams = <[OwnedFd; 3]>::try_from(fds).ok();
+    let streams = streams.map(|[stdin, stdout, stderr]| Streams { stdin, stdout, stderr });
+    Ok(Some((byte[0], streams)))
+}
+
+fn start(command: &[OsString], streams: Streams) -> io::Result<Pid> {
+    let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    for (name, _) in crate::config::own_variables() {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::from(streams.stdin)).stdout(Stdio::from(streams.stdout));
+    command.stderr(Stdio::from(streams.stderr)).process_group(0);
+    let child = command.spawn()?;
+    Ok(Pid::from_raw(child.id() as i32))
+}
+
+fn failure(error: &io::Error) -> StartFailure {
+    match error.kind() {
+        io::ErrorKind::NotFound => StartFailure::NotFound,
+        io::ErrorKind::PermissionDenied => StartFailure::NotExecutable,
+        _ => match error.raw_os_error() {
+            Some(nix::libc::ENOEXEC) => StartFailure::NotExecutable,
+            errno => StartFailure::Refused(errno.unwrap_or_default()),
+        },
+    }
+}
+
+/// Takes leave of every child that has ended; reports the server among them.
+fn reap(server: &mut Option<Pid>, line: &mut UnixStream) -> io::Result<()> {
+    loop {
+        let (pid, exit) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) => (pid, Exit::Code(code as u8)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, Exit::Signal(signal as u8)),
+            Ok(WaitStatus::StillAlive) | Err(_) => return Ok(()),
+            Ok(_) => continue,
+        };
+        if *server == Some(pid) {
+            *server = None;
+            line.write_all(&Report::Exited(exit).encode())?;
+        }
+    }
+}
+
+/// Kills everything below us until nothing is left. Orphans come to us, so each round reaches what
+/// the one before uncovered.
+fn kill_all() {
+    for _ in 0..KILL_ROUNDS {
+        signal_descendants(Pid::this(), Signal::SIGKILL);
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => break,
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+        let _ = poll(&mut [], PollTimeout::from(1u8));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_survive_the_line() {
+        for report in [
+            Report::Started,
+            Report::StartFailed(StartFailure::NotFound),
+            Report::StartFailed(StartFailure::NotExecutable),
+            Report::StartFailed(StartFailure::Refused(11)),
+            Report::Exited(Exit::Code(255)),
+            Report::Exited(Exit::Signal(9)),
+        ] {
+            assert_eq!(Report::decode(report.encode()), Some(report));
+        }
+        assert_eq!(Report::decode([0; 5]), None);
+    }
+}

@@ -1,0 +1,202 @@
+//! Cuts a stream of bytes into lines without copying them.
+//!
+//! Every byte is looked at once, however the stream is cut into reads. A line longer than
+//! `max-message` is skipped as it comes; only its beginning and end are kept, for its id.
+
+use crate::pool::{Pool, SMALL};
+use bytes::Bytes;
+use outlast_engine::wire::id_of_oversized;
+
+/// How much of a skipped line's beginning and end is kept.
+const KEPT: usize = 1024;
+
+/// What a stream held.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// A line, without its end, a BOM or blanks around it.
+    Line(Bytes),
+    /// A line that was too long, and its raw id if that could be found.
+    Oversized(Option<Bytes>),
+}
+
+/// The state of one stream.
+#[derive(Debug)]
+pub struct Lines {
+    pool: Pool,
+    buffer: Vec<u8>,
+    filled: usize,
+    searched: usize,
+    max: usize,
+    skipped: Option<Skipped>,
+}
+
+#[derive(Debug, Default)]
+struct Skipped {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+impl Lines {
+    /// A stream whose lines have at most `max` bytes.
+    pub fn new(max: usize) -> Lines {
+        let pool = Pool::default();
+        Lines { buffer: pool.take(SMALL), pool, filled: 0, searched: 0, max, skipped: None }
+    }
+
+    /// Where to read to. Never empty.
+    pub fn space(&mut self) -> &mut [u8] {
+        if self.filled == self.buffer.len() {
+            let longer = (self.filled * 2).min(self.max + 2 * SMALL);
+            self.buffer.resize(longer, 0);
+        }
+        &mut self.buffer[self.filled..]
+    }
+
+    /// Takes what was read to [`Lines::space`] and hands out each line that is now whole.
+    pub fn read(&mut self, count: usize, mut each: impl FnMut(Cut)) {
+        self.filled += count;
+        let fresh = &self.buffer[self.searched..self.filled];
+        match memchr::memrchr(b'\n', fresh) {
+            None => self.searched = self.filled,
+            Some(at) => self.cut(self.searched + at + 1, &mut each),
+        }
+        if self.filled > self.max {
+            self.skip(self.filled);
+        }
+    }
+
+    /// The stream has ended; a last line may lack its end.
+    pub fn finish(&mut self, mut each: impl FnMut(Cut)) {
+        if self.filled > 0 || self.skipped.is_some() {
+            self.space()[0] = b'\n';
+            self.read(1, &mut each);
+        }
+    }
+
+    /// Hands out the lines in the first `end` bytes and keeps the rest for the next read.
+    fn cut(&mut self, end: usize, each: &mut impl FnMut(Cut)) {
+        let rest = self.filled - end;
+        let mut next = self.pool.take(rest);
+        next[..rest].copy_from_slice(&self.buffer[end..self.filled]);
+        let whole = self.pool.share(std::mem::replace(&mut self.buffer, next), end);
+        (self.filled, self.searched) = (rest, rest);
+        let mut start = 0;
+        for at in memchr::memchr_iter(b'\n', &whole) {
+            let line = &whole[start..at];
+            if let Some(skipped) = self.skipped.take() {
+                each(Cut::Oversized(skipped.finish(line)));
+            } else if line.len() > self.max {
+                each(Cut::Oversized(Skipped::default().finish(line)));
+            } else {
+                let (front, inner) = trim(line);
+                if !inner.is_empty() {
+                    let from = start + front;
+                    each(Cut::Line(whole.slice(from..from + inner.len())));
+                }
+            }
+            start = at + 1;
+        }
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.skipped.get_or_insert_default().add(&self.buffer[..count]);
+        (self.filled, self.searched) = (0, 0);
+    }
+
+    /// Whether more memory is held than a quiet stream needs.
+    pub fn is_large(&self) -> bool {
+        self.buffer.len() > SMALL
+    }
+
+    /// Gives memory back. A half line keeps what it needs.
+    pub fn release(&mut self) {
+        self.pool.release();
+        self.buffer.truncate(self.filled.max(SMALL));
+        self.buffer.shrink_to_fit();
+    }
+}
+
+impl Skipped {
+    fn add(&mut self, bytes: &[u8]) {
+        let room = KEPT.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(KEPT)..]);
+        self.tail.drain(..self.tail.len().saturating_sub(KEPT));
+    }
+
+    fn finish(mut self, last: &[u8]) -> Option<Bytes> {
+        self.add(last);
+        id_of_oversized(&self.head, &self.tail).map(Bytes::copy_from_slice)
+    }
+}
+
+/// The line without a BOM and blanks around it, and how much was cut from its front.
+fn trim(line: &[u8]) -> (usize, &[u8]) {
+    let without_bom = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    let inner = without_bom.trim_ascii_start();
+    (line.len() - inner.len(), inner.trim_ascii_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(input: &[u8], max: usize, chunk: usize) -> Vec<Cut> {
+        let mut lines = Lines::new(max);
+        let mut cuts = Vec::new();
+        for part in input.chunks(chunk) {
+            let mut part = part;
+            while !part.is_empty() {
+                let space = lines.space();
+                let count = space.len().min(part.len());
+                space[..count].copy_from_slice(&part[..count]);
+                lines.read(count, |cut| cuts.push(cut));
+                part = &part[count..];
+            }
+        }
+        lines.finish(|cut| cuts.push(cut));
+        cuts
+    }
+
+    fn line(text: &str) -> Cut {
+        Cut::Line(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    #[test]
+    fn lines_are_the_same_however_the_stream_is_cut() {
+        let input = b"\xef\xbb\xbf{\"a\":1}\r\n\n  \r\n {\"b\":2} \n\n{\"half\"";
+        for chunk in 1..input.len() + 1 {
+            assert_eq!(cut(input, 100, chunk), [line("{\"a\":1}"), line("{\"b\":2}"), line("{\"half\"")]);
+        }
+    }
+
+    #[test]
+    fn a_line_beyond_the_bound_is_skipped_and_named() {
+        let long = "x".repeat(200_000);
+        let input = format!("{{\"id\":7,\"result\":\"{long}\"}}\n{{\"ok\":1}}\n{{\"result\":\"{long}\",\"id\":8}}\n");
+        for chunk in [1000, 65_536, 1_000_000] {
+            let cuts = cut(input.as_bytes(), 1024, chunk);
+            let id = |text: &str| Cut::Oversized(Some(Bytes::copy_from_slice(text.as_bytes())));
+            assert_eq!(cuts, [id("7"), line("{\"ok\":1}"), id("8")], "{chunk}");
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_while_a_long_line_is_skipped() {
+        let mut lines = Lines::new(100_000);
+        for _ in 0..1000 {
+            let count = lines.space().len();
+            lines.read(count, |_| panic!("no line has ended"));
+        }
+        assert!(lines.buffer.len() <= 100_000 + 2 * SMALL, "{}", lines.buffer.len());
+        lines.release();
+        assert!(!lines.is_large());
+    }
+
+    #[test]
+    fn a_long_line_within_the_bound_is_whole() {
+        let long = "y".repeat(3_000_000);
+        let cuts = cut(format!("{long}\nz\n").as_bytes(), 64 << 20, 65_536);
+        assert_eq!(cuts, [line(&long), line("z")]);
+    }
+}

@@ -1,0 +1,7 @@
+//! `outlast`: see `outlast --help`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    outlast::cli::main()
+}

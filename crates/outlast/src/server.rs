@@ -1,0 +1,4 @@
+//! Whom we call.
+
+pub mod life;
+pub mod stdio;

@@ -1,0 +1,258 @@
+//! Unix: standard streams without blocking, process trees, and the few calls that need `unsafe`.
+
+use nix::fcntl::{OFlag, open};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::unistd::{Pid, pipe};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::thread::JoinHandle;
+use tokio::io::{AsyncReadExt, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe as tokio_pipe;
+
+/// Something to read from without blocking a thread.
+#[derive(Debug)]
+pub enum Source {
+    /// A pipe.
+    Pipe(tokio_pipe::Receiver),
+    /// A socket: Node gives its children sockets.
+    Socket(UnixStream),
+}
+
+impl Source {
+    /// Reads what is there; 0 at the end.
+    pub async fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Source::Pipe(pipe) => pipe.read(space).await,
+            Source::Socket(socket) => socket.read(space).await,
+        }
+    }
+}
+
+/// Something to write to without blocking a thread.
+#[derive(Debug)]
+pub enum Sink {
+    /// A pipe.
+    Pipe(tokio_pipe::Sender),
+    /// A socket.
+    Socket(UnixStream),
+}
+
+impl Sink {
+    /// Writes what fits at once.
+    pub fn try_write(&self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Sink::Pipe(pipe) => pipe.try_write_vectored(slices),
+            Sink::Socket(socket) => socket.try_write_vectored(slices),
+        }
+    }
+
+    /// Waits until something fits.
+    pub async fn writable(&self) -> io::Result<()> {
+        match self {
+            Sink::Pipe(pipe) => pipe.writable().await,
+            Sink::Socket(socket) => socket.writable().await,
+        }
+    }
+
+    /// Waits until nobody reads any more.
+    pub async fn closed(&self) {
+        let interest = Interest::ERROR;
+        let ended = match self {
+            Sink::Pipe(pipe) => pipe.ready(interest).await.map(|_| ()),
+            Sink::Socket(socket) => socket.ready(interest).await.map(|_| ()),
+        };
+        if ended.is_err() {
+            // The reactor is gone, and with it everything that could wait here.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Our standard input. A terminal, file or device is read by a thread of its own: O_NONBLOCK on a
+/// terminal would leak into the shell that started us.
+pub fn stdin_source() -> io::Result<Source> {
+    let fd = io::stdin().as_fd().try_clone_to_owned()?;
+    match kind_of(&fd)? {
+        Kind::Pipe => Ok(Source::Pipe(receiver(own_description(fd, OFlag::O_RDONLY))?)),
+        Kind::Socket => Ok(Source::Socket(socket(fd)?)),
+        Kind::Other => {
+            let (reader, writer) = pipe()?;
+            std::thread::Builder::new().name("stdin".into()).spawn(move || copy(fd, writer))?;
+            Ok(Source::Pipe(receiver(reader)?))
+        }
+    }
+}
+
+/// Our standard output, and the thread that carries it on where it cannot be written without
+/// blocking; that thread ends when the sink is dropped and all is written.
+pub fn stdout_sink() -> io::Result<(Sink, Option<JoinHandle<()>>)> {
+    let fd = io::stdout().as_fd().try_clone_to_owned()?;
+    match kind_of(&fd)? {
+        Kind::Pipe => Ok((Sink::Pipe(sender(own_description(fd, OFlag::O_WRONLY))?), None)),
+        Kind::Socket => Ok((Sink::Socket(socket(fd)?), None)),
+        Kind::Other => {
+            let (reader, writer) = pipe()?;
+            let thread = std::thread::Builder::new().name("stdout".into()).spawn(move || copy(reader, fd))?;
+            Ok((Sink::Pipe(sender(writer)?), Some(thread)))
+        }
+    }
+}
+
+enum Kind {
+    Pipe,
+    Socket,
+    Other,
+}
+
+fn kind_of(fd: &OwnedFd) -> io::Result<Kind> {
+    let mode = SFlag::from_bits_truncate(fstat(fd)?.st_mode) & SFlag::S_IFMT;
+    Ok(match mode {
+        SFlag::S_IFIFO => Kind::Pipe,
+        SFlag::S_IFSOCK => Kind::Socket,
+        _ => Kind::Other,
+    })
+}
+
+/// The same pipe under a description of our own, so that O_NONBLOCK is nobody else's business.
+/// Where that is not possible the shared one must do.
+fn own_description(fd: OwnedFd, access: OFlag) -> OwnedFd {
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    open(path.as_str(), access | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty()).unwrap_or(fd)
+}
+
+/// A reading end for tokio.
+pub fn receiver(fd: OwnedFd) -> io::Result<tokio_pipe::Receiver> {
+    tokio_pipe::Receiver::from_owned_fd(fd)
+}
+
+/// A writing end for tokio.
+pub fn sender(fd: OwnedFd) -> io::Result<tokio_pipe::Sender> {
+    tokio_pipe::Sender::from_owned_fd(fd)
+}
+
+fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
+    let socket = StdUnixStream::from(fd);
+    socket.set_nonblocking(true)?;
+    UnixStream::from_std(socket)
+}
+
+/// Copies until either side ends. Runs on a thread of its own, where blocking harms nobody.
+fn copy(from: OwnedFd, to: OwnedFd) {
+    let (mut from, mut to) = (File::from(from), File::from(to));
+    let mut buffer = [0; 64 << 10];
+    while let Ok(count) = from.read(&mut buffer) {
+        if count == 0 || to.write_all(&buffer[..count]).is_err() {
+            return;
+        }
+    }
+}
+
+/// A pipe whose ends are closed in every program that is started.
+pub fn closed_on_exec_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    #[cfg(target_os = "linux")]
+    return Ok(nix::unistd::pipe2(OFlag::O_CLOEXEC)?);
+    #[cfg(not(target_os = "linux"))]
+    {
+        use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+        let (reader, writer) = pipe()?;
+        fcntl(&reader, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+        fcntl(&writer, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+        Ok((reader, writer))
+    }
+}
+
+/// More file descriptors for us. Children keep the limit they would have had: they are started by
+/// the guardian, which was forked before.
+pub fn raise_file_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Without it we only run out earlier.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// Keeps large buffers out of the heap, so that freeing them gives them back to the system. By
+/// default glibc raises this mark as soon as one such buffer is freed.
+pub fn return_large_buffers() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: sets a number inside the allocator; any value is allowed.
+    unsafe {
+        nix::libc::mallopt(nix::libc::M_MMAP_THRESHOLD, 256 << 10);
+    }
+}
+
+/// Orphans below us become our children instead of init's.
+pub fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    // Without it (an old kernel) a double fork can escape; nothing else changes.
+    let _ = nix::sys::prctl::set_child_subreaper(true);
+}
+
+/// One process of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: Pid,
+    parent: Pid,
+}
+
+/// All descendants of a process, itself excluded.
+pub fn descendants(root: Pid) -> Vec<Pid> {
+    let all = processes();
+    let mut found = vec![root];
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next];
+        found.extend(all.iter().filter(|process| process.parent == parent).map(|process| process.pid));
+        next += 1;
+    }
+    found.remove(0);
+    found
+}
+
+#[cfg(target_os = "linux")]
+fn processes() -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            // The name in brackets may hold anything, brackets included.
+            let after = &stat[stat.rfind(')')? + 1..];
+            let mut fields = after.split_ascii_whitespace();
+            let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
+            (state != "Z").then_some(Process { pid: Pid::from_raw(pid), parent: Pid::from_raw(parent) })
+        })
+        .collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn processes() -> Vec<Process> {
+    let Ok(output) = std::process::Command::new("ps").args(["-axo", "pid=,ppid="]).output() else {
+        return Vec::new();
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines()
+        .filter_map(|line| {
+            let mut fields = line.split_ascii_whitespace();
+            let (pid, parent) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+            Some(Process { pid: Pid::from_raw(pid), parent: Pid::from_raw(parent) })
+        })
+        .collect()
+}
+
+/// Sends a signal to all descendants of a process; how many there were.
+pub fn signal_descendants(root: Pid, signal: Signal) -> usize {
+    let found = descendants(root);
+    for pid in &found {
+        // It may have ended since.
+        let _ = kill(*pid, signal);
+    }
+    found.len()
+}

@@ -1,0 +1,395 @@
+// What a JavaScript client of the interop tests does once it is connected: the named checks.
+//
+// Both TypeScript SDK lines run exactly these; each brings a small adapter (`ts1/client.mjs`,
+// `ts2/client.mjs`) that says how its SDK calls a tool, subscribes, and so on. `README.md` lists
+// the checks and the tools of the fixture servers.
+//
+// A detail is the same on every run of the same pair, so that the runner can compare the direct
+// run with the one through outlast word for word.
+
+import { createHash } from 'node:crypto';
+
+const CHECK_LIMIT_MS = 15_000;
+const COUNTER = 'test://counter';
+const TAG = 'example.org/tag';
+const MODERN_VERSION = 'io.modelcontextprotocol/protocolVersion';
+const MODERN_LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
+const TOOLS = [
+    'ask_elicit', 'ask_sampling', 'echo', 'log', 'meta', 'progress',
+    'slow', 'touch', 'wait_cancel', 'was_cancelled'
+];
+
+/** What the client answers when a server samples or elicits; the checks look for these words. */
+export const ANSWERS = {
+    sampling: prompt => ({ model: 'fixture', role: 'assistant', content: { type: 'text', text: `sampled: ${prompt}` } }),
+    elicitation: schema => ({ action: 'accept', content: 'colour' in schema.properties ? { colour: 'teal' } : { name: 'teal' } })
+};
+
+/** A check whose feature one of the two SDKs lacks throws this. */
+export class Unsupported extends Error {}
+
+const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
+
+function expect(condition, complaint) {
+    if (!condition) throw new Error(complaint);
+}
+
+function same(actual, wanted) {
+    const [a, b] = [JSON.stringify(actual), JSON.stringify(wanted)];
+    expect(a === b, `got ${a?.slice(0, 200)}, wanted ${b.slice(0, 200)}`);
+}
+
+function bounded(promise, ms, what) {
+    let timer;
+    const late = new Promise((_, reject) => {
+        timer = setTimeout(() => reject(new Error(`${what}: nothing within ${ms} ms`)), ms);
+    });
+    return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+async function until(probe, what, ms = 4000) {
+    const end = Date.now() + ms;
+    while (!(await probe())) {
+        expect(Date.now() < end, `${what}: not within ${ms} ms`);
+        await sleep(20);
+    }
+}
+
+function text(result) {
+    expect(!result.isError, `the tool answered with an error: ${JSON.stringify(result.content)}`);
+    return result.content.map(part => part.text).join('\n');
+}
+
+function increasing(values) {
+    for (let i = 1; i < values.length; i++) {
+        expect(values[i] > values[i - 1], `progress went ${values[i - 1]} -> ${values[i]}`);
+    }
+}
+
+function digest(value) {
+    const sorted = (_, v) =>
+        v && typeof v === 'object' && !Array.isArray(v) ? Object.fromEntries(Object.entries(v).sort()) : v;
+    return createHash('sha256').update(JSON.stringify(value, sorted)).digest('hex').slice(0, 16);
+}
+
+function alive(pid) {
+    try {
+        process.kill(pid, 0);
+        return true;
+    } catch {
+        return false;
+    }
+}
+
+// The checks that are the same whatever the server; `names` maps to its tools.
+
+async function callFails(peer) {
+    try {
+        const result = await peer.call('no_such_tool', {});
+        expect(result.isError, 'an unknown tool was answered as if it existed');
+        return 'answered with isError';
+    } catch (error) {
+        expect(typeof error.code === 'number', `not a protocol error: ${error.message}`);
+        return `error ${error.code}`;
+    }
+}
+
+async function progressArrives(peer, tool, args) {
+    const seen = [];
+    text(await peer.call(tool, args, { onprogress: p => seen.push(p.progress) }));
+    increasing(seen);
+    // A last report that travels together with the answer is lost in the SDK, so it may be missing.
+    same(seen.slice(0, 4), [1, 2, 3, 4]);
+    return 'from 1 on, increasing';
+}
+
+/** A second of patience, three seconds of work, a sign of life every 400 ms. */
+async function progressResetsTimeout(peer, tool, args) {
+    let seen = 0;
+    const answer = await peer.call(tool, args, {
+        timeout: 1000,
+        resetTimeoutOnProgress: true,
+        onprogress: () => (seen += 1)
+    });
+    expect(seen >= 5, `only ${seen} reports`);
+    return text(answer);
+}
+
+async function echoesWhatItGot(peer, echo, message) {
+    same(text(await peer.call('echo', echo.args(message))), echo.answer(message));
+    return `${message.length} characters`;
+}
+
+async function closesCleanly(peer) {
+    const pid = peer.pid();
+    expect(pid, 'the transport does not know its process');
+    const started = Date.now();
+    await bounded(peer.close(), 6000, 'close');
+    // The SDK waits two seconds for the server to end by itself before it sends a signal.
+    expect(Date.now() - started < 1900, `the server had to be killed (${Date.now() - started} ms)`);
+    await until(() => !alive(pid), 'the process is gone', 1000);
+    return 'ended by itself';
+}
+
+const UNICODE = 'żółć 漢字 🦀 "quoted" \\ tab\t newline\n \u2028\u2029 \u0000 \ufeff end';
+const LARGE = 'x0123456789abcde'.repeat(1 << 16);
+
+const fixtureEcho = { args: message => ({ text: message }), answer: message => message };
+const everythingEcho = { args: message => ({ message }), answer: message => `Echo: ${message}` };
+
+/** The checks against one of our own fixture servers, in the order they are reported. */
+const fixture = {
+    lists: async peer => {
+        const lists = await peer.lists();
+        same(lists.tools.map(tool => tool.name).sort(), TOOLS);
+        same(lists.resources.map(resource => resource.uri), [COUNTER]);
+        same(lists.prompts.map(prompt => prompt.name), ['greet']);
+        return digest(lists);
+    },
+    echo: peer => echoesWhatItGot(peer, fixtureEcho, 'hello'),
+    request_meta: async peer => {
+        const seen = JSON.parse(text(await peer.call('meta', {}, { meta: { [TAG]: 't-1' } })));
+        same(seen[TAG], 't-1');
+        if (peer.era === 'modern') same(seen[MODERN_VERSION], peer.version);
+        return digest(seen);
+    },
+    progress: peer => progressArrives(peer, 'progress', { steps: 5, ms: 40 }),
+    cancel: async peer => {
+        const count = async () => Number(text(await peer.call('was_cancelled', {})));
+        const before = await count();
+        const abort = new AbortController();
+        const call = peer.call('wait_cancel', {}, { signal: abort.signal }).then(
+            () => 'answered',
+            () => 'rejected'
+        );
+        await sleep(200);
+        abort.abort('interop');
+        same(await call, 'rejected');
+        await until(async () => (await count()) === before + 1, 'the server noticed the cancel');
+        return 'the server noticed';
+    },
+    sampling: async peer => {
+        same(text(await peer.call('ask_sampling', { prompt: 'p-17' })), 'sampled: p-17');
+        return 'sampled: p-17';
+    },
+    elicitation: async peer => {
+        // A modern server cannot send requests: it answers `input_required` with a state that has
+        // to come back unchanged.
+        const answer = text(await peer.call('ask_elicit', {}));
+        expect(answer.startsWith('accept teal'), answer);
+        if (peer.era === 'modern') expect(answer.endsWith('state-42'), answer);
+        return answer;
+    },
+    read_resource: async peer => {
+        const { contents } = await peer.readResource(COUNTER);
+        same(contents[0].uri, COUNTER);
+        expect(/^\d+$/.test(contents[0].text), contents[0].text);
+        return contents[0].mimeType;
+    },
+    subscription: async peer => {
+        const updates = [];
+        peer.onUpdated(uri => updates.push(uri));
+        const stop = await peer.watch(COUNTER);
+        await peer.call('touch', {});
+        await until(() => updates.includes(COUNTER), 'an update of the resource');
+        await stop();
+        return peer.era === 'modern' ? 'subscriptions/listen' : 'resources/subscribe';
+    },
+    prompt: async peer => {
+        const { messages } = await peer.getPrompt('greet', { name: 'Ada' });
+        same(messages[0].content.text, 'Hello, Ada!');
+        return 'Hello, Ada!';
+    },
+    completion: async peer => {
+        const { completion } = await peer.completePrompt('greet', { name: 'name', value: 'A' });
+        same(completion.values, ['Ada', 'Alan']);
+        return completion.values.join(' ');
+    },
+    logging: async peer => {
+        const seen = [];
+        peer.onLog(entry => seen.push(entry));
+        const options = peer.era === 'modern' ? { meta: { [MODERN_LOG_LEVEL]: 'warning' } } : {};
+        if (peer.era === 'modern') await peer.call('log', { level: 'error', text: 'not asked for' });
+        else await peer.setLevel('warning');
+        await peer.call('log', { level: 'info', text: 'quiet' }, options);
+        await peer.call('log', { level: 'error', text: 'loud' }, options);
+        await until(() => seen.length > 0, 'a log message');
+        same(seen.map(entry => [entry.level, entry.data]), [['error', 'loud']]);
+        return 'error: loud';
+    },
+    unknown_tool: callFails,
+    concurrent: async peer => {
+        // The first asked is the last to be answered.
+        const waits = Array.from({ length: 20 }, (_, i) => 240 - 12 * i);
+        const answers = await Promise.all(waits.map(async ms => text(await peer.call('slow', { ms }))));
+        same(answers, waits.map(ms => `slept ${ms}`));
+        return `${answers.length} answers`;
+    },
+    unicode: peer => echoesWhatItGot(peer, fixtureEcho, UNICODE),
+    large: peer => echoesWhatItGot(peer, fixtureEcho, LARGE)
+};
+
+/** The same against `@modelcontextprotocol/server-everything`, whose tools have other names. */
+const everything = {
+    lists: async peer => {
+        const lists = await peer.lists();
+        for (const name of ['echo', 'get-env', 'trigger-sampling-request', 'trigger-elicitation-request']) {
+            expect(lists.tools.some(tool => tool.name === name), `no tool ${name}`);
+        }
+        expect(lists.prompts.some(prompt => prompt.name === 'args-prompt'), 'no prompt args-prompt');
+        expect(lists.resources.length > 0, 'no resources');
+        return digest(lists);
+    },
+    echo: peer => echoesWhatItGot(peer, everythingEcho, 'hello'),
+    // The server sees the same environment with and without outlast.
+    environment: async peer => digest(JSON.parse(text(await peer.call('get-env', {})))),
+    progress: peer => progressArrives(peer, 'trigger-long-running-operation', { duration: 0.5, steps: 5 }),
+    cancel: async peer => {
+        // This server tells nobody that it was cancelled; what is left is that the client is freed.
+        const abort = new AbortController();
+        const call = peer.call('trigger-long-running-operation', { duration: 1.5, steps: 3 }, { signal: abort.signal });
+        const outcome = call.then(() => 'answered', () => 'rejected');
+        await sleep(200);
+        abort.abort('interop');
+        same(await bounded(outcome, 1000, 'the cancelled call'), 'rejected');
+        return 'the client was freed';
+    },
+    sampling: async peer => {
+        const answer = text(await peer.call('trigger-sampling-request', { prompt: 'p-17', maxTokens: 10 }));
+        expect(/sampled: .*p-17/.test(answer), answer);
+        return digest(answer);
+    },
+    elicitation: async peer => {
+        const answer = text(await peer.call('trigger-elicitation-request', {}));
+        expect(answer.includes('- Name: teal'), answer);
+        return digest(answer);
+    },
+    read_resource: async peer => {
+        const { contents } = await peer.readResource('demo://resource/dynamic/text/1');
+        expect(contents[0].text.includes('Resource 1'), contents[0].text);
+        return contents[0].mimeType;
+    },
+    subscription: async peer => {
+        const uri = 'demo://resource/dynamic/text/1';
+        const updates = [];
+        peer.onUpdated(updated => updates.push(updated));
+        const stop = await peer.watch(uri);
+        await peer.call('toggle-subscriber-updates', {});
+        await until(() => updates.includes(uri), 'an update of the resource');
+        await peer.call('toggle-subscriber-updates', {});
+        await stop();
+        return 'resources/subscribe';
+    },
+    prompt: async peer => {
+        const { messages } = await peer.getPrompt('args-prompt', { city: 'Oslo' });
+        same(messages[0].content.text, "What's weather in Oslo?");
+        return messages[0].content.text;
+    },
+    completion: async peer => {
+        const argument = { name: 'department', value: 'S' };
+        const { completion } = await peer.completePrompt('completable-prompt', argument);
+        same(completion.values, ['Sales', 'Support']);
+        return completion.values.join(' ');
+    },
+    logging: async peer => {
+        const seen = [];
+        peer.onLog(entry => seen.push(entry));
+        await peer.setLevel('debug');
+        await peer.call('toggle-simulated-logging', {});
+        await until(() => seen.some(entry => /level.message/.test(entry.data)), 'a log message');
+        await peer.call('toggle-simulated-logging', {});
+        return 'a message of a random level';
+    },
+    unknown_tool: callFails,
+    concurrent: async peer => {
+        const words = Array.from({ length: 20 }, (_, i) => `word-${i}`);
+        const answers = await Promise.all(
+            words.map(async word => text(await peer.call('echo', everythingEcho.args(word))))
+        );
+        same(answers, words.map(everythingEcho.answer));
+        return `${answers.length} answers`;
+    },
+    unicode: peer => echoesWhatItGot(peer, everythingEcho, UNICODE),
+    large: peer => echoesWhatItGot(peer, everythingEcho, LARGE)
+};
+
+const profiles = { fixture, everything };
+
+/** Runs beside all others: it takes three seconds, and its call shares the connection with theirs. */
+const patience = {
+    fixture: peer => progressResetsTimeout(peer, 'progress', { steps: 8, ms: 400 }),
+    everything: peer => progressResetsTimeout(peer, 'trigger-long-running-operation', { duration: 3, steps: 8 })
+};
+
+/** Only through outlast: nobody but the proxy says that the call lives. */
+async function keepalive(peer, silenceMs) {
+    const seen = [];
+    const answer = await peer.call('slow', { ms: silenceMs }, {
+        timeout: 2000,
+        resetTimeoutOnProgress: true,
+        onprogress: p => seen.push(p.progress)
+    });
+    same(text(answer), `slept ${silenceMs}`);
+    increasing(seen);
+    return `${seen.length} signs of life in ${silenceMs} ms`;
+}
+
+function parse(argv) {
+    const options = { era: 'auto', profile: 'fixture', only: undefined, silenceMs: 60_000 };
+    const end = argv.indexOf('--');
+    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] -- COMMAND...');
+    for (let i = 0; i < end; i += 2) {
+        const value = argv[i + 1];
+        if (argv[i] === '--era') options.era = value;
+        else if (argv[i] === '--profile') options.profile = value;
+        else if (argv[i] === '--only') options.only = value.split(',');
+        else if (argv[i] === '--silence-ms') options.silenceMs = Number(value);
+        else throw new Error(`unknown option ${argv[i]}`);
+    }
+    expect(profiles[options.profile], `unknown profile ${options.profile}`);
+    const [command, ...args] = argv.slice(end + 1);
+    return { ...options, command, args };
+}
+
+/**
+ * Runs the checks against the server that the command line names and sets the exit code.
+ *
+ * `connect(options)` starts the server through the SDK and gives the adapter back.
+ */
+export async function main(connect) {
+    const options = parse(process.argv.slice(2));
+    let failed = false;
+    const report = (check, ok, detail) => {
+        failed ||= ok === false;
+        process.stdout.write(`${JSON.stringify({ check, ok, detail })}\n`);
+    };
+    const run = async (check, body, limit = CHECK_LIMIT_MS) => {
+        if (options.only && !options.only.includes(check)) return;
+        try {
+            report(check, true, await bounded(body(), limit, check));
+        } catch (error) {
+            report(check, error instanceof Unsupported ? 'unsupported' : false, error.message);
+        }
+    };
+
+    let peer;
+    try {
+        peer = await bounded(connect(options), CHECK_LIMIT_MS, 'connect');
+        report('connect', true, `${peer.era} ${peer.version}, ${peer.serverName()}`);
+    } catch (error) {
+        report('connect', false, error.message);
+        process.exit(1);
+    }
+
+    const beside = run('progress_resets_timeout', () => patience[options.profile](peer));
+    if (peer.era === 'modern') await run('discover', () => peer.discover());
+    else await run('ping', () => peer.ping());
+    for (const [check, body] of Object.entries(profiles[options.profile])) await run(check, () => body(peer));
+    if (options.only?.includes('keepalive')) {
+        await run('keepalive', () => keepalive(peer, options.silenceMs), options.silenceMs + 20_000);
+    }
+    await beside;
+    await run('close', () => closesCleanly(peer));
+    if (options.only) await bounded(peer.close(), 6000, 'close').catch(() => {});
+    process.exit(failed ? 1 : 0);
+}

@@ -1,0 +1,114 @@
+//! `cargo xtask bench`: what outlast costs, against a process in the middle that only copies bytes.
+//!
+//! The same echo server is reached directly, through `floor` and through `outlast`. Driver and
+//! targets share one core, so that every microsecond a target spends is a microsecond later and no
+//! idle core hides it. Within a round each measure runs against each target in turn, seconds apart,
+//! and a ratio is taken inside its round before the median over rounds: a noisy minute then hits
+//! both sides of it.
+//!
+//! Map: `figures` is the table of goals, `measures` and `bursts` take the figures, `link` talks to a
+//! target, `results` keeps the samples, `table`, `record` and `plot` show them.
+//!
+//! Not here: how fast outlast is over a network; everything runs over pipes on one machine.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark lives in real time and is started by a person"
+)]
+
+mod bursts;
+mod figures;
+mod link;
+mod machine;
+mod measures;
+mod messages;
+mod options;
+mod plot;
+mod processes;
+mod record;
+mod results;
+mod table;
+mod targets;
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use measures::{MEASURES, Sizes};
+use options::Options;
+use results::Results;
+use targets::{Programs, Target};
+
+pub fn run(words: &[String]) -> Result<()> {
+    let options = Options::parse(words)?;
+    if cfg!(debug_assertions) {
+        return run_optimised(words);
+    }
+    std::fs::create_dir_all(options::scratch()).context("cannot create target/bench")?;
+    let programs = Programs::build(options.outlast.as_deref())?;
+    let machine = machine::pin_to_one_core()?;
+    println!("{machine}");
+    let results = take_rounds(&options, &programs);
+    println!("\n{}", table::render(&results));
+    write(&options.json, &record::render(&results, &machine, &options))?;
+    write(&options.svg, &plot::render(&results, &machine))?;
+    println!(
+        "written: {}, {}",
+        options.json.display(),
+        options.svg.display()
+    );
+    if options.check && !results.all_met() {
+        bail!("not every goal was met");
+    }
+    Ok(())
+}
+
+/// Runs the same command in a release build: the driver's own cost is part of both sides of every
+/// ratio, so a slow driver would flatter the proxy.
+fn run_optimised(words: &[String]) -> Result<()> {
+    let status = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--release", "-p", "xtask", "--", "bench"])
+        .args(words)
+        .status()
+        .context("cannot start cargo")?;
+    std::process::exit(status.code().unwrap_or(1));
+}
+
+/// Each round takes every measure of every target.
+///
+/// What failed once is not tried again: a hung target would cost its whole time limit every round.
+fn take_rounds(options: &Options, programs: &Programs) -> Results {
+    let sizes = Sizes::new(options.quick);
+    let mut results = Results::default();
+    for round in 0..options.rounds {
+        println!("round {} of {}", round + 1, options.rounds);
+        for measure in &MEASURES {
+            for target in in_turn(measure.targets, round) {
+                if results.has_failed(measure.name, target) {
+                    continue;
+                }
+                match (measure.take)(programs, target, &sizes) {
+                    Ok(samples) => results.add(round, target, samples),
+                    Err(error) => results.fail(measure.name, target, &error),
+                }
+            }
+        }
+    }
+    results
+}
+
+/// Another target goes first in each round, so that no one always runs in another's wake.
+fn in_turn(targets: &[Target], round: usize) -> impl Iterator<Item = Target> {
+    let count = targets.len();
+    (0..count).map(move |place| targets[(place + round) % count])
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let what = || format!("cannot write {}", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(what)?;
+    }
+    std::fs::write(path, text).with_context(what)
+}

@@ -1,0 +1,221 @@
+//! Every figure that is measured, and what outlast must reach.
+//!
+//! The goals are those of the table "Figures to reach"; this is their only place in the code.
+
+/// A measured quantity. The order is that of the report.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Metric {
+    RoundTripP50,
+    RoundTripP99,
+    CallsPerSecond,
+    CallsPerSecondJoined,
+    OneMegabyte,
+    TenMegabytes,
+    CpuOneByOne,
+    CpuInFlight,
+    ColdStart,
+    MemoryIdle,
+    MemoryAfterLarge,
+    MemoryPending,
+    PendingUnanswered,
+    PendingLateness,
+    LimitsNotFired,
+    LimitsLateness,
+    LimitsNotCancelled,
+}
+
+/// One value of a metric, for one target in one round.
+pub type Sample = (Metric, f64);
+
+pub struct Figure {
+    pub metric: Metric,
+    /// The name in the JSON record.
+    pub key: &'static str,
+    pub title: &'static str,
+    pub unit: &'static str,
+    pub goal: Goal,
+}
+
+#[derive(Clone, Copy)]
+pub enum Goal {
+    /// At most so many times the floor's value.
+    RatioAtMost(f64),
+    /// At least so many times the floor's value.
+    RatioAtLeast(f64),
+    /// At most this, whatever the floor does.
+    AtMost(f64),
+    /// Never, not even in one round: a lost call must not vanish in a median.
+    Never,
+    /// Shown for what it tells; the table of goals does not name it.
+    None,
+}
+
+pub static FIGURES: [Figure; 17] = {
+    use Goal::*;
+    use Metric::*;
+    [
+        row(
+            RoundTripP50,
+            "round_trip_p50",
+            "round trip p50, 100 B",
+            "µs",
+            RatioAtMost(1.15),
+        ),
+        row(
+            RoundTripP99,
+            "round_trip_p99",
+            "round trip p99, 100 B",
+            "µs",
+            RatioAtMost(1.4),
+        ),
+        row(
+            CallsPerSecond,
+            "calls_per_second",
+            "calls per second, 64 in flight",
+            "/s",
+            RatioAtLeast(0.65),
+        ),
+        row(
+            CallsPerSecondJoined,
+            "calls_per_second_joined",
+            "calls per second, requests joined",
+            "/s",
+            None,
+        ),
+        row(
+            OneMegabyte,
+            "payload_1mb",
+            "1 MB there and back",
+            "ms",
+            RatioAtMost(1.5),
+        ),
+        row(
+            TenMegabytes,
+            "payload_10mb",
+            "10 MB there and back",
+            "ms",
+            RatioAtMost(1.5),
+        ),
+        row(
+            CpuOneByOne,
+            "cpu_one_by_one",
+            "CPU per call, one by one",
+            "µs",
+            RatioAtMost(1.3),
+        ),
+        row(
+            CpuInFlight,
+            "cpu_in_flight",
+            "CPU per call, 64 in flight",
+            "µs",
+            AtMost(1.5),
+        ),
+        row(
+            ColdStart,
+            "cold_start",
+            "cold start to `initialize` answered",
+            "ms",
+            RatioAtMost(1.4),
+        ),
+        row(
+            MemoryIdle,
+            "memory_idle",
+            "memory, idle",
+            "MiB",
+            AtMost(5.0),
+        ),
+        row(
+            MemoryAfterLarge,
+            "memory_after_10mb",
+            "memory, 1 s after 10 MB messages",
+            "MiB",
+            AtMost(8.0),
+        ),
+        row(
+            MemoryPending,
+            "memory_pending",
+            "memory, 10,000 calls pending",
+            "MiB",
+            AtMost(14.0),
+        ),
+        row(
+            PendingUnanswered,
+            "pending_unanswered",
+            "10,000 pending: unanswered",
+            "calls",
+            Never,
+        ),
+        row(
+            PendingLateness,
+            "pending_lateness_p99",
+            "10,000 pending: lateness p99",
+            "ms",
+            RatioAtMost(2.0),
+        ),
+        row(
+            LimitsNotFired,
+            "limits_not_fired",
+            "10,000 limits: not fired",
+            "calls",
+            Never,
+        ),
+        row(
+            LimitsLateness,
+            "limits_lateness_p99",
+            "10,000 limits: lateness p99",
+            "ms",
+            AtMost(50.0),
+        ),
+        row(
+            LimitsNotCancelled,
+            "limits_not_cancelled",
+            "10,000 limits: not cancelled at server",
+            "calls",
+            Never,
+        ),
+    ]
+};
+
+const fn row(
+    metric: Metric,
+    key: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    goal: Goal,
+) -> Figure {
+    Figure {
+        metric,
+        key,
+        title,
+        unit,
+        goal,
+    }
+}
+
+impl Figure {
+    pub fn has_goal(&self) -> bool {
+        !matches!(self.goal, Goal::None)
+    }
+
+    /// The goal in words, as the table and the plot show it.
+    pub fn goal_text(&self) -> String {
+        match self.goal {
+            Goal::RatioAtMost(bound) => format!("≤ {bound:.2}×"),
+            Goal::RatioAtLeast(bound) => format!("≥ {bound:.2}×"),
+            Goal::AtMost(bound) => format!("≤ {bound} {}", self.unit),
+            Goal::Never => "none".to_owned(),
+            Goal::None => String::new(),
+        }
+    }
+}
+
+/// A number with as many digits as can be trusted, and its unit.
+pub fn value_text(value: f64, unit: &str) -> String {
+    let places = match value.abs() {
+        _ if value.fract() == 0.0 && unit == "calls" => 0,
+        size if size >= 1000.0 => 0,
+        size if size >= 100.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.places$} {unit}")
+}

@@ -1,0 +1,62 @@
+//! The results as a table for a person.
+
+use super::figures::{FIGURES, Figure, value_text};
+use super::results::Results;
+use super::targets::Target;
+
+const WIDTHS: [usize; 7] = [39, 13, 13, 13, 8, 11, 7];
+
+pub fn render(results: &Results) -> String {
+    let mut text = line(&["measure", "direct", "floor", "outlast", "ratio", "goal", ""]);
+    for figure in &FIGURES {
+        let cells = row(results, figure);
+        text += &line(&cells.each_ref().map(String::as_str));
+    }
+    let goals = FIGURES.iter().filter(|figure| figure.has_goal());
+    let met = goals.clone().filter(|f| results.met(f) == Some(true));
+    text += &format!("{} of {} goals met\n", met.count(), goals.count());
+    for failure in results.failures() {
+        let (measure, target) = (failure.measure, failure.target);
+        text += &format!("not measured: {measure} of {target}: {}\n", failure.error);
+    }
+    text
+}
+
+fn row(results: &Results, figure: &Figure) -> [String; 7] {
+    let value = |target| {
+        let value = results.value(figure, target);
+        value.map_or_else(dash, |value| value_text(value, figure.unit))
+    };
+    let ratio = results.ratio(figure.metric);
+    [
+        figure.title.to_owned(),
+        value(Target::Direct),
+        value(Target::Floor),
+        value(Target::Outlast),
+        ratio.map_or_else(dash, |ratio| format!("{ratio:.2}×")),
+        figure.goal_text(),
+        verdict(results, figure).to_owned(),
+    ]
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn verdict(results: &Results, figure: &Figure) -> &'static str {
+    match results.met(figure) {
+        Some(true) => "met",
+        Some(false) => "MISSED",
+        None if figure.has_goal() => "UNKNOWN",
+        None => "",
+    }
+}
+
+fn line(cells: &[&str; 7]) -> String {
+    let [title, numbers @ ..] = cells;
+    let mut text = format!("{title:<width$}", width = WIDTHS[0]);
+    for (cell, width) in numbers.iter().zip(&WIDTHS[1..]) {
+        text += &format!(" {cell:>width$}");
+    }
+    text + "\n"
+}
