@@ -8,6 +8,13 @@
 //! Not here: what is checked (`tests/interop`), which pairs there are (`matrix.rs`), what has to
 //! be installed first (`setup.rs`), and how one client program is run (`client.rs`).
 
+// A tool of ours, not the product: it may look at the clock and speak on stdout.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout
+)]
+
 mod client;
 mod matrix;
 mod setup;
@@ -282,4 +289,50 @@ fn complain(name: &str, complaints: &[String]) {
 
 fn say(line: &str) {
     println!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIRECT: &str = r#"{"check":"echo","ok":true,"detail":"5 characters"}
+        {"check":"odd","ok":false,"detail":"one way"}"#;
+
+    fn complaints(through: &str) -> Vec<String> {
+        differences(&Run::said(DIRECT), &Run::said(through))
+    }
+
+    #[test]
+    fn the_same_is_no_difference() {
+        assert!(complaints(DIRECT).is_empty());
+    }
+
+    /// A failure that is explained may be worded differently; a success may not be.
+    #[test]
+    fn other_words_count_only_when_it_passed() {
+        assert!(complaints(&DIRECT.replace("one way", "another")).is_empty());
+        assert_eq!(complaints(&DIRECT.replace("5 char", "4 char")).len(), 1);
+    }
+
+    /// Passing through outlast what fails directly is as suspicious as the reverse.
+    #[test]
+    fn another_outcome_is_a_difference() {
+        assert_eq!(
+            complaints(&DIRECT.replace("true", "\"unsupported\"")).len(),
+            1
+        );
+        assert_eq!(complaints(&DIRECT.replace("false", "true")).len(), 1);
+    }
+
+    #[test]
+    fn a_check_that_is_missing_or_new_is_a_difference() {
+        assert_eq!(
+            complaints(r#"{"check":"odd","ok":false,"detail":""}"#).len(),
+            1
+        );
+        assert_eq!(
+            complaints(&format!("{DIRECT}\n{}", DIRECT.replace("echo", "new"))).len(),
+            1
+        );
+    }
 }

@@ -1,1 +1,11 @@
-//! The testkit.
+//! What the tests of outlast stand on.
+//!
+//! - [`script`]: scenarios as text, for one decision at a time;
+//! - [`sim`]: a seeded world with faults on both sides, for all of them at once;
+//! - [`oracle`]: what `serde_json` says, to hold our scanner against;
+//! - the fake peers and the benchmark's programs, under `bin/`.
+
+pub mod oracle;
+pub mod peer;
+pub mod script;
+pub mod sim;

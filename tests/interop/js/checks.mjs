@@ -381,9 +381,11 @@ export async function main(connect) {
         process.exit(1);
     }
 
-    const beside = run('progress_resets_timeout', () => patience[options.profile](peer));
+    // First of all, because a modern client may have been told all it needs by another process:
+    // only an answer proves that this server has started, and the next check is short of patience.
     if (peer.era === 'modern') await run('discover', () => peer.discover());
     else await run('ping', () => peer.ping());
+    const beside = run('progress_resets_timeout', () => patience[options.profile](peer));
     for (const [check, body] of Object.entries(profiles[options.profile])) await run(check, () => body(peer));
     if (options.only?.includes('keepalive')) {
         await run('keepalive', () => keepalive(peer, options.silenceMs), options.silenceMs + 20_000);

@@ -334,6 +334,13 @@ async def progress_resets_timeout(peer):
     raise Unsupported("progress does not extend a timeout of the Python SDK")
 
 
+def explain(error):
+    """In words; what a task group raises hides the reason inside."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
+
+
 class Report:
     """One JSON line per check on stdout."""
 
@@ -354,7 +361,7 @@ class Report:
         except Unsupported as error:
             self.line(check, "unsupported", str(error))
         except Exception as error:
-            self.line(check, False, f"{type(error).__name__}: {error}")
+            self.line(check, False, explain(error))
 
 
 async def closes_cleanly(closing_since):
@@ -375,16 +382,16 @@ async def run(connect, options, report):
         async with connect(options) as peer:
             who = f"{peer.era} {peer.version}, {peer.server_name}"
             report.line("connect", True, who)
-            await report.run("progress_resets_timeout", progress_resets_timeout, peer)
             if peer.era == "modern":
                 await report.run("discover", peer.discover)
             else:
                 await report.run("ping", peer.ping)
+            await report.run("progress_resets_timeout", progress_resets_timeout, peer)
             for check, body in PROFILES[options.profile].items():
                 await report.run(check, body, peer)
             closing_since = anyio.current_time()
     except Exception as error:
-        report.line("connect", False, f"{type(error).__name__}: {error}")
+        report.line("connect", False, explain(error))
         return
     await report.run("close", closes_cleanly, closing_since)
 

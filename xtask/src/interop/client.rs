@@ -53,6 +53,19 @@ pub struct Run {
 }
 
 impl Run {
+    /// A run whose client said this and ended well.
+    #[cfg(test)]
+    pub fn said(stdout: &str) -> Self {
+        let (outcomes, _) = read(stdout);
+        let (took, stderr) = (Duration::ZERO, PathBuf::new());
+        Self {
+            outcomes,
+            took,
+            trouble: None,
+            stderr,
+        }
+    }
+
     pub fn summary(&self) -> String {
         let count = |ok: Value| {
             self.outcomes
@@ -89,14 +102,7 @@ pub fn run(command: &[String], log: &Path, limit: Duration) -> Run {
     let started = Instant::now();
     let (stdout, stderr) = (log.with_extension("jsonl"), log.with_extension("stderr"));
     let ended = start(command, &stdout, &stderr).and_then(|child| wait(child, limit));
-    let mut outcomes = BTreeMap::new();
-    let mut nonsense = None;
-    for line in std::fs::read_to_string(&stdout).unwrap_or_default().lines() {
-        match parse(line) {
-            Some((check, outcome)) => drop(outcomes.insert(check, outcome)),
-            None => nonsense = Some(format!("the client wrote `{line}`")),
-        }
-    }
+    let (outcomes, mut nonsense) = read(&std::fs::read_to_string(&stdout).unwrap_or_default());
     let any_failed = outcomes
         .values()
         .any(|outcome: &Outcome| outcome.ok == Outcome::FAILED);
@@ -106,7 +112,7 @@ pub fn run(command: &[String], log: &Path, limit: Duration) -> Run {
             Some(format!("the client ended with {status}"))
         }
         Ok(_) if outcomes.is_empty() => Some("the client said nothing".to_owned()),
-        Ok(_) => nonsense,
+        Ok(_) => nonsense.pop(),
     };
     Run {
         outcomes,
@@ -114,6 +120,18 @@ pub fn run(command: &[String], log: &Path, limit: Duration) -> Run {
         trouble,
         stderr,
     }
+}
+
+/// The outcomes that a client's output tells of, and what else is in it.
+fn read(stdout: &str) -> (BTreeMap<String, Outcome>, Vec<String>) {
+    let (mut outcomes, mut nonsense) = (BTreeMap::new(), Vec::new());
+    for line in stdout.lines() {
+        match parse(line) {
+            Some((check, outcome)) => drop(outcomes.insert(check, outcome)),
+            None => nonsense.push(format!("the client wrote `{line}`")),
+        }
+    }
+    (outcomes, nonsense)
 }
 
 fn parse(line: &str) -> Option<(String, Outcome)> {
@@ -204,4 +222,18 @@ fn living_children() -> Vec<(Pid, String)> {
         (parent == me).then(|| (Pid::from_raw(pid), command.replace('\0', " ")))
     };
     processes.filter_map(child).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that hangs costs its limit, not the whole run.
+    #[test]
+    fn a_program_that_takes_too_long_is_ended() {
+        let started = Instant::now();
+        let child = Command::new("sleep").arg("30").process_group(0).spawn();
+        assert!(wait(child.unwrap(), Duration::from_millis(100)).is_err());
+        assert!(started.elapsed() < Duration::from_secs(10));
+    }
 }

@@ -55,7 +55,7 @@ fn require_tools(sdks: &BTreeSet<Sdk>) -> Result<()> {
     for (needed, tool, what) in [
         (node, "node", "Node.js 20 or newer"),
         (node, "npm", "npm, which comes with Node.js"),
-        (python, "python3", "Python 3.10 or newer with venv"),
+        (python, "python3", "Python 3.11 or newer with venv"),
     ] {
         if needed && version_of(tool).is_err() {
             missing.push(format!("`{tool}` ({what})"));

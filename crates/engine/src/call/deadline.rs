@@ -134,6 +134,12 @@ impl Deadline {
         Due::Nothing
     }
 
+    /// How old a sample may be that serves this call. Always younger than the time between the two
+    /// that are compared, or a call would be judged by one sample alone.
+    pub fn sample_age(&self) -> Duration {
+        self.timeout.map_or(Duration::ZERO, |timeout| limits::SAMPLE_SHARED.min(lead(timeout) / 4))
+    }
+
     /// The limit that a server without signs of life has reached.
     pub fn timeout(&self) -> Option<Limit> {
         self.timeout

@@ -40,14 +40,15 @@ impl Engine {
         self.arm_call(now, id);
     }
 
-    /// A sample taken within the last second serves again.
-    fn recent_sample(&self, now: Mono, server: ServerId) -> Option<Sample> {
+    /// A sample taken a moment ago serves again.
+    fn recent_sample(&self, now: Mono, server: ServerId, call: CallId) -> Option<Sample> {
         let sample = self.servers.get(&server)?.sample?;
-        (now.since(sample.at) <= limits::SAMPLE_SHARED).then_some(sample)
+        let age = self.calls.get(call)?.deadline.sample_age();
+        (now.since(sample.at) <= age).then_some(sample)
     }
 
     fn first_sample(&mut self, now: Mono, server: ServerId, id: CallId) {
-        match self.recent_sample(now, server) {
+        match self.recent_sample(now, server, id) {
             Some(sample) => {
                 if let Some(call) = self.calls.get_mut(id) {
                     call.deadline.keep_sample(sample);
@@ -58,7 +59,7 @@ impl Engine {
     }
 
     fn last_sample(&mut self, now: Mono, server: ServerId, id: CallId) {
-        match self.recent_sample(now, server) {
+        match self.recent_sample(now, server, id) {
             Some(sample) => self.judge(now, id, Some(sample)),
             None => {
                 self.ask_for_sample(server, id);

@@ -91,12 +91,15 @@ impl Report {
     }
 }
 
-async fn all_checks(peer: &Peer, everything: bool, report: &Report) {
+async fn greet(peer: &Peer, report: &Report) {
     if peer.is_modern() {
         report.run("discover", peer.discover()).await;
     } else {
         report.run("ping", peer.ping()).await;
     }
+}
+
+async fn all_checks(peer: &Peer, everything: bool, report: &Report) {
     if everything {
         checks::everything(peer, report).await;
     } else {
@@ -121,6 +124,7 @@ async fn main() -> Result<()> {
         }
     };
     report.line("connect", Ok(peer.describe()));
+    greet(&peer, &report).await;
     // Three seconds of work that share the connection with everything else.
     let patience = checks::progress_resets_timeout(&peer, options.everything);
     tokio::join!(

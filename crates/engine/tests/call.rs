@@ -1,0 +1,585 @@
+//! The table in the header of `call.rs`, row by row.
+
+use outlast_testkit::script::check;
+
+#[test]
+fn request_is_sent() {
+    check(
+        r#"
+        > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"n":1.0}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"x","arguments":{"n":1.0}}}
+        > {"id":"a","method":"tools/call","params":{"_meta":{"progressToken":"t"},"name":"x"}}
+        >> {"id":"2","method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
+        > {"id":null,"method":"prompts/get","params":{"_meta":{},"name":"x"}}
+        >> {"id":3,"method":"prompts/get","params":{"_meta":{"progressToken":3},"name":"x"}}
+        > {"id":1.5,"method":"resources/read","params":{ }}
+        >> {"id":4,"method":"resources/read","params":{"_meta":{"progressToken":4} }}
+        > {"id":9,"method":"resources/read","params":{"_meta":{"k":1}}}
+        >> {"id":5,"method":"resources/read","params":{"_meta":{"progressToken":5,"k":1}}}
+        # Not an object, or not a method with progress: nothing is added.
+        > {"id":9,"method":"tools/call","params":[1]}
+        >> {"id":6,"method":"tools/call","params":[1]}
+        > {"id":9,"method":"tools/call","params":{"_meta":null}}
+        >> {"id":7,"method":"tools/call","params":{"_meta":null}}
+        > {"id":9,"method":"vendor/odd","params":{"a":1}}
+        >> {"id":8,"method":"vendor/odd","params":{"a":1}}
+        "#,
+    );
+}
+
+#[test]
+fn request_waits_for_a_restart() {
+    check(
+        r#"
+        set timeout-mcp auto-restart
+        output-closed
+        exited 1
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv`: it ended
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        wait 1ms
+        @0s
+        .. start 1
+        started
+        !! info: `srv` answers again after 1ms
+        >> {"id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
+        "#,
+    );
+}
+
+#[test]
+fn request_to_a_failed_server_fails_at_once() {
+    check(
+        r#"
+        set timeout-mcp
+        output-closed
+        exited 3
+        !! warn: `srv` ended: exit status 3
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=0s state=it never reached its server detail=exit status 3
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"server `srv` went away (exit status 3) before it answered `x`.","data":{"outlast":{"kind":"server-gone",…"serverState":"never-reached","retry":"pointless",…}}}}
+        "#,
+    );
+}
+
+#[test]
+fn request_beyond_the_bound_is_refused() {
+    use outlast_engine::limits::CALLS;
+    let mut world = outlast_testkit::script::World::default();
+    for id in 0..CALLS {
+        world.input(&format!(r#"> {{"id":{id},"method":"tools/call","params":{{"name":"x"}}}}"#));
+    }
+    let out = world.input(r#"> {"id":"one more","method":"tools/call","params":{"name":"x"}}"#);
+    assert_eq!(out.len(), 2, "{out:?}");
+    assert!(out[1].contains(r#""id":"one more","error":{"code":-31004,"message":"`x` was not sent"#), "{out:?}");
+    assert_eq!(world.engine.open_calls(), CALLS);
+}
+
+#[test]
+fn waiting_call_is_sent_when_the_server_is_back() {
+    check(
+        r#"
+        set timeout-mcp auto-restart
+        > {"id":1,"method":"initialize","params":{"v":1}}
+        >> {"id":1,"method":"initialize","params":{"v":1}}
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        > {"method":"notifications/initialized"}
+        >> {"method":"notifications/initialized"}
+        output-closed
+        exited 0
+        !! warn: `srv` ended: exit status 0
+        !! warn: restarting `srv`: it ended
+        > {"id":2,"method":"tools/call","params":{"name":"x"}}
+        wait 1ms
+        @0s
+        .. start 1
+        started
+        >> {"id":2,"method":"initialize","params":{"v":1}}
+        # The second handshake stays hidden; then what waited is sent.
+        < {"id":2,"result":{}}
+        >> {"method":"notifications/initialized"}
+        !! info: `srv` answers again after 1ms
+        >> {"id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
+        < {"id":3,"result":{"ok":true}}
+        << {"id":2,"result":{"ok":true}}
+        "#,
+    );
+}
+
+#[test]
+fn waiting_call_is_cancelled() {
+    check(
+        r#"
+        set timeout-mcp auto-restart
+        output-closed
+        exited 1
+        !! warn: …
+        !! warn: …
+        > {"id":5,"method":"tools/call","params":{"name":"x"}}
+        > {"method":"notifications/cancelled","params":{"requestId":5}}
+        wait 1ms
+        @0s
+        .. start 1
+        started
+        !! info: `srv` answers again after 1ms
+        "#,
+    );
+}
+
+#[test]
+fn waiting_call_reaches_its_limit() {
+    check(
+        r#"
+        set timeout-mcp auto-restart
+        set timeout 2s
+        set keep-alive 1s
+        output-closed
+        exited 1
+        !! warn: …
+        !! warn: …
+        > {"id":5,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"t"}}}
+        wait 2s
+        @0s
+        .. start 1
+        @1s
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0.0001,"message":"`x` is waiting for its server (1 s)"}}
+        @2s
+        !! warn: timeout server=srv method=tools/call tool=x limit=2s elapsed=2s setting=--timeout state=it never reached its server
+        << {"jsonrpc":"2.0","id":5,"error":{"code":-32603,"message":"Method 'tools/call' timed out after 2s",…"attempts":0,"serverState":"never-reached","retry":"safe",…}}
+        "#,
+    );
+}
+
+#[test]
+fn answer_settles() {
+    check(
+        r#"
+        > {"id":9007199254740993123,"method":"vendor/thing"}
+        >> {"id":1,"method":"vendor/thing"}
+        > {"id":"\u0061","method":"ping"}
+        >> {"id":"2","method":"ping"}
+        < { "result" : {"x":1.0, "id":5} , "id" : 1 , "jsonrpc":"2.0"}
+        << { "result" : {"x":1.0, "id":5} , "id" : 9007199254740993123 , "jsonrpc":"2.0"}
+        < {"id":2,"error":{"code":-5,"message":"no"}}
+        !! info: `srv` gives ids back in another JSON type; accepted
+        << {"id":"\u0061","error":{"code":-5,"message":"no"}}
+        wait 25h
+        "#,
+    );
+}
+
+/// Progress proves that the call is alive, so it moves `timeout`; it must not let a server that
+/// reports for ever run for ever.
+#[test]
+fn progress_moves_timeout_but_never_max() {
+    check(
+        r#"
+        set timeout 30s
+        set max 100s
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":1,…}
+        wait 20s
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}
+        wait 20s
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":2}}
+        wait 29s
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":3}}
+        wait 29s
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":4}}
+        wait 29s
+        @1m40s
+        !! warn: max server=srv method=tools/call tool=x limit=1m40s elapsed=1m40s setting=--max state=its server was told to cancel
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`x` ran for 1m40s, the longest it may (max, --max); its server was told to cancel. Raise it with --tool 'x=max:3m20s'.",…}}
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"Timeout: no answer within 1m40s","timeout":100.0}}
+        @1m45s
+        !! warn: `srv` is probably hung: told to cancel, and silent for 5s since
+        "#,
+    );
+}
+
+#[test]
+fn silence_is_kept_alive() {
+    check(
+        r#"
+        > {"id":1,"method":"tools/call","params":{"_meta":{"progressToken":"tok"},"name":"run_build"}}
+        >> {"id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"run_build"}}
+        # The same call without a token hears nothing.
+        > {"id":2,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":2,…}
+        wait 12s
+        @10s
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":0.0001,"message":"`run_build` still running (10 s), no sign of life yet"}}
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":0,"total":5,"message":"compiling"}}
+        << {"method":"notifications/progress","params":{"progressToken":"tok","progress":0.001076…,"total":5,"message":"compiling"}}
+        wait 9s
+        wait 2s
+        @22s
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":0.002…,"total":5.0,"message":"`run_build` still running (22 s), last sign of life 10 s ago"}}
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":5,"total":5}}
+        << {"method":"notifications/progress","params":{"progressToken":"tok","progress":5,"total":5}}
+        # Nothing of ours claims more than the server did.
+        < {"method":"notifications/progress","params":{"progressToken":1,"total":5,"progress":5}}
+        << {"method":"notifications/progress","params":{"progressToken":"tok","progress":5.000976…}}
+        # A client that does not read gets no heap of them.
+        congested on
+        wait 10s
+        congested off
+        wait 10s
+        @43s
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":5.001…,"message":"`run_build` still running (43 s), last sign of life 20 s ago"}}
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        wait 1h
+        "#,
+    );
+}
+
+#[test]
+fn cancel_reaches_the_attempt() {
+    check(
+        r#"
+        > {"id":"a","method":"tools/call","params":{"name":"x"}}
+        >> {"id":"1",…}
+        > {"id":2,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":2,…}
+        # The id may be written with escapes, the attempt's type is the request's.
+        > {"method":"notifications/cancelled","params":{"requestId":"\u0061","reason":"user"}}
+        >> {"method":"notifications/cancelled","params":{"requestId":"1","reason":"user"}}
+        < {"id":"1","result":{}}
+        !! info: `srv` answered attempt 1, which has ended; dropped
+        < {"id":2,"result":{}}
+        << {"id":2,"result":{}}
+        "#,
+    );
+}
+
+#[test]
+fn initialize_is_never_cancelled() {
+    check(
+        r#"
+        set handshake 10s
+        > {"id":1,"method":"initialize","params":{}}
+        >> {"id":1,"method":"initialize","params":{}}
+        > {"method":"notifications/cancelled","params":{"requestId":1}}
+        wait 10s
+        @10s
+        !! warn: timeout server=srv method=initialize limit=10s elapsed=10s setting=--handshake state=its server goes on
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`initialize` gave no sign of life for 10s (timeout, --handshake); its server goes on. Raise it with --handshake 20s.",…}}
+        "#,
+    );
+}
+
+#[test]
+fn timeout_fails_the_call_and_cancels_the_attempt() {
+    check(
+        r#"
+        set tool run_*=timeout:500ms
+        > {"id":"x","method":"tools/call","params":{"name":"run_it"}}
+        >> {"id":"1",…}
+        wait 500ms
+        @500ms
+        !! warn: timeout server=srv method=tools/call tool=run_it limit=500ms elapsed=500ms setting=--tool 'run_*' state=its server was told to cancel
+        << {"jsonrpc":"2.0","id":"x","error":{"code":-32001,"message":"`run_it` gave no sign of life for 500ms (timeout, --tool 'run_*'); its server was told to cancel. Raise it with --tool 'run_it=timeout:1s'.","data":{"outlast":{"kind":"timeout","server":"srv","method":"tools/call","tool":"run_it","elapsedMs":500,"limitMs":500,"setting":"--tool 'run_*'","attempts":1,"serverState":"cancelled","retry":"unsafe","signs":{},"help":"docs/errors/-32001.md"}}}}
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1","reason":"Timeout: no answer within 500ms","timeout":0.5}}
+        # Whatever it says clears it of being hung.
+        stderr working on it
+        wait 1h
+        "#,
+    );
+}
+
+#[test]
+fn a_modern_client_gets_the_modern_code() {
+    check(
+        r#"
+        set timeout 1s
+        > {"id":1,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
+        >> {"id":1,…}
+        wait 1s
+        @1s
+        !! warn: …
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31001,…"help":"docs/errors/-31001.md"}}}}
+        >> {…}
+        "#,
+    );
+}
+
+#[test]
+fn max_fails_the_call_and_cancels_the_attempt() {
+    check(
+        r#"
+        set method vendor/*=max:1m
+        > {"id":1,"method":"vendor/long"}
+        >> {"id":1,"method":"vendor/long"}
+        wait 1m
+        @1m
+        !! warn: max server=srv method=vendor/long limit=1m elapsed=1m setting=--method 'vendor/*' state=its server was told to cancel
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`vendor/long` ran for 1m, the longest it may (max, --method 'vendor/*'); its server was told to cancel. Raise it with --method 'vendor/long=max:2m'.",…}}
+        >> {…"requestId":1,…}
+        < {"method":"notifications/message","params":{}}
+        << {"method":"notifications/message","params":{}}
+        wait 1h
+        "#,
+    );
+}
+
+#[test]
+fn signs_of_the_server_move_timeout() {
+    check(
+        r#"
+        # Nobody wrote this limit, so the server's work counts: 5 minutes, looked at 10 s before.
+        > {"id":1,"method":"resources/read","params":{"uri":"a:b"}}
+        >> {"id":1,…}
+        wait 1h
+        @4m50s
+        .. sample
+        sampled still
+        wait 1h
+        @5m
+        .. sample
+        sampled busy
+        wait 1h
+        @9m50s
+        .. sample
+        sampled still
+        # A second call shares the samples of one second.
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        "#,
+    );
+}
+
+#[test]
+fn a_still_server_lets_timeout_fire() {
+    check(
+        r#"
+        set tool x=timeout:4s,signs:call+server
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":1,…}
+        > {"id":2,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":2,…}
+        wait 1m
+        @3s
+        .. sample
+        sampled still
+        wait 1m
+        @4s
+        .. sample
+        sampled still
+        !! warn: timeout …
+        << {"jsonrpc":"2.0","id":1,"error":…}
+        >> {…"requestId":1,…}
+        !! warn: timeout …
+        << {"jsonrpc":"2.0","id":2,"error":…}
+        >> {…"requestId":2,…}
+        < {"id":1,"result":{}}
+        !! info: …
+        # Where no sample can be taken there is no sign.
+        > {"id":3,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":3,…}
+        wait 1m
+        @7s
+        .. sample
+        sampled none
+        wait 1m
+        @8s
+        .. sample
+        sampled none
+        !! warn: timeout …
+        << {"jsonrpc":"2.0","id":3,"error":…}
+        >> {…"requestId":3,…}
+        < {"id":9,"result":{}}
+        !! info: `srv` answered unknown id 9; dropped
+        "#,
+    );
+}
+
+#[test]
+fn server_gone_settles() {
+    check(
+        r#"
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":1,…}
+        > {"id":2,"method":"tools/list"}
+        >> {"id":2,…}
+        stderr Traceback: out of memory
+        exited signal 9
+        output-closed
+        !! warn: `srv` ended: signal 9
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=0s state=its server has ended detail=signal 9
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"server `srv` went away (signal 9) before it answered `x`; its last words: Traceback: out of memory. Whether it ran is not known.",…"retry":"unsafe","signs":{"stderr":"Traceback: out of memory"},…}}}}
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,…"retry":"safe",…}}
+        wait 1ms
+        @0s
+        .. end 137
+        "#,
+    );
+}
+
+#[test]
+fn oversized_answer_fails_the_call() {
+    check(
+        r#"
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":1,…}
+        server-oversized 1
+        !! warn: message-too-large …
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31011,"message":"`x`: the answer is longer than 67108864 bytes (max-message, built-in). Raise it with --max-message, or ask for less.",…}}
+        server-oversized
+        !! warn: `srv` wrote 1 line(s) to stdout that are no messages; the last: (a line longer than max-message)
+        client-oversized 5
+        !! warn: a line of the client was not taken: a message is longer than max-message (67108864 bytes)
+        << {"jsonrpc":"2.0","id":5,"error":{"code":-31011,…}}
+        client-oversized
+        !! warn: …
+        "#,
+    );
+}
+
+#[test]
+fn late_answer_is_dropped() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        < {"id":1,"result":{}}
+        !! info: `srv` answered attempt 1, which has ended; dropped
+        < {"id":77,"result":{}}
+        !! info: `srv` answered unknown id 77; dropped
+        < {"id":"zzz","result":{}}
+        !! info: `srv` answered unknown id "zzz"; dropped
+        # An error without an id is about a message that could not be read: the client's to know.
+        < {"id":null,"error":{"code":-32700,"message":"?"}}
+        << {"id":null,"error":{"code":-32700,"message":"?"}}
+        "#,
+    );
+}
+
+#[test]
+fn late_progress_is_dropped() {
+    check(
+        r#"
+        > {"id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":9}}}
+        >> {"id":1,…}
+        # No number, so nothing may be made of it.
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":"half"}}
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}
+        < {"method":"notifications/progress","params":{"progressToken":9,"progress":1}}
+        < {"method":"notifications/progress","params":{"progressToken":"x","progress":1}}
+        "#,
+    );
+}
+
+#[test]
+fn cancel_of_a_settled_call_is_ignored() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        > {"method":"notifications/cancelled","params":{"requestId":1}}
+        > {"method":"notifications/cancelled","params":{"requestId":2}}
+        > {"method":"notifications/cancelled","params":{"requestId":[]}}
+        # Without an id it is nothing that we understand, and passes.
+        > {"method":"notifications/cancelled","params":{}}
+        >> {"method":"notifications/cancelled","params":{}}
+        "#,
+    );
+}
+
+#[test]
+fn progress_of_a_task_may_outlive_its_answer() {
+    check(
+        r#"
+        > {"id":1,"method":"tools/call","params":{"name":"x","task":{"ttl":1},"_meta":{"progressToken":"t"}}}
+        >> {"id":1,…}
+        < {"id":1,"result":{"task":{"taskId":"k"}}}
+        << {"id":1,"result":{"task":{"taskId":"k"}}}
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}
+        << {"method":"notifications/progress","params":{"progressToken":"t","progress":1}}
+        "#,
+    );
+}
+
+/// An id that is used twice at once belongs to two calls; a cancel means the newer.
+#[test]
+fn an_id_in_use_twice_gets_two_answers() {
+    check(
+        r#"
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":1,…}
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":2,…}
+        < {"id":1,"result":{"first":1}}
+        << {"id":1,"result":{"first":1}}
+        > {"method":"notifications/cancelled","params":{"requestId":1}}
+        >> {"method":"notifications/cancelled","params":{"requestId":2}}
+        "#,
+    );
+}
+
+/// Some writers escape every `/`.
+#[test]
+fn escapes_in_methods_and_keys_are_understood() {
+    check(
+        r#"
+        set timeout 1s
+        > {"\u0069d":1,"method":"tools\/call","params":{"name":"x\u0021"}}
+        >> {"\u0069d":1,"method":"tools\/call","params":{"_meta":{"progressToken":1},"name":"x\u0021"}}
+        < {"method":"notifications\/progress","params":{"progressToken":1,"progress":1}}
+        wait 1s
+        @1s
+        !! warn: timeout server=srv method=tools/call tool=x! …
+        << {…}
+        >> {…}
+        < {"id":1,"result":1}
+        !! info: …
+        "#,
+    );
+}
+
+#[test]
+fn a_request_may_shorten_its_limit() {
+    check(
+        r#"
+        > {"id":1,"method":"tools/call","params":{"name":"x","_meta":{"dev.outlast/timeoutMs":1500}}}
+        >> {"id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"dev.outlast/timeoutMs":1500}}}
+        wait 2s
+        @1s500ms
+        !! warn: timeout server=srv method=tools/call tool=x limit=1s500ms elapsed=1s500ms setting=_meta["dev.outlast/timeoutMs"] state=its server was told to cancel
+        << {…}
+        >> {…}
+        < {"id":1,"result":1}
+        !! info: …
+        > {"id":2,"method":"tools/call","params":{"name":"x","_meta":{"dev.outlast/timeoutMs":-5}}}
+        >> {"id":2,…}
+        wait 23h
+        "#,
+    );
+}
+
+/// A wall clock that jumps, or a laptop that sleeps, costs nobody's limit: only the monotonic
+/// clock counts, and it stood still.
+#[test]
+fn sleep_and_the_wall_clock_charge_no_limit() {
+    check(
+        r#"
+        set timeout 30s
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":1,…}
+        wait 29s
+        slept 1h
+        !! info: the machine slept for 1h; no limit was charged for it
+        tick
+        < {"id":1,"result":1}
+        << {"id":1,"result":1}
+        "#,
+    );
+}

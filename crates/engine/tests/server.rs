@@ -1,0 +1,451 @@
+//! The table in the header of `server.rs`, row by row, and how everything ends.
+
+use outlast_testkit::script::check;
+
+#[test]
+fn a_server_starts() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        "#,
+    );
+}
+
+#[test]
+fn a_command_that_cannot_start_answers_the_first_request() {
+    use outlast_engine::event::StartFailure;
+    use outlast_engine::id::{ClientId, Run, ServerId};
+    use outlast_engine::{Action, Config, Engine, Event, Now};
+    let mut engine = Engine::new(Config { command: "nope".into(), ..Config::default() });
+    let mut feed = |event| {
+        engine.handle(Now::default(), event);
+        std::iter::from_fn(|| engine.poll()).collect::<Vec<_>>()
+    };
+    feed(Event::Opened(ClientId(0), ServerId(0)));
+    let line = outlast_engine::wire::scan(&bytes(r#"{"id":1,"method":"initialize"}"#));
+    feed(Event::FromClient(ClientId(0), line));
+    let actions = feed(Event::StartFailed(ServerId(0), Run(0), StartFailure::NotFound));
+    let answer = actions.iter().find_map(|action| match action {
+        Action::ToClient(_, message) => Some(String::from_utf8(message.to_vec()).unwrap()),
+        _ => None,
+    });
+    let answer = answer.expect("an answer");
+    assert!(answer.contains(r#""code":-31003"#) && answer.contains("cannot start `nope`: command not found"), "{answer}");
+    let actions = feed(Event::Tick);
+    assert!(matches!(actions[..], [Action::End(127)]), "{actions:?}");
+}
+
+fn bytes(text: &str) -> bytes::Bytes {
+    bytes::Bytes::copy_from_slice(text.as_bytes())
+}
+
+#[test]
+fn a_command_that_cannot_start_waits_for_a_request_no_longer_than_it_must() {
+    use outlast_engine::event::StartFailure;
+    use outlast_engine::id::{ClientId, Run, ServerId};
+    use outlast_engine::{Action, Config, Engine, Event, Mono, Now};
+    use std::time::Duration;
+    let mut engine = Engine::new(Config::default());
+    let mut feed = |millis, event| {
+        let mono = Mono::after_start(Duration::from_millis(millis));
+        engine.handle(Now { mono, ..Now::default() }, event);
+        std::iter::from_fn(|| engine.poll()).filter(|action| !matches!(action, Action::Note(_))).collect::<Vec<_>>()
+    };
+    feed(0, Event::Opened(ClientId(0), ServerId(0)));
+    assert!(feed(1, Event::StartFailed(ServerId(0), Run(0), StartFailure::Refused(11))).is_empty());
+    assert!(feed(500, Event::Tick).is_empty());
+    assert!(matches!(feed(501, Event::Tick)[..], [Action::End(126)]));
+}
+
+#[test]
+fn a_server_that_ends_ends_us() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        output-closed
+        exited 3
+        !! warn: `srv` ended: exit status 3
+        wait 1ms
+        @0s
+        .. end 3
+        "#,
+    );
+}
+
+#[test]
+fn a_server_that_never_answered_ends_us_after_the_first_request() {
+    check(
+        r#"
+        stderr cannot find module
+        exited 1
+        output-closed
+        !! warn: `srv` ended: exit status 1
+        wait 100ms
+        > {"id":1,"method":"initialize"}
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"server `srv` went away (exit status 1) before it answered `initialize`; its last words: cannot find module.",…}}
+        wait 1ms
+        @100ms
+        .. end 1
+        "#,
+    );
+}
+
+#[test]
+fn what_an_ended_server_wrote_last_still_counts() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        exited 0
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        # A grandchild holds the output open; it is not waited for for ever.
+        wait 1s
+        @200ms
+        !! warn: `srv` ended: exit status 0
+        .. end 0
+        "#,
+    );
+}
+
+#[test]
+fn a_server_that_closed_its_output_is_stopped() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        output-closed
+        wait 2s
+        @1s
+        .. terminate
+        @1s500ms
+        .. kill
+        exited signal 9
+        !! warn: `srv` ended: signal 9
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":1,"error":…}
+        "#,
+    );
+}
+
+#[test]
+fn a_timeout_restarts_where_asked() {
+    check(
+        r#"
+        set timeout-mcp auto-restart
+        set timeout 5s
+        set signs none
+        > {"id":1,"method":"tools/call","params":{"name":"slow"}}
+        >> {"id":1,…}
+        wait 1s
+        > {"id":2,"method":"tools/call","params":{"name":"other"}}
+        >> {"id":2,…}
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}
+        wait 4s
+        @5s
+        !! warn: timeout server=srv method=tools/call tool=slow limit=5s elapsed=5s setting=--timeout state=its server is being restarted
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Method 'tools/call' timed out after 5s (restarting now...)",…}}
+        >> {…"notifications/cancelled"…}
+        !! warn: restarting `srv`: a call timed out
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"server `srv` went away (restarted because a call timed out) before it answered `other`. Whether it ran is not known. (restarting now...)",…"serverState":"restarting",…}}
+        .. terminate
+        wait 600ms
+        @5s500ms
+        .. kill
+        output-closed
+        exited signal 9
+        wait 1ms
+        @5s600ms
+        .. start 1
+        # Its last words are nobody's.
+        <old {"id":1,"result":{}}
+        started
+        !! info: `srv` answers again after 601ms
+        "#,
+    );
+}
+
+#[test]
+fn an_end_restarts_where_asked() {
+    check(
+        r#"
+        set timeout-mcp auto-restart
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":1,…}
+        output-closed
+        exited 1
+        !! warn: `srv` ended: exit status 1
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"server `srv` went away (exit status 1) before it answered `x`. Whether it ran is not known. (restarting now...)",…}}
+        !! warn: restarting `srv`: it ended
+        wait 1ms
+        @0s
+        .. start 1
+        "#,
+    );
+}
+
+#[test]
+fn a_stopped_server_is_started_again() {
+    a_timeout_restarts_where_asked();
+}
+
+#[test]
+fn a_rested_server_is_started() {
+    an_end_restarts_where_asked();
+}
+
+const INITIALISED: &str = r#"
+        set timeout-mcp auto-restart
+        set method initialize=timeout:10s
+        > {"id":"i","method":"initialize","params":{"v":1}}
+        >> {"id":"1","method":"initialize","params":{"v":1}}
+        < {"id":"1","result":{}}
+        << {"id":"i","result":{}}
+        > {"method":"notifications/initialized"}
+        >> {"method":"notifications/initialized"}
+        output-closed
+        exited 0
+        !! warn: …
+        !! warn: …
+        wait 1ms
+        @0s
+        .. start 1
+        started
+        >> {"id":"2","method":"initialize","params":{"v":1}}
+"#;
+
+#[test]
+fn a_restarted_server_gets_the_handshake() {
+    check(INITIALISED);
+}
+
+#[test]
+fn a_revived_server_gets_what_waited() {
+    check(&format!(
+        r#"{INITIALISED}
+        > {{"id":5,"method":"ping"}}
+        # A notification is about what the new process has never heard of.
+        > {{"method":"notifications/roots/list_changed"}}
+        < {{"id":"2","result":{{}}}}
+        >> {{"method":"notifications/initialized"}}
+        !! info: `srv` answers again after 1ms
+        >> {{"id":3,"method":"ping"}}
+        < {{"id":3,"result":{{}}}}
+        << {{"id":5,"result":{{}}}}
+        "#
+    ));
+}
+
+#[test]
+fn a_restart_that_fails_is_tried_again_later() {
+    check(&format!(
+        r#"{INITIALISED}
+        < {{"id":"2","error":{{"code":1,"message":"no"}}}}
+        !! warn: restart of `srv` failed: it refused initialize: {{"code":1,"message":"no"}}
+        .. terminate
+        output-closed
+        exited 0
+        !! warn: restarting `srv` in 500ms: it was stopped
+        wait 500ms
+        @501ms
+        .. start 2
+        start-failed not-found
+        !! warn: restart of `srv` failed: command not found
+        !! warn: restarting `srv` in 1s: it could not be started
+        wait 1s
+        @1s501ms
+        .. start 3
+        started
+        >> {{"id":"3","method":"initialize","params":{{"v":1}}}}
+        # Silence is a failure too.
+        wait 10s
+        @11s501ms
+        !! warn: restart of `srv` failed: no answer to initialize
+        .. terminate
+        output-closed
+        exited signal 15
+        !! warn: restarting `srv` in 2s: it was stopped
+        wait 2s
+        @13s501ms
+        .. start 4
+        started
+        >> {{"id":"4",…}}
+        output-closed
+        exited 7
+        !! warn: `srv` ended: exit status 7
+        !! warn: restart of `srv` failed: it ended: exit status 7
+        !! warn: restarting `srv` in 4s: it ended
+        "#
+    ));
+}
+
+// The end.
+
+#[test]
+fn after_the_clients_end_calls_may_finish() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        eof
+        .. close-input
+        wait 10s
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        # Then the server has a second to end by itself.
+        wait 2s
+        @11s
+        .. terminate
+        @11s500ms
+        .. kill
+        @11s800ms
+        .. end 0
+        "#,
+    );
+}
+
+#[test]
+fn drain_is_a_limit() {
+    check(
+        r#"
+        set drain 3s
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        eof
+        .. close-input
+        wait 4s500ms
+        @4s
+        .. terminate
+        @4s500ms
+        .. kill
+        output-closed
+        exited signal 9
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":1,"error":…}
+        .. end 137
+        "#,
+    );
+}
+
+#[test]
+fn a_server_that_ends_with_its_input_gives_its_status() {
+    check(
+        r#"
+        eof
+        .. close-input
+        output-closed
+        exited 4
+        .. end 4
+        "#,
+    );
+    check(
+        r#"
+        set timeout-mcp
+        eof
+        .. close-input
+        output-closed
+        exited 4
+        .. end 0
+        "#,
+    );
+}
+
+#[test]
+fn nobody_reads_so_nothing_is_drained() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        eof
+        .. close-input
+        gone
+        wait 1s
+        @1s
+        .. terminate
+        "#,
+    );
+    check(
+        r#"
+        gone
+        .. close-input
+        eof
+        wait 1s
+        @1s
+        .. terminate
+        "#,
+    );
+}
+
+#[test]
+fn a_signal_ends_everything_within_a_second() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        stop 15
+        .. terminate
+        wait 1s
+        @500ms
+        .. kill
+        @800ms
+        .. end 143
+        "#,
+    );
+    check(
+        r#"
+        stop 2
+        .. terminate
+        stop 2
+        .. kill
+        exited signal 9
+        output-closed
+        .. end 130
+        "#,
+    );
+}
+
+#[test]
+fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
+    check(
+        r#"
+        set timeout-mcp auto-restart
+        output-closed
+        exited 1
+        !! warn: …
+        !! warn: …
+        eof
+        .. close-input
+        .. end 0
+        "#,
+    );
+    check(
+        r#"
+        set timeout-mcp auto-restart
+        output-closed
+        exited 1
+        !! warn: …
+        !! warn: …
+        > {"id":1,"method":"ping"}
+        eof
+        .. close-input
+        wait 1ms
+        @0s
+        .. start 1
+        started
+        !! info: …
+        >> {"id":2,"method":"ping"}
+        .. close-input
+        < {"id":2,"result":{}}
+        << {"id":1,"result":{}}
+        "#,
+    );
+}
