@@ -30,7 +30,8 @@ pub(crate) struct Client {
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) open: usize,
-    pub(crate) answers: Vec<Vec<u8>>,
+    /// Each with the id it answers, where there is one.
+    pub(crate) answers: Vec<(Option<JsonId>, Vec<u8>)>,
     pub(crate) bytes: usize,
 }
 

@@ -12,7 +12,7 @@ mod ticks;
 use crate::action::{Action, Note};
 use crate::arena::Arena;
 use crate::ask::Ask;
-use crate::client::{Client, Subscription};
+use crate::client::{Client, Open, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ServerId};
@@ -184,21 +184,6 @@ impl Engine {
         self.calls.len()
     }
 
-    /// Everything the engine remembers that grows with use: zero when nothing is open.
-    pub fn remembered(&self) -> usize {
-        let clients = self.clients.values().map(|client| client.open.len() + client.batches.len());
-        let servers = self.servers.values().map(|server| {
-            server.stalled.len() + server.judged.len() + server.waiting.len()
-        });
-        self.calls.len()
-            + self.attempts.len()
-            + self.subscriptions.len()
-            + self.asks.len()
-            + self.timers.len()
-            + clients.sum::<usize>()
-            + servers.sum::<usize>()
-    }
-
     /// Checks what must hold between any two events; the simulator calls it all the time.
     pub fn check_invariants(&self) -> Result<(), String> {
         for id in self.calls.ids() {
@@ -218,6 +203,21 @@ impl Engine {
         }
         if self.attempts.len() > self.calls.len() {
             return Err("an attempt outlived its call".into());
+        }
+        for client in self.clients.values() {
+            for open in client.open.values() {
+                let lives = match open {
+                    Open::Call(id) => self.calls.get(*id).is_some(),
+                    Open::Subscription(attempt) => self.subscriptions.contains_key(attempt),
+                };
+                if !lives {
+                    return Err(format!("{open:?} outlived what it stands for"));
+                }
+            }
+        }
+        let owners = self.calls.len() + self.asks.len() + 2 * self.servers.len() + 1;
+        if self.timers.len() > owners {
+            return Err("a timer outlived its owner".into());
         }
         Ok(())
     }

@@ -61,14 +61,11 @@ pub enum Field {
     Result,
     Error,
     ParamsName,
-    ParamsUri,
     ParamsRequestId,
     ParamsProgressToken,
     ParamsProgress,
     ParamsTotal,
-    ParamsMessage,
     ParamsTask,
-    ParamsProtocolVersion,
     ParamsMeta,
     MetaProgressToken,
     MetaSubscriptionId,
@@ -76,12 +73,10 @@ pub enum Field {
     MetaTimeoutMs,
     ResultMeta,
     ResultMetaSubscriptionId,
-    ResultType,
-    ErrorCode,
 }
 
 impl Field {
-    const COUNT: usize = Field::ErrorCode as usize + 1;
+    const COUNT: usize = Field::ResultMetaSubscriptionId as usize + 1;
 }
 
 /// Where each [`Field`] is.

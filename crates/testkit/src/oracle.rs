@@ -32,7 +32,7 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
 }
 
 /// The fields of each place that we look into, by key.
-const PLACES: [(&str, &[(&str, Field)]); 6] = [
+const PLACES: [(&str, &[(&str, Field)]); 5] = [
     (
         "",
         &[
@@ -49,14 +49,11 @@ const PLACES: [(&str, &[(&str, Field)]); 6] = [
         &[
             ("_meta", Field::ParamsMeta),
             ("name", Field::ParamsName),
-            ("uri", Field::ParamsUri),
             ("requestId", Field::ParamsRequestId),
             ("progressToken", Field::ParamsProgressToken),
             ("progress", Field::ParamsProgress),
             ("total", Field::ParamsTotal),
-            ("message", Field::ParamsMessage),
             ("task", Field::ParamsTask),
-            ("protocolVersion", Field::ParamsProtocolVersion),
         ],
     ),
     (
@@ -68,9 +65,8 @@ const PLACES: [(&str, &[(&str, Field)]); 6] = [
             ("dev.outlast/timeoutMs", Field::MetaTimeoutMs),
         ],
     ),
-    ("result", &[("_meta", Field::ResultMeta), ("resultType", Field::ResultType)]),
+    ("result", &[("_meta", Field::ResultMeta)]),
     ("result._meta", &[("io.modelcontextprotocol/subscriptionId", Field::ResultMetaSubscriptionId)]),
-    ("error", &[("code", Field::ErrorCode)]),
 ];
 
 /// Panics if our scanner and `serde_json` disagree about these bytes.

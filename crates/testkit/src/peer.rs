@@ -230,12 +230,22 @@ impl Peer {
 
     /// The first exchange of every conversation; the answer.
     pub fn handshake(&mut self) -> Value {
-        let who = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": who});
-        let id = self.request("initialize", &params);
+        let id = self.initialize();
         let answer = self.answer(&id);
         self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         answer
+    }
+
+    /// The same where nobody reads the answer.
+    pub fn handshake_blindly(&mut self) {
+        self.initialize();
+        self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    }
+
+    fn initialize(&mut self) -> Value {
+        let who = json!({"name": "test", "version": "1"});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": who});
+        self.request("initialize", &params)
     }
 
     /// Takes a request back.

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::action::Action;
 use crate::client::Batch;
-use crate::id::{BatchId, ClientId};
+use crate::id::{BatchId, ClientId, JsonId};
 use crate::time::Mono;
 use crate::wire::{Message, Outgoing, Refused, Shape};
 
@@ -27,7 +27,7 @@ impl Engine {
                 Ok(message) => self.client_message(now, client_id, message, Some(batch)),
                 Err(refused) => {
                     let answer = self.refusal(&refused);
-                    self.reply(client_id, Some(batch), Outgoing::plain(answer));
+                    self.reply(client_id, Some(batch), None, Outgoing::plain(answer));
                 }
             }
         }
@@ -35,7 +35,7 @@ impl Engine {
     }
 
     /// Gives a client an answer: at once, or as part of its array.
-    pub(super) fn reply(&mut self, client: ClientId, batch: Option<BatchId>, answer: Outgoing) {
+    pub(super) fn reply(&mut self, client: ClientId, batch: Option<BatchId>, to: Option<&JsonId>, answer: Outgoing) {
         let Some(id) = batch else { return self.act(Action::ToClient(client, answer)) };
         let limit = self.config.max_message;
         let Some(collected) = self.clients.get_mut(&client).and_then(|c| c.batches.get_mut(&id)) else {
@@ -43,12 +43,20 @@ impl Engine {
         };
         collected.bytes += answer.len();
         if collected.bytes <= limit {
-            collected.answers.push(answer.to_vec());
+            collected.answers.push((to.map(JsonId::key), answer.to_vec()));
         } else {
             // An array beyond `max-message` helps nobody: what does not fit leaves by itself.
             self.act(Action::ToClient(client, answer));
         }
         self.member_done(client, id);
+    }
+
+    /// A client gave up a call whose answer is collected but not sent: it must not get it any more.
+    pub(super) fn forget_collected(&mut self, client: ClientId, id: &JsonId) {
+        let Some(client) = self.clients.get_mut(&client) else { return };
+        for batch in client.batches.values_mut() {
+            batch.answers.retain(|(to, _)| to.as_ref() != Some(id));
+        }
     }
 
     /// One member of an array is settled; the last one sends it off.
@@ -61,7 +69,8 @@ impl Engine {
         }
         let Some(batch) = client.batches.remove(&id) else { return };
         if !batch.answers.is_empty() {
-            let array = [b"[", &*batch.answers.join(&b","[..]), b"]"].concat();
+            let answers: Vec<Vec<u8>> = batch.answers.into_iter().map(|(_, answer)| answer).collect();
+            let array = [b"[", &*answers.join(&b","[..]), b"]"].concat();
             self.act(Action::ToClient(client_id, Outgoing::plain(array)));
         }
     }

@@ -6,7 +6,8 @@
 
 use super::{Engine, Manner};
 use crate::action::{Action, Note};
-use crate::id::{ClientId, ServerId};
+use crate::error::Kind;
+use crate::id::{CallId, ClientId, ServerId};
 use crate::limits;
 use crate::server::Server;
 use crate::time::Mono;
@@ -53,7 +54,7 @@ impl Engine {
             self.act(Action::CloseInput(server));
         }
         if !self.servers[&server].has_process() && calls == 0 {
-            return self.end_with_server(server);
+            return self.end_with_server(now, server);
         }
         let stage = if drains && calls > 0 { Stage::Draining } else { Stage::Closing };
         self.enter(now, stage, None);
@@ -87,7 +88,7 @@ impl Engine {
         self.timers.set(Owner::Ending, &mut ending.armed, Some(now + wait));
         self.ending = Some(ending);
         if stage >= Stage::Terminating && !self.servers.values().any(Server::has_process) {
-            self.end(0);
+            self.end(now, 0);
         }
     }
 
@@ -98,7 +99,7 @@ impl Engine {
             Stage::Draining => self.enter(now, Stage::Closing, None),
             Stage::Closing => self.enter(now, Stage::Terminating, None),
             Stage::Terminating => self.enter(now, Stage::Killing, None),
-            Stage::Killing => self.end(0),
+            Stage::Killing => self.end(now, 0),
         }
     }
 
@@ -115,14 +116,26 @@ impl Engine {
     }
 
     /// Ends with this status, unless another one was settled before.
-    pub(super) fn end(&mut self, status: u8) {
+    pub(super) fn end(&mut self, now: Mono, status: u8) {
         let settled = self.ending.as_ref().and_then(|ending| ending.status);
         let status = match self.config.manner {
             Manner::TimeoutMcp { .. } => settled.unwrap_or(0),
             Manner::Wrap => settled.unwrap_or(status),
         };
+        self.settle_what_is_left(now);
         self.ended = true;
         self.act(Action::End(status));
+    }
+
+    /// Nobody is left without an answer, not even when a server could not be killed.
+    fn settle_what_is_left(&mut self, now: Mono) {
+        let open: Vec<CallId> = self.calls.ids().collect();
+        for id in open {
+            let Some(call) = self.calls.get(id) else { continue };
+            let mut failure = self.failure(now, call, Kind::ServerGone, None);
+            failure.detail = Some("outlast was stopped".into());
+            self.fail(id, failure);
+        }
     }
 
     pub(super) fn congested(&mut self, client: ClientId, congested: bool) {

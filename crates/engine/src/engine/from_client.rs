@@ -75,14 +75,15 @@ impl Engine {
             let bytes = message.bytes.clone();
             let refused = Refused { fault: Fault::NotAMessage, id: None, bytes };
             let answer = self.refusal(&refused);
-            self.reply(client, batch, Outgoing::plain(answer));
+            self.reply(client, batch, None, Outgoing::plain(answer));
             return;
         };
         let method = Method::new(&message.text(Field::Method).unwrap_or_default());
-        if batch.is_some() && method == Method::Initialize {
-            let text = "Invalid request: initialize inside an array";
-            let answer = error_answer(id.patch().as_slice(), -32600, text, None);
-            self.reply(client, batch, Outgoing::plain(answer));
+        if batch.is_some() && matches!(method, Method::Initialize | Method::Listen) {
+            // One is forbidden there, and the other has no end that the array could wait for.
+            let text = format!("Invalid request: {} inside an array", method.as_str());
+            let answer = error_answer(id.patch().as_slice(), -32600, &text, None);
+            self.reply(client, batch, Some(&id), Outgoing::plain(answer));
             return;
         }
         let server = self.clients[&client].server;
@@ -216,13 +217,14 @@ impl Engine {
     }
 
     fn cancelled_by_client(&mut self, client: ClientId, message: Message) {
-        let id = message.raw(Field::ParamsRequestId).and_then(JsonId::new);
-        let open = id.and_then(|id| self.clients[&client].open.get(&id.key()).copied());
-        match open {
+        // Malformed ones are ignored, as the protocol says.
+        let Some(id) = message.raw(Field::ParamsRequestId).and_then(JsonId::new) else { return };
+        let key = id.key();
+        match self.clients[&client].open.get(&key).copied() {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
-            // Finished, unknown or malformed: the protocol says to ignore it.
-            None => {}
+            // Finished or unknown.
+            None => self.forget_collected(client, &key),
         }
     }
 

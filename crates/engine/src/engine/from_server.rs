@@ -48,9 +48,20 @@ impl Engine {
             Some(message) => {
                 let name = self.server_name(server);
                 self.note(Note::TolerantAnswer { server: name });
+                self.take_out_of_array(&message);
                 self.server_message(now, server, message);
             }
             None => self.bad_line(server, &refused.bytes),
+        }
+    }
+
+    /// One careless answer must not make a whole array unreadable: it leaves by itself.
+    fn take_out_of_array(&mut self, message: &Message) {
+        let call = self.attempt_named(message).and_then(|(attempt, _)| self.attempts.get(&attempt).copied());
+        let Some(call) = call.and_then(|id| self.calls.get_mut(id)) else { return };
+        let client = call.client;
+        if let Some(batch) = call.batch.take() {
+            self.member_done(client, batch);
         }
     }
 

@@ -109,7 +109,7 @@ impl Engine {
                 self.note(Note::RestartFailed { server: name, why: "no answer to initialize".into() });
                 self.stop_for_restart(now, id);
             }
-            Some(Alarm::FirstRequest) => self.end_with_server(id),
+            Some(Alarm::FirstRequest) => self.end_with_server(now, id),
         }
     }
 
@@ -136,7 +136,7 @@ impl Engine {
         let failed = self.fail_calls_of_gone_server(now, id, exit);
         self.drop_asks_of(now, id);
         if self.ending.is_some() {
-            self.end_with_server(id);
+            self.end_with_server(now, id);
         } else if restarts {
             self.rest(now, id, if before == Life::Stopping { "it was stopped" } else { "it ended" });
         } else if !self.config.manner.outlives_its_server() {
@@ -309,13 +309,13 @@ impl Engine {
         }
     }
 
-    pub(super) fn end_with_server(&mut self, id: ServerId) {
+    pub(super) fn end_with_server(&mut self, now: Mono, id: ServerId) {
         let status = match self.servers.get(&id).map(|server| server.life) {
             Some(Life::Failed(why)) => why.status(),
             Some(Life::Ended(exit)) => exit.status(),
             _ => 0,
         };
-        self.end(status);
+        self.end(now, status);
     }
 }
 

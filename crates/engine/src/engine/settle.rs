@@ -34,7 +34,7 @@ impl Engine {
             }
         }
         match (answer, call.batch) {
-            (Some(answer), batch) => self.reply(call.client, batch, answer),
+            (Some(answer), batch) => self.reply(call.client, batch, Some(&call.id), answer),
             (None, Some(batch)) => self.member_done(call.client, batch),
             (None, None) => {}
         }
@@ -69,7 +69,7 @@ impl Engine {
         failure.detail = Some(detail);
         let answer = self.error_for(call, &failure);
         self.note(Note::Failed(Box::new(failure)));
-        self.reply(call.client, call.batch, answer);
+        self.reply(call.client, call.batch, Some(&call.id), answer);
     }
 
     pub(super) fn refuse_by_gone_server(&mut self, now: Mono, call: &Call) {
@@ -85,7 +85,7 @@ impl Engine {
         failure.retry = Retry::Pointless;
         let answer = self.error_for(call, &failure);
         self.note(Note::Failed(Box::new(failure)));
-        self.reply(call.client, call.batch, answer);
+        self.reply(call.client, call.batch, Some(&call.id), answer);
         self.first_request_was_answered(now, call.server);
     }
 

@@ -45,7 +45,6 @@ enum Place {
     ParamsMeta,
     Result,
     ResultMeta,
-    Error,
 }
 
 /// The field that a key names in a place, and the place to go on in if its value is an object.
@@ -56,17 +55,14 @@ fn known(place: Place, key: &[u8]) -> Option<(Field, Option<Place>)> {
         (Place::Top, b"method") => Field::Method,
         (Place::Top, b"params") => return Some((Field::Params, Some(Place::Params))),
         (Place::Top, b"result") => return Some((Field::Result, Some(Place::Result))),
-        (Place::Top, b"error") => return Some((Field::Error, Some(Place::Error))),
+        (Place::Top, b"error") => Field::Error,
         (Place::Params, b"_meta") => return Some((Field::ParamsMeta, Some(Place::ParamsMeta))),
         (Place::Params, b"name") => Field::ParamsName,
-        (Place::Params, b"uri") => Field::ParamsUri,
         (Place::Params, b"requestId") => Field::ParamsRequestId,
         (Place::Params, b"progressToken") => Field::ParamsProgressToken,
         (Place::Params, b"progress") => Field::ParamsProgress,
         (Place::Params, b"total") => Field::ParamsTotal,
-        (Place::Params, b"message") => Field::ParamsMessage,
         (Place::Params, b"task") => Field::ParamsTask,
-        (Place::Params, b"protocolVersion") => Field::ParamsProtocolVersion,
         (Place::ParamsMeta, b"progressToken") => Field::MetaProgressToken,
         (Place::ParamsMeta, b"io.modelcontextprotocol/subscriptionId") => Field::MetaSubscriptionId,
         (Place::ParamsMeta, b"io.modelcontextprotocol/protocolVersion") => {
@@ -74,11 +70,9 @@ fn known(place: Place, key: &[u8]) -> Option<(Field, Option<Place>)> {
         }
         (Place::ParamsMeta, b"dev.outlast/timeoutMs") => Field::MetaTimeoutMs,
         (Place::Result, b"_meta") => return Some((Field::ResultMeta, Some(Place::ResultMeta))),
-        (Place::Result, b"resultType") => Field::ResultType,
         (Place::ResultMeta, b"io.modelcontextprotocol/subscriptionId") => {
             Field::ResultMetaSubscriptionId
         }
-        (Place::Error, b"code") => Field::ErrorCode,
         _ => return None,
     };
     Some((field, None))

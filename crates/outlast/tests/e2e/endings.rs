@@ -1,0 +1,119 @@
+//! How it ends: statuses, the client's end of file, and who is waited for how long.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use outlast_testkit::peer::{Peer, Streams};
+use serde_json::json;
+
+use crate::world::{connect, data, start, wrapping};
+
+#[test]
+fn it_ends_with_the_servers_status_after_the_clients_end() {
+    let mut client = connect(&[], &[]);
+    assert_eq!(client.hang_up().code(), Some(0));
+    assert_eq!(client.rest().len(), 0);
+}
+
+#[test]
+fn it_ends_with_128_and_the_signal_that_ended_it() {
+    for (signal, status) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130), (Signal::SIGHUP, 129)] {
+        let mut client = connect(&[], &[]);
+        client.signal(signal);
+        assert_eq!(client.end().code(), Some(status), "{signal}");
+    }
+}
+
+#[test]
+fn a_server_that_ends_by_itself_ends_outlast_while_the_client_is_still_there() {
+    let mut client = connect(&[], &[]);
+    client.call("exit", &json!({"status": 7, "answers": true}));
+    assert_eq!(client.end().code(), Some(7));
+}
+
+#[test]
+fn everything_piped_in_is_answered() {
+    let mut client = start(&[], &[]);
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}));
+    client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    for id in 2..50 {
+        client.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "echo"}}));
+    }
+    client.send(json!({"jsonrpc": "2.0", "id": 50, "method": "tools/call", "params": {"name": "silent", "arguments": {"ms": 300}}}));
+    // The last line lacks its end, as `printf` leaves it.
+    client.send_bytes(br#"{"jsonrpc":"2.0","id":51,"method":"ping"}"#);
+    client.close_input();
+    let mut ids: Vec<u64> = client.rest().iter().filter_map(|line| line.json()["id"].as_u64()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=51).collect::<Vec<_>>());
+    assert_eq!(client.end().code(), Some(0));
+}
+
+#[test]
+fn the_clients_end_cancels_nothing() {
+    let mut client = connect(&[], &[]);
+    let id = client.begin("silent", &json!({"ms": 500}));
+    client.close_input();
+    assert_eq!(client.answer(&id)["result"]["structuredContent"], "done");
+    assert_eq!(client.end().code(), Some(0));
+}
+
+#[test]
+fn calls_in_flight_may_finish_only_within_the_drain_time() {
+    let mut client = connect(&["--drain", "300ms"], &["--ignore-eof"]);
+    client.begin("hang", &json!({}));
+    let began = Instant::now();
+    client.hang_up();
+    let took = began.elapsed();
+    // Drain, a second to end by itself, then SIGTERM.
+    assert!(took >= Duration::from_millis(1250) && took < Duration::from_secs(4), "{took:?}");
+}
+
+#[test]
+fn a_limit_still_fires_while_calls_may_finish() {
+    let mut client = connect(&["--timeout", "400ms"], &["--ignore-eof"]);
+    let id = client.begin("hang", &json!({}));
+    client.close_input();
+    assert_eq!(data(&client.answer(&id))["kind"], "timeout");
+    client.end_within(Duration::from_secs(5));
+}
+
+#[test]
+fn nobody_is_waited_for_when_nobody_reads_the_answers() {
+    let mut command = wrapping(&[], &["--ignore-eof"]);
+    command.stdin(Stdio::piped());
+    let (reader, writer) = std::io::pipe().unwrap();
+    command.stdout(writer);
+    let mut client = Peer::start_with(&mut command, Streams::default());
+    // The command holds our copy of the writing end.
+    drop(command);
+    client.handshake_blindly();
+    client.begin("hang", &json!({}));
+    drop(reader);
+    let began = Instant::now();
+    client.hang_up();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_even_with_its_input_open() {
+    let mut command = wrapping(&[], &[]);
+    command.stdin(Stdio::piped());
+    let (reader, writer) = std::io::pipe().unwrap();
+    command.stdout(writer);
+    let mut client = Peer::start_with(&mut command, Streams::default());
+    drop(command);
+    client.handshake_blindly();
+    drop(reader);
+    client.end_within(Duration::from_secs(5));
+}
+
+#[test]
+fn an_answer_that_is_complete_at_the_servers_end_is_delivered() {
+    let mut client = connect(&[], &[]);
+    let id = client.begin("exit", &json!({"status": 0, "answers": true}));
+    client.close_input();
+    assert_eq!(client.answer(&id)["result"]["structuredContent"], "done");
+    assert_eq!(client.end().code(), Some(0));
+}

@@ -1,0 +1,29 @@
+//! The whole program: a real `outlast` between a client that the test drives and a fake server.
+//!
+//! Map: `world` starts things; every other module is one promise to the people who use outlast,
+//! each test named after what they can rely on. Tests wait for messages and for processes to end,
+//! with a limit; only the fake server lets time pass.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "real processes in real time"
+)]
+
+mod batches;
+mod bytes;
+mod cancel;
+mod endings;
+mod errors;
+mod faults;
+mod flags;
+mod limits;
+mod log;
+mod pressure;
+mod process;
+mod progress;
+mod questions;
+mod streams;
+mod timeout_mcp;
+mod trees;
+mod world;

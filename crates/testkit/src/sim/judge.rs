@@ -1,0 +1,256 @@
+//! Watches both ends and knows what the engine may never do.
+
+use super::Character;
+use super::server::nonce;
+use bytes::Bytes;
+use outlast_engine::event::Line;
+use outlast_engine::id::Run;
+use outlast_engine::method::Method;
+use outlast_engine::policy::{CallFacts, Declared, Layer};
+use outlast_engine::settings::Signs;
+use outlast_engine::wire::{Field, Message, Scanned, Shape, scan};
+use outlast_engine::{Config, Manner};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// One request of the client, as the client sees it.
+#[derive(Debug)]
+struct Request {
+    nonce: String,
+    began: Duration,
+    /// The last moment at which it gave a sign of life that moves its limit.
+    sign: Duration,
+    method: Method,
+    settled: bool,
+    cancelled: bool,
+    last_progress: f64,
+    /// The limit that must fire exactly, where nothing but progress moves it.
+    exact: Option<(Duration, bool)>,
+    max: Duration,
+}
+
+#[derive(Debug)]
+pub(super) struct Judge {
+    config: Config,
+    asks: bool,
+    requests: Vec<Request>,
+    by_id: BTreeMap<String, usize>,
+    by_token: BTreeMap<String, usize>,
+    /// Attempts by the id that the server saw.
+    attempts: BTreeMap<String, usize>,
+    used: BTreeSet<String>,
+    cancelled_attempts: BTreeSet<String>,
+    open_asks: BTreeSet<String>,
+    pub(super) congested: bool,
+    pub(super) failed: u64,
+    pub(super) cancelled: u64,
+    pub(super) progress: u64,
+}
+
+impl Judge {
+    pub(super) fn new(config: &Config, character: &Character) -> Judge {
+        Judge {
+            config: config.clone(),
+            asks: character.asks,
+            requests: Vec::new(),
+            by_id: BTreeMap::new(),
+            by_token: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            used: BTreeSet::new(),
+            cancelled_attempts: BTreeSet::new(),
+            open_asks: BTreeSet::new(),
+            congested: false,
+            failed: 0,
+            cancelled: 0,
+            progress: 0,
+        }
+    }
+
+    pub(super) fn requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    // What the engine is told.
+
+    pub(super) fn client_line(&mut self, now: Duration, line: &Line) {
+        match line {
+            Ok(Scanned::Message(message)) => self.client_message(now, message, false),
+            Ok(Scanned::Batch(members)) => members.iter().flatten().for_each(|m| self.client_message(now, m, true)),
+            Err(_) => {}
+        }
+    }
+
+    fn client_message(&mut self, now: Duration, message: &Message, in_array: bool) {
+        let method = message.text(Field::Method).unwrap_or_default();
+        if method == "notifications/cancelled" {
+            let id = message.raw(Field::ParamsRequestId).map(show).unwrap_or_default();
+            if let Some(request) = self.by_id.get(&id).map(|index| &mut self.requests[*index])
+                && !request.settled
+                && request.method != Method::Initialize
+            {
+                request.settled = true;
+                request.cancelled = true;
+                self.cancelled += 1;
+            }
+            return;
+        }
+        let (Shape::Request, nonce) = (message.shape, nonce(&message.bytes)) else { return };
+        if nonce.is_empty() {
+            return;
+        }
+        let method = Method::new(&method);
+        let token = message.raw(Field::MetaProgressToken).map(show);
+        let policy = self.config.rules.for_call(CallFacts {
+            method: &method,
+            tool: message.text(Field::ParamsName).as_deref(),
+            has_token: token.is_some(),
+            wish: None,
+            declared: &Declared::default(),
+        });
+        let written = policy.timeout.filter(|limit| matches!(limit.layer, Layer::Rule(_)));
+        // An answer that is collected leaves with the last of its array.
+        let endless = in_array || method == Method::Listen;
+        let exact = written.filter(|_| !policy.signs.server && !self.asks && !endless);
+        let index = self.requests.len();
+        self.by_id.insert(message.raw(Field::Id).map(show).unwrap_or_default(), index);
+        if let Some(token) = token {
+            self.by_token.insert(token, index);
+        }
+        self.requests.push(Request {
+            nonce,
+            began: now,
+            sign: now,
+            settled: false,
+            cancelled: false,
+            last_progress: f64::NEG_INFINITY,
+            exact: exact.map(|limit| (limit.time, policy.signs == Signs::CALL)),
+            max: if endless { Duration::MAX } else { policy.max.time },
+            method,
+        });
+    }
+
+    pub(super) fn server_line(&mut self, now: Duration, run: Run, line: &Line) {
+        let Ok(Scanned::Message(message)) = line else { return };
+        if message.text(Field::Method).as_deref() != Some("notifications/progress") {
+            return;
+        }
+        let attempt = format!("{}:{}", run.0, message.raw(Field::ParamsProgressToken).map(show).unwrap_or_default());
+        if let Some(request) = self.attempts.get(&attempt).map(|index| &mut self.requests[*index])
+            && request.exact.is_some_and(|(_, moves)| moves)
+            && !request.settled
+        {
+            request.sign = now;
+        }
+    }
+
+    pub(super) fn server_restarts(&mut self) {
+        self.open_asks.clear();
+    }
+
+    // What the engine does.
+
+    pub(super) fn to_server(&mut self, run: Run, line: &Bytes) {
+        let Ok(Scanned::Message(message)) = scan(line) else { panic!("a bad line to the server: {line:?}") };
+        let id = message.raw(Field::Id).map(show).unwrap_or_default();
+        match message.shape {
+            Shape::Request => {
+                let number = id.trim_matches('"').to_owned();
+                assert!(self.used.insert(number.clone()), "attempt id {id} was used twice");
+                let nonce = nonce(&message.bytes);
+                if let Some(index) = self.requests.iter().rposition(|request| request.nonce == nonce) {
+                    let again = nonce == "ninit";
+                    assert!(again || !self.requests[index].cancelled, "a cancelled call was sent");
+                    self.attempts.insert(format!("{}:{number}", run.0), index);
+                }
+            }
+            Shape::Answer => {}
+            Shape::Notification if message.text(Field::Method).as_deref() == Some("notifications/cancelled") => {
+                let id = message.raw(Field::ParamsRequestId).map(show).unwrap_or_default();
+                assert!(self.used.contains(id.trim_matches('"')), "cancelled {id}, which was never sent");
+                assert!(self.cancelled_attempts.insert(id.clone()), "cancelled {id} twice");
+            }
+            Shape::Notification => {}
+        }
+    }
+
+    pub(super) fn to_client(&mut self, now: Duration, line: &Bytes) {
+        match scan(line) {
+            Ok(Scanned::Message(message)) => self.message_to_client(now, &message),
+            Ok(Scanned::Batch(members)) => {
+                for member in members {
+                    let message = member.expect("a member of our own array");
+                    assert_eq!(message.shape, Shape::Answer, "only answers are collected");
+                    self.message_to_client(now, &message);
+                }
+            }
+            Err(refused) => {
+                // A careless answer of the server passes as it is.
+                let message = outlast_engine::wire::scan_tolerant(&refused.bytes).expect("an answer");
+                self.message_to_client(now, &message);
+            }
+        }
+    }
+
+    fn message_to_client(&mut self, now: Duration, message: &Message) {
+        match message.shape {
+            Shape::Answer => self.answer(now, message),
+            Shape::Request => {
+                let id = message.raw(Field::Id).map(show).unwrap_or_default();
+                assert!(self.open_asks.insert(id.clone()), "question {id} was asked twice");
+            }
+            Shape::Notification => self.notification(message),
+        }
+    }
+
+    fn answer(&mut self, now: Duration, message: &Message) {
+        let id = message.raw(Field::Id).map(show).unwrap_or_default();
+        let ours = message.bytes.windows(9).any(|part| part == b"\"outlast\"");
+        let Some(request) = self.by_id.get(&id).map(|index| &mut self.requests[*index]) else {
+            // The refusal of a line that was no request.
+            return;
+        };
+        assert!(!request.cancelled, "{id} was answered after its cancel");
+        assert!(!request.settled, "{id} was answered twice");
+        request.settled = true;
+        if ours {
+            self.failed += 1;
+        } else if message.raw(Field::Result).is_some() {
+            assert_eq!(nonce(&message.bytes), request.nonce, "{id} got another's answer");
+        }
+        assert!(now <= request.began.saturating_add(request.max), "{id} outlived its max");
+        let timed_out = message.bytes.windows(16).any(|part| part == b"\"kind\":\"timeout\"");
+        if let Some((limit, _)) = request.exact {
+            assert!(now <= request.sign + limit, "{id} outlived its timeout");
+            assert!(!timed_out || now == request.sign + limit, "{id} timed out at the wrong time");
+        }
+    }
+
+    fn notification(&mut self, message: &Message) {
+        if message.text(Field::Method).as_deref() != Some("notifications/progress") {
+            return;
+        }
+        self.progress += 1;
+        let token = message.raw(Field::ParamsProgressToken).map(show).unwrap_or_default();
+        let index = *self.by_token.get(&token).unwrap_or_else(|| panic!("progress on unknown token {token}"));
+        let request = &mut self.requests[index];
+        assert!(!request.settled, "progress on {token} after the end");
+        let value = message.number(Field::ParamsProgress).expect("a number");
+        assert!(value > request.last_progress, "progress on {token} does not rise");
+        request.last_progress = value;
+        let kept_alive = message.bytes.windows(7).any(|part| part == b"running");
+        assert!(!kept_alive || !self.congested, "keep-alive to a client that does not read");
+    }
+
+    /// After the end nobody may be left without an answer.
+    pub(super) fn everything_is_settled(&self, ended: bool) {
+        let patient = |request: &&Request| !request.settled && request.method != Method::Listen;
+        if let Some(open) = self.requests.iter().find(patient) {
+            let heard = matches!(self.config.manner, Manner::Wrap | Manner::TimeoutMcp { .. }) && ended;
+            assert!(!heard, "{} was never answered", open.nonce);
+        }
+    }
+}
+
+fn show(raw: &[u8]) -> String {
+    String::from_utf8_lossy(raw).into_owned()
+}
