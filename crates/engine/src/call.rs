@@ -41,8 +41,10 @@ use std::time::Duration;
 /// Where a call is.
 #[derive(Debug)]
 pub(crate) enum State {
+    /// Just arrived.
+    New,
     /// For its server to come back. The message is kept to be sent.
-    Waiting(Message),
+    Waiting(Box<Message>),
     /// At the server.
     Sent(AttemptId),
 }
@@ -90,7 +92,7 @@ pub(crate) struct Request {
 }
 
 impl Call {
-    pub(crate) fn new(request: Request, state: State, policy: &Policy, now: Mono, clock: &WorkClock) -> Call {
+    pub(crate) fn new(request: Request, policy: &Policy, now: Mono, clock: &WorkClock) -> Call {
         Call {
             client: request.client,
             server: request.server,
@@ -100,7 +102,7 @@ impl Call {
             modern: request.modern,
             task: request.task,
             batch: request.batch,
-            state,
+            state: State::New,
             keep_alive: policy.keep_alive.filter(|_| request.token.is_some()),
             token: request.token,
             progress: Progress::default(),
@@ -116,7 +118,7 @@ impl Call {
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self.state {
             State::Sent(attempt) => Some(attempt),
-            State::Waiting(_) => None,
+            State::New | State::Waiting(_) => None,
         }
     }
 

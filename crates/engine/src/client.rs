@@ -1,5 +1,6 @@
 //! One client: what is open on its connection.
 
+use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, BatchId, CallId, JsonId, ServerId};
 use crate::call::progress::Progress;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +17,7 @@ pub(crate) enum Open {
 pub(crate) struct Client {
     pub(crate) server: ServerId,
     /// By [`JsonId::key`]. If a client uses an id twice at once, the newer one is found.
-    pub(crate) open: BTreeMap<JsonId, Open>,
+    pub(crate) open: IdMap<JsonId, Open>,
     pub(crate) subscriptions: usize,
     pub(crate) batches: BTreeMap<BatchId, Batch>,
     pub(crate) next_batch: u64,
@@ -55,7 +56,7 @@ impl Client {
     pub(crate) fn new(server: ServerId) -> Client {
         Client {
             server,
-            open: BTreeMap::new(),
+            open: IdMap::default(),
             subscriptions: 0,
             batches: BTreeMap::new(),
             next_batch: 0,

@@ -15,6 +15,7 @@ use crate::ask::Ask;
 use crate::client::{Client, Open, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
+use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ServerId};
 use crate::policy::Rules;
 use crate::server::{Alarm, Server};
@@ -93,7 +94,7 @@ pub struct Engine {
     clients: BTreeMap<ClientId, Client>,
     servers: BTreeMap<ServerId, Server>,
     calls: Arena,
-    attempts: BTreeMap<AttemptId, CallId>,
+    attempts: IdMap<AttemptId, CallId>,
     subscriptions: BTreeMap<AttemptId, Subscription>,
     asks: BTreeMap<AskId, Ask>,
     next_attempt: u64,
@@ -111,7 +112,7 @@ impl Engine {
             clients: BTreeMap::new(),
             servers: BTreeMap::new(),
             calls: Arena::default(),
-            attempts: BTreeMap::new(),
+            attempts: IdMap::default(),
             subscriptions: BTreeMap::new(),
             asks: BTreeMap::new(),
             next_attempt: 1,

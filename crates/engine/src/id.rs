@@ -26,7 +26,7 @@ pub struct CallId {
 ///
 /// Counted up and never reused, so that a number below the next one which is not open any more
 /// belongs to a finished attempt: that is the tombstone, and it costs nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptId(pub u64);
 
 /// A request of a server to the client; on the client's side it is the request's id.
@@ -38,7 +38,7 @@ pub struct AskId(pub u64);
 pub struct BatchId(pub u64);
 
 /// An id or token as a peer wrote it, kept exactly.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum JsonId {
     /// An integer written in the usual way.
     Int(i64),

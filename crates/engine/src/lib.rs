@@ -23,6 +23,7 @@ mod client;
 pub mod engine;
 pub mod error;
 pub mod event;
+mod hash;
 pub mod id;
 pub mod life;
 pub mod limits;

@@ -139,6 +139,11 @@ pub struct Message {
 }
 
 impl Message {
+    /// The same on bytes of its own, for what is kept: the read buffer must not live as long.
+    pub fn owned(&self) -> Message {
+        Message { bytes: Bytes::copy_from_slice(&self.bytes), ..self.clone() }
+    }
+
     /// The raw JSON of a field.
     pub fn raw(&self, field: Field) -> Option<&[u8]> {
         Some(self.envelope.get(field)?.of(&self.bytes))

@@ -396,7 +396,10 @@ fn a_signal_ends_everything_within_a_second() {
         wait 1s
         @500ms
         .. kill
+        # Even then nobody is left without an answer.
         @800ms
+        !! warn: server-gone server=srv method=ping elapsed=800ms state=its server has ended detail=outlast was stopped
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31002,…}}
         .. end 143
         "#,
     );

@@ -51,16 +51,14 @@ impl Part {
 impl Outbox {
     /// Adds a message and its line's end.
     pub fn push(&mut self, message: &Outgoing) {
-        for piece in message.pieces() {
-            match piece {
-                Piece::Kept(range) if range.len() >= SHARED => {
-                    self.length += range.len();
-                    self.parts.push_back(Part::Shared(message.bytes().slice(range)));
-                }
-                Piece::Kept(range) => self.copy(&message.bytes()[range]),
-                Piece::New(bytes) => self.copy(bytes),
+        message.for_each_piece(|piece| match piece {
+            Piece::Kept(range) if range.len() >= SHARED => {
+                self.length += range.len();
+                self.parts.push_back(Part::Shared(message.bytes().slice(range)));
             }
-        }
+            Piece::Kept(range) => self.copy(&message.bytes()[range]),
+            Piece::New(bytes) => self.copy(bytes),
+        });
         self.copy(b"\n");
     }
 

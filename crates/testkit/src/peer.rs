@@ -263,10 +263,15 @@ impl Peer {
 
     /// The first line that nobody has claimed and that fits; waits for it.
     pub fn line_where(&mut self, fits: impl Fn(&Line) -> bool) -> Line {
+        self.line_within(LIMIT, fits)
+    }
+
+    /// The same with a limit of the test's own.
+    pub fn line_within(&mut self, limit: Duration, fits: impl Fn(&Line) -> bool) -> Line {
         if let Some(at) = self.unclaimed.iter().position(&fits) {
             return self.unclaimed.remove(at).expect("it is there");
         }
-        let end = Instant::now() + LIMIT;
+        let end = Instant::now() + limit;
         loop {
             match self.receive(end) {
                 Ok(line) if fits(&line) => return line,

@@ -17,7 +17,7 @@ use crate::timers::Owner;
 use crate::wire::{Edit, Field, Message, Outgoing, Span};
 
 impl Engine {
-    pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: Message) {
+    pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
         let Some(client_id) = self.client_of(server_id) else { return };
         if self.asks.len() >= limits::ASKS {
@@ -38,7 +38,7 @@ impl Engine {
         let at = limit.map(|limit| now + limit.time);
         self.timers.set(Owner::Ask(ask_id), &mut ask.armed, at);
         self.asks.insert(ask_id, ask);
-        self.act(Action::ToClient(client_id, Outgoing::edited(message.bytes, vec![edit])));
+        self.act(Action::ToClient(client_id, Outgoing::edited(message.bytes.clone(), vec![edit])));
     }
 
     fn refuse_ask(&mut self, server: ServerId, id: &JsonId) {
@@ -49,7 +49,7 @@ impl Engine {
         self.note(Note::TooManyAsks { server });
     }
 
-    pub(super) fn answer_to_ask(&mut self, now: Mono, client: ClientId, message: Message) {
+    pub(super) fn answer_to_ask(&mut self, now: Mono, client: ClientId, message: &Message) {
         let number = message.raw(Field::Id).and_then(read_own_id).map(|(number, _)| AskId(number));
         let known = number.filter(|id| self.asks.get(id).is_some_and(|ask| ask.client == client));
         let (Some(ask_id), Some(span)) = (known, message.envelope.get(Field::Id)) else {
@@ -58,7 +58,7 @@ impl Engine {
         };
         let Some(ask) = self.close_ask(now, ask_id) else { return };
         let edit = Edit::replace(span, ask.id.patch());
-        self.act(Action::ToServer(ask.server, Outgoing::edited(message.bytes, vec![edit])));
+        self.act(Action::ToServer(ask.server, Outgoing::edited(message.bytes.clone(), vec![edit])));
     }
 
     /// The open question that a server means by an id of its own.
@@ -68,10 +68,10 @@ impl Engine {
         self.asks.iter().rev().find(|(_, ask)| same(ask)).map(|(id, _)| *id)
     }
 
-    pub(super) fn take_ask_back(&mut self, now: Mono, id: AskId, span: Span, message: Message) {
+    pub(super) fn take_ask_back(&mut self, now: Mono, id: AskId, span: Span, message: &Message) {
         let Some(ask) = self.close_ask(now, id) else { return };
         let edit = Edit::replace(span, own_id(id.0, ask.id.is_text()));
-        self.act(Action::ToClient(ask.client, Outgoing::edited(message.bytes, vec![edit])));
+        self.act(Action::ToClient(ask.client, Outgoing::edited(message.bytes.clone(), vec![edit])));
     }
 
     /// The client did not answer in time: the server gets an error, the client a cancel.

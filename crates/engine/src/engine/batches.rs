@@ -24,7 +24,7 @@ impl Engine {
         client.batches.insert(batch, Batch { open: open + 1, ..Batch::default() });
         for member in members {
             match member {
-                Ok(message) => self.client_message(now, client_id, message, Some(batch)),
+                Ok(message) => self.client_message(now, client_id, &message, Some(batch)),
                 Err(refused) => {
                     let answer = self.refusal(&refused);
                     self.reply(client_id, Some(batch), None, Outgoing::plain(answer));

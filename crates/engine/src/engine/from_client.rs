@@ -6,7 +6,7 @@ use crate::call::{Call, Request, State};
 use crate::client::{Open, Subscription};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
-use crate::id::{AttemptId, BatchId, ClientId, Decimal, JsonId, ServerId, own_id};
+use crate::id::{AttemptId, BatchId, CallId, ClientId, Decimal, JsonId, ServerId, own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::CallFacts;
@@ -22,7 +22,7 @@ impl Engine {
             return;
         }
         match line {
-            Ok(Scanned::Message(message)) => self.client_message(now, client, message, None),
+            Ok(Scanned::Message(message)) => self.client_message(now, client, &message, None),
             Ok(Scanned::Batch(members)) => self.client_batch(now, client, members),
             Err(refused) => {
                 let answer = self.refusal(&refused);
@@ -35,7 +35,7 @@ impl Engine {
         &mut self,
         now: Mono,
         client: ClientId,
-        message: Message,
+        message: &Message,
         batch: Option<BatchId>,
     ) {
         match message.shape {
@@ -70,7 +70,7 @@ impl Engine {
         self.act(Action::ToClient(client, Outgoing::plain(answer)));
     }
 
-    fn request(&mut self, now: Mono, client: ClientId, message: Message, batch: Option<BatchId>) {
+    fn request(&mut self, now: Mono, client: ClientId, message: &Message, batch: Option<BatchId>) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else {
             let bytes = message.bytes.clone();
             let refused = Refused { fault: Fault::NotAMessage, id: None, bytes };
@@ -102,80 +102,75 @@ impl Engine {
         }
     }
 
-    fn begin_call(&mut self, now: Mono, request: Request, message: Message) {
-        let server_id = request.server;
-        let server = &self.servers[&server_id];
+    fn begin_call(&mut self, now: Mono, request: Request, message: &Message) {
+        let server = &self.servers[&request.server];
         let policy = self.config.rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
-            wish: wish(&message),
+            wish: wish(message),
             declared: &server.declared,
         });
         let readiness = server.readiness();
         let full = self.calls.len() >= limits::CALLS
             || (readiness == Readiness::ComesBack
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
-        // The attempt is numbered now; a call that waits gets a number when it is sent.
-        let call = Call::new(request, State::Waiting(message), &policy, now, &server.clock);
+        let call = Call::new(request, &policy, now, &server.clock);
         if full {
             return self.refuse_call(now, &call, Kind::Overloaded, "too many calls are in flight".into());
         }
         match readiness {
             Readiness::IsGone => self.refuse_by_gone_server(now, &call),
-            Readiness::ComesBack => self.wait_for_server(now, call),
-            Readiness::Runs => self.open_and_send(now, call),
+            Readiness::ComesBack => self.wait_for_server(now, call, message),
+            Readiness::Runs => {
+                let id = self.open_call(call);
+                self.send_attempt(id, message);
+                self.arm_call(now, id);
+            }
         }
     }
 
-    fn open_and_send(&mut self, now: Mono, call: Call) {
+    fn open_call(&mut self, call: Call) -> CallId {
         let (client, key) = (call.client, call.id.key());
         let id = self.calls.insert(call);
         if let Some(client) = self.clients.get_mut(&client) {
             client.open.insert(key, Open::Call(id));
         }
-        self.send_attempt(id);
-        self.arm_call(now, id);
+        id
     }
 
-    fn wait_for_server(&mut self, now: Mono, call: Call) {
-        let (client, server, key) = (call.client, call.server, call.id.key());
-        let State::Waiting(message) = &call.state else { return };
-        let size = message.bytes.len();
-        let id = self.calls.insert(call);
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.open.insert(key, Open::Call(id));
-        }
+    fn wait_for_server(&mut self, now: Mono, mut call: Call, message: &Message) {
+        let server = call.server;
+        call.state = State::Waiting(Box::new(message.owned()));
+        let id = self.open_call(call);
         if let Some(server) = self.servers.get_mut(&server) {
             server.waiting.push_back(id);
-            server.waiting_bytes += size;
+            server.waiting_bytes += message.bytes.len();
         }
         self.arm_call(now, id);
     }
 
-    /// Sends a call that is waiting.
-    pub(super) fn send_attempt(&mut self, id: crate::id::CallId) {
+    /// Sends a call to its server, under a number of ours.
+    pub(super) fn send_attempt(&mut self, id: CallId, message: &Message) {
         let attempt = self.new_attempt();
         let Some(call) = self.calls.get_mut(id) else { return };
-        let State::Waiting(message) = std::mem::replace(&mut call.state, State::Sent(attempt)) else {
-            return;
-        };
+        call.state = State::Sent(attempt);
         let server = call.server;
-        let edits = request_edits(&message, &call.id, &call.method, attempt);
+        let edits = request_edits(message, &call.id, &call.method, attempt);
         if call.method == Method::Initialize {
-            self.keep_initialize(server, &message);
+            self.keep_initialize(server, message);
         }
         self.attempts.insert(attempt, id);
-        self.act(Action::ToServer(server, Outgoing::edited(message.bytes, edits)));
+        self.act(Action::ToServer(server, Outgoing::edited(message.bytes.clone(), edits)));
     }
 
-    fn subscribe(&mut self, now: Mono, request: Request, message: Message) {
+    fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
         let server = &self.servers[&request.server];
         let client = &self.clients[&request.client];
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
         if full || server.readiness() != Readiness::Runs {
             let policy = self.config.rules.for_ask(&request.method);
-            let call = Call::new(request, State::Waiting(message), &policy, now, &server.clock);
+            let call = Call::new(request, &policy, now, &server.clock);
             if full {
                 let why = "too many subscriptions are open".into();
                 return self.refuse_call(now, &call, Kind::Overloaded, why);
@@ -191,32 +186,32 @@ impl Engine {
         let subscription =
             Subscription { client: request.client, server: request.server, id: request.id };
         self.subscriptions.insert(attempt, subscription);
-        let message = Outgoing::edited(message.bytes, edits.into_iter().collect());
+        let message = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
         self.act(Action::ToServer(request.server, message));
     }
 
-    fn client_notification(&mut self, client: ClientId, message: Message) {
+    fn client_notification(&mut self, client: ClientId, message: &Message) {
         let server = self.clients[&client].server;
         match message.text(Field::Method).as_deref() {
             Some("notifications/cancelled") if message.raw(Field::ParamsRequestId).is_some() => {
                 self.cancelled_by_client(client, message);
             }
             Some("notifications/initialized") => {
-                self.keep_initialized(server, &message);
+                self.keep_initialized(server, message);
                 self.pass_to_server(server, message);
             }
             _ => self.pass_to_server(server, message),
         }
     }
 
-    fn pass_to_server(&mut self, server: ServerId, message: Message) {
+    fn pass_to_server(&mut self, server: ServerId, message: &Message) {
         // A server that is being restarted has forgotten what a notification would be about.
         if self.servers[&server].readiness() == Readiness::Runs {
-            self.act(Action::ToServer(server, Outgoing::plain(message.bytes)));
+            self.act(Action::ToServer(server, Outgoing::plain(message.bytes.clone())));
         }
     }
 
-    fn cancelled_by_client(&mut self, client: ClientId, message: Message) {
+    fn cancelled_by_client(&mut self, client: ClientId, message: &Message) {
         // Malformed ones are ignored, as the protocol says.
         let Some(id) = message.raw(Field::ParamsRequestId).and_then(JsonId::new) else { return };
         let key = id.key();
@@ -228,7 +223,7 @@ impl Engine {
         }
     }
 
-    fn cancel_call(&mut self, id: crate::id::CallId, message: Message) {
+    fn cancel_call(&mut self, id: CallId, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
         if call.method.is_handshake() {
             return;
@@ -240,15 +235,15 @@ impl Engine {
         }
     }
 
-    fn cancel_subscription(&mut self, attempt: AttemptId, message: Message) {
+    fn cancel_subscription(&mut self, attempt: AttemptId, message: &Message) {
         let Some(subscription) = self.close_subscription(attempt) else { return };
         self.forward_cancel(subscription.server, attempt, subscription.id.is_text(), message);
     }
 
-    fn forward_cancel(&mut self, server: ServerId, attempt: AttemptId, text: bool, message: Message) {
+    fn forward_cancel(&mut self, server: ServerId, attempt: AttemptId, text: bool, message: &Message) {
         let Some(span) = message.envelope.get(Field::ParamsRequestId) else { return };
         let edit = Edit::replace(span, own_id(attempt.0, text));
-        self.act(Action::ToServer(server, Outgoing::edited(message.bytes, vec![edit])));
+        self.act(Action::ToServer(server, Outgoing::edited(message.bytes.clone(), vec![edit])));
     }
 }
 

@@ -16,11 +16,11 @@ use bytes::Bytes;
 impl Engine {
     pub(super) fn from_server(&mut self, now: Mono, server: ServerId, line: Line) {
         match line {
-            Ok(Scanned::Message(message)) => self.server_message(now, server, message),
+            Ok(Scanned::Message(message)) => self.server_message(now, server, &message),
             Ok(Scanned::Batch(members)) => {
                 for member in members {
                     match member {
-                        Ok(message) => self.server_message(now, server, message),
+                        Ok(message) => self.server_message(now, server, &message),
                         Err(refused) => self.bad_line(server, &refused.bytes),
                     }
                 }
@@ -29,7 +29,7 @@ impl Engine {
         }
     }
 
-    fn server_message(&mut self, now: Mono, server: ServerId, message: Message) {
+    fn server_message(&mut self, now: Mono, server: ServerId, message: &Message) {
         self.server_lives(server);
         match message.shape {
             Shape::Answer => self.answer(now, server, message),
@@ -49,7 +49,7 @@ impl Engine {
                 let name = self.server_name(server);
                 self.note(Note::TolerantAnswer { server: name });
                 self.take_out_of_array(&message);
-                self.server_message(now, server, message);
+                self.server_message(now, server, &message);
             }
             None => self.bad_line(server, &refused.bytes),
         }
@@ -100,8 +100,8 @@ impl Engine {
         Some((AttemptId(number), text))
     }
 
-    fn answer(&mut self, now: Mono, server: ServerId, message: Message) {
-        let Some((attempt, text)) = self.attempt_named(&message) else {
+    fn answer(&mut self, now: Mono, server: ServerId, message: &Message) {
+        let Some((attempt, text)) = self.attempt_named(message) else {
             return self.answer_without_our_id(server, message);
         };
         if let Some(call) = self.attempts.get(&attempt).copied() {
@@ -111,7 +111,7 @@ impl Engine {
             return self.answer_to_subscription(server, attempt, message);
         }
         if self.servers[&server].life == Life::Reviving(attempt) {
-            return self.revived(now, server, &message);
+            return self.revived(now, server, message);
         }
         let name = self.server_name(server);
         if attempt.0 < self.next_attempt {
@@ -124,11 +124,11 @@ impl Engine {
 
     /// An error without an id tells of a message that the server could not read; any other answer
     /// belongs to nobody.
-    fn answer_without_our_id(&mut self, server: ServerId, message: Message) {
+    fn answer_without_our_id(&mut self, server: ServerId, message: &Message) {
         let id = message.raw(Field::Id).unwrap_or(b"null");
         if id == b"null" && message.raw(Field::Error).is_some() {
             if let Some(client) = self.client_of(server) {
-                self.act(Action::ToClient(client, Outgoing::plain(message.bytes)));
+                self.act(Action::ToClient(client, Outgoing::plain(message.bytes.clone())));
             }
             return;
         }
@@ -137,7 +137,7 @@ impl Engine {
         self.note(Note::UnknownAnswer { from: format!("`{name}`").into(), id });
     }
 
-    fn answer_to_call(&mut self, server_id: ServerId, id: CallId, text: bool, message: Message) {
+    fn answer_to_call(&mut self, server_id: ServerId, id: CallId, text: bool, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let edit = Edit::replace(span, call.id.patch());
@@ -153,12 +153,12 @@ impl Engine {
             }
         }
         if handshake {
-            self.handshake_answered(server_id, &message);
+            self.handshake_answered(server_id, message);
         }
         if task {
             self.keep_task_token(id);
         }
-        self.settle(id, Some(Outgoing::edited(message.bytes, vec![edit])));
+        self.settle(id, Some(Outgoing::edited(message.bytes.clone(), vec![edit])));
     }
 
     /// Learns what the server declares about its limits.
@@ -184,7 +184,7 @@ impl Engine {
         }
     }
 
-    fn answer_to_subscription(&mut self, server: ServerId, attempt: AttemptId, message: Message) {
+    fn answer_to_subscription(&mut self, server: ServerId, attempt: AttemptId, message: &Message) {
         if let Some(server) = self.servers.get_mut(&server) {
             server.answered = true;
         }
@@ -195,7 +195,7 @@ impl Engine {
         self.act(Action::ToClient(subscription.client, answer));
     }
 
-    fn server_notification(&mut self, now: Mono, server: ServerId, message: Message) {
+    fn server_notification(&mut self, now: Mono, server: ServerId, message: &Message) {
         match message.text(Field::Method).as_deref() {
             Some("notifications/progress") => self.progress(now, server, message),
             Some("notifications/cancelled") => self.cancelled_by_server(now, server, message),
@@ -203,10 +203,10 @@ impl Engine {
         }
     }
 
-    fn pass_to_client(&mut self, server: ServerId, message: Message) {
+    fn pass_to_client(&mut self, server: ServerId, message: &Message) {
         let Some(span) = message.envelope.get(Field::MetaSubscriptionId) else {
             let Some(client) = self.client_of(server) else { return };
-            return self.act(Action::ToClient(client, Outgoing::plain(message.bytes)));
+            return self.act(Action::ToClient(client, Outgoing::plain(message.bytes.clone())));
         };
         let attempt = read_own_id(span.of(&message.bytes)).map(|(number, _)| AttemptId(number));
         let Some(subscription) = attempt.and_then(|attempt| self.subscriptions.get(&attempt)) else {
@@ -215,11 +215,11 @@ impl Engine {
         };
         let edit = Edit::replace(span, subscription.id.patch());
         let client = subscription.client;
-        self.act(Action::ToClient(client, Outgoing::edited(message.bytes, vec![edit])));
+        self.act(Action::ToClient(client, Outgoing::edited(message.bytes.clone(), vec![edit])));
     }
 
     /// Either a question of its own that it takes back, or a subscription that it ends.
-    fn cancelled_by_server(&mut self, now: Mono, server: ServerId, message: Message) {
+    fn cancelled_by_server(&mut self, now: Mono, server: ServerId, message: &Message) {
         let Some(span) = message.envelope.get(Field::ParamsRequestId) else {
             return self.pass_to_client(server, message);
         };
@@ -231,10 +231,10 @@ impl Engine {
         let Some(subscription) = attempt.and_then(|attempt| self.close_subscription(attempt)) else { return };
         let edit = Edit::replace(span, subscription.id.patch());
         let client = subscription.client;
-        self.act(Action::ToClient(client, Outgoing::edited(message.bytes, vec![edit])));
+        self.act(Action::ToClient(client, Outgoing::edited(message.bytes.clone(), vec![edit])));
     }
 
-    fn progress(&mut self, now: Mono, server_id: ServerId, message: Message) {
+    fn progress(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let attempt = message.raw(Field::ParamsProgressToken).and_then(read_own_id);
         let Some(attempt) = attempt.map(|(number, _)| AttemptId(number)) else {
             return self.stray_progress(server_id);
@@ -254,7 +254,7 @@ impl Engine {
     }
 
     /// Progress that outlives its answer, as it may for a task.
-    fn progress_of_task(&mut self, server: ServerId, attempt: AttemptId, message: Message) {
+    fn progress_of_task(&mut self, server: ServerId, attempt: AttemptId, message: &Message) {
         let client_id: Option<ClientId> = self.client_of(server);
         let kept = client_id.and_then(|id| self.clients.get_mut(&id)).and_then(|client| {
             client.task_tokens.iter_mut().find(|kept| kept.attempt == attempt)
@@ -272,7 +272,7 @@ impl Engine {
 }
 
 /// A server's report as its client may see it: under the client's token, and rising.
-fn forwarded(message: Message, token: &JsonId, progress: &mut Progress) -> Option<Outgoing> {
+fn forwarded(message: &Message, token: &JsonId, progress: &mut Progress) -> Option<Outgoing> {
     let value = message.number(Field::ParamsProgress);
     let total = message.number(Field::ParamsTotal);
     let mut edits = vec![Edit::replace(message.envelope.get(Field::ParamsProgressToken)?, token.patch())];
@@ -288,5 +288,5 @@ fn forwarded(message: Message, token: &JsonId, progress: &mut Progress) -> Optio
             }
         }
     }
-    Some(Outgoing::edited(message.bytes, edits))
+    Some(Outgoing::edited(message.bytes.clone(), edits))
 }

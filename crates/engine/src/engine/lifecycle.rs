@@ -3,6 +3,7 @@
 use super::Engine;
 use super::from_client::request_edits;
 use crate::action::{Action, Note};
+use crate::call::State;
 use crate::client::Client;
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
@@ -265,8 +266,11 @@ impl Engine {
             self.act(Action::ToServer(id, Outgoing::plain(initialized.bytes)));
         }
         self.note(note);
-        for call in waiting {
-            self.send_attempt(call);
+        for id in waiting {
+            let call = self.calls.get_mut(id).map(|call| std::mem::replace(&mut call.state, State::New));
+            if let Some(State::Waiting(message)) = call {
+                self.send_attempt(id, &message);
+            }
         }
         if self.ending.is_some() {
             // The client's end came while there was no process to tell.
@@ -280,7 +284,7 @@ impl Engine {
         }
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.handshake.done = false;
-        server.handshake.initialize = Some(owned(message));
+        server.handshake.initialize = Some(message.owned());
     }
 
     pub(super) fn keep_initialized(&mut self, id: ServerId, message: &Message) {
@@ -288,7 +292,7 @@ impl Engine {
             return;
         }
         if let Some(server) = self.servers.get_mut(&id) {
-            server.handshake.initialized = Some(owned(message));
+            server.handshake.initialized = Some(message.owned());
         }
     }
 
@@ -317,9 +321,4 @@ impl Engine {
         };
         self.end(now, status);
     }
-}
-
-/// A message on bytes of its own: the read buffer it came in must not live as long as we do.
-fn owned(message: &Message) -> Message {
-    Message { bytes: Bytes::copy_from_slice(&message.bytes), ..message.clone() }
 }

@@ -141,24 +141,23 @@ impl Outgoing {
     }
 
     /// Its parts in order.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
-        let starts = std::iter::once(0).chain(self.edits.iter().map(|edit| edit.at.end));
-        let ends = self.edits.iter().map(|edit| edit.at.start).chain([self.bytes.len()]);
-        let news = self.edits.iter().map(|edit| edit.with.as_slice()).chain([&[] as &[u8]]);
-        starts.zip(ends).zip(news).flat_map(|((start, end), new)| {
-            [Piece::Kept(start..end), Piece::New(new)].into_iter()
-        })
+    pub fn for_each_piece(&self, mut take: impl FnMut(Piece<'_>)) {
+        let mut from = 0;
+        for edit in &self.edits {
+            take(Piece::Kept(from..edit.at.start));
+            take(Piece::New(edit.with.as_slice()));
+            from = edit.at.end;
+        }
+        take(Piece::Kept(from..self.bytes.len()));
     }
 
     /// All of it in one piece.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut whole = Vec::with_capacity(self.len());
-        for piece in self.pieces() {
-            match piece {
-                Piece::Kept(range) => whole.extend_from_slice(&self.bytes[range]),
-                Piece::New(bytes) => whole.extend_from_slice(bytes),
-            }
-        }
+        self.for_each_piece(|piece| match piece {
+            Piece::Kept(range) => whole.extend_from_slice(&self.bytes[range]),
+            Piece::New(bytes) => whole.extend_from_slice(bytes),
+        });
         whole
     }
 }

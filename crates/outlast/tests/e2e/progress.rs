@@ -139,8 +139,8 @@ fn keep_alive_can_be_switched_off() {
 
 #[test]
 fn progress_moves_the_timeout() {
-    let mut client = connect(&["--timeout", "500ms"], &[]);
-    let answer = client.call("progress", &json!({"every_ms": 150, "values": [1, 2, 3, 4, 5]}));
+    let mut client = connect(&["--timeout", "700ms"], &[]);
+    let answer = client.call("progress", &json!({"every_ms": 200, "values": [1, 2, 3, 4, 5]}));
     assert_eq!(answer["result"]["structuredContent"], "done");
 }
 

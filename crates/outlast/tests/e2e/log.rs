@@ -1,0 +1,157 @@
+//! What outlast says on stderr and writes to its record.
+
+use std::fs::{read_to_string, set_permissions, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, from_str, json};
+
+use crate::world::connect;
+
+#[test]
+fn nothing_is_said_while_all_goes_well() {
+    let mut client = connect(&[], &[]);
+    client.value_of("echo", &json!({}));
+    let id = client.begin("hang", &json!({}));
+    client.cancel(&id);
+    client.hang_up();
+    assert_eq!(String::from_utf8(client.all_stderr()).unwrap(), "");
+}
+
+#[test]
+fn a_limit_that_fires_is_one_warn_line_with_all_about_it() {
+    let mut client = connect(&["--timeout", "300ms"], &[]);
+    client.call("hang", &json!({}));
+    client.hang_up();
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    for part in [
+        "warn", "timeout", "server=fake_server", "method=tools/call", "tool=hang", "limit=300ms", "elapsed=",
+        "setting=--timeout", "state=", "cancel",
+    ] {
+        assert!(stderr.contains(part), "`{part}` is not in: {stderr}");
+    }
+}
+
+#[test]
+fn every_limit_that_fires_is_a_line_of_its_own() {
+    let mut client = connect(&["--timeout", "300ms", "--max", "5s"], &[]);
+    let ids: Vec<Value> = (0..5).map(|_| client.begin("hang", &json!({}))).collect();
+    for id in ids {
+        client.answer(&id);
+    }
+    client.hang_up();
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    assert_eq!(stderr.lines().filter(|line| line.contains("warn: timeout")).count(), 5, "{stderr}");
+}
+
+#[test]
+fn the_log_can_be_an_object_a_line() {
+    let mut client = connect(&["--timeout", "300ms", "--log-format", "json"], &[]);
+    client.call("hang", &json!({}));
+    client.hang_up();
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    let lines: Vec<Value> = stderr.lines().map(|line| from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.len(), 1, "{stderr}");
+    assert_eq!((&lines[0]["level"], &lines[0]["kind"]), (&json!("warn"), &json!("timeout")));
+    assert!(lines[0]["time"].as_str().unwrap().ends_with('Z'), "{stderr}");
+    for part in ["fake_server", "tools/call", "hang", "300ms", "--timeout", "cancel"] {
+        assert!(stderr.contains(part), "`{part}` is not in: {stderr}");
+    }
+}
+
+#[test]
+fn the_level_decides_what_is_said() {
+    let mut client = connect(&["--timeout", "300ms", "--log", "error"], &[]);
+    client.call("hang", &json!({}));
+    client.hang_up();
+    assert_eq!(String::from_utf8(client.all_stderr()).unwrap(), "");
+    let mut client = connect(&["--log", "debug"], &[]);
+    client.hang_up();
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    assert!(stderr.contains("debug") && stderr.contains("fake_server"), "{stderr}");
+}
+
+#[test]
+fn a_note_is_one_line_whatever_a_server_writes() {
+    let mut client = connect(&[], &[]);
+    client.value_of("write_lines", &json!({"lines": ["\u{1b}[31mred\u{7} \r \u{202e}turned"]}));
+    client.hang_up();
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    assert_eq!(stderr.lines().count(), 1, "{stderr:?}");
+    assert!(!stderr.trim_end().chars().any(|c| c.is_control() || c == '\u{202e}'), "{stderr:?}");
+}
+
+fn records(path: &std::path::Path) -> Vec<Value> {
+    read_to_string(path).unwrap().lines().map(|line| from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn every_message_is_recorded_with_its_time_and_direction() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("messages.jsonl");
+    let mut client = connect(&["--trace-messages", path.to_str().unwrap()], &[]);
+    client.value_of("echo", &json!({"a": 1}));
+    client.hang_up();
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let records = records(&path);
+    let ways: Vec<&str> = records.iter().map(|record| record["way"].as_str().expect("a direction")).collect();
+    let exchange = ["client>", ">server", "server>", ">client"];
+    let expected = [&exchange[..], &["client>", ">server"], &exchange[..]].concat();
+    assert_eq!(ways, expected);
+    assert!(records.iter().all(|record| record["time"].as_str().unwrap().ends_with('Z')));
+    assert_eq!(records[6]["message"]["params"]["arguments"], json!({"a": 1}));
+    assert_eq!(records[9]["message"]["result"]["structuredContent"], json!({"a": 1}));
+}
+
+#[test]
+fn secrets_are_not_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("messages.jsonl");
+    let mut client = connect(&["--trace-messages", path.to_str().unwrap()], &[]);
+    let secret = "hunter2-very-secret";
+    client.value_of(
+        "echo",
+        &json!({
+            "password": secret, "api_key": secret, "apiKey": secret, "accessToken": secret, "Authorization": secret,
+            "deep": [{"client_secret": secret, "headers": {"cookie": secret}}], "header": format!("Bearer {secret}"),
+            "harmless": "to be seen",
+        }),
+    );
+    client.hang_up();
+    let text = read_to_string(&path).unwrap();
+    assert!(!text.contains(secret), "{text}");
+    assert!(text.contains("to be seen") && text.contains("***"), "{text}");
+}
+
+#[test]
+fn a_secret_in_a_list_or_an_object_under_a_secret_name_is_not_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("messages.jsonl");
+    let mut client = connect(&["--trace-messages", path.to_str().unwrap()], &[]);
+    let secret = "hunter2-very-secret";
+    client.value_of("echo", &json!({"passwords": [secret], "credentials": {"user": "me", "pin": secret}}));
+    client.hang_up();
+    let text = read_to_string(&path).unwrap();
+    assert!(!text.contains(secret), "{text}");
+}
+
+#[test]
+fn a_record_that_is_there_is_appended_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("messages.jsonl");
+    std::fs::write(&path, "{}\n").unwrap();
+    set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    let mut client = connect(&["--trace-messages", path.to_str().unwrap()], &[]);
+    client.hang_up();
+    assert_eq!(records(&path)[0], json!({}));
+    assert!(records(&path).len() > 1);
+}
+
+#[test]
+fn messages_can_be_recorded_to_stderr() {
+    let mut client = connect(&["--trace-messages", "-"], &[]);
+    client.value_of("echo", &json!({"password": "hunter2"}));
+    client.hang_up();
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    assert!(stderr.lines().count() >= 10 && stderr.contains("client>") && !stderr.contains("hunter2"), "{stderr}");
+}
