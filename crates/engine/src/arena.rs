@@ -39,15 +39,15 @@ impl Arena {
         slot.call.as_deref_mut().filter(|_| slot.generation == id.generation)
     }
 
-    pub(crate) fn remove(&mut self, id: CallId) -> Option<Call> {
+    pub(crate) fn remove(&mut self, id: CallId) -> Option<Box<Call>> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         if slot.generation != id.generation {
             return None;
         }
         let call = slot.call.take()?;
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.generation = (slot.generation + 1) & CallId::GENERATIONS;
         self.free.push(id.slot);
-        Some(*call)
+        Some(call)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -129,35 +129,35 @@ impl Engine {
             return;
         }
         let at = now.mono;
-        match event {
-            Event::FromClient(client, line) => self.from_client(at, client, line),
-            Event::FromServer(server, run, line) if self.is_current(server, run) => {
-                self.from_server(at, server, line);
+        match &event {
+            Event::FromClient(client, line) => self.from_client(at, *client, line),
+            Event::FromServer(server, run, line) if self.is_current(*server, *run) => {
+                self.from_server(at, *server, line);
             }
-            Event::Opened(client, server) => self.opened(client, server),
-            Event::ClientOversized(client, id) => self.client_oversized(client, id),
-            Event::ServerOversized(server, run, id) if self.is_current(server, run) => {
-                self.server_oversized(at, server, id);
+            Event::Opened(client, server) => self.opened(*client, *server),
+            Event::ClientOversized(client, id) => self.client_oversized(*client, id.as_ref()),
+            Event::ServerOversized(server, run, id) if self.is_current(*server, *run) => {
+                self.server_oversized(at, *server, id.as_ref());
             }
-            Event::ClientEof(client) => self.client_eof(at, client),
-            Event::ClientGone(client) => self.client_gone(at, client),
-            Event::Congested(client, congested) => self.congested(client, congested),
-            Event::Started(server, run) if self.is_current(server, run) => self.started(at, server),
-            Event::StartFailed(server, run, why) if self.is_current(server, run) => {
-                self.start_failed(at, server, why);
+            Event::ClientEof(client) => self.client_eof(at, *client),
+            Event::ClientGone(client) => self.client_gone(at, *client),
+            Event::Congested(client, congested) => self.congested(*client, *congested),
+            Event::Started(server, run) if self.is_current(*server, *run) => self.started(at, *server),
+            Event::StartFailed(server, run, why) if self.is_current(*server, *run) => {
+                self.start_failed(at, *server, *why);
             }
-            Event::Exited(server, run, exit) if self.is_current(server, run) => {
-                self.exited(at, server, exit);
+            Event::Exited(server, run, exit) if self.is_current(*server, *run) => {
+                self.exited(at, *server, *exit);
             }
-            Event::OutputClosed(server, run) if self.is_current(server, run) => {
-                self.output_closed(at, server);
+            Event::OutputClosed(server, run) if self.is_current(*server, *run) => {
+                self.output_closed(at, *server);
             }
-            Event::Stderr(server, run, bytes) if self.is_current(server, run) => {
-                self.stderr(server, &bytes);
+            Event::Stderr(server, run, bytes) if self.is_current(*server, *run) => {
+                self.stderr(*server, bytes);
             }
-            Event::Sampled(server, sample) => self.sampled(at, server, sample),
-            Event::Slept(time) => self.note(Note::Slept { time }),
-            Event::Stop(signal) => self.stop(at, signal),
+            Event::Sampled(server, sample) => self.sampled(at, *server, *sample),
+            Event::Slept(time) => self.note(Note::Slept { time: *time }),
+            Event::Stop(signal) => self.stop(at, *signal),
             Event::Tick => self.tick(at),
             // The last words of a process that has been replaced.
             Event::FromServer(..)

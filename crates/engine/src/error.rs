@@ -120,6 +120,12 @@ pub struct Failure {
     pub stderr: Option<String>,
 }
 
+/// Who says so.
+#[derive(Serialize)]
+pub(crate) struct Origin<'a> {
+    outlast: Data<'a>,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
@@ -156,8 +162,7 @@ impl Failure {
             Wording::Own => (self.kind.code(modern), self.message()),
             Wording::TimeoutMcp => (-32603, self.timeout_mcp_message()),
         };
-        let data = serde_json::to_string(&self.data(modern)).unwrap_or_default();
-        error_answer(id, code, &message, Some(&format!(r#"{{"outlast":{data}}}"#)))
+        error_answer(id, code, &message, Some(&Origin { outlast: self.data(modern) }))
     }
 
     fn data(&self, modern: bool) -> Data<'_> {
@@ -180,40 +185,45 @@ impl Failure {
 
     /// What the person sees: what happened, the limit and its setting, one sentence of advice.
     pub fn message(&self) -> String {
-        let what = self.what();
+        let mut text = String::with_capacity(limits::ERROR_MESSAGE);
+        // Writing to a string cannot fail.
+        let _ = self.write_message(&mut text);
+        text.truncate(text.floor_char_boundary(limits::ERROR_MESSAGE));
+        text
+    }
+
+    fn write_message(&self, text: &mut String) -> Written {
+        let what = cut(self.tool.as_deref().unwrap_or(&self.method), 60);
         let limit = self.limit.map(show_duration).unwrap_or_default();
         let setting = self.setting.as_deref().unwrap_or("built-in");
         let detail = self.detail.as_deref().unwrap_or("ended");
-        let mut text = match self.kind {
+        let (fate, server) = (self.fate(), cut(&self.server, 40));
+        match self.kind {
             Kind::Timeout => {
-                let advice = self.raise("timeout");
-                format!("{what} gave no sign of life for {limit} (timeout, {setting}); {}. {advice}", self.fate())
+                write!(text, "`{what}` gave no sign of life for {limit} (timeout, {setting}); {fate}. ")?;
+                self.write_advice(text, "timeout")
             }
             Kind::Max => {
-                let advice = self.raise("max");
-                format!("{what} ran for {limit}, the longest it may (max, {setting}); {}. {advice}", self.fate())
+                write!(text, "`{what}` ran for {limit}, the longest it may (max, {setting}); {fate}. ")?;
+                self.write_advice(text, "max")
             }
             Kind::ServerGone => {
-                format!("server `{}` went away ({detail}) before it answered {what}{}.", self.name(), self.last_words())
+                let words = self.last_words();
+                write!(text, "server `{server}` went away ({detail}) before it answered `{what}`{words}.")?;
+                let unknown = if self.retry == Retry::Unsafe { " Whether it ran is not known." } else { "" };
+                text.write_str(unknown)
             }
-            Kind::ServerFailed => format!("server `{}` cannot be reached: {detail}{}.", self.name(), self.last_words()),
-            Kind::Overloaded => format!("{what} was not sent: {detail}. Ask again when other calls have ended."),
-            Kind::MessageTooLarge => {
-                format!("{what}: {detail} (max-message, {setting}). Raise it with --max-message, or ask for less.")
+            Kind::ServerFailed => {
+                write!(text, "server `{server}` cannot be reached: {detail}{}.", self.last_words())
             }
-        };
-        if self.kind == Kind::ServerGone && self.retry == Retry::Unsafe {
-            text += " Whether it ran is not known.";
+            Kind::Overloaded => {
+                write!(text, "`{what}` was not sent: {detail}. Ask again when other calls have ended.")
+            }
+            Kind::MessageTooLarge => write!(
+                text,
+                "`{what}`: {detail} (max-message, {setting}). Raise it with --max-message, or ask for less."
+            ),
         }
-        cut(&text, limits::ERROR_MESSAGE).to_owned()
-    }
-
-    fn name(&self) -> &str {
-        cut(&self.server, 40)
-    }
-
-    fn what(&self) -> String {
-        format!("`{}`", cut(self.tool.as_deref().unwrap_or(&self.method), 60))
     }
 
     fn fate(&self) -> &'static str {
@@ -227,12 +237,12 @@ impl Failure {
     }
 
     /// The flag that would have helped, with twice the limit.
-    fn raise(&self, key: &str) -> String {
+    fn write_advice(&self, text: &mut String, key: &str) -> Written {
         let twice = show_duration(self.limit.unwrap_or_default() * 2);
         match (&self.tool, &*self.method) {
-            (_, "initialize" | "server/discover") => format!("Raise it with --handshake {twice}."),
-            (Some(tool), _) => format!("Raise it with --tool '{}={key}:{twice}'.", cut(tool, 60)),
-            (None, method) => format!("Raise it with --method '{}={key}:{twice}'.", cut(method, 60)),
+            (_, "initialize" | "server/discover") => write!(text, "Raise it with --handshake {twice}."),
+            (Some(tool), _) => write!(text, "Raise it with --tool '{}={key}:{twice}'.", cut(tool, 60)),
+            (None, method) => write!(text, "Raise it with --method '{}={key}:{twice}'.", cut(method, 60)),
         }
     }
 
@@ -272,19 +282,24 @@ impl Failure {
     }
 }
 
-/// A JSON-RPC error answer. `id` and `data` are raw JSON.
-pub(crate) fn error_answer(id: &[u8], code: i32, message: &str, data: Option<&str>) -> Vec<u8> {
-    let mut answer = Vec::with_capacity(128 + message.len() + data.map_or(0, str::len));
+/// A JSON-RPC error answer. `id` is raw JSON.
+pub(crate) fn error_answer(id: &[u8], code: i32, message: &str, data: Option<&Origin<'_>>) -> Vec<u8> {
+    let mut answer = Vec::with_capacity(1024);
     answer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     answer.extend_from_slice(id);
-    answer.extend_from_slice(format!(",\"error\":{{\"code\":{code},\"message\":").as_bytes());
-    answer.extend_from_slice(&json_text(message));
-    if let Some(data) = data {
-        answer.extend_from_slice(b",\"data\":");
-        answer.extend_from_slice(data.as_bytes());
-    }
-    answer.extend_from_slice(b"}}");
+    answer.extend_from_slice(b",\"error\":");
+    // Numbers and strings always serialise, and memory does not refuse a write.
+    let _ = serde_json::to_writer(&mut answer, &Error { code, message, data });
+    answer.push(b'}');
     answer
+}
+
+#[derive(Serialize)]
+struct Error<'a> {
+    code: i32,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Origin<'a>>,
 }
 
 /// A JSON string.

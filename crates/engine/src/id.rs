@@ -22,6 +22,11 @@ pub struct CallId {
     pub(crate) generation: u32,
 }
 
+impl CallId {
+    /// Generations of a slot before they begin again.
+    pub(crate) const GENERATIONS: u32 = (1 << 29) - 1;
+}
+
 /// One sending of a call to a server; on the wire it is the request's id and progress token.
 ///
 /// Counted up and never reused, so that a number below the next one which is not open any more
@@ -76,7 +81,8 @@ impl JsonId {
     /// The same JSON text again.
     pub fn patch(&self) -> Patch {
         match self {
-            JsonId::Int(number) => Patch::of(&[Decimal::signed(*number).as_slice()]),
+            JsonId::Int(number @ 0..) => Patch::number(number.unsigned_abs(), false),
+            JsonId::Int(number) => Patch::of(&[number.to_string().as_bytes()]),
             JsonId::Raw(raw) => Patch::of(&[raw]),
         }
     }
@@ -95,47 +101,10 @@ fn usual_integer(raw: &[u8]) -> Option<i64> {
     Some(if raw.len() == digits.len() { number } else { -number })
 }
 
-/// A number in decimal, without an allocation.
-pub struct Decimal {
-    text: [u8; 20],
-    start: usize,
-}
-
-impl Decimal {
-    /// Writes a number.
-    pub fn new(mut number: u64) -> Decimal {
-        let mut text = [0; 20];
-        let mut start = text.len();
-        loop {
-            start -= 1;
-            text[start] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                return Decimal { text, start };
-            }
-        }
-    }
-
-    fn signed(number: i64) -> Decimal {
-        let mut decimal = Decimal::new(number.unsigned_abs());
-        if number < 0 {
-            decimal.start -= 1;
-            decimal.text[decimal.start] = b'-';
-        }
-        decimal
-    }
-
-    /// Its text.
-    pub fn as_slice(&self) -> &[u8] {
-        &self.text[self.start..]
-    }
-}
-
 /// Writes an id of ours in the JSON type that the peer used: shell-written servers quote what
 /// they got.
 pub(crate) fn own_id(number: u64, text: bool) -> Patch {
-    let decimal = Decimal::new(number);
-    if text { Patch::of(&[b"\"", decimal.as_slice(), b"\""]) } else { Patch::of(&[decimal.as_slice()]) }
+    Patch::number(number, text)
 }
 
 /// Reads an id of ours back; also whether it was written as a string.

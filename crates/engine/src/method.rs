@@ -1,5 +1,7 @@
 //! The methods that outlast treats in a way of their own. All others pass as they are.
 
+use crate::wire::{Field, Message};
+
 /// A request's method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // each is named after its text
@@ -58,6 +60,17 @@ const NAMES: [(&str, Method); 23] = [
 ];
 
 impl Method {
+    /// The method of a message. Most are written plainly and need no decoding.
+    pub fn of(message: &Message) -> Method {
+        let raw = message.raw(Field::Method).unwrap_or_default();
+        let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+        let known = NAMES.iter().find(|(name, _)| name.as_bytes() == inner);
+        match known {
+            Some((_, method)) => method.clone(),
+            None => Method::new(&message.text(Field::Method).unwrap_or_default()),
+        }
+    }
+
     /// Recognises a method by its text.
     pub fn new(text: &str) -> Method {
         let known = NAMES.iter().find(|(name, _)| *name == text);

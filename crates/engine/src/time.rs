@@ -29,6 +29,14 @@ impl Mono {
         Mono(clamp(elapsed))
     }
 
+    pub(crate) const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn from_nanos(nanos: u64) -> Mono {
+        Mono(nanos)
+    }
+
     /// Time from `earlier` until here; zero if `earlier` is in fact later.
     pub const fn since(self, earlier: Mono) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

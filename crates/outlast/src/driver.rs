@@ -30,6 +30,9 @@ pub enum Peer {
     Server,
 }
 
+/// More than this waiting at once is called large.
+const LARGE: usize = 128 << 10;
+
 /// Joins the edges and the engine.
 #[derive(Debug)]
 pub struct Driver {
@@ -79,6 +82,8 @@ struct Outlet {
     broken: bool,
     /// Bytes that were read on stderr, for signs of life.
     stderr: u64,
+    /// It has been prepared for large messages.
+    wide: bool,
 }
 
 impl Driver {
@@ -344,7 +349,14 @@ impl Outlet {
             let (slices, count) = self.outbox.slices();
             match sink.try_write(&slices[..count]) {
                 Ok(count) => self.outbox.consume(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Wrote::Some,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !self.wide && self.outbox.len() > LARGE {
+                        self.wide = true;
+                        sink.widen();
+                        continue;
+                    }
+                    return Wrote::Some;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
                     self.broken = true;

@@ -8,7 +8,7 @@
 //!
 //! Requests are one byte, reports five.
 
-use crate::sys::unix::{adopt_orphans, descendants, signal_descendants};
+use crate::sys::unix::{adopt_orphans, signal_descendants};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -154,7 +154,7 @@ fn guard(mut line: UnixStream, command: &[OsString]) -> io::Result<()> {
     let (mut children, wake) = UnixStream::pair()?;
     children.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
-    let mut server: Option<Pid> = None;
+    let mut server = Ward::default();
     let ended = loop {
         let mut ready = [
             PollFd::new(line.as_fd(), PollFlags::POLLIN),
@@ -180,6 +180,15 @@ fn guard(mut line: UnixStream, command: &[OsString]) -> io::Result<()> {
     ended
 }
 
+/// The server that is guarded.
+#[derive(Default)]
+struct Ward {
+    /// Its process, while it runs.
+    pid: Option<Pid>,
+    /// Something was started before, of which descendants may be left.
+    used: bool,
+}
+
 /// The client must see our streams close when we end, not when the guardian does.
 fn let_go_of_standard_streams() -> io::Result<()> {
     let nowhere = std::fs::File::options().read(true).write(true).open("/dev/null")?;
@@ -190,17 +199,17 @@ fn let_go_of_standard_streams() -> io::Result<()> {
 }
 
 /// Serves one request; false when the line has closed.
-fn serve(line: &mut UnixStream, command: &[OsString], server: &mut Option<Pid>) -> io::Result<bool> {
+fn serve(line: &mut UnixStream, command: &[OsString], ward: &mut Ward) -> io::Result<bool> {
     let Some((request, streams)) = receive(line)? else { return Ok(false) };
     let own = Pid::this();
     match (request, streams) {
         (START, Some(streams)) => {
-            if server.take().is_some() || !descendants(own).is_empty() {
+            if std::mem::replace(&mut ward.used, true) {
                 kill_all();
             }
             let report = match start(command, streams) {
                 Ok(pid) => {
-                    *server = Some(pid);
+                    ward.pid = Some(pid);
                     Report::Started
                 }
                 Err(error) => Report::StartFailed(failure(&error)),
@@ -260,7 +269,7 @@ fn failure(error: &io::Error) -> StartFailure {
 }
 
 /// Takes leave of every child that has ended; reports the server among them.
-fn reap(server: &mut Option<Pid>, line: &mut UnixStream) -> io::Result<()> {
+fn reap(ward: &mut Ward, line: &mut UnixStream) -> io::Result<()> {
     loop {
         let (pid, exit) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::Exited(pid, code)) => (pid, Exit::Code(code as u8)),
@@ -268,8 +277,8 @@ fn reap(server: &mut Option<Pid>, line: &mut UnixStream) -> io::Result<()> {
             Ok(WaitStatus::StillAlive) | Err(_) => return Ok(()),
             Ok(_) => continue,
         };
-        if *server == Some(pid) {
-            *server = None;
+        if ward.pid == Some(pid) {
+            ward.pid = None;
             line.write_all(&Report::Exited(exit).encode())?;
         }
     }

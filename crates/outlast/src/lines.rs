@@ -28,6 +28,7 @@ pub struct Lines {
     searched: usize,
     max: usize,
     skipped: Option<Skipped>,
+    large: bool,
 }
 
 #[derive(Debug, Default)]
@@ -40,16 +41,28 @@ impl Lines {
     /// A stream whose lines have at most `max` bytes.
     pub fn new(max: usize) -> Lines {
         let pool = Pool::default();
-        Lines { buffer: pool.take(SMALL), pool, filled: 0, searched: 0, max, skipped: None }
+        Lines { buffer: pool.take(SMALL), pool, filled: 0, searched: 0, max, skipped: None, large: false }
     }
 
     /// Where to read to. Never empty.
     pub fn space(&mut self) -> &mut [u8] {
         if self.filled == self.buffer.len() {
-            let longer = (self.filled * 2).min(self.max + 2 * SMALL);
-            self.buffer.resize(longer, 0);
+            self.grow();
         }
         &mut self.buffer[self.filled..]
+    }
+
+    fn grow(&mut self) {
+        self.large = true;
+        let longer = (self.filled * 2).min(self.max + 2 * SMALL);
+        match self.pool.take_kept(longer) {
+            // Memory that was used before costs a copy of what is there, but no page faults.
+            Some(mut kept) => {
+                kept[..self.filled].copy_from_slice(&self.buffer);
+                self.buffer = kept;
+            }
+            None => self.buffer.resize(longer, 0),
+        }
     }
 
     /// Takes what was read to [`Lines::space`] and hands out each line that is now whole.
@@ -58,7 +71,7 @@ impl Lines {
         let fresh = &self.buffer[self.searched..self.filled];
         match memchr::memrchr(b'\n', fresh) {
             None => self.searched = self.filled,
-            Some(at) => self.cut(self.searched + at + 1, &mut each),
+            Some(at) => self.cut(self.searched, self.searched + at + 1, &mut each),
         }
         if self.filled > self.max {
             self.skip(self.filled);
@@ -73,15 +86,17 @@ impl Lines {
         }
     }
 
-    /// Hands out the lines in the first `end` bytes and keeps the rest for the next read.
-    fn cut(&mut self, end: usize, each: &mut impl FnMut(Cut)) {
+    /// Hands out the lines in the first `end` bytes, of which the first `searched` hold no line's
+    /// end, and keeps the rest for the next read.
+    fn cut(&mut self, searched: usize, end: usize, each: &mut impl FnMut(Cut)) {
         let rest = self.filled - end;
         let mut next = self.pool.take(rest);
         next[..rest].copy_from_slice(&self.buffer[end..self.filled]);
         let whole = self.pool.share(std::mem::replace(&mut self.buffer, next), end);
         (self.filled, self.searched) = (rest, rest);
         let mut start = 0;
-        for at in memchr::memchr_iter(b'\n', &whole) {
+        for at in memchr::memchr_iter(b'\n', &whole[searched..]) {
+            let at = searched + at;
             let line = &whole[start..at];
             if let Some(skipped) = self.skipped.take() {
                 each(Cut::Oversized(skipped.finish(line)));
@@ -103,13 +118,14 @@ impl Lines {
         (self.filled, self.searched) = (0, 0);
     }
 
-    /// Whether more memory is held than a quiet stream needs.
+    /// Whether a long line came since memory was last given back.
     pub fn is_large(&self) -> bool {
-        self.buffer.len() > SMALL
+        self.large
     }
 
     /// Gives memory back. A half line keeps what it needs.
     pub fn release(&mut self) {
+        self.large = false;
         self.pool.release();
         self.buffer.truncate(self.filled.max(SMALL));
         self.buffer.shrink_to_fit();

@@ -5,7 +5,7 @@
 //! given back after a second of quiet.
 
 use bytes::Bytes;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The size of a new buffer, and the most that is kept in quiet.
 pub const SMALL: usize = 64 << 10;
@@ -15,23 +15,39 @@ const KEPT: usize = 4;
 
 /// A few buffers between uses. Every buffer is initialised to its whole length.
 #[derive(Clone, Debug, Default)]
-pub struct Pool(Arc<Mutex<Vec<Vec<u8>>>>);
+pub struct Pool(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    buffers: Vec<Vec<u8>>,
+    /// A large buffer that comes back now is not worth keeping.
+    quiet: bool,
+}
 
 impl Pool {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A buffer with at least `least` bytes.
     pub fn take(&self, least: usize) -> Vec<u8> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = kept.iter().rposition(|buffer| buffer.len() >= least.max(SMALL));
-        match fits {
-            Some(index) => kept.swap_remove(index),
-            None => vec![0; least.max(SMALL)],
-        }
+        let least = least.max(SMALL);
+        self.take_kept(least).unwrap_or_else(|| vec![0; least])
+    }
+
+    /// The smallest kept buffer with at least `least` bytes.
+    pub fn take_kept(&self, least: usize) -> Option<Vec<u8>> {
+        let mut kept = self.lock();
+        kept.quiet &= least <= SMALL;
+        let fits = |(_, buffer): &(usize, &Vec<u8>)| buffer.len() >= least;
+        let (index, _) = kept.buffers.iter().enumerate().filter(fits).min_by_key(|(_, buffer)| buffer.len())?;
+        Some(kept.buffers.swap_remove(index))
     }
 
     fn put(&self, buffer: Vec<u8>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < KEPT {
-            kept.push(buffer);
+        let mut kept = self.lock();
+        if kept.buffers.len() < KEPT && !(kept.quiet && buffer.len() > SMALL) {
+            kept.buffers.push(buffer);
         }
     }
 
@@ -40,9 +56,11 @@ impl Pool {
         Bytes::from_owner(Shared { buffer, length, pool: self.clone() })
     }
 
-    /// Frees what is kept.
+    /// Frees what is large, now and until a large one is asked for.
     pub fn release(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let mut kept = self.lock();
+        kept.quiet = true;
+        kept.buffers.retain(|buffer| buffer.len() <= SMALL);
     }
 }
 
@@ -71,26 +89,35 @@ mod tests {
     #[test]
     fn a_buffer_comes_back_when_its_last_slice_is_dropped() {
         let pool = Pool::default();
-        let mut buffer = pool.take(100_000);
-        buffer[..2].copy_from_slice(b"ab");
-        let address = buffer.as_ptr();
-        let whole = pool.share(buffer, 2);
+        let whole = pool.share(b"ab".to_vec(), 2);
         let part = whole.slice(1..);
         drop(whole);
         assert_eq!(&part[..], b"b");
+        assert_eq!(pool.take_kept(1), None);
         drop(part);
-        assert_eq!(pool.take(10).as_ptr(), address, "the same memory");
-        assert_ne!(pool.take(10).as_ptr(), address);
+        assert_eq!(pool.take_kept(1), Some(b"ab".to_vec()));
+        assert_eq!(pool.take_kept(1), None);
     }
 
     #[test]
-    fn the_pool_is_bounded_and_can_be_emptied() {
+    fn the_pool_is_bounded() {
         let pool = Pool::default();
         for _ in 0..10 {
             pool.put(vec![0; SMALL]);
         }
-        assert_eq!(pool.0.lock().unwrap().len(), KEPT);
+        assert_eq!(pool.lock().buffers.len(), KEPT);
+    }
+
+    #[test]
+    fn in_quiet_large_buffers_are_freed_even_if_they_come_back_late() {
+        let pool = Pool::default();
+        pool.put(vec![0; 4 * SMALL]);
+        let late = pool.share(vec![0; 4 * SMALL], 1);
         pool.release();
-        assert!(pool.0.lock().unwrap().is_empty());
+        drop(late);
+        assert_eq!(pool.take_kept(SMALL), None);
+        // With the next large message they are kept again.
+        drop(pool.share(pool.take(2 * SMALL), 1));
+        assert_eq!(pool.take(SMALL).len(), 2 * SMALL);
     }
 }

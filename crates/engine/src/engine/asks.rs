@@ -8,7 +8,7 @@ use super::settle::cancel_message;
 use crate::action::{Action, Note};
 use crate::ask::Ask;
 use crate::error::error_answer;
-use crate::id::{AskId, ClientId, Decimal, JsonId, ServerId, own_id, read_own_id};
+use crate::id::{AskId, ClientId, JsonId, ServerId, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::settings::show_duration;
@@ -26,7 +26,7 @@ impl Engine {
         let Some(client) = self.clients.get_mut(&client_id) else { return };
         let Some(server) = self.servers.get_mut(&server_id) else { return };
         let ask_id = client.new_ask();
-        let method = Method::new(&message.text(Field::Method).unwrap_or_default());
+        let method = Method::of(message);
         if method.waits_for_a_person() {
             server.clock.wait_begins(now);
         }
@@ -99,13 +99,9 @@ impl Engine {
         let open: Vec<AskId> = self.asks.iter().filter_map(of_server).collect();
         for id in open {
             let Some(ask) = self.close_ask(now, id) else { continue };
-            let number = Decimal::new(id.0);
-            let quote: &[u8] = if ask.id.is_text() { b"\"" } else { b"" };
             let cancel = [
                 br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#,
-                quote,
-                number.as_slice(),
-                quote,
+                own_id(id.0, ask.id.is_text()).as_slice(),
                 br#","reason":"the server that asked has ended"}}"#,
             ]
             .concat();

@@ -12,7 +12,7 @@ impl Engine {
         &mut self,
         now: Mono,
         client_id: ClientId,
-        members: Vec<Result<Message, Refused>>,
+        members: &[Result<Message, Refused>],
     ) {
         let Some(client) = self.clients.get_mut(&client_id) else { return };
         let batch = BatchId(client.next_batch);
@@ -24,9 +24,9 @@ impl Engine {
         client.batches.insert(batch, Batch { open: open + 1, ..Batch::default() });
         for member in members {
             match member {
-                Ok(message) => self.client_message(now, client_id, &message, Some(batch)),
+                Ok(message) => self.client_message(now, client_id, message, Some(batch)),
                 Err(refused) => {
-                    let answer = self.refusal(&refused);
+                    let answer = self.refusal(refused);
                     self.reply(client_id, Some(batch), None, Outgoing::plain(answer));
                 }
             }

@@ -6,7 +6,7 @@ use crate::call::{Call, Request, State};
 use crate::client::{Open, Subscription};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
-use crate::id::{AttemptId, BatchId, CallId, ClientId, Decimal, JsonId, ServerId, own_id};
+use crate::id::{AttemptId, BatchId, CallId, ClientId, JsonId, ServerId, own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::CallFacts;
@@ -17,15 +17,15 @@ use bytes::Bytes;
 use std::time::Duration;
 
 impl Engine {
-    pub(super) fn from_client(&mut self, now: Mono, client: ClientId, line: Line) {
+    pub(super) fn from_client(&mut self, now: Mono, client: ClientId, line: &Line) {
         if !self.clients.contains_key(&client) {
             return;
         }
         match line {
-            Ok(Scanned::Message(message)) => self.client_message(now, client, &message, None),
+            Ok(Scanned::Message(message)) => self.client_message(now, client, message, None),
             Ok(Scanned::Batch(members)) => self.client_batch(now, client, members),
             Err(refused) => {
-                let answer = self.refusal(&refused);
+                let answer = self.refusal(refused);
                 self.act(Action::ToClient(client, Outgoing::plain(answer)));
             }
         }
@@ -61,12 +61,12 @@ impl Engine {
         error_answer(id.unwrap_or(b"null"), code, &why, None)
     }
 
-    pub(super) fn client_oversized(&mut self, client: ClientId, id: Option<Bytes>) {
+    pub(super) fn client_oversized(&mut self, client: ClientId, id: Option<&Bytes>) {
         let why = format!("a message is longer than max-message ({} bytes)", self.config.max_message);
         self.note(Note::BadClientLine { why: why.clone() });
         let Some(id) = id.filter(|raw| JsonId::new(raw).is_some()) else { return };
         let text = format!("Invalid request: {why}; raise it with --max-message");
-        let answer = error_answer(&id, Kind::MessageTooLarge.code(false), &text, None);
+        let answer = error_answer(id, Kind::MessageTooLarge.code(false), &text, None);
         self.act(Action::ToClient(client, Outgoing::plain(answer)));
     }
 
@@ -78,7 +78,7 @@ impl Engine {
             self.reply(client, batch, None, Outgoing::plain(answer));
             return;
         };
-        let method = Method::new(&message.text(Field::Method).unwrap_or_default());
+        let method = Method::of(message);
         if batch.is_some() && matches!(method, Method::Initialize | Method::Listen) {
             // One is forbidden there, and the other has no end that the array could wait for.
             let text = format!("Invalid request: {} inside an array", method.as_str());
@@ -265,10 +265,10 @@ pub(super) fn request_edits(message: &Message, id: &JsonId, method: &Method, att
 
 /// Our token in place of the client's; or a new one, so that progress reaches us as a sign of life.
 fn token_edit(message: &Message, method: &Method, attempt: AttemptId) -> Option<Edit> {
-    let number = Decimal::new(attempt.0);
+    let number = own_id(attempt.0, false);
     if let Some(span) = message.envelope.get(Field::MetaProgressToken) {
         JsonId::new(span.of(&message.bytes))?;
-        return Some(Edit::replace(span, Patch::of(&[number.as_slice()])));
+        return Some(Edit::replace(span, number));
     }
     if !method.takes_progress() || !message.is_object(Field::Params) {
         return None;

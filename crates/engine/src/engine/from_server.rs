@@ -14,18 +14,18 @@ use crate::wire::{Edit, Field, Message, Outgoing, Patch, Refused, Scanned, Shape
 use bytes::Bytes;
 
 impl Engine {
-    pub(super) fn from_server(&mut self, now: Mono, server: ServerId, line: Line) {
+    pub(super) fn from_server(&mut self, now: Mono, server: ServerId, line: &Line) {
         match line {
-            Ok(Scanned::Message(message)) => self.server_message(now, server, &message),
+            Ok(Scanned::Message(message)) => self.server_message(now, server, message),
             Ok(Scanned::Batch(members)) => {
                 for member in members {
                     match member {
-                        Ok(message) => self.server_message(now, server, &message),
+                        Ok(message) => self.server_message(now, server, message),
                         Err(refused) => self.bad_line(server, &refused.bytes),
                     }
                 }
             }
-            Err(refused) => self.refused_line(now, server, &refused),
+            Err(refused) => self.refused_line(now, server, refused),
         }
     }
 
@@ -82,9 +82,9 @@ impl Engine {
         self.note(Note::BadLines { server, count, shown });
     }
 
-    pub(super) fn server_oversized(&mut self, now: Mono, server: ServerId, id: Option<Bytes>) {
+    pub(super) fn server_oversized(&mut self, now: Mono, server: ServerId, id: Option<&Bytes>) {
         self.server_lives(server);
-        let attempt = id.as_deref().and_then(read_own_id).map(|(number, _)| AttemptId(number));
+        let attempt = id.and_then(|id| read_own_id(id)).map(|(number, _)| AttemptId(number));
         let Some(call_id) = attempt.and_then(|attempt| self.attempts.get(&attempt).copied()) else {
             return self.bad_line(server, b"(a line longer than max-message)");
         };

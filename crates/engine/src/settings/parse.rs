@@ -2,6 +2,7 @@
 
 use super::{Kind, Setting, Signs, Value};
 use crate::limits;
+use crate::wire::Patch;
 use std::time::Duration;
 
 /// A value that cannot be taken: what is wrong, and the right form.
@@ -78,10 +79,13 @@ pub fn show_duration(time: Duration) -> String {
     if millis == 0 {
         return "0s".to_owned();
     }
-    let mut text = String::new();
+    let mut text = String::with_capacity(16);
     for (unit, factor) in UNITS.iter().rev() {
         if millis >= *factor {
-            text += &format!("{}{unit}", millis / factor);
+            // Ten thousand limits may fire at one moment, and each is shown several times.
+            let digits = Patch::number(millis / factor, false);
+            text.extend(digits.as_slice().iter().map(|digit| char::from(*digit)));
+            text.push_str(unit);
             millis %= factor;
         }
     }

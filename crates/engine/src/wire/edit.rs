@@ -9,8 +9,8 @@ use std::ops::Range;
 pub enum Patch {
     /// Up to [`Patch::INLINE`] bytes.
     Inline {
-        /// How many of `bytes` count.
-        length: u8,
+        /// Where the text begins; it ends with the array.
+        start: u8,
         /// The text.
         bytes: [u8; Patch::INLINE],
     },
@@ -29,18 +29,43 @@ impl Patch {
             return Patch::Owned(parts.concat().into());
         }
         let mut bytes = [0; Patch::INLINE];
-        let mut at = 0;
+        let start = Patch::INLINE - length;
+        let mut at = start;
         for part in parts {
             bytes[at..at + part.len()].copy_from_slice(part);
             at += part.len();
         }
-        Patch::Inline { length: length as u8, bytes }
+        Patch::Inline { start: start as u8, bytes }
+    }
+
+    /// A number in decimal, in quotes where asked.
+    pub fn number(mut number: u64, quoted: bool) -> Patch {
+        let mut bytes = [0; Patch::INLINE];
+        let mut start = Patch::INLINE;
+        let mut put = |byte: u8| {
+            start -= 1;
+            bytes[start] = byte;
+        };
+        if quoted {
+            put(b'"');
+        }
+        loop {
+            put(b'0' + (number % 10) as u8);
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        if quoted {
+            put(b'"');
+        }
+        Patch::Inline { start: start as u8, bytes }
     }
 
     /// Its bytes.
     pub fn as_slice(&self) -> &[u8] {
         match self {
-            Patch::Inline { length, bytes } => &bytes[..usize::from(*length)],
+            Patch::Inline { start, bytes } => &bytes[usize::from(*start)..],
             Patch::Owned(bytes) => bytes,
         }
     }

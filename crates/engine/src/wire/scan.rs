@@ -11,12 +11,9 @@ use bytes::Bytes;
 
 /// Scans one line: a message, or an array of them.
 pub fn scan(bytes: &Bytes) -> Result<Scanned, Refused> {
-    if let Err(error) = simdutf8::compat::from_utf8(bytes) {
-        return Err(refuse(bytes, Fault::NotJson(error.valid_up_to() as u32), None));
-    }
     let mut scanner = Scanner::<false>::new(bytes);
     scanner.space();
-    if scanner.peek() != Some(b'[') {
+    if scanner.peek() != b'[' {
         return scanner.message(bytes).map(Scanned::Message);
     }
     let members = scanner.members().map_err(|fault| refuse(bytes, fault, None))?;
@@ -86,17 +83,19 @@ struct Scanner<'a, const TOLERANT: bool> {
     at: usize,
     envelope: Envelope,
     nesting: Nesting,
+    /// The bits that any byte of any string has set: with the top one clear, all of it is ASCII.
+    high: u64,
 }
 
 type Step<T> = Result<T, Fault>;
 
 impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     fn new(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, envelope: Envelope::default(), nesting: Nesting::default() }
+        Scanner { bytes, at: 0, envelope: Envelope::default(), nesting: Nesting::default(), high: 0 }
     }
 
     /// A whole message; on refusal the id goes along if it was met.
-    fn message(mut self, bytes: &Bytes) -> Result<Message, Refused> {
+    fn message(&mut self, bytes: &Bytes) -> Result<Message, Refused> {
         match self.whole() {
             Ok(shape) => Ok(Message { bytes: bytes.clone(), shape, envelope: self.envelope }),
             Err(fault) => {
@@ -108,7 +107,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
 
     fn whole(&mut self) -> Step<Shape> {
         self.space();
-        if self.peek() != Some(b'{') {
+        if self.peek() != b'{' {
             self.value()?;
             self.end()?;
             return Err(Fault::NotAMessage);
@@ -118,9 +117,17 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         self.envelope.shape(self.bytes).ok_or(Fault::NotAMessage)
     }
 
+    /// Nothing may follow; and what is not ASCII must be UTF-8.
     fn end(&mut self) -> Step<()> {
         self.space();
-        if self.at == self.bytes.len() { Ok(()) } else { self.fail() }
+        if self.at != self.bytes.len() {
+            return self.fail();
+        }
+        if TOLERANT || self.high & TOPS == 0 {
+            return Ok(());
+        }
+        let valid = simdutf8::compat::from_utf8(self.bytes);
+        valid.map(|_| ()).map_err(|error| Fault::NotJson(error.valid_up_to() as u32))
     }
 
     /// The members of a top-level array, as ranges.
@@ -178,7 +185,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         }
         let start = self.at;
         match inner {
-            Some(place) if self.peek() == Some(b'{') => self.object(place)?,
+            Some(place) if self.peek() == b'{' => self.object(place)?,
             _ => self.value()?,
         }
         self.envelope.set(field, Span::new(start, self.at));
@@ -187,7 +194,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
 
     /// A key and its colon; which field it names.
     fn key(&mut self, place: Place) -> Step<Option<(Field, Option<Place>)>> {
-        if self.peek() != Some(b'"') {
+        if self.peek() != b'"' {
             return self.fail();
         }
         let start = self.at;
@@ -210,7 +217,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     fn value(&mut self) -> Step<()> {
         loop {
             match self.peek() {
-                Some(b'{') => {
+                b'{' => {
                     self.at += 1;
                     self.space();
                     if !self.eat(b'}') {
@@ -219,7 +226,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
                         continue;
                     }
                 }
-                Some(b'[') => {
+                b'[' => {
                     self.at += 1;
                     self.space();
                     if !self.eat(b']') {
@@ -227,11 +234,10 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
                         continue;
                     }
                 }
-                Some(b'"') => {
+                b'"' => {
                     self.string()?;
                 }
-                Some(_) => self.scalar()?,
-                None => return self.fail(),
+                _ => self.scalar()?,
             }
             if self.close()? {
                 return Ok(());
@@ -245,7 +251,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             let Some(object) = self.nesting.top() else { return Ok(true) };
             self.space();
             match self.peek() {
-                Some(b',') => {
+                b',' => {
                     self.at += 1;
                     self.space();
                     if object {
@@ -253,8 +259,8 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
                     }
                     return Ok(false);
                 }
-                Some(b'}') if object => self.nesting.pop(),
-                Some(b']') if !object => self.nesting.pop(),
+                b'}' if object => self.nesting.pop(),
+                b']' if !object => self.nesting.pop(),
                 _ => return self.fail(),
             }
             self.at += 1;
@@ -262,7 +268,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     }
 
     fn skip_key(&mut self) -> Step<()> {
-        if self.peek() != Some(b'"') {
+        if self.peek() != b'"' {
             return self.fail();
         }
         self.string()?;
@@ -288,43 +294,55 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     /// Moves past the next quote or backslash and says which it was.
     fn plain_run(&mut self) -> Step<u8> {
         // Most strings are short: eight bytes at a time beat the set-up of a vector search.
-        let short = self.bytes[self.at..].chunks_exact(8).take(SHORT);
-        for chunk in short {
-            let special = special_bytes::<TOLERANT>(chunk);
+        let limit = self.at + SHORT;
+        while let Some(chunk) = self.bytes.get(self.at..self.at + 8).filter(|_| self.at < limit) {
+            let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
+            let special = special_bytes::<TOLERANT>(word);
             if special != 0 {
+                // What lies above the mark belongs to the next run; it is looked at there.
+                self.high |= word & (special ^ (special - 1));
                 self.at += special.trailing_zeros() as usize / 8;
                 return self.run_end();
             }
+            self.high |= word;
             self.at += 8;
         }
-        let rest = &self.bytes[self.at..];
-        let Some(length) = memchr::memchr2(b'"', b'\\', rest) else {
-            self.at = self.bytes.len();
-            return self.fail();
-        };
-        if !TOLERANT && has_control(&rest[..length]) {
-            return self.fail();
+        self.long_run()
+    }
+
+    /// The same for what is long, in blocks that stay in the cache while they are looked at twice.
+    fn long_run(&mut self) -> Step<u8> {
+        for block in self.bytes[self.at..].chunks(BLOCK) {
+            let found = memchr::memchr2(b'"', b'\\', block);
+            let (control, high) = survey(&block[..found.unwrap_or(block.len())]);
+            self.high |= u64::from(high);
+            if control && !TOLERANT {
+                return self.fail();
+            }
+            if let Some(length) = found {
+                self.at += length;
+                return self.run_end();
+            }
+            self.at += block.len();
         }
-        self.at += length;
-        self.run_end()
+        self.fail()
     }
 
     fn run_end(&mut self) -> Step<u8> {
-        match self.bytes[self.at] {
-            byte @ (b'"' | b'\\') => {
-                self.at += 1;
-                Ok(byte)
-            }
-            _ => self.fail(),
+        let byte = self.peek();
+        if byte != b'"' && byte != b'\\' {
+            return self.fail();
         }
+        self.at += 1;
+        Ok(byte)
     }
 
     fn escape(&mut self) -> Step<()> {
         let byte = self.peek();
         self.at += 1;
         match byte {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(()),
-            Some(b'u') => {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
+            b'u' => {
                 let digits = self.bytes.get(self.at..self.at + 4);
                 self.at += 4;
                 match digits {
@@ -332,7 +350,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
                     _ => self.fail(),
                 }
             }
-            Some(_) if TOLERANT => Ok(()),
+            _ if TOLERANT && self.at <= self.bytes.len() => Ok(()),
             _ => self.fail(),
         }
     }
@@ -342,9 +360,9 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             return self.word();
         }
         match self.peek() {
-            Some(b't') => self.literal(b"true"),
-            Some(b'f') => self.literal(b"false"),
-            Some(b'n') => self.literal(b"null"),
+            b't' => self.literal(b"true"),
+            b'f' => self.literal(b"false"),
+            b'n' => self.literal(b"null"),
             _ => self.number(),
         }
     }
@@ -391,17 +409,18 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     }
 
     fn space(&mut self) {
-        while self.peek().is_some_and(is_space) {
+        while is_space(self.peek()) {
             self.at += 1;
         }
     }
 
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+    /// The next byte; 0, which begins nothing, at the end.
+    fn peek(&self) -> u8 {
+        self.bytes.get(self.at).copied().unwrap_or(0)
     }
 
     fn eat(&mut self, byte: u8) -> bool {
-        let found = self.peek() == Some(byte);
+        let found = self.peek() == byte;
         self.at += usize::from(found);
         found
     }
@@ -415,15 +434,19 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     }
 }
 
-/// Groups of eight bytes of a string that are looked at before the vector search takes over.
-const SHORT: usize = 6;
+/// Bytes of a string that are looked at before the vector search takes over.
+const SHORT: usize = 32;
+
+/// Bytes of a long string that are looked at together.
+const BLOCK: usize = 16 << 10;
+
+/// The top bit of every byte of a word.
+const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
 
 /// Marks, in the top bit of each byte, a quote, a backslash or (strictly) a control character. Only
 /// the lowest mark is certain; those above it may be borrows.
-fn special_bytes<const TOLERANT: bool>(chunk: &[u8]) -> u64 {
+fn special_bytes<const TOLERANT: bool>(word: u64) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
-    let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
     let equals = |byte: u8| {
         let differs = word ^ (ONES * u64::from(byte));
         differs.wrapping_sub(ONES) & !differs
@@ -432,13 +455,16 @@ fn special_bytes<const TOLERANT: bool>(chunk: &[u8]) -> u64 {
     (equals(b'"') | equals(b'\\') | control) & TOPS
 }
 
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+/// Whether there is a control character, and the bits that any byte has set. Written as a fold
+/// without an early exit, which the compiler turns into vector code.
+fn survey(bytes: &[u8]) -> (bool, u8) {
+    let (control, high) =
+        bytes.iter().fold((0, 0), |(control, high), &byte| (control | u8::from(byte < 0x20), high | byte));
+    (control != 0, high)
 }
 
-/// Written as a fold without an early exit, which the compiler turns into vector code.
-fn has_control(bytes: &[u8]) -> bool {
-    bytes.chunks(4096).any(|chunk| chunk.iter().fold(false, |found, &byte| found | (byte < 0x20)))
+fn is_space(byte: u8) -> bool {
+    byte <= b' ' && matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// The open brackets of a skipped value, one bit each: true for an object.

@@ -36,7 +36,7 @@ impl Log {
             Level::Info => "info",
             Level::Debug => "debug",
         };
-        let text = escape(&note.to_string());
+        let text = escape(note.to_string());
         Some(match self.format {
             Format::Text => format!("outlast: {level}: {text}\n"),
             Format::Json => {
@@ -50,8 +50,13 @@ impl Log {
 }
 
 /// Control characters, and those that turn the direction of writing, as escapes.
-fn escape(text: &str) -> String {
-    let odd = |c: char| c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+fn escape(text: String) -> String {
+    let odd = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        return text;
+    }
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
         if odd(c) {
             line.extend(c.escape_unicode());

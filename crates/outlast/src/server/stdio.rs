@@ -3,7 +3,7 @@
 use crate::driver::{Driver, Peer, SERVER};
 use crate::guardian::{Guardian, Report, Streams};
 use crate::lines::{Cut, Lines};
-use crate::sys::unix::{Sink, Source, closed_on_exec_pipe, receiver, sender};
+use crate::sys::unix::{Sink, Source, closed_on_exec_pipe};
 use bytes::Bytes;
 use outlast_engine::event::Exit;
 use outlast_engine::id::Run;
@@ -24,9 +24,9 @@ pub fn start(driver: &Arc<Driver>, guardian: &Guardian, run: Run) -> io::Result<
     let (stdin, to_server) = closed_on_exec_pipe()?;
     let (from_server, stdout) = closed_on_exec_pipe()?;
     let (errors, stderr) = closed_on_exec_pipe()?;
-    let sink = Arc::new(Sink::Pipe(sender(to_server)?));
-    let source = Source::Pipe(receiver(from_server)?);
-    let errors = Source::Pipe(receiver(errors)?);
+    let sink = Arc::new(Sink::pipe(to_server)?);
+    let source = Source::pipe(from_server)?;
+    let errors = Source::pipe(errors)?;
     guardian.start(Streams { stdin, stdout, stderr })?;
     tokio::spawn(read(driver.clone(), source, run));
     tokio::spawn(read_stderr(driver.clone(), errors, run));
@@ -60,6 +60,7 @@ async fn read(driver: Arc<Driver>, mut source: Source, run: Run) {
 /// Reads what is there; 0 at the end or on an error. In quiet, large buffers are given back.
 pub async fn read_or_rest(source: &mut Source, lines: &mut Lines) -> usize {
     if lines.is_large() {
+        source.widen();
         let read = tokio::time::timeout(QUIET, source.read(lines.space())).await;
         match read {
             Ok(read) => return read.unwrap_or(0),

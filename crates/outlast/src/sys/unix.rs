@@ -16,18 +16,31 @@ use tokio::net::unix::pipe as tokio_pipe;
 /// Something to read from without blocking a thread.
 #[derive(Debug)]
 pub enum Source {
-    /// A pipe.
-    Pipe(tokio_pipe::Receiver),
+    /// A pipe, and whether it has been prepared for large messages.
+    Pipe(tokio_pipe::Receiver, bool),
     /// A socket: Node gives its children sockets.
     Socket(UnixStream),
 }
 
 impl Source {
+    /// The reading end of a pipe.
+    pub fn pipe(end: OwnedFd) -> io::Result<Source> {
+        Ok(Source::Pipe(tokio_pipe::Receiver::from_owned_fd(end)?, false))
+    }
+
     /// Reads what is there; 0 at the end.
     pub async fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         match self {
-            Source::Pipe(pipe) => pipe.read(space).await,
+            Source::Pipe(pipe, _) => pipe.read(space).await,
             Source::Socket(socket) => socket.read(space).await,
+        }
+    }
+
+    /// Prepares for large messages.
+    pub fn widen(&mut self) {
+        if let Source::Pipe(pipe, wide @ false) = self {
+            *wide = true;
+            widen(pipe);
         }
     }
 }
@@ -42,11 +55,23 @@ pub enum Sink {
 }
 
 impl Sink {
+    /// The writing end of a pipe.
+    pub fn pipe(end: OwnedFd) -> io::Result<Sink> {
+        Ok(Sink::Pipe(tokio_pipe::Sender::from_owned_fd(end)?))
+    }
+
     /// Writes what fits at once.
     pub fn try_write(&self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Sink::Pipe(pipe) => pipe.try_write_vectored(slices),
             Sink::Socket(socket) => socket.try_write_vectored(slices),
+        }
+    }
+
+    /// Prepares for large messages.
+    pub fn widen(&self) {
+        if let Sink::Pipe(pipe) = self {
+            widen(pipe);
         }
     }
 
@@ -77,12 +102,12 @@ impl Sink {
 pub fn stdin_source() -> io::Result<Source> {
     let fd = io::stdin().as_fd().try_clone_to_owned()?;
     match kind_of(&fd)? {
-        Kind::Pipe => Ok(Source::Pipe(receiver(own_description(fd, OFlag::O_RDONLY))?)),
+        Kind::Pipe => Source::pipe(own_description(fd, OFlag::O_RDONLY)),
         Kind::Socket => Ok(Source::Socket(socket(fd)?)),
         Kind::Other => {
             let (reader, writer) = pipe()?;
             std::thread::Builder::new().name("stdin".into()).spawn(move || copy(fd, writer))?;
-            Ok(Source::Pipe(receiver(reader)?))
+            Source::pipe(reader)
         }
     }
 }
@@ -92,12 +117,12 @@ pub fn stdin_source() -> io::Result<Source> {
 pub fn stdout_sink() -> io::Result<(Sink, Option<JoinHandle<()>>)> {
     let fd = io::stdout().as_fd().try_clone_to_owned()?;
     match kind_of(&fd)? {
-        Kind::Pipe => Ok((Sink::Pipe(sender(own_description(fd, OFlag::O_WRONLY))?), None)),
+        Kind::Pipe => Ok((Sink::pipe(own_description(fd, OFlag::O_WRONLY))?, None)),
         Kind::Socket => Ok((Sink::Socket(socket(fd)?), None)),
         Kind::Other => {
             let (reader, writer) = pipe()?;
             let thread = std::thread::Builder::new().name("stdout".into()).spawn(move || copy(reader, fd))?;
-            Ok((Sink::Pipe(sender(writer)?), Some(thread)))
+            Ok((Sink::pipe(writer)?, Some(thread)))
         }
     }
 }
@@ -125,16 +150,6 @@ fn own_description(fd: OwnedFd, access: OFlag) -> OwnedFd {
     open(path.as_str(), access | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty()).unwrap_or(fd)
 }
 
-/// A reading end for tokio.
-pub fn receiver(fd: OwnedFd) -> io::Result<tokio_pipe::Receiver> {
-    tokio_pipe::Receiver::from_owned_fd(fd)
-}
-
-/// A writing end for tokio.
-pub fn sender(fd: OwnedFd) -> io::Result<tokio_pipe::Sender> {
-    tokio_pipe::Sender::from_owned_fd(fd)
-}
-
 fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
     let socket = StdUnixStream::from(fd);
     socket.set_nonblocking(true)?;
@@ -150,6 +165,20 @@ fn copy(from: OwnedFd, to: OwnedFd) {
             return;
         }
     }
+}
+
+/// Bytes that a pipe holds once large messages have been seen on it. By default it is 64 KiB, and
+/// a message of ten megabytes changes sides a hundred and sixty times.
+#[cfg(target_os = "linux")]
+const LARGE_PIPE: i32 = 1 << 20;
+
+/// Makes a pipe larger where the system allows it.
+fn widen(pipe: &impl AsFd) {
+    #[cfg(target_os = "linux")]
+    // Beyond the user's share of pipe memory it stays as it is, and only speed is lost.
+    let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(LARGE_PIPE));
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
 }
 
 /// A pipe whose ends are closed in every program that is started.

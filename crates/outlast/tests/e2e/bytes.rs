@@ -3,7 +3,7 @@
 use outlast_testkit::peer::Peer;
 use serde_json::{Value, json, to_string};
 
-use crate::world::{connect, history};
+use crate::world::{OUTLAST, cancels, connect, fake_server, history, outlast, start};
 
 /// Ids of every kind that JSON-RPC knows, and some that only exist on the wire.
 const IDS: [&str; 15] = [
@@ -104,10 +104,14 @@ fn notifications_pass_both_ways_unchanged() {
     let mut client = connect(&[], &[]);
     let ours = r#"{ "params" : {"x":1.0,"y":"\u0041"} ,"method":"notifications/vendor","jsonrpc":"2.0"}"#;
     client.send(ours);
+    // The client's progress on a question of the server is not ours to touch.
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1.0}}"#;
+    client.send(progress);
     let theirs = r#"{ "params" : {"n":2.50,"y":"\u0042"} ,"method":"notifications/other","jsonrpc":"2.0"}"#;
     client.value_of("write_lines", &json!({"lines": [theirs]}));
     assert!(client.log().iter().any(|line| line.text() == theirs));
-    assert!(history(&mut client).iter().any(|line| line == ours));
+    let history = history(&mut client);
+    assert!(history.contains(&ours.to_owned()) && history.contains(&progress.to_owned()), "{history:?}");
 }
 
 #[test]
@@ -168,8 +172,21 @@ fn ten_megabytes_pass_there_and_back() {
 }
 
 #[test]
+fn outlast_in_front_of_outlast_changes_nothing() {
+    let mut command = outlast();
+    command.args(["--", OUTLAST, "--", OUTLAST, "--"]).arg(fake_server());
+    let mut client = Peer::start(&mut command);
+    client.handshake();
+    let answer = r#"{"result":{"v":1.0},"id":$ID,"jsonrpc":"2.0"}"#;
+    for id in IDS {
+        send_answer_with(&mut client, id, answer);
+        assert_eq!(client.next_line().text(), answer.replace("$ID", id));
+    }
+}
+
+#[test]
 fn a_modern_conversation_passes_too() {
-    let mut client = crate::world::start(&[], &[]);
+    let mut client = start(&[], &[]);
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
     let id = client.request("server/discover", &json!({"_meta": meta}));
     assert_eq!(client.answer(&id)["result"]["method"], "server/discover");
@@ -177,5 +194,5 @@ fn a_modern_conversation_passes_too() {
     let update = client.message("notifications/resources/updated");
     assert_eq!(update["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "sub");
     client.cancel(&json!("sub"));
-    assert_eq!(crate::world::cancels(&mut client).len(), 1);
+    assert_eq!(cancels(&mut client).len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{cancels, connect, data, history, ids_at_the_server, start};
 
@@ -18,7 +18,7 @@ fn a_cancel_reaches_the_one_right_attempt() {
     let ids = ids_at_the_server(&mut client, "hang");
     assert_eq!(cancels[0]["params"]["requestId"], ids[1]);
     assert_eq!(cancels[0]["params"]["reason"], "the user changed their mind");
-    let answered = |id| client.log().iter().any(|line| line.json()["id"] == *id);
+    let answered = |id: &Value| client.log().iter().any(|line| line.json()["id"] == *id);
     assert!(!answered(&first) && !answered(&second) && !answered(&third));
 }
 
@@ -46,6 +46,14 @@ fn a_cancel_by_a_string_id_names_a_string_at_the_server() {
         assert!(inner.is_string(), "{inner}");
         assert_eq!(cancel["params"]["requestId"], inner);
     }
+}
+
+#[test]
+fn an_id_is_the_same_however_it_is_escaped() {
+    let mut client = connect(&[], &[]);
+    client.send(r#"{"jsonrpc":"2.0","id":"ab","method":"tools/call","params":{"name":"hang"}}"#);
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0061b"}}"#);
+    assert_eq!(cancels(&mut client).len(), 1);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! How it ends: statuses, the client's end of file, and who is waited for how long.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -94,6 +96,53 @@ fn nobody_is_waited_for_when_nobody_reads_the_answers() {
     let began = Instant::now();
     client.hang_up();
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn nobody_is_waited_for_when_a_host_with_sockets_has_died() {
+    let (ours_in, theirs_in) = UnixStream::pair().unwrap();
+    let (ours_out, theirs_out) = UnixStream::pair().unwrap();
+    let mut command = wrapping(&[], &["--ignore-eof"]);
+    command.stdin(OwnedFd::from(theirs_in)).stdout(OwnedFd::from(theirs_out));
+    let streams = Streams { input: Some(Box::new(ours_in)), ..Streams::default() };
+    let mut client = Peer::start_with(&mut command, streams);
+    drop(command);
+    client.handshake_blindly();
+    client.begin("hang", &json!({}));
+    drop(ours_out);
+    let began = Instant::now();
+    client.hang_up();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn calls_that_a_server_leaves_at_its_end_of_input_are_answered() {
+    let mut client = connect(&[], &[]);
+    let id = client.begin("hang", &json!({}));
+    client.close_input();
+    assert_eq!(data(&client.answer(&id))["kind"], "server-gone");
+    assert_eq!(client.end().code(), Some(0));
+}
+
+#[test]
+fn a_large_answer_is_delivered_whole_when_the_server_ends_right_after_it() {
+    let mut client = connect(&[], &[]);
+    let said = client.value_of("exit", &json!({"status": 0, "answers": 5 << 20}));
+    assert_eq!(said.as_str().map(str::len), Some(5 << 20));
+    assert_eq!(client.end().code(), Some(0));
+}
+
+#[test]
+fn a_reader_that_takes_its_time_gets_everything_that_was_piped() {
+    let mut client = Peer::start_without_reading(&mut wrapping(&[], &[]));
+    client.handshake_blindly();
+    let id = client.begin("answer_big", &json!({"bytes": 5_000_000}));
+    client.close_input();
+    // Time passes elsewhere; a pager is not in a hurry.
+    connect(&[], &[]).value_of("silent", &json!({"ms": 1500}));
+    client.read_output();
+    let answer = client.answer(&id);
+    assert_eq!(answer["result"]["structuredContent"].as_str().map(str::len), Some(5_000_000));
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn a_command_that_does_not_exist_waits_half_a_second_for_a_request() {
 }
 
 #[test]
-fn a_command_that_does_not_exist_waits_for_nobody_at_the_end_of_the_input() {
+fn a_command_that_does_not_exist_ends_with_127_at_the_end_of_the_input_too() {
     let mut client = Peer::start(outlast().args(["--", "no-such-server-anywhere"]));
     assert_eq!(client.hang_up().code(), Some(127));
 }
@@ -59,6 +59,19 @@ fn a_command_that_is_not_executable_ends_with_126() {
     let stderr = String::from_utf8(client.all_stderr()).unwrap();
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert!(stderr.contains(path.to_str().unwrap()), "{stderr}");
+}
+
+#[test]
+fn a_directory_is_not_executable() {
+    let mut client = Peer::start(outlast().args(["--", "/tmp"]));
+    assert_eq!(client.hang_up().code(), Some(126));
+}
+
+#[test]
+fn a_server_that_ends_before_any_request_gives_outlast_its_status() {
+    let mut client = start(&[], &["--exit", "6"]);
+    assert_eq!(client.end().code(), Some(6));
+    assert!(client.rest().is_empty());
 }
 
 #[test]
@@ -129,6 +142,27 @@ fn a_server_that_closes_its_output_and_lives_on_is_ended() {
     let answer = client.call("close_stdout", &json!({}));
     assert_eq!(data(&answer)["kind"], "server-gone");
     client.end();
+}
+
+#[test]
+fn a_server_that_closes_its_input_and_lives_on_does_not_keep_limits_from_firing() {
+    let mut client = connect(&["--timeout", "400ms"], &[]);
+    client.value_of("close_stdin", &json!({}));
+    for _ in 0..2 {
+        assert_eq!(data(&client.call("echo", &json!({})))["kind"], "timeout");
+    }
+}
+
+#[test]
+fn two_calls_under_one_id_get_two_answers() {
+    let mut client = connect(&[], &[]);
+    for ms in [300, 100] {
+        let params = json!({"name": "silent", "arguments": {"ms": ms}});
+        client.send(json!({"jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": params}));
+    }
+    for _ in 0..2 {
+        assert_eq!(client.answer(&json!("same"))["result"]["structuredContent"], "done");
+    }
 }
 
 #[test]

@@ -5,9 +5,13 @@ use serde_json::{Value, json};
 
 use crate::world::{connect, data, wrapping};
 
-fn call_with_wish(client: &mut Peer, tool: &str, millis: &Value) -> Value {
+fn begin_with_wish(client: &mut Peer, tool: &str, millis: &Value) -> Value {
     let meta = json!({"dev.outlast/timeoutMs": millis});
-    let id = client.request("tools/call", &json!({"_meta": meta, "name": tool, "arguments": {"ms": 700}}));
+    client.request("tools/call", &json!({"_meta": meta, "name": tool, "arguments": {"ms": 700}}))
+}
+
+fn call_with_wish(client: &mut Peer, tool: &str, millis: &Value) -> Value {
+    let id = begin_with_wish(client, tool, millis);
     client.answer(&id)
 }
 
@@ -49,9 +53,10 @@ fn a_request_may_not_lengthen_its_limit() {
 #[test]
 fn a_wish_that_makes_no_sense_is_ignored() {
     let mut client = connect(&["--timeout", "10s"], &[]);
-    for wish in [json!(0), json!(-5), json!("300"), json!(null), json!({"a": 1})] {
-        let answer = call_with_wish(&mut client, "silent", &wish);
-        assert_eq!(answer["result"]["structuredContent"], "done", "{wish}");
+    let wishes = [json!(0), json!(-5), json!("300"), json!(null), json!({"a": 1}), json!(1e-3)];
+    let ids = wishes.clone().map(|wish| begin_with_wish(&mut client, "silent", &wish));
+    for (wish, id) in wishes.iter().zip(&ids) {
+        assert_eq!(client.answer(id)["result"]["structuredContent"], "done", "{wish}");
     }
 }
 

@@ -148,6 +148,12 @@ fn a_record_that_is_there_is_appended_to() {
 }
 
 #[test]
+fn a_record_that_cannot_grow_costs_no_call() {
+    let mut client = connect(&["--trace-messages", "/dev/full"], &[]);
+    assert_eq!(client.value_of("echo", &json!({"a": 1})), json!({"a": 1}));
+}
+
+#[test]
 fn messages_can_be_recorded_to_stderr() {
     let mut client = connect(&["--trace-messages", "-"], &[]);
     client.value_of("echo", &json!({"password": "hunter2"}));

@@ -74,6 +74,30 @@ fn a_server_that_stops_reading_holds_the_client_up_and_limits_still_fire() {
 }
 
 #[test]
+fn a_client_that_sends_nonsense_and_does_not_read_is_held_up() {
+    const COUNT: usize = 300_000;
+    let mut client = Peer::start_without_reading(&mut wrapping(&["--log", "error"], &[]));
+    client.handshake_blindly();
+    let start = client.bytes_taken();
+    client.send_bytes(&b"nonsense\n".repeat(COUNT));
+    let total = start + 9 * COUNT as u64;
+    // As much as it takes now is all that it takes.
+    let mut taken = 0;
+    wait_until(LIMIT, || {
+        let still = client.bytes_taken() == taken && taken > 0;
+        taken = client.bytes_taken();
+        still
+    });
+    let memory = memory_of(client.pid());
+    assert!(memory < MUCH_MEMORY, "{memory}");
+    client.read_output();
+    assert!(wait_until(LIMIT, || client.bytes_taken() >= total), "{} of {total}", client.bytes_taken());
+    client.value_of("echo", &json!({}));
+    let refused = client.log().iter().filter(|line| line.text().contains("-32700")).count();
+    assert_eq!(refused, COUNT);
+}
+
+#[test]
 fn a_thousand_calls_are_in_flight_at_once() {
     let mut client = connect(&[], &[]);
     let ids: Vec<_> = (0..1000).map(|number| (number, client.begin("echo", &json!({"n": number})))).collect();

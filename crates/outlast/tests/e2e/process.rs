@@ -1,7 +1,9 @@
 //! The server's process is what it would be without outlast.
 
-use std::collections::BTreeMap;
-use std::process::Stdio;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use outlast_testkit::peer::{Peer, Streams};
 use serde_json::json;
@@ -89,8 +91,38 @@ fn a_flood_on_stderr_that_nobody_reads_blocks_no_call() {
 #[test]
 fn file_descriptors_of_outlast_do_not_leak_into_the_server() {
     let mut client = connect(&[], &[]);
-    let pid = client.value_of("tell_pid", &json!({}));
-    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
-    // Its three streams, and the copy of stdout that it makes itself.
-    assert_eq!(open, 4);
+    let pid = client.value_of("tell_pid", &json!({})).to_string();
+    let passed_on = descriptors("self", |flags| flags & nix::libc::O_CLOEXEC == 0);
+    let mut open = descriptors(&pid, |_| true);
+    open.retain(|target| !passed_on.contains(target));
+    // What it would not have without us: its three streams.
+    assert_eq!(open.len(), 3, "{open:?}");
+}
+
+#[test]
+fn signals_and_limits_of_the_server_are_as_without_us() {
+    let traits_of = |client: &mut Peer| {
+        client.handshake();
+        let pid = client.value_of("tell_pid", &json!({}));
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let signals = status.lines().filter(|line| ["SigBlk", "SigIgn", "SigCgt", "Umask"].iter().any(|name| line.starts_with(name)));
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        (signals.map(str::to_owned).collect::<Vec<_>>(), limits)
+    };
+    let direct = traits_of(&mut Peer::start(&mut Command::new(fake_server())));
+    let wrapped = traits_of(&mut Peer::start(&mut wrapping(&[], &[])));
+    assert_eq!(wrapped, direct);
+}
+
+/// What the descriptors of a process stand for, by their flags.
+fn descriptors(pid: &str, wanted: impl Fn(i32) -> bool) -> BTreeSet<PathBuf> {
+    let numbers = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let described = numbers.filter_map(|entry| {
+        let number = entry.file_name().into_string().ok()?;
+        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        let flags = i32::from_str_radix(flags.trim(), 8).ok()?;
+        wanted(flags).then(|| fs::read_link(entry.path()).ok())?
+    });
+    described.collect()
 }

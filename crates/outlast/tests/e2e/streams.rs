@@ -3,12 +3,15 @@
 use std::fs::{File, read_to_string};
 use std::io::Write;
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
+use std::ptr::{null, null_mut};
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc;
+use nix::sys::signal::Signal;
 use outlast_testkit::peer::{Peer, Streams};
 use serde_json::{Value, from_str, json};
 
@@ -82,6 +85,38 @@ fn a_file_can_be_written() {
     let text = read_to_string(&path).unwrap();
     assert_eq!(ids(&text), [json!(1), json!(2), json!(3)]);
     assert!(text.len() > 2_000_000);
+}
+
+#[test]
+fn a_terminal_serves_and_stays_as_it_was() {
+    let (ours, theirs) = terminal();
+    let mut command = wrapping(&[], &[]);
+    command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap());
+    let streams =
+        Streams { input: Some(Box::new(ours.try_clone().unwrap())), output: Some(Box::new(ours)), ..Streams::default() };
+    let mut client = Peer::start_with(&mut command, streams).with_output_read();
+    client.handshake();
+    assert_eq!(client.value_of("echo", &json!({"a": 1})), json!({"a": 1}));
+    let flags = fcntl(&theirs, FcntlArg::F_GETFL).unwrap();
+    assert!(!OFlag::from_bits_truncate(flags).contains(OFlag::O_NONBLOCK), "it leaks into the shell");
+    client.signal(Signal::SIGTERM);
+    assert_eq!(client.end_within(Duration::from_secs(5)).code(), Some(143));
+}
+
+/// Both ends of a terminal that passes everything as it is.
+fn terminal() -> (File, File) {
+    let (mut ours, mut theirs) = (-1, -1);
+    // SAFETY: the two numbers are ours to be written to, and nothing else is passed; the
+    // descriptors are new and nobody else's.
+    unsafe {
+        let (name, mode, size) = (null_mut(), null(), null());
+        assert_eq!(libc::openpty(&mut ours, &mut theirs, name, mode, size), 0);
+        let mut mode: libc::termios = std::mem::zeroed();
+        assert_eq!(libc::tcgetattr(theirs, &mut mode), 0);
+        libc::cfmakeraw(&mut mode);
+        assert_eq!(libc::tcsetattr(theirs, libc::TCSANOW, &mode), 0);
+        (File::from_raw_fd(ours), File::from_raw_fd(theirs))
+    }
 }
 
 #[test]

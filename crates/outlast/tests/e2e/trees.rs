@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use outlast_testkit::peer::Peer;
 use serde_json::json;
 
-use crate::world::{Tree, data, wrapping};
+use crate::world::{OUTLAST, Tree, data, fake_server, outlast, wrapping};
 
 /// The worst server: ignores its end of input and SIGTERM, and has a child that holds its stdout
 /// and a daemon in a session of its own.
@@ -146,9 +146,35 @@ fn nothing_survives_sigkill_in_the_first_moments() {
 }
 
 #[test]
+fn nothing_survives_when_the_client_ends_in_the_middle_of_a_restart() {
+    let mut command = outlast();
+    command.args(["timeout-mcp", "--auto-restart", "0.3"]).arg(fake_server()).args(["--ignore-term", "--ignore-eof"]);
+    let tree = Tree::mark(&mut command);
+    let mut client = Peer::start(&mut command);
+    client.handshake();
+    client.call("hang", &json!({}));
+    assert_eq!(client.hang_up().code(), Some(0));
+    tree.wait_until_gone();
+}
+
+#[test]
+fn nothing_survives_of_an_outlast_behind_an_outlast() {
+    let mut command = outlast();
+    command.args(["--", OUTLAST, "--"]).arg(fake_server()).args(["--ignore-term", "--ignore-eof"]);
+    let tree = Tree::mark(&mut command);
+    let mut client = Peer::start(&mut command);
+    client.handshake();
+    client.value_of("start_daemon", &json!({}));
+    assert_eq!(tree.processes().len(), 6);
+    client.signal(Signal::SIGKILL);
+    client.end();
+    tree.wait_until_gone();
+}
+
+#[test]
 fn a_restart_leaves_nothing_of_the_old_server() {
-    let mut command = crate::world::outlast();
-    command.args(["timeout-mcp", "--auto-restart", "0.5"]).arg(crate::world::fake_server()).arg("--ignore-term");
+    let mut command = outlast();
+    command.args(["timeout-mcp", "--auto-restart", "0.5"]).arg(fake_server()).arg("--ignore-term");
     let tree = Tree::mark(&mut command);
     let mut client = Peer::start(&mut command);
     client.handshake();

@@ -59,8 +59,8 @@ pub fn history(client: &mut Peer) -> Vec<String> {
 
 /// Every `notifications/cancelled` that the server has got so far.
 pub fn cancels(client: &mut Peer) -> Vec<Value> {
-    let messages = history(client).into_iter().map(|line| from_str::<Value>(&line).expect("JSON"));
-    messages.filter(|message| message["method"] == "notifications/cancelled").collect()
+    let lines = client.value_of("tell_cancels", &json!({}));
+    lines.as_array().expect("an array").iter().map(|line| from_str(line.as_str().expect("text")).expect("JSON")).collect()
 }
 
 /// The ids under which the server has got the calls of a tool.

@@ -36,7 +36,9 @@ pub struct Flags {
     /// `--exit-at METHOD STATUS`: ends when it is asked for this.
     pub exit_at: Option<(String, i32)>,
     /// `--mute METHOD`: never answers it.
-    pub mute: Vec<String>,
+    mute: Vec<String>,
+    /// `--mute-if FILE METHOD`: does not answer it while there is such a file.
+    mute_if: Option<(PathBuf, String)>,
     /// `--capabilities JSON`: declared instead of `{"tools":{}}`.
     pub capabilities: Option<String>,
 }
@@ -58,11 +60,18 @@ impl Flags {
                 "--exit-if" => flags.exit_if = Some(value().into()),
                 "--exit-at" => flags.exit_at = Some((value(), number(&value()))),
                 "--mute" => flags.mute.push(value()),
+                "--mute-if" => flags.mute_if = Some((value().into(), value())),
                 "--capabilities" => flags.capabilities = Some(value()),
                 other => wrong(other),
             }
         }
         Role::Server(flags)
+    }
+
+    /// Whether a request is left unanswered.
+    pub fn is_mute_on(&self, method: &str) -> bool {
+        let now = self.mute_if.as_ref().is_some_and(|(path, mute)| mute == method && path.exists());
+        now || self.mute.iter().any(|mute| mute == method)
     }
 
     /// What happens before the first message is read.

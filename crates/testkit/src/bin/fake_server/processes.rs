@@ -2,12 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::{env, thread};
 
 use nix::sys::signal::{SigHandler, Signal, raise, signal};
-use nix::unistd::{dup2_stdout, setsid};
+use nix::unistd::{dup2_stdin, setsid};
 
 /// Waits until somebody ends this process.
 pub fn park() -> ! {
@@ -64,10 +63,9 @@ pub fn fork_away() -> io::Result<()> {
     writeln!(io::stdout(), "{}", child.id())
 }
 
-/// Lets go of stdout and lives on.
-pub fn close_stdout() -> io::Result<()> {
-    let nowhere = File::options().write(true).open("/dev/null")?;
-    dup2_stdout(nowhere.as_fd())?;
+/// Lets go of stdin and lives on. Nobody reads the pipe any more, which who writes there can see.
+pub fn close_stdin() -> io::Result<()> {
+    dup2_stdin(File::open("/dev/null")?)?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use nix::unistd::dup2_stdout;
 use serde_json::value::RawValue;
 use serde_json::{Value, from_slice, from_str, json};
 
@@ -83,7 +84,7 @@ impl Server {
         if let Some((_, status)) = self.flags.exit_at.as_ref().filter(|(at, _)| at == method) {
             exit(*status);
         }
-        if self.flags.mute.iter().any(|mute| mute == method) {
+        if self.flags.is_mute_on(method) {
             return;
         }
         match method {
@@ -105,8 +106,8 @@ impl Server {
     }
 
     fn call(self: &Arc<Server>, call: Call) {
-        if call.tool == "stop_reading" {
-            // The one tool that is about the thread that reads.
+        if ["stop_reading", "close_stdin"].contains(&call.tool.as_str()) {
+            // These are about the thread that reads.
             return tools::run(&call);
         }
         lock(&self.seen).running += 1;
@@ -126,6 +127,14 @@ impl Server {
     /// Writes bytes as they are. Where nobody reads any more, the end of the input follows soon.
     pub fn write_bytes(&self, bytes: &[u8]) {
         let _ = lock(&self.stdout).write_all(bytes);
+    }
+
+    /// Lets go of stdout and lives on.
+    pub fn close_stdout(&self) -> io::Result<()> {
+        let nowhere = File::options().write(true).open("/dev/null")?;
+        dup2_stdout(nowhere.as_fd())?;
+        *lock(&self.stdout) = nowhere;
+        Ok(())
     }
 
     /// Puts a question to the client under this raw id; the line of the answer comes out.

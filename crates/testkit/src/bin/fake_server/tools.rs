@@ -151,6 +151,11 @@ fn tell(call: &Call, what: &str) {
     match what {
         "line" => call.give(&json!(call.line)),
         "history" => call.give(&json!(call.server.history())),
+        "cancels" => {
+            let mut lines = call.server.history();
+            lines.retain(|line| line.contains("notifications/cancelled"));
+            call.give(&json!(lines));
+        }
         "token" => call.give(&json!(call.token)),
         "environment" => call.give(&json!(env::vars().collect::<BTreeMap<_, _>>())),
         "arguments" => call.give(&json!(env::args().skip(1).collect::<Vec<_>>())),
@@ -188,14 +193,21 @@ fn misbehave(call: &Call) {
             call.rest("ms");
         }
         "close_stdout" => {
-            let _ = processes::close_stdout();
+            let _ = call.server.close_stdout();
             processes::park();
         }
-        // `status`, `answers`, `stderr`.
+        "close_stdin" => {
+            let _ = processes::close_stdin();
+            call.done();
+            processes::park();
+        }
+        // `status`, `answers` (true, or a number of bytes), `stderr`.
         "exit" => {
             let _ = processes::complain(call.text("stderr").as_bytes());
             if call.value("answers") == true {
                 call.done();
+            } else if call.number("answers") > 0 {
+                call.give(&json!("x".repeat(call.number("answers") as usize)));
             }
             exit(call.number("status") as i32);
         }
