@@ -54,11 +54,7 @@ pub fn run(words: &[String]) -> Result<()> {
     println!("\n{}", table::render(&results));
     write(&options.json, &record::render(&results, &machine, &options))?;
     write(&options.svg, &plot::render(&results, &machine))?;
-    println!(
-        "written: {}, {}",
-        options.json.display(),
-        options.svg.display()
-    );
+    println!("written: {}, {}", options.json.display(), options.svg.display());
     if options.check && !results.all_met() {
         bail!("not every goal was met");
     }

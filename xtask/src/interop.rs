@@ -9,11 +9,7 @@
 //! be installed first (`setup.rs`), and how one client program is run (`client.rs`).
 
 // A tool of ours, not the product: it may look at the clock and speak on stdout.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    clippy::print_stdout
-)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout)]
 
 mod client;
 mod matrix;
@@ -56,9 +52,7 @@ pub struct Places {
 
 impl Places {
     fn find() -> Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("..")
-            .canonicalize()?;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
             Some(elsewhere) => std::path::absolute(elsewhere)?,
             None => root.join("target"),
@@ -106,11 +100,7 @@ fn parse(args: &[String]) -> Result<Options> {
 pub fn run(args: &[String]) -> Result<()> {
     let options = parse(args)?;
     let only_keepalive = options.names == ["keepalive"];
-    let pairs = if only_keepalive {
-        Vec::new()
-    } else {
-        matrix::pairs(&options.names)?
-    };
+    let pairs = if only_keepalive { Vec::new() } else { matrix::pairs(&options.names)? };
     if options.list {
         pairs.iter().for_each(|pair| say(&pair.to_string()));
         return Ok(());
@@ -157,21 +147,13 @@ type Verdict = Result<String, Vec<String>>;
 fn check_pair(pair: &Pair, places: &Places, outlast: Option<&str>) -> Verdict {
     let direct = pair.run(places, &[], "direct");
     let mut complaints = matrix::unexplained(pair, &direct);
-    let mut line = format!(
-        "{}, direct {:.1} s",
-        direct.summary(),
-        direct.took.as_secs_f32()
-    );
+    let mut line = format!("{}, direct {:.1} s", direct.summary(), direct.took.as_secs_f32());
     if let Some(outlast) = outlast {
         let through = pair.run(places, &[outlast, "--"], "outlast");
         complaints.extend(differences(&direct, &through));
         line += &format!(", through outlast {:.1} s", through.took.as_secs_f32());
     }
-    if complaints.is_empty() {
-        Ok(line)
-    } else {
-        Err(complaints)
-    }
+    if complaints.is_empty() { Ok(line) } else { Err(complaints) }
 }
 
 /// What is not the same through outlast as directly.
@@ -184,19 +166,14 @@ fn differences(direct: &Run, through: &Run) -> Vec<String> {
             Some(after) if after == before => {}
             Some(after) if after.ok == before.ok && before.ok != Outcome::PASSED => {}
             Some(after) => {
-                complaints.push(format!(
-                    "{check}: directly {before}, through outlast {after}"
-                ));
+                complaints.push(format!("{check}: directly {before}, through outlast {after}"));
             }
         }
     }
     if !missing.is_empty() {
         complaints.push(format!("no result through outlast: {}", missing.join(", ")));
     }
-    let new = through
-        .outcomes
-        .keys()
-        .filter(|check| !direct.outcomes.contains_key(*check));
+    let new = through.outcomes.keys().filter(|check| !direct.outcomes.contains_key(*check));
     complaints.extend(new.map(|check| format!("{check}: only through outlast")));
     if !complaints.is_empty() || through.trouble.is_some() {
         complaints.extend(through.story());
@@ -271,10 +248,7 @@ impl Tally {
         for command in &counts.repeat {
             say(&format!("to repeat: {command}"));
         }
-        say(&format!(
-            "{} passed, {} failed",
-            counts.passed, counts.failed
-        ));
+        say(&format!("{} passed, {} failed", counts.passed, counts.failed));
         ensure!(counts.failed == 0, "interop tests failed");
         Ok(())
     }
@@ -317,22 +291,13 @@ mod tests {
     /// Passing through outlast what fails directly is as suspicious as the reverse.
     #[test]
     fn another_outcome_is_a_difference() {
-        assert_eq!(
-            complaints(&DIRECT.replace("true", "\"unsupported\"")).len(),
-            1
-        );
+        assert_eq!(complaints(&DIRECT.replace("true", "\"unsupported\"")).len(), 1);
         assert_eq!(complaints(&DIRECT.replace("false", "true")).len(), 1);
     }
 
     #[test]
     fn a_check_that_is_missing_or_new_is_a_difference() {
-        assert_eq!(
-            complaints(r#"{"check":"odd","ok":false,"detail":""}"#).len(),
-            1
-        );
-        assert_eq!(
-            complaints(&format!("{DIRECT}\n{}", DIRECT.replace("echo", "new"))).len(),
-            1
-        );
+        assert_eq!(complaints(r#"{"check":"odd","ok":false,"detail":""}"#).len(), 1);
+        assert_eq!(complaints(&format!("{DIRECT}\n{}", DIRECT.replace("echo", "new"))).len(), 1);
     }
 }

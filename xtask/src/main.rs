@@ -1,17 +1,37 @@
 //! The project's own commands; `cargo xtask help` lists them.
 
+#![allow(clippy::disallowed_methods)] // tools of the project, not the product
+
 mod bench;
+mod coverage;
+mod fuzz;
 mod interop;
+mod shell;
+mod test;
 
 use anyhow::{Result, bail};
+
+const HELP: &str = "cargo xtask test [unit|fuzz|sim|e2e|interop|bench]   everything, or a part
+cargo xtask bench [--quick] [--check] [...]            the benchmark, against the direct server and the floor
+cargo xtask interop [CLIENT [SERVER]]                  real SDKs, direct and through outlast
+cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
+cargo xtask coverage                                   lines of the engine that the tests reach
+";
 
 fn main() -> Result<()> {
     let mut words = std::env::args().skip(1);
     let command = words.next().unwrap_or_default();
     let rest: Vec<String> = words.collect();
     match command.as_str() {
+        "test" => test::run(&rest),
         "bench" => bench::run(&rest),
         "interop" => interop::run(&rest),
-        other => bail!("unknown command `{other}`; known: bench, interop"),
+        "fuzz" => fuzz::run(&rest),
+        "coverage" => coverage::run(),
+        "help" | "" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => bail!("unknown command `{other}`\n{HELP}"),
     }
 }

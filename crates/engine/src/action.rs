@@ -152,13 +152,20 @@ impl std::fmt::Display for Note {
             Note::Restarted { server, took } => write!(f, "`{server}` answers again after {}", show(took)),
             Note::RestartFailed { server, why } => write!(f, "restart of `{server}` failed: {why}"),
             Note::Hung { server, silent } => {
-                write!(f, "`{server}` is probably hung: told to cancel, and silent for {} since", show(silent))
+                write!(
+                    f,
+                    "`{server}` is probably hung: told to cancel, and silent for {} since",
+                    show(silent)
+                )
             }
             Note::OddDeclaration { server } => {
                 write!(f, "`{server}` declares timeouts that make no sense; ignored")
             }
             Note::BadLines { server, count, shown } => {
-                write!(f, "`{server}` wrote {count} line(s) to stdout that are no messages; the last: {shown}")
+                write!(
+                    f,
+                    "`{server}` wrote {count} line(s) to stdout that are no messages; the last: {shown}"
+                )
             }
             Note::TolerantAnswer { server } => {
                 write!(f, "`{server}` answered with something that is not strict JSON; passed on as it is")

@@ -1,8 +1,8 @@
 //! One client: what is open on its connection.
 
+use crate::call::progress::Progress;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, BatchId, CallId, JsonId, ServerId};
-use crate::call::progress::Progress;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a client's id stands for.

@@ -130,9 +130,9 @@ impl Engine {
         }
         let at = now.mono;
         match &event {
-            Event::FromClient(client, line) => self.from_client(at, *client, line),
+            Event::FromClient(client, line) => self.line_from_client(at, *client, line),
             Event::FromServer(server, run, line) if self.is_current(*server, *run) => {
-                self.from_server(at, *server, line);
+                self.line_from_server(at, *server, line);
             }
             Event::Opened(client, server) => self.opened(*client, *server),
             Event::ClientOversized(client, id) => self.client_oversized(*client, id.as_ref()),

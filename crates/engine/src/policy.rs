@@ -87,9 +87,7 @@ struct Rule {
 impl Rule {
     fn matches(&self, method: &Method, tool: Option<&str>) -> bool {
         match &self.selector {
-            Selector::Bare => {
-                *method == Method::ToolsCall || !matches!(self.key, Key::Timeout | Key::Max)
-            }
+            Selector::Bare => *method == Method::ToolsCall || !matches!(self.key, Key::Timeout | Key::Max),
             Selector::Method(glob) => glob.matches(method.as_str()),
             Selector::Tool(glob) => {
                 *method == Method::ToolsCall && tool.is_some_and(|tool| glob.matches(tool))
@@ -379,13 +377,8 @@ mod tests {
         let rules = Rules::default();
         let resolve = |rules: &Rules, method: &str| {
             let method = Method::new(method);
-            let facts = CallFacts {
-                method: &method,
-                tool: None,
-                has_token: true,
-                wish: None,
-                declared: &declared,
-            };
+            let facts =
+                CallFacts { method: &method, tool: None, has_token: true, wish: None, declared: &declared };
             rules.for_call(facts).timeout
         };
         let call = resolve(&rules, "tools/call");

@@ -62,7 +62,9 @@ impl Timers {
 
 fn entry(at: Mono, owner: Owner) -> Entry {
     let (kind, id) = match owner {
-        Owner::Call(CallId { slot, generation }) => (0, u64::from(slot) << GENERATION | u64::from(generation)),
+        Owner::Call(CallId { slot, generation }) => {
+            (0, u64::from(slot) << GENERATION | u64::from(generation))
+        }
         Owner::Ask(AskId(id)) => (1, id),
         Owner::Server(ServerId(id)) => (2, u64::from(id)),
         Owner::Grace(ServerId(id)) => (3, u64::from(id)),
@@ -79,7 +81,10 @@ fn owner(entry: Entry) -> Option<Owner> {
     let low = entry as u64;
     let id = low & ((1 << KIND) - 1);
     Some(match low >> KIND {
-        0 => Owner::Call(CallId { slot: (id >> GENERATION) as u32, generation: id as u32 & CallId::GENERATIONS }),
+        0 => Owner::Call(CallId {
+            slot: (id >> GENERATION) as u32,
+            generation: id as u32 & CallId::GENERATIONS,
+        }),
         1 => Owner::Ask(AskId(id)),
         2 => Owner::Server(ServerId(id as u32)),
         3 => Owner::Grace(ServerId(id as u32)),

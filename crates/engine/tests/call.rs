@@ -71,7 +71,10 @@ fn request_beyond_the_bound_is_refused() {
     }
     let out = world.input(r#"> {"id":"one more","method":"tools/call","params":{"name":"x"}}"#);
     assert_eq!(out.len(), 2, "{out:?}");
-    assert!(out[1].contains(r#""id":"one more","error":{"code":-31004,"message":"`x` was not sent"#), "{out:?}");
+    assert!(
+        out[1].contains(r#""id":"one more","error":{"code":-31004,"message":"`x` was not sent"#),
+        "{out:?}"
+    );
     assert_eq!(world.engine.open_calls(), CALLS);
 }
 

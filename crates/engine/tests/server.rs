@@ -33,7 +33,10 @@ fn a_command_that_cannot_start_answers_the_first_request() {
         _ => None,
     });
     let answer = answer.expect("an answer");
-    assert!(answer.contains(r#""code":-31003"#) && answer.contains("cannot start `nope`: command not found"), "{answer}");
+    assert!(
+        answer.contains(r#""code":-31003"#) && answer.contains("cannot start `nope`: command not found"),
+        "{answer}"
+    );
     let actions = feed(Event::Tick);
     assert!(matches!(actions[..], [Action::End(127)]), "{actions:?}");
 }
@@ -52,7 +55,9 @@ fn a_command_that_cannot_start_waits_for_a_request_no_longer_than_it_must() {
     let mut feed = |millis, event| {
         let mono = Mono::after_start(Duration::from_millis(millis));
         engine.handle(Now { mono, ..Now::default() }, event);
-        std::iter::from_fn(|| engine.poll()).filter(|action| !matches!(action, Action::Note(_))).collect::<Vec<_>>()
+        std::iter::from_fn(|| engine.poll())
+            .filter(|action| !matches!(action, Action::Note(_)))
+            .collect::<Vec<_>>()
     };
     feed(0, Event::Opened(ClientId(0), ServerId(0)));
     assert!(feed(1, Event::StartFailed(ServerId(0), Run(0), StartFailure::Refused(11))).is_empty());

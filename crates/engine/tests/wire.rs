@@ -1,7 +1,9 @@
 //! The scanner and the edits: by example, and against `serde_json` on whatever comes.
 
 use bytes::Bytes;
-use outlast_engine::wire::{Edit, Fault, Field, Message, Outgoing, Patch, Scanned, Shape, scan, scan_tolerant};
+use outlast_engine::wire::{
+    Edit, Fault, Field, Message, Outgoing, Patch, Scanned, Shape, scan, scan_tolerant,
+};
 use outlast_testkit::oracle::compare;
 use proptest::prelude::*;
 
@@ -24,7 +26,9 @@ fn raw(text: &str, field: Field) -> Option<String> {
 
 #[test]
 fn ids_of_every_kind_are_found_exactly() {
-    for id in ["1", "-5", "1.0", "9007199254740993", "18446744073709551617", "\"\"", "\"a\\\"b\"", "\"ü\"", "null"] {
+    for id in
+        ["1", "-5", "1.0", "9007199254740993", "18446744073709551617", "\"\"", "\"a\\\"b\"", "\"ü\"", "null"]
+    {
         for text in [
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#),
             format!(r#" {{ "method" : "x" , "id" : {id} }} "#),
@@ -49,7 +53,10 @@ fn nested_objects_named_like_the_envelope_are_not_the_envelope() {
     assert_eq!(raw(text, Field::Id).as_deref(), Some("2"));
     assert_eq!(raw(text, Field::Method).as_deref(), Some("\"yes\""));
     assert_eq!(raw(text, Field::MetaProgressToken).as_deref(), Some("5"));
-    assert_eq!(raw(r#"{"method":"x","params":[{"_meta":{"progressToken":5}}]}"#, Field::MetaProgressToken), None);
+    assert_eq!(
+        raw(r#"{"method":"x","params":[{"_meta":{"progressToken":5}}]}"#, Field::MetaProgressToken),
+        None
+    );
 }
 
 #[test]
@@ -69,9 +76,43 @@ fn duplicates_are_refused_where_we_act_and_nowhere_else() {
 #[test]
 fn what_is_not_json_is_refused() {
     for text in [
-        "", " ", "{", "}", "hello", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{,}", "[1,]", "[1 2]", "{\"a\":1 \"b\":2}",
-        "nul", "tru", "01", "1.", ".5", "1e", "+1", "-", "--1", "0x1", "NaN", "Infinity", "\"a", "\"\\x\"", "\"\\u12g4\"",
-        "\"a\tb\"", "{\"a\":1}}", "{} {}", "'a'", "{a:1}", "[1]]", "{\"a\":[}", "{\"a\":{]", "\u{feff}{}", "// {}",
+        "",
+        " ",
+        "{",
+        "}",
+        "hello",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{,}",
+        "[1,]",
+        "[1 2]",
+        "{\"a\":1 \"b\":2}",
+        "nul",
+        "tru",
+        "01",
+        "1.",
+        ".5",
+        "1e",
+        "+1",
+        "-",
+        "--1",
+        "0x1",
+        "NaN",
+        "Infinity",
+        "\"a",
+        "\"\\x\"",
+        "\"\\u12g4\"",
+        "\"a\tb\"",
+        "{\"a\":1}}",
+        "{} {}",
+        "'a'",
+        "{a:1}",
+        "[1]]",
+        "{\"a\":[}",
+        "{\"a\":{]",
+        "\u{feff}{}",
+        "// {}",
     ] {
         assert!(matches!(fault(text), Fault::NotJson(_)), "{text}");
     }
@@ -82,7 +123,8 @@ fn what_is_not_json_is_refused() {
 
 #[test]
 fn json_that_is_no_message_is_refused() {
-    for text in ["1", "null", "\"x\"", "{}", "{\"id\":1}", r#"{"method":7}"#, r#"{"method":"x","result":1}"#] {
+    for text in ["1", "null", "\"x\"", "{}", "{\"id\":1}", r#"{"method":7}"#, r#"{"method":"x","result":1}"#]
+    {
         assert_eq!(fault(text), Fault::NotAMessage, "{text}");
     }
     assert_eq!(fault("[]"), Fault::EmptyBatch);
@@ -122,7 +164,14 @@ fn the_tolerant_scanner_finds_the_id_in_careless_json() {
         let message = scan_tolerant(&Bytes::copy_from_slice(text)).expect("tolerated");
         assert_eq!(message.raw(Field::Id), Some(&b"7"[..]));
     }
-    for text in ["", "{", "{\"id\":7,\"result\":}", "{\"id\":7 \"result\":1}", "[1]", "{\"id\":7,\"id\":8,\"result\":1}"] {
+    for text in [
+        "",
+        "{",
+        "{\"id\":7,\"result\":}",
+        "{\"id\":7 \"result\":1}",
+        "[1]",
+        "{\"id\":7,\"id\":8,\"result\":1}",
+    ] {
         assert!(scan_tolerant(&Bytes::copy_from_slice(text.as_bytes())).is_none(), "{text}");
     }
 }
@@ -133,7 +182,10 @@ fn edits_change_what_they_name_and_nothing_else() {
     let scanned = message(text);
     let span = |field| scanned.envelope.get(field).unwrap();
     let edited = |edits| String::from_utf8(Outgoing::edited(scanned.bytes.clone(), edits).to_vec()).unwrap();
-    let id = Edit::replace(span(Field::Id), Patch::of(&[b"\"a rather long id that does not fit inline, whatever it is\""]));
+    let id = Edit::replace(
+        span(Field::Id),
+        Patch::of(&[b"\"a rather long id that does not fit inline, whatever it is\""]),
+    );
     let total = Edit::remove_member(&scanned.bytes, span(Field::ParamsTotal));
     assert_eq!(
         edited(vec![total, id]),
@@ -152,27 +204,52 @@ fn edits_change_what_they_name_and_nothing_else() {
 /// JSON text with odd spacing, escapes, and the keys that matter in every place.
 fn json() -> impl Strategy<Value = String> {
     let scalar = prop_oneof![
-        Just("null".to_owned()), Just("true".to_owned()), Just("1.0".to_owned()), Just("-0".to_owned()),
-        Just("1e400".to_owned()), Just("\"\\ud800\"".to_owned()), Just("\"\\/\"".to_owned()),
+        Just("null".to_owned()),
+        Just("true".to_owned()),
+        Just("1.0".to_owned()),
+        Just("-0".to_owned()),
+        Just("1e400".to_owned()),
+        Just("\"\\ud800\"".to_owned()),
+        Just("\"\\/\"".to_owned()),
         any::<i64>().prop_map(|number| number.to_string()),
         any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
     ];
     scalar.prop_recursive(6, 60, 6, |inner| {
         let members = prop::collection::vec((key(), inner.clone(), space()), 0..6).prop_map(|members| {
-            let members: Vec<String> =
-                members.into_iter().map(|(key, value, space)| format!("{space}{key}{space}:{value}{space}")).collect();
+            let members: Vec<String> = members
+                .into_iter()
+                .map(|(key, value, space)| format!("{space}{key}{space}:{value}{space}"))
+                .collect();
             format!("{{{}}}", members.join(","))
         });
-        prop_oneof![members, prop::collection::vec(inner, 0..5).prop_map(|items| format!("[{}]", items.join(" , ")))]
+        prop_oneof![
+            members,
+            prop::collection::vec(inner, 0..5).prop_map(|items| format!("[{}]", items.join(" , ")))
+        ]
     })
 }
 
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![
-            "\"id\"", "\"method\"", "\"params\"", "\"result\"", "\"error\"", "\"_meta\"", "\"progressToken\"", "\"name\"",
-            "\"\\u0069d\"", "\"meth\\u006fd\"", "\"code\"", "\"task\"", "\"jsonrpc\"", "\"progress\"", "\"resultType\"",
-            "\"io.modelcontextprotocol/subscriptionId\"", "\"io.modelcontextprotocol\\/protocolVersion\"", "\"x\"",
+            "\"id\"",
+            "\"method\"",
+            "\"params\"",
+            "\"result\"",
+            "\"error\"",
+            "\"_meta\"",
+            "\"progressToken\"",
+            "\"name\"",
+            "\"\\u0069d\"",
+            "\"meth\\u006fd\"",
+            "\"code\"",
+            "\"task\"",
+            "\"jsonrpc\"",
+            "\"progress\"",
+            "\"resultType\"",
+            "\"io.modelcontextprotocol/subscriptionId\"",
+            "\"io.modelcontextprotocol\\/protocolVersion\"",
+            "\"x\"",
         ])
         .prop_map(str::to_owned),
         any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),

@@ -48,7 +48,8 @@ pub fn main() -> ExitCode {
     let mut words = config::arguments();
     let program = words.next().unwrap_or_default();
     let called = std::path::Path::new(&program).file_name().unwrap_or_default().to_owned();
-    let task = if called == "timeout-mcp" { timeout_mcp::parse(words.collect()) } else { parse(words.collect()) };
+    let task =
+        if called == "timeout-mcp" { timeout_mcp::parse(words.collect()) } else { parse(words.collect()) };
     match task {
         Ok(task) => run(task),
         Err(Wrong(why)) => {
@@ -129,7 +130,11 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
             Some(Value(topic)) if topic == "settings" => return Ok(Task::Print(help::reference())),
             _ => return Ok(Task::Print(help::text())),
         },
-        _ => return Err(Wrong(format!("`{word}` is no command of ours; to put outlast in front of it write: outlast -- {word}"))),
+        _ => {
+            return Err(Wrong(format!(
+                "`{word}` is no command of ours; to put outlast in front of it write: outlast -- {word}"
+            )));
+        }
     };
     match parser.next()? {
         None => Ok(task),
@@ -153,7 +158,8 @@ fn missing_value(setting: &Setting) -> Wrong {
 fn unknown_flag(name: &str) -> Wrong {
     let known = SETTINGS.iter().map(|setting| setting.name).chain(["help", "version"]);
     let nearest = known.min_by_key(|known| distance(known, name)).filter(|known| distance(known, name) <= 3);
-    let hint = nearest.map_or_else(|| "see outlast --help".to_owned(), |known| format!("did you mean --{known}?"));
+    let hint =
+        nearest.map_or_else(|| "see outlast --help".to_owned(), |known| format!("did you mean --{known}?"));
     Wrong(format!("unknown flag `--{name}`; {hint}"))
 }
 

@@ -93,7 +93,11 @@ impl Settings {
     }
 
     /// Takes on the habits of `timeout-mcp`: three methods on a plain timer, all others untimed.
-    pub fn act_as_timeout_mcp(&mut self, timeout: std::time::Duration, auto_restart: bool) -> Result<(), BadValue> {
+    pub fn act_as_timeout_mcp(
+        &mut self,
+        timeout: std::time::Duration,
+        auto_restart: bool,
+    ) -> Result<(), BadValue> {
         let shown = outlast_engine::settings::show_duration(timeout);
         let mut rules = Rules::default();
         rules.add(Key::Method, "*=timeout:off,signs:none,keep-alive:off", "timeout-mcp")?;

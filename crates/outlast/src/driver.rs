@@ -316,7 +316,8 @@ impl State {
                 None
             }
             Err(error) => {
-                let why = outlast_engine::event::StartFailure::Refused(error.raw_os_error().unwrap_or_default());
+                let why =
+                    outlast_engine::event::StartFailure::Refused(error.raw_os_error().unwrap_or_default());
                 Some(Event::StartFailed(SERVER, run, why))
             }
         }

@@ -156,10 +156,8 @@ fn guard(mut line: UnixStream, command: &[OsString]) -> io::Result<()> {
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
     let mut server = Ward::default();
     let ended = loop {
-        let mut ready = [
-            PollFd::new(line.as_fd(), PollFlags::POLLIN),
-            PollFd::new(children.as_fd(), PollFlags::POLLIN),
-        ];
+        let mut ready =
+            [PollFd::new(line.as_fd(), PollFlags::POLLIN), PollFd::new(children.as_fd(), PollFlags::POLLIN)];
         match poll(&mut ready, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => break Err(error.into()),

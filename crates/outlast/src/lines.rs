@@ -189,7 +189,8 @@ mod tests {
     #[test]
     fn a_line_beyond_the_bound_is_skipped_and_named() {
         let long = "x".repeat(200_000);
-        let input = format!("{{\"id\":7,\"result\":\"{long}\"}}\n{{\"ok\":1}}\n{{\"result\":\"{long}\",\"id\":8}}\n");
+        let input =
+            format!("{{\"id\":7,\"result\":\"{long}\"}}\n{{\"ok\":1}}\n{{\"result\":\"{long}\",\"id\":8}}\n");
         for chunk in [1000, 65_536, 1_000_000] {
             let cuts = cut(input.as_bytes(), 1024, chunk);
             let id = |text: &str| Cut::Oversized(Some(Bytes::copy_from_slice(text.as_bytes())));

@@ -48,7 +48,8 @@ impl Observers {
             Ok(Scanned::Message(message)) => trace.record(&mut self.stderr, direction, &message.bytes),
             Ok(Scanned::Batch(members)) => {
                 for member in members {
-                    let bytes = member.as_ref().map_or_else(|refused| &refused.bytes, |message| &message.bytes);
+                    let bytes =
+                        member.as_ref().map_or_else(|refused| &refused.bytes, |message| &message.bytes);
                     trace.record(&mut self.stderr, direction, bytes);
                 }
             }

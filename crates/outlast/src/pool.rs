@@ -40,7 +40,8 @@ impl Pool {
         let mut kept = self.lock();
         kept.quiet &= least <= SMALL;
         let fits = |(_, buffer): &(usize, &Vec<u8>)| buffer.len() >= least;
-        let (index, _) = kept.buffers.iter().enumerate().filter(fits).min_by_key(|(_, buffer)| buffer.len())?;
+        let (index, _) =
+            kept.buffers.iter().enumerate().filter(fits).min_by_key(|(_, buffer)| buffer.len())?;
         Some(kept.buffers.swap_remove(index))
     }
 

@@ -4,8 +4,8 @@
 
 use bytes::Bytes;
 use outlast_engine::wire::{Fault, Field, Message, Scanned, scan, scan_tolerant};
-use serde_json::value::RawValue;
 use serde_json::from_slice;
+use serde_json::value::RawValue;
 use std::fmt;
 
 /// Members of an object in order, duplicates included.
@@ -82,7 +82,8 @@ pub fn compare(bytes: &[u8]) {
     match ours {
         Ok(Scanned::Message(message)) => {
             compare_fields(&message);
-            let tolerant = scan_tolerant(&message.bytes).expect("the tolerant scanner accepts what the strict one does");
+            let tolerant =
+                scan_tolerant(&message.bytes).expect("the tolerant scanner accepts what the strict one does");
             assert_eq!(tolerant.envelope, message.envelope);
         }
         Ok(Scanned::Batch(members)) => {
@@ -94,7 +95,10 @@ pub fn compare(bytes: &[u8]) {
         }
         Err(refused) if refused.fault == Fault::Duplicate => {
             let object = from_slice::<Members<'_>>(bytes).map(|_| ());
-            assert!(object.is_err() || fields(bytes).is_none_or(|fields| has_duplicate(&fields)), "saw a duplicate");
+            assert!(
+                object.is_err() || fields(bytes).is_none_or(|fields| has_duplicate(&fields)),
+                "saw a duplicate"
+            );
         }
         Err(_) => {
             // Whatever it is, the tolerant scanner must come back too.
@@ -113,7 +117,9 @@ fn fields(bytes: &[u8]) -> Option<Vec<(Field, String)>> {
             let mut inner = Vec::new();
             for object in objects.iter().filter(|object| object.starts_with('{')) {
                 let members: Members<'_> = serde_json::from_str(object).ok()?;
-                inner.extend(members.0.into_iter().filter(|(key, _)| key == step).map(|(_, value)| value.get()));
+                inner.extend(
+                    members.0.into_iter().filter(|(key, _)| key == step).map(|(_, value)| value.get()),
+                );
             }
             objects = inner;
         }
@@ -130,7 +136,10 @@ fn fields(bytes: &[u8]) -> Option<Vec<(Field, String)>> {
 }
 
 fn has_duplicate(fields: &[(Field, String)]) -> bool {
-    fields.iter().enumerate().any(|(index, (field, _))| fields[..index].iter().any(|(earlier, _)| earlier == field))
+    fields
+        .iter()
+        .enumerate()
+        .any(|(index, (field, _))| fields[..index].iter().any(|(earlier, _)| earlier == field))
 }
 
 fn compare_fields(message: &Message) {

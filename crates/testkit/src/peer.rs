@@ -59,6 +59,11 @@ impl Line {
         serde_json::from_slice(&self.bytes).unwrap_or_default()
     }
 
+    /// Its beginning, for a person.
+    fn glimpse(&self) -> String {
+        String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(300)]).into_owned()
+    }
+
     /// As text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
@@ -278,7 +283,7 @@ impl Peer {
                 Ok(line) => self.unclaimed.push_back(line),
                 Err(why) => panic!(
                     "what was waited for did not come ({why}); unclaimed: {:#?}; stderr: {}",
-                    self.unclaimed.iter().map(Line::text).collect::<Vec<_>>(),
+                    self.unclaimed.iter().map(Line::glimpse).collect::<Vec<_>>(),
                     self.stderr()
                 ),
             }

@@ -82,7 +82,14 @@ pub struct World {
 impl Default for World {
     fn default() -> Self {
         let config = Config { server_name: "srv".into(), command: "srv".into(), ..Config::default() };
-        World { engine: Engine::new(config.clone()), config, now: Duration::ZERO, run: Run(0), open: false, work: 0 }
+        World {
+            engine: Engine::new(config.clone()),
+            config,
+            now: Duration::ZERO,
+            run: Run(0),
+            open: false,
+            work: 0,
+        }
     }
 }
 
@@ -173,7 +180,8 @@ impl World {
     /// Moves the clock on, from deadline to deadline.
     fn wait(&mut self, time: Duration, out: &mut Vec<String>) {
         let end = self.now + time;
-        while let Some(next) = self.engine.next_deadline().map(Mono::since_start).filter(|next| *next <= end) {
+        while let Some(next) = self.engine.next_deadline().map(Mono::since_start).filter(|next| *next <= end)
+        {
             self.now = self.now.max(next);
             let done = self.feed(Event::Tick);
             if !done.is_empty() {

@@ -200,7 +200,9 @@ impl World {
                 self.judge.server_line(self.now, run, &scanned);
                 self.feed(Event::FromServer(SERVER, run, scanned));
             }
-            Plan::ServerOversized(run, id) => self.feed(Event::ServerOversized(SERVER, run, Some(Bytes::from(id)))),
+            Plan::ServerOversized(run, id) => {
+                self.feed(Event::ServerOversized(SERVER, run, Some(Bytes::from(id))))
+            }
             Plan::ServerStarts(run) if self.server.fails_to_start(&mut self.rng) && run > Run(0) => {
                 self.feed(Event::StartFailed(SERVER, run, StartFailure::NotFound));
             }
@@ -252,12 +254,12 @@ impl World {
         match action {
             Action::ToClient(_, message) => {
                 let line = Bytes::from(message.to_vec());
-                self.judge.to_client(self.now, &line);
+                self.judge.sent_to_client(self.now, &line);
                 self.client.receive(&mut self.rng, &line);
             }
             Action::ToServer(_, message) => {
                 let line = Bytes::from(message.to_vec());
-                self.judge.to_server(self.server.run, &line);
+                self.judge.sent_to_server(self.server.run, &line);
                 self.server.receive(&mut self.rng, &line);
             }
             Action::Start(_, run) => {

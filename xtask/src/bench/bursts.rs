@@ -50,10 +50,7 @@ pub fn pending(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec
     link.close()?;
     let mut samples = vec![
         (Metric::PendingUnanswered, unanswered as f64),
-        (
-            Metric::PendingLateness,
-            median(lateness).context("no burst")?,
-        ),
+        (Metric::PendingLateness, median(lateness).context("no burst")?),
     ];
     // Directly there is no process in the middle whose memory could count.
     if target != Target::Direct {
@@ -88,10 +85,7 @@ pub fn limits(programs: &Programs, target: Target, _: &Sizes) -> Result<Vec<Samp
     let samples = vec![
         (Metric::LimitsNotFired, burst.answers.missing as f64),
         (Metric::LimitsLateness, burst.lateness_p99(TIMEOUT)?),
-        (
-            Metric::LimitsNotCancelled,
-            CALLS.abs_diff(cancelled as usize) as f64,
-        ),
+        (Metric::LimitsNotCancelled, CALLS.abs_diff(cancelled as usize) as f64),
     ];
     link.close()?;
     Ok(samples)
@@ -138,12 +132,7 @@ impl Burst {
             out,
             ends,
             sent: Vec::with_capacity(CALLS),
-            answers: Answers {
-                first,
-                arrived: vec![None; CALLS],
-                missing: CALLS,
-                errors: 0,
-            },
+            answers: Answers { first, arrived: vec![None; CALLS], missing: CALLS, errors: 0 },
         }
     }
 
@@ -196,8 +185,7 @@ impl Answers {
     fn take(&mut self, line: &[u8]) -> Result<()> {
         let place = messages::id_of(line)?.wrapping_sub(self.first) as usize;
         let arrived = self.arrived.get_mut(place).filter(|seen| seen.is_none());
-        let arrived =
-            arrived.with_context(|| format!("not awaited: {}", messages::start_of(line)))?;
+        let arrived = arrived.with_context(|| format!("not awaited: {}", messages::start_of(line)))?;
         *arrived = Some(Instant::now());
         self.missing -= 1;
         self.errors += usize::from(!messages::is_result(line));

@@ -55,15 +55,12 @@ impl Link {
     /// be what is measured; errors show the end of it.
     pub fn open(programs: &Programs, target: Target, flags: &[&str]) -> Result<Link> {
         let stderr = scratch().join(format!("{target}.stderr"));
-        let log =
-            File::create(&stderr).with_context(|| format!("cannot write {}", stderr.display()))?;
+        let log = File::create(&stderr).with_context(|| format!("cannot write {}", stderr.display()))?;
         let mut command = programs.command(target, flags);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(log);
         let started = Instant::now();
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("cannot start {command:?}"))?;
+        let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
         let stdin = child.stdin.take().context("no pipe to the target")?;
         let stdout = child.stdout.take().context("no pipe from the target")?;
         fcntl(&stdin, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -117,12 +114,7 @@ impl Link {
     }
 
     /// Sends a request of any size and waits for its answer.
-    pub fn exchange<T>(
-        &mut self,
-        request: &[u8],
-        id: u64,
-        pick: impl Fn(&[u8]) -> Result<T>,
-    ) -> Result<T> {
+    pub fn exchange<T>(&mut self, request: &[u8], id: u64, pick: impl Fn(&[u8]) -> Result<T>) -> Result<T> {
         let mut written = 0;
         let mut answer = None;
         loop {
@@ -198,18 +190,12 @@ impl Link {
             Ok(_) => {}
             // Nothing is ready, but time is not over either: the caller tries again.
             Err(Errno::EINTR) => {
-                return Ok(Ready {
-                    readable: false,
-                    writable: true,
-                });
+                return Ok(Ready { readable: false, writable: true });
             }
             Err(error) => return Err(error).context("cannot poll"),
         }
         let any = |place: usize| polled.get(place).and_then(PollFd::any) == Some(true);
-        Ok(Ready {
-            readable: any(0),
-            writable: any(1),
-        })
+        Ok(Ready { readable: any(0), writable: any(1) })
     }
 
     /// Reads once. Only new bytes are searched for a newline, or a 10 MB answer would be quadratic.

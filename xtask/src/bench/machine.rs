@@ -41,34 +41,20 @@ fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("model name"));
     let name = line.and_then(|line| line.split_once(':'));
-    name.map_or_else(
-        || "unknown processor".to_owned(),
-        |(_, name)| name.trim().to_owned(),
-    )
+    name.map_or_else(|| "unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
 fn first_word(path: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.split_whitespace()
-        .next()
-        .unwrap_or("unknown")
-        .to_owned()
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
 }
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine {
-            processor,
-            kernel,
-            core,
-            load,
-        } = self;
+        let Machine { processor, kernel, core, load } = self;
         write!(f, "{processor}, Linux {kernel}, pinned to core {core}")?;
         if *load > QUIET {
-            write!(
-                f,
-                "\nnote: the load average is {load}; other work makes the figures noisy"
-            )?;
+            write!(f, "\nnote: the load average is {load}; other work makes the figures noisy")?;
         }
         Ok(())
     }

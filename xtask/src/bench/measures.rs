@@ -72,43 +72,15 @@ pub struct Measure {
 }
 
 pub const MEASURES: [Measure; 7] = [
-    Measure {
-        name: "round trip",
-        targets: &Target::ALL,
-        take: round_trip,
-    },
-    Measure {
-        name: "calls in flight",
-        targets: &Target::ALL,
-        take: in_flight,
-    },
-    Measure {
-        name: "large payloads",
-        targets: &Target::ALL,
-        take: large,
-    },
-    Measure {
-        name: "cold start",
-        targets: &Target::ALL,
-        take: cold_start,
-    },
+    Measure { name: "round trip", targets: &Target::ALL, take: round_trip },
+    Measure { name: "calls in flight", targets: &Target::ALL, take: in_flight },
+    Measure { name: "large payloads", targets: &Target::ALL, take: large },
+    Measure { name: "cold start", targets: &Target::ALL, take: cold_start },
     // Directly there is no process in the middle whose memory could be read.
-    Measure {
-        name: "memory",
-        targets: &[Target::Floor, Target::Outlast],
-        take: memory,
-    },
-    Measure {
-        name: "10,000 calls pending",
-        targets: &Target::ALL,
-        take: bursts::pending,
-    },
+    Measure { name: "memory", targets: &[Target::Floor, Target::Outlast], take: memory },
+    Measure { name: "10,000 calls pending", targets: &Target::ALL, take: bursts::pending },
     // Only outlast has limits.
-    Measure {
-        name: "10,000 limits",
-        targets: &[Target::Outlast],
-        take: bursts::limits,
-    },
+    Measure { name: "10,000 limits", targets: &[Target::Outlast], take: bursts::limits },
 ];
 
 /// Small calls one by one: how long each takes, and what the proxy's processes spend on it.
@@ -125,10 +97,8 @@ fn round_trip(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<
     }
     let cpu = spent.per_call(sizes.one_by_one)?;
     link.close()?;
-    let mut samples = vec![
-        (Metric::RoundTripP50, at(&times, 0.5)?),
-        (Metric::RoundTripP99, at(&times, 0.99)?),
-    ];
+    let mut samples =
+        vec![(Metric::RoundTripP50, at(&times, 0.5)?), (Metric::RoundTripP99, at(&times, 0.99)?)];
     samples.extend(cpu.map(|cpu| (Metric::CpuOneByOne, cpu)));
     Ok(samples)
 }
@@ -151,10 +121,7 @@ fn in_flight(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<S
     let cpu = spent.per_call(sizes.in_flight)?;
     let joined = calls_per_second(&mut link, sizes.in_flight, Writes::Joined)?;
     link.close()?;
-    let mut samples = vec![
-        (Metric::CallsPerSecond, single),
-        (Metric::CallsPerSecondJoined, joined),
-    ];
+    let mut samples = vec![(Metric::CallsPerSecond, single), (Metric::CallsPerSecondJoined, joined)];
     samples.extend(cpu.map(|cpu| (Metric::CpuInFlight, cpu)));
     Ok(samples)
 }
@@ -199,10 +166,7 @@ fn large(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<Sampl
     let one = time_large(&mut link, MEGABYTE, sizes.one_megabyte)?;
     let ten = time_large(&mut link, 10 * MEGABYTE, sizes.ten_megabytes)?;
     link.close()?;
-    Ok(vec![
-        (Metric::OneMegabyte, one),
-        (Metric::TenMegabytes, ten),
-    ])
+    Ok(vec![(Metric::OneMegabyte, one), (Metric::TenMegabytes, ten)])
 }
 
 /// The median time of a large call in milliseconds; the first one grows buffers and does not count.
@@ -241,10 +205,7 @@ fn memory(programs: &Programs, target: Target, _: &Sizes) -> Result<Vec<Sample>>
     std::thread::sleep(AFTER_LARGE);
     let after = processes::pss_mib(&link.own_processes())?;
     link.close()?;
-    Ok(vec![
-        (Metric::MemoryIdle, idle),
-        (Metric::MemoryAfterLarge, after),
-    ])
+    Ok(vec![(Metric::MemoryIdle, idle), (Metric::MemoryAfterLarge, after)])
 }
 
 fn warm(programs: &Programs, target: Target) -> Result<Link> {

@@ -30,9 +30,8 @@ pub struct Call {
 impl Call {
     /// `arguments` is a JSON object.
     pub fn new(tool: &str, arguments: &str) -> Call {
-        let rest = format!(
-            r#","method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
-        );
+        let rest =
+            format!(r#","method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#);
         let mut rest = rest.into_bytes();
         rest.push(b'\n');
         Call { rest }
@@ -53,8 +52,7 @@ impl Call {
 
 /// The id of an answer; a message without one is a mistake, since we ask for nothing else.
 pub fn id_of(line: &[u8]) -> Result<u64> {
-    number_after(line, br#""id":"#)
-        .with_context(|| format!("not an answer to a call: {}", start_of(line)))
+    number_after(line, br#""id":"#).with_context(|| format!("not an answer to a call: {}", start_of(line)))
 }
 
 /// Told from an error by `result`, which stands early: looking for `error` in a good answer of
@@ -69,9 +67,7 @@ pub fn number_after(line: &[u8], member: &[u8]) -> Option<u64> {
     let digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit());
     let mut digits = digits.peekable();
     digits.peek()?;
-    digits.try_fold(0_u64, |sum, digit| {
-        sum.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-    })
+    digits.try_fold(0_u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
 }
 
 /// As much of a message as an error should show.

@@ -32,11 +32,7 @@ impl Options {
         let mut options = Options::defaults(quick);
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            let mut value = || {
-                words
-                    .next()
-                    .with_context(|| format!("{word} needs a value\n\n{USAGE}"))
-            };
+            let mut value = || words.next().with_context(|| format!("{word} needs a value\n\n{USAGE}"));
             match word.as_str() {
                 "--quick" => {}
                 "--check" => options.check = true,
@@ -58,11 +54,7 @@ impl Options {
             quick,
             rounds: if quick { 1 } else { LEAST_ROUNDS },
             json: scratch.join(if quick { "quick.json" } else { "bench.json" }),
-            svg: if quick {
-                scratch.join("quick.svg")
-            } else {
-                root.join("docs/bench.svg")
-            },
+            svg: if quick { scratch.join("quick.svg") } else { root.join("docs/bench.svg") },
             outlast: None,
             check: false,
         }

@@ -49,12 +49,7 @@ pub fn render(results: &Results, machine: &Machine) -> String {
     panel(&mut body, &mut top, RATIOS, &ratios);
     body += &vertical("floor", 1.0, HEADING, top);
     panel(&mut body, &mut top, SHARES, &shares);
-    body += &text(
-        10.0,
-        top + 24,
-        "",
-        &format!("{}, one core, median of the rounds", machine.processor),
-    );
+    body += &text(10.0, top + 24, "", &format!("{}, one core, median of the rounds", machine.processor));
     let height = top + 36;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
@@ -64,10 +59,7 @@ pub fn render(results: &Results, machine: &Machine) -> String {
 }
 
 fn bars(results: &Results, bar: fn(&Results, &'static Figure) -> Option<Bar>) -> Vec<Bar> {
-    FIGURES
-        .iter()
-        .filter_map(|figure| bar(results, figure))
-        .collect()
+    FIGURES.iter().filter_map(|figure| bar(results, figure)).collect()
 }
 
 fn ratio_bar(results: &Results, figure: &'static Figure) -> Option<Bar> {
@@ -93,11 +85,7 @@ fn share_bar(results: &Results, figure: &'static Figure) -> Option<Bar> {
         title: figure.title,
         length: value / goal,
         goal: 1.0,
-        label: format!(
-            "{} (goal {})",
-            value_text(value, figure.unit),
-            figure.goal_text()
-        ),
+        label: format!("{} (goal {})", value_text(value, figure.unit), figure.goal_text()),
         met: results.met(figure)?,
     })
 }

@@ -16,12 +16,7 @@ pub fn tree(root: u32) -> Vec<u32> {
     let mut next = 0;
     while next < found.len() {
         let parent = found[next];
-        found.extend(
-            parents
-                .iter()
-                .filter(|(_, p)| **p == parent)
-                .map(|(c, _)| *c),
-        );
+        found.extend(parents.iter().filter(|(_, p)| **p == parent).map(|(c, _)| *c));
         next += 1;
     }
     found

@@ -30,11 +30,7 @@ impl Results {
     pub fn fail(&mut self, measure: &'static str, target: Target, error: &anyhow::Error) {
         let error = format!("{error:#}");
         eprintln!("  {measure} of {target} failed and is not tried again: {error}");
-        self.failures.push(Failure {
-            measure,
-            target,
-            error,
-        });
+        self.failures.push(Failure { measure, target, error });
     }
 
     pub fn has_failed(&self, measure: &str, target: Target) -> bool {

@@ -58,21 +58,11 @@ impl Run {
     pub fn said(stdout: &str) -> Self {
         let (outcomes, _) = read(stdout);
         let (took, stderr) = (Duration::ZERO, PathBuf::new());
-        Self {
-            outcomes,
-            took,
-            trouble: None,
-            stderr,
-        }
+        Self { outcomes, took, trouble: None, stderr }
     }
 
     pub fn summary(&self) -> String {
-        let count = |ok: Value| {
-            self.outcomes
-                .values()
-                .filter(|outcome| outcome.ok == ok)
-                .count()
-        };
+        let count = |ok: Value| self.outcomes.values().filter(|outcome| outcome.ok == ok).count();
         let passed = count(Outcome::PASSED);
         match self.outcomes.len() - passed - count(Outcome::FAILED) {
             0 => format!("{passed} checks"),
@@ -87,10 +77,7 @@ impl Run {
         let mut lines: Vec<&str> = words.lines().rev().take(STORY_LINES).collect();
         lines.reverse();
         let stderr = lines.into_iter().map(|line| format!("stderr: {line}"));
-        let trouble = self
-            .trouble
-            .iter()
-            .map(|trouble| format!("{trouble} (see {})", self.stderr.display()));
+        let trouble = self.trouble.iter().map(|trouble| format!("{trouble} (see {})", self.stderr.display()));
         trouble.chain(stderr).collect()
     }
 }
@@ -103,23 +90,14 @@ pub fn run(command: &[String], log: &Path, limit: Duration) -> Run {
     let (stdout, stderr) = (log.with_extension("jsonl"), log.with_extension("stderr"));
     let ended = start(command, &stdout, &stderr).and_then(|child| wait(child, limit));
     let (outcomes, mut nonsense) = read(&std::fs::read_to_string(&stdout).unwrap_or_default());
-    let any_failed = outcomes
-        .values()
-        .any(|outcome: &Outcome| outcome.ok == Outcome::FAILED);
+    let any_failed = outcomes.values().any(|outcome: &Outcome| outcome.ok == Outcome::FAILED);
     let trouble = match ended {
         Err(error) => Some(format!("{error:#}")),
-        Ok(status) if status.success() == any_failed => {
-            Some(format!("the client ended with {status}"))
-        }
+        Ok(status) if status.success() == any_failed => Some(format!("the client ended with {status}")),
         Ok(_) if outcomes.is_empty() => Some("the client said nothing".to_owned()),
         Ok(_) => nonsense.pop(),
     };
-    Run {
-        outcomes,
-        took: started.elapsed(),
-        trouble,
-        stderr,
-    }
+    Run { outcomes, took: started.elapsed(), trouble, stderr }
 }
 
 /// The outcomes that a client's output tells of, and what else is in it.
@@ -137,13 +115,7 @@ fn read(stdout: &str) -> (BTreeMap<String, Outcome>, Vec<String>) {
 fn parse(line: &str) -> Option<(String, Outcome)> {
     let value: Value = serde_json::from_str(line).ok()?;
     let detail = value["detail"].as_str().unwrap_or_default().to_owned();
-    Some((
-        value["check"].as_str()?.to_owned(),
-        Outcome {
-            ok: value["ok"].clone(),
-            detail,
-        },
-    ))
+    Some((value["check"].as_str()?.to_owned(), Outcome { ok: value["ok"].clone(), detail }))
 }
 
 fn start(command: &[String], stdout: &Path, stderr: &Path) -> Result<Child> {
@@ -194,10 +166,7 @@ pub fn leftovers() -> Vec<String> {
     for (pid, _) in &found {
         let _ = kill(*pid, Signal::SIGKILL);
     }
-    found
-        .into_iter()
-        .map(|(pid, command)| format!("{pid}: {command}"))
-        .collect()
+    found.into_iter().map(|(pid, command)| format!("{pid}: {command}")).collect()
 }
 
 fn still_has_children() -> bool {

@@ -53,100 +53,26 @@ pub struct Server {
 
 /// The name alone is what a person gets who uses the SDK without asking for an era.
 const CLIENTS: [Client; 11] = [
-    Client {
-        name: "ts1",
-        sdk: Sdk::Ts1,
-        era: Era::Legacy,
-    },
-    Client {
-        name: "ts2",
-        sdk: Sdk::Ts2,
-        era: Era::Legacy,
-    },
-    Client {
-        name: "ts2-modern",
-        sdk: Sdk::Ts2,
-        era: Era::Modern,
-    },
-    Client {
-        name: "ts2-auto",
-        sdk: Sdk::Ts2,
-        era: Era::Auto,
-    },
-    Client {
-        name: "py1",
-        sdk: Sdk::Py1,
-        era: Era::Legacy,
-    },
-    Client {
-        name: "py2",
-        sdk: Sdk::Py2,
-        era: Era::Auto,
-    },
-    Client {
-        name: "py2-legacy",
-        sdk: Sdk::Py2,
-        era: Era::Legacy,
-    },
-    Client {
-        name: "py2-modern",
-        sdk: Sdk::Py2,
-        era: Era::Modern,
-    },
-    Client {
-        name: "rust",
-        sdk: Sdk::Rust,
-        era: Era::Legacy,
-    },
-    Client {
-        name: "rust-modern",
-        sdk: Sdk::Rust,
-        era: Era::Modern,
-    },
-    Client {
-        name: "rust-auto",
-        sdk: Sdk::Rust,
-        era: Era::Auto,
-    },
+    Client { name: "ts1", sdk: Sdk::Ts1, era: Era::Legacy },
+    Client { name: "ts2", sdk: Sdk::Ts2, era: Era::Legacy },
+    Client { name: "ts2-modern", sdk: Sdk::Ts2, era: Era::Modern },
+    Client { name: "ts2-auto", sdk: Sdk::Ts2, era: Era::Auto },
+    Client { name: "py1", sdk: Sdk::Py1, era: Era::Legacy },
+    Client { name: "py2", sdk: Sdk::Py2, era: Era::Auto },
+    Client { name: "py2-legacy", sdk: Sdk::Py2, era: Era::Legacy },
+    Client { name: "py2-modern", sdk: Sdk::Py2, era: Era::Modern },
+    Client { name: "rust", sdk: Sdk::Rust, era: Era::Legacy },
+    Client { name: "rust-modern", sdk: Sdk::Rust, era: Era::Modern },
+    Client { name: "rust-auto", sdk: Sdk::Rust, era: Era::Auto },
 ];
 
 const SERVERS: [Server; 6] = [
-    Server {
-        name: "everything",
-        sdk: Sdk::Ts1,
-        profile: "everything",
-        modern: false,
-    },
-    Server {
-        name: "ts1",
-        sdk: Sdk::Ts1,
-        profile: "fixture",
-        modern: false,
-    },
-    Server {
-        name: "ts2",
-        sdk: Sdk::Ts2,
-        profile: "fixture",
-        modern: true,
-    },
-    Server {
-        name: "py1",
-        sdk: Sdk::Py1,
-        profile: "fixture",
-        modern: false,
-    },
-    Server {
-        name: "py2",
-        sdk: Sdk::Py2,
-        profile: "fixture",
-        modern: true,
-    },
-    Server {
-        name: "rust",
-        sdk: Sdk::Rust,
-        profile: "fixture",
-        modern: true,
-    },
+    Server { name: "everything", sdk: Sdk::Ts1, profile: "everything", modern: false },
+    Server { name: "ts1", sdk: Sdk::Ts1, profile: "fixture", modern: false },
+    Server { name: "ts2", sdk: Sdk::Ts2, profile: "fixture", modern: true },
+    Server { name: "py1", sdk: Sdk::Py1, profile: "fixture", modern: false },
+    Server { name: "py2", sdk: Sdk::Py2, profile: "fixture", modern: true },
+    Server { name: "rust", sdk: Sdk::Rust, profile: "fixture", modern: true },
 ];
 
 /// A check that fails directly, between two programs that are not ours, and why.
@@ -174,17 +100,11 @@ impl fmt::Display for Pair {
 
 /// The pairs that share an era, or those of them that `names` (a client, a server) asks for.
 pub fn pairs(names: &[String]) -> Result<Vec<Pair>> {
-    if let Some(name) = names
-        .first()
-        .filter(|name| CLIENTS.iter().all(|client| client.name != **name))
-    {
+    if let Some(name) = names.first().filter(|name| CLIENTS.iter().all(|client| client.name != **name)) {
         let known = CLIENTS.map(|client| client.name).join(", ");
         bail!("no client is called `{name}`; known: {known}");
     }
-    if let Some(name) = names
-        .get(1)
-        .filter(|name| SERVERS.iter().all(|server| server.name != **name))
-    {
+    if let Some(name) = names.get(1).filter(|name| SERVERS.iter().all(|server| server.name != **name)) {
         let known = SERVERS.map(|server| server.name).join(", ");
         bail!("no server is called `{name}`; known: {known}");
     }
@@ -205,25 +125,18 @@ pub fn pairs(names: &[String]) -> Result<Vec<Pair>> {
 
 /// The pair whose call is silent for a minute.
 pub fn keepalive_pair() -> Pair {
-    Pair {
-        client: &CLIENTS[0],
-        server: &SERVERS[1],
-    }
+    Pair { client: &CLIENTS[0], server: &SERVERS[1] }
 }
 
 /// What has to be there for these pairs to run.
 pub fn sdks(pairs: &[Pair]) -> BTreeSet<Sdk> {
-    pairs
-        .iter()
-        .flat_map(|pair| [pair.client.sdk, pair.server.sdk])
-        .collect()
+    pairs.iter().flat_map(|pair| [pair.client.sdk, pair.server.sdk]).collect()
 }
 
 /// What failed directly although nothing explains it, and explanations that explain nothing.
 pub fn unexplained(pair: &Pair, direct: &Run) -> Vec<String> {
-    let concerns = |exception: &&Exception| {
-        exception.client == pair.client.name && exception.server == pair.server.name
-    };
+    let concerns =
+        |exception: &&Exception| exception.client == pair.client.name && exception.server == pair.server.name;
     let exceptions: Vec<&Exception> = EXCEPTIONS.iter().filter(concerns).collect();
     let explains = |check: &str| exceptions.iter().any(|exception| exception.check == check);
     let failed = |outcome: &Outcome| outcome.ok == Outcome::FAILED;
@@ -236,9 +149,7 @@ pub fn unexplained(pair: &Pair, direct: &Run) -> Vec<String> {
     for exception in exceptions {
         if !direct.outcomes.get(exception.check).is_some_and(failed) {
             let (check, reason) = (exception.check, exception.reason);
-            complaints.push(format!(
-                "{check}: passes, so `{reason}` is no reason any more"
-            ));
+            complaints.push(format!("{check}: passes, so `{reason}` is no reason any more"));
         }
     }
     if !direct.outcomes.contains_key("close") {
@@ -287,10 +198,7 @@ fn client_command(places: &Places, client: &Client) -> Vec<String> {
 fn server_command(places: &Places, server: &Server) -> Vec<String> {
     if server.name == "everything" {
         let script = "ts1/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
-        return vec![
-            "node".to_owned(),
-            places.installed.join(script).display().to_string(),
-        ];
+        return vec!["node".to_owned(), places.installed.join(script).display().to_string()];
     }
     match server.sdk {
         Sdk::Rust => vec![places.built.join("rmcp-server").display().to_string()],
@@ -310,8 +218,5 @@ fn program(places: &Places, sdk: Sdk, role: &str) -> Vec<String> {
         "node" => "node".to_owned(),
         path => places.installed.join(path).display().to_string(),
     };
-    vec![
-        interpreter,
-        places.installed.join(script).display().to_string(),
-    ]
+    vec![interpreter, places.installed.join(script).display().to_string()]
 }

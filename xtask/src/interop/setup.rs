@@ -61,19 +61,12 @@ fn require_tools(sdks: &BTreeSet<Sdk>) -> Result<()> {
             missing.push(format!("`{tool}` ({what})"));
         }
     }
-    ensure!(
-        missing.is_empty(),
-        "the interop tests need {}: not found on PATH",
-        missing.join(" and ")
-    );
+    ensure!(missing.is_empty(), "the interop tests need {}: not found on PATH", missing.join(" and "));
     Ok(())
 }
 
 fn version_of(tool: &str) -> Result<String> {
-    let output = Command::new(tool)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()?;
+    let output = Command::new(tool).arg("--version").stdin(Stdio::null()).output()?;
     ensure!(output.status.success(), "{tool} --version failed");
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -85,8 +78,7 @@ fn install_npm(places: &Places, name: &str) -> Result<()> {
     let stamp = version_of("node")? + &fs::read_to_string(from.join("package-lock.json"))?;
     once(places, name, &stamp, || {
         let mut npm = Command::new("npm");
-        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
-            .current_dir(&to);
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&to);
         run_quietly(npm, &places.installed.join("logs/npm.log"))
     })
 }
@@ -94,22 +86,13 @@ fn install_npm(places: &Places, name: &str) -> Result<()> {
 fn install_python(places: &Places, name: &str, requirements: &str) -> Result<()> {
     let requirements = places.sources.join("py").join(requirements);
     let stamp = version_of("python3")? + &fs::read_to_string(&requirements)?;
-    let (home, log) = (
-        places.installed.join(name),
-        places.installed.join("logs/pip.log"),
-    );
+    let (home, log) = (places.installed.join(name), places.installed.join("logs/pip.log"));
     once(places, name, &stamp, || {
         let mut venv = Command::new("python3");
         venv.args(["-m", "venv", "--clear"]).arg(&home);
         run_quietly(venv, &log)?;
         let mut pip = Command::new(home.join("bin/python"));
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "--requirement",
-        ]);
+        pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--requirement"]);
         pip.arg(&requirements);
         run_quietly(pip, &log)
     })
@@ -130,28 +113,18 @@ fn once(places: &Places, name: &str, stamp: &str, work: impl FnOnce() -> Result<
 /// Runs an installer; its words are shown only if it fails.
 fn run_quietly(mut command: Command, log: &Path) -> Result<()> {
     let output = fs::File::create(log)?;
-    command
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output);
-    let child = command
-        .spawn()
-        .with_context(|| format!("cannot start {command:?}"))?;
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
     let status = client::wait(child, INSTALL_LIMIT)?;
     if !status.success() {
-        bail!(
-            "{command:?} ended with {status}:\n{}",
-            fs::read_to_string(log).unwrap_or_default()
-        );
+        bail!("{command:?} ended with {status}:\n{}", fs::read_to_string(log).unwrap_or_default());
     }
     Ok(())
 }
 
 fn cargo_build(package: &str) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--quiet", "--package", package])
-        .status()?;
+    let status = Command::new(cargo).args(["build", "--quiet", "--package", package]).status()?;
     ensure!(status.success(), "cargo build --package {package} failed");
     Ok(())
 }

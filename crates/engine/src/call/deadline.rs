@@ -150,11 +150,8 @@ impl Deadline {
         let Some(timeout) = self.timeout.filter(|_| !clock.stands_still()) else { return self.max_at };
         let silent = clock.at(now).0.since(self.sign.0);
         let first = timeout.time - lead(timeout);
-        let next = if self.samples && self.first_sample.is_none() && silent < first {
-            first
-        } else {
-            timeout.time
-        };
+        let next =
+            if self.samples && self.first_sample.is_none() && silent < first { first } else { timeout.time };
         self.max_at.min(now + next.saturating_sub(silent))
     }
 }

@@ -83,7 +83,9 @@ impl Engine {
         let Some(limit) = ask.limit else { return };
         let time = show_duration(limit.time);
         let method = ask.method.as_str();
-        let text = format!("the client did not answer {method} within {time}; raise it with --method '{method}=timeout:TIME'");
+        let text = format!(
+            "the client did not answer {method} within {time}; raise it with --method '{method}=timeout:TIME'"
+        );
         let answer = error_answer(ask.id.patch().as_slice(), -32001, &text, None);
         self.act(Action::ToServer(ask.server, Outgoing::plain(answer)));
         let wire_id = own_id(id.0, ask.id.is_text());

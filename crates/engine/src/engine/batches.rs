@@ -17,8 +17,7 @@ impl Engine {
         let Some(client) = self.clients.get_mut(&client_id) else { return };
         let batch = BatchId(client.next_batch);
         client.next_batch += 1;
-        let answered =
-            |member: &&Result<Message, Refused>| !matches!(member, Ok(message) if message.shape != Shape::Request);
+        let answered = |member: &&Result<Message, Refused>| !matches!(member, Ok(message) if message.shape != Shape::Request);
         let open = members.iter().filter(answered).count();
         // One more than there are, so that nothing leaves before every member was looked at.
         client.batches.insert(batch, Batch { open: open + 1, ..Batch::default() });
@@ -35,7 +34,13 @@ impl Engine {
     }
 
     /// Gives a client an answer: at once, or as part of its array.
-    pub(super) fn reply(&mut self, client: ClientId, batch: Option<BatchId>, to: Option<&JsonId>, answer: Outgoing) {
+    pub(super) fn reply(
+        &mut self,
+        client: ClientId,
+        batch: Option<BatchId>,
+        to: Option<&JsonId>,
+        answer: Outgoing,
+    ) {
         let Some(id) = batch else { return self.act(Action::ToClient(client, answer)) };
         let limit = self.config.max_message;
         let Some(collected) = self.clients.get_mut(&client).and_then(|c| c.batches.get_mut(&id)) else {

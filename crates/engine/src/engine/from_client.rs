@@ -17,7 +17,7 @@ use bytes::Bytes;
 use std::time::Duration;
 
 impl Engine {
-    pub(super) fn from_client(&mut self, now: Mono, client: ClientId, line: &Line) {
+    pub(super) fn line_from_client(&mut self, now: Mono, client: ClientId, line: &Line) {
         if !self.clients.contains_key(&client) {
             return;
         }
@@ -183,8 +183,7 @@ impl Engine {
         client.open.insert(request.id.key(), Open::Subscription(attempt));
         let edits = message.envelope.get(Field::Id);
         let edits = edits.map(|span| Edit::replace(span, own_id(attempt.0, request.id.is_text())));
-        let subscription =
-            Subscription { client: request.client, server: request.server, id: request.id };
+        let subscription = Subscription { client: request.client, server: request.server, id: request.id };
         self.subscriptions.insert(attempt, subscription);
         let message = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
         self.act(Action::ToServer(request.server, message));
@@ -254,7 +253,12 @@ fn wish(message: &Message) -> Option<Duration> {
 }
 
 /// What differs in a request on its way to the server: its id and its progress token.
-pub(super) fn request_edits(message: &Message, id: &JsonId, method: &Method, attempt: AttemptId) -> Vec<Edit> {
+pub(super) fn request_edits(
+    message: &Message,
+    id: &JsonId,
+    method: &Method,
+    attempt: AttemptId,
+) -> Vec<Edit> {
     let mut edits = Vec::with_capacity(2);
     if let Some(span) = message.envelope.get(Field::Id) {
         edits.push(Edit::replace(span, own_id(attempt.0, id.is_text())));

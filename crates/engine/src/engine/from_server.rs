@@ -14,7 +14,7 @@ use crate::wire::{Edit, Field, Message, Outgoing, Patch, Refused, Scanned, Shape
 use bytes::Bytes;
 
 impl Engine {
-    pub(super) fn from_server(&mut self, now: Mono, server: ServerId, line: &Line) {
+    pub(super) fn line_from_server(&mut self, now: Mono, server: ServerId, line: &Line) {
         match line {
             Ok(Scanned::Message(message)) => self.server_message(now, server, message),
             Ok(Scanned::Batch(members)) => {
@@ -42,7 +42,8 @@ impl Engine {
     /// today's SDKs would take it.
     fn refused_line(&mut self, now: Mono, server: ServerId, refused: &Refused) {
         let tolerant = scan_tolerant(&refused.bytes).filter(|message| {
-            message.shape == Shape::Answer && self.attempt_named(message).is_some_and(|(attempt, _)| self.is_open(attempt))
+            message.shape == Shape::Answer
+                && self.attempt_named(message).is_some_and(|(attempt, _)| self.is_open(attempt))
         });
         match tolerant {
             Some(message) => {
@@ -256,9 +257,9 @@ impl Engine {
     /// Progress that outlives its answer, as it may for a task.
     fn progress_of_task(&mut self, server: ServerId, attempt: AttemptId, message: &Message) {
         let client_id: Option<ClientId> = self.client_of(server);
-        let kept = client_id.and_then(|id| self.clients.get_mut(&id)).and_then(|client| {
-            client.task_tokens.iter_mut().find(|kept| kept.attempt == attempt)
-        });
+        let kept = client_id
+            .and_then(|id| self.clients.get_mut(&id))
+            .and_then(|client| client.task_tokens.iter_mut().find(|kept| kept.attempt == attempt));
         let (Some(client), Some(kept)) = (client_id, kept) else { return self.stray_progress(server) };
         if let Some(report) = forwarded(message, &kept.token, &mut kept.progress) {
             self.act(Action::ToClient(client, report));

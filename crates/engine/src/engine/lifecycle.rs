@@ -245,7 +245,8 @@ impl Engine {
     /// A restarted server answered the handshake.
     pub(super) fn revived(&mut self, now: Mono, id: ServerId, answer: &Message) {
         if let Some(error) = answer.raw(Field::Error) {
-            let why = format!("it refused initialize: {}", String::from_utf8_lossy(&error[..error.len().min(200)]));
+            let why =
+                format!("it refused initialize: {}", String::from_utf8_lossy(&error[..error.len().min(200)]));
             let server = self.server_name(id);
             self.note(Note::RestartFailed { server, why });
             return self.stop_for_restart(now, id);

@@ -75,7 +75,9 @@ impl Engine {
     pub(super) fn refuse_by_gone_server(&mut self, now: Mono, call: &Call) {
         let server = &self.servers[&call.server];
         let (kind, detail) = match server.life {
-            Life::Failed(why) => (Kind::ServerFailed, format!("cannot start `{}`: {why}", self.config.command)),
+            Life::Failed(why) => {
+                (Kind::ServerFailed, format!("cannot start `{}`: {why}", self.config.command))
+            }
             Life::Ended(exit) => (Kind::ServerGone, exit.to_string()),
             _ => (Kind::ServerFailed, "it is being restarted".into()),
         };

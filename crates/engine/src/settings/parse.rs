@@ -43,8 +43,7 @@ impl Setting {
     }
 }
 
-const UNITS: [(&str, u64); 5] =
-    [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// Reads `500ms`, `30s`, `1h30m`. A bare number is refused: half the clients mean seconds by it
 /// and half milliseconds.
@@ -135,7 +134,10 @@ impl Glob {
             return bad("the glob before `=` is missing; write 'run_*=timeout:5m'");
         }
         if let Some(odd) = text.chars().find(|c| "[]{}!\\".contains(*c) || c.is_control()) {
-            return bad(format!("glob `{text}`: `{}` has no meaning here; only * and ? do", odd.escape_debug()));
+            return bad(format!(
+                "glob `{text}`: `{}` has no meaning here; only * and ? do",
+                odd.escape_debug()
+            ));
         }
         Ok(Glob(text.into()))
     }
@@ -199,10 +201,7 @@ mod tests {
         assert_eq!(millis("30s"), Ok(30_000));
         assert_eq!(millis("1h30m"), Ok(5_400_000));
         assert_eq!(millis("2d"), Ok(172_800_000));
-        assert_eq!(
-            parse_duration("30").unwrap_err().to_string(),
-            "`30` has no unit; write `30s` or `30ms`"
-        );
+        assert_eq!(parse_duration("30").unwrap_err().to_string(), "`30` has no unit; write `30s` or `30ms`");
         for wrong in ["", "s", "5x", "5m5", "-5s", "1.5h", "0s", "99999999999999999999s", "5 s"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }

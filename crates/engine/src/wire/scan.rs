@@ -62,14 +62,10 @@ fn known(place: Place, key: &[u8]) -> Option<(Field, Option<Place>)> {
         (Place::Params, b"task") => Field::ParamsTask,
         (Place::ParamsMeta, b"progressToken") => Field::MetaProgressToken,
         (Place::ParamsMeta, b"io.modelcontextprotocol/subscriptionId") => Field::MetaSubscriptionId,
-        (Place::ParamsMeta, b"io.modelcontextprotocol/protocolVersion") => {
-            Field::MetaProtocolVersion
-        }
+        (Place::ParamsMeta, b"io.modelcontextprotocol/protocolVersion") => Field::MetaProtocolVersion,
         (Place::ParamsMeta, b"dev.outlast/timeoutMs") => Field::MetaTimeoutMs,
         (Place::Result, b"_meta") => return Some((Field::ResultMeta, Some(Place::ResultMeta))),
-        (Place::ResultMeta, b"io.modelcontextprotocol/subscriptionId") => {
-            Field::ResultMetaSubscriptionId
-        }
+        (Place::ResultMeta, b"io.modelcontextprotocol/subscriptionId") => Field::ResultMetaSubscriptionId,
         _ => return None,
     };
     Some((field, None))

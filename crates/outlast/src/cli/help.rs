@@ -24,7 +24,11 @@ Usage: outlast [OPTIONS] -- COMMAND...
     );
     for setting in SETTINGS {
         let flag = format!("--{} {}", setting.name, setting.placeholder());
-        let default = if setting.default.is_empty() { String::new() } else { format!(" [default: {}]", setting.default) };
+        let default = if setting.default.is_empty() {
+            String::new()
+        } else {
+            format!(" [default: {}]", setting.default)
+        };
         let _ = writeln!(text, "      {flag:<22} {}{default}", setting.short);
     }
     text += "  -h, --help                 this text
@@ -72,7 +76,10 @@ fn section(setting: &Setting) -> String {
         Scope::Process => "for the whole process",
     };
     let (variable, placeholder) = (setting.variable(), setting.placeholder());
-    format!("\n## {name}\n`--{name} {placeholder}` · `{variable}` · default: {default} · {scope}\n\n{}. {long}\n", capital(short))
+    format!(
+        "\n## {name}\n`--{name} {placeholder}` · `{variable}` · default: {default} · {scope}\n\n{}. {long}\n",
+        capital(short)
+    )
 }
 
 fn capital(text: &str) -> String {

@@ -52,7 +52,8 @@ impl Log {
 /// Control characters, and those that turn the direction of writing, as escapes.
 fn escape(text: String) -> String {
     let odd = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         return text;

@@ -49,7 +49,8 @@ impl Stderr {
                 return;
             }
             if waiting.dropped > 0 {
-                let note = format!("outlast: {} bytes of stderr were dropped: nobody read them\n", waiting.dropped);
+                let note =
+                    format!("outlast: {} bytes of stderr were dropped: nobody read them\n", waiting.dropped);
                 waiting.bytes.extend_from_slice(note.as_bytes());
                 waiting.dropped = 0;
             }

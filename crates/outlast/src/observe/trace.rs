@@ -9,8 +9,17 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// Parts of keys whose values are not written down.
 const SECRET: [&str; 11] = [
-    "password", "passwd", "secret", "authorization", "apikey", "api_key", "api-key", "credential", "cookie",
-    "privatekey", "private_key",
+    "password",
+    "passwd",
+    "secret",
+    "authorization",
+    "apikey",
+    "api_key",
+    "api-key",
+    "credential",
+    "cookie",
+    "privatekey",
+    "private_key",
 ];
 
 /// Where messages are recorded.

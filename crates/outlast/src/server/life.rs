@@ -23,7 +23,8 @@ pub fn sample(root: Pid, at: Mono, stderr: u64) -> Option<Sample> {
         sample.bytes += used.bytes;
         sample.switches += used.switches;
         // Differs when a process came or went, whatever the order.
-        sample.processes = sample.processes.wrapping_add((pid.as_raw() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        sample.processes =
+            sample.processes.wrapping_add((pid.as_raw() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     }
     Some(sample)
 }

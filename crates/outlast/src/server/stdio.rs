@@ -80,7 +80,8 @@ async fn read_stderr(driver: Arc<Driver>, mut source: Source, run: Run) {
 
 /// Brings the guardian's reports; each is about the server that was started last.
 pub async fn read_reports(driver: Arc<Driver>, line: std::os::unix::net::UnixStream) {
-    let Ok(mut line) = line.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(line)) else {
+    let Ok(mut line) = line.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(line))
+    else {
         return;
     };
     let mut report = [0; Report::SIZE];

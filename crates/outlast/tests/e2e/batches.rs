@@ -27,7 +27,8 @@ fn a_limit_inside_an_array_is_answered_inside_it() {
     let mut client = connect(&["--timeout", "300ms"], &[]);
     client.send(json!([call(1000, "hang", json!({})), call(1001, "echo", json!({}))]));
     let answers = client.next_line().json();
-    let failed = answers.as_array().expect("an array").iter().find(|answer| answer["id"] == 1000).expect("an answer");
+    let failed =
+        answers.as_array().expect("an array").iter().find(|answer| answer["id"] == 1000).expect("an answer");
     assert_eq!(data(failed)["kind"], "timeout");
 }
 

@@ -65,15 +65,21 @@ fn an_id_goes_to_the_server_in_its_json_type_and_may_come_back_in_the_other() {
         assert!(client.next_line().text().contains(&format!(r#""id":{id},"#)));
     }
     client.stderr_where(|text| text.contains("another JSON type"));
-    let calls: Vec<String> = history(&mut client).into_iter().filter(|line| line.contains("other_id_type")).collect();
-    let ids: Vec<Value> = calls.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
+    let calls: Vec<String> =
+        history(&mut client).into_iter().filter(|line| line.contains("other_id_type")).collect();
+    let ids: Vec<Value> =
+        calls.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
     assert!(ids[0].is_i64() && ids[1].is_string(), "{ids:?}");
 }
 
 #[test]
 fn a_request_reaches_the_server_with_every_byte_but_its_id() {
     let params = r#"{"z":1.0, "a" : 1e400,"big":123456789012345678901234567890,"esc":"\u00e9\/\ud83d\ude00é","twice":{"k":1,"k":2},"list":[1 ,2,	3],"deep":{"id":1,"method":"x","_meta":{"progressToken":5}}}"#;
-    let line = |id: &str| format!(r#"{{"extra":{{"x":null}},"params":{params},"method":"vendor/thing" , "id":{id},"jsonrpc":"2.0"}}"#);
+    let line = |id: &str| {
+        format!(
+            r#"{{"extra":{{"x":null}},"params":{params},"method":"vendor/thing" , "id":{id},"jsonrpc":"2.0"}}"#
+        )
+    };
     let mut client = connect(&[], &[]);
     client.send(line("815"));
     client.answer(&json!(815));
@@ -136,7 +142,10 @@ fn an_answer_reaches_the_client_with_every_byte_but_its_id() {
 fn an_answer_that_strict_json_refuses_passes_unchanged_and_is_noted() {
     let mut client = connect(&[], &[]);
     client.send(r#"{"jsonrpc":"2.0","id":"l","method":"tools/call","params":{"name":"answer_latin1"}}"#);
-    assert_eq!(client.next_line().bytes, b"{\"jsonrpc\":\"2.0\",\"id\":\"l\",\"result\":{\"text\":\"caf\xe9\"}}");
+    assert_eq!(
+        client.next_line().bytes,
+        b"{\"jsonrpc\":\"2.0\",\"id\":\"l\",\"result\":{\"text\":\"caf\xe9\"}}"
+    );
     client.send(r#"{"jsonrpc":"2.0","id":"n","method":"tools/call","params":{"name":"answer_nan"}}"#);
     let expected = r#"{"jsonrpc":"2.0","id":"n","result":{"content":[],"structuredContent":{"mean":NaN,"low":-Infinity}}}"#;
     assert_eq!(client.next_line().text(), expected);

@@ -27,7 +27,9 @@ fn a_cancel_passes_with_all_its_bytes_but_the_id() {
     let mut client = connect(&[], &[]);
     let id = client.begin("hang", &json!({}));
     let cancel = |id: &str| {
-        format!(r#"{{"method":"notifications/cancelled","params":{{"x":1.0,"requestId":{id},"reason":"\u0041"}},"jsonrpc":"2.0"}}"#)
+        format!(
+            r#"{{"method":"notifications/cancelled","params":{{"x":1.0,"requestId":{id},"reason":"\u0041"}},"jsonrpc":"2.0"}}"#
+        )
     };
     client.send(cancel(&id.to_string()));
     let inner = ids_at_the_server(&mut client, "hang")[0].to_string();
@@ -155,7 +157,8 @@ fn an_id_that_is_used_again_belongs_to_the_newer_call() {
     client.send(&call);
     client.cancel(&json!("again"));
     let inner = ids_at_the_server(&mut client, "hang");
-    let cancelled: Vec<_> = cancels(&mut client).iter().map(|cancel| cancel["params"]["requestId"].clone()).collect();
+    let cancelled: Vec<_> =
+        cancels(&mut client).iter().map(|cancel| cancel["params"]["requestId"].clone()).collect();
     assert_eq!(cancelled, inner);
     assert_ne!(inner[0], inner[1]);
 }

@@ -133,6 +133,27 @@ fn a_large_answer_is_delivered_whole_when_the_server_ends_right_after_it() {
 }
 
 #[test]
+fn a_last_line_without_its_end_is_delivered() {
+    let mut client = connect(&[], &[]);
+    let answer = client.call("answer_and_exit_in_mid_line", &json!({}));
+    assert_eq!(answer["result"], json!({"whole": 1}));
+    assert_eq!(client.end().code(), Some(0));
+}
+
+#[test]
+fn a_slow_reader_gets_the_last_answer_of_a_server_that_ended() {
+    let mut client = Peer::start_without_reading(&mut wrapping(&[], &[]));
+    client.handshake_blindly();
+    // So much that some of it still is in the server's own pipe when it ends.
+    let id = client.begin("flood", &json!({"count": 29, "bytes": 100_000, "exits": true}));
+    connect(&[], &[]).value_of("silent", &json!({"ms": 1500}));
+    client.read_output();
+    let answer = client.answer(&id);
+    assert_eq!(answer["result"]["structuredContent"], "done", "{answer}");
+    assert_eq!(client.end().code(), Some(0));
+}
+
+#[test]
 fn a_reader_that_takes_its_time_gets_everything_that_was_piped() {
     let mut client = Peer::start_without_reading(&mut wrapping(&[], &[]));
     client.handshake_blindly();

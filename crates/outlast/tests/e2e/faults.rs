@@ -260,7 +260,8 @@ fn a_client_message_beyond_max_message_is_refused_and_the_next_one_works() {
     assert_eq!(answer["error"]["code"], -31011, "{answer}");
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains("max-message") && message.len() <= 300, "{message}");
-    client.send(format!(r#"{{"jsonrpc":"2.0","method":"ping","params":{{"x":"{long}"}},"id":"at the end"}}"#));
+    client
+        .send(format!(r#"{{"jsonrpc":"2.0","method":"ping","params":{{"x":"{long}"}},"id":"at the end"}}"#));
     assert_eq!(client.answer(&json!("at the end"))["error"]["code"], -31011);
     client.send(format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{"x":"{long}"}}}}"#));
     assert_eq!(client.value_of("echo", &json!({"short": 1})), json!({"short": 1}));

@@ -61,12 +61,25 @@ fn a_wish_that_makes_no_sense_is_ignored() {
 }
 
 #[test]
+fn a_wish_is_a_number_however_it_is_written() {
+    let mut client = connect(&["--timeout", "10s"], &[]);
+    for wish in ["300.0", "3e2"] {
+        client.send(format!(
+            r#"{{"jsonrpc":"2.0","id":"w","method":"tools/call","params":{{"_meta":{{"dev.outlast/timeoutMs":{wish}}},"name":"hang"}}}}"#
+        ));
+        assert_eq!(data(&client.answer(&json!("w")))["limitMs"], 300, "{wish}");
+    }
+}
+
+#[test]
 fn the_wish_of_a_request_still_reaches_the_server() {
     let mut client = connect(&[], &[]);
     let meta = json!({"dev.outlast/timeoutMs": 9000});
     let id = client.request("tools/call", &json!({"_meta": meta, "name": "tell_line"}));
     let answer = client.answer(&id);
-    assert!(answer["result"]["structuredContent"].as_str().unwrap().contains("\"dev.outlast/timeoutMs\":9000"));
+    assert!(
+        answer["result"]["structuredContent"].as_str().unwrap().contains("\"dev.outlast/timeoutMs\":9000")
+    );
 }
 
 #[test]
@@ -74,7 +87,10 @@ fn a_variable_sets_a_limit_and_is_named_in_the_error() {
     let mut client = Peer::start(wrapping(&[], &[]).env("OUTLAST_TIMEOUT", "300ms"));
     client.handshake();
     let answer = client.call("hang", &json!({}));
-    assert_eq!((&data(&answer)["limitMs"], &data(&answer)["setting"]), (&json!(300), &json!("OUTLAST_TIMEOUT")));
+    assert_eq!(
+        (&data(&answer)["limitMs"], &data(&answer)["setting"]),
+        (&json!(300), &json!("OUTLAST_TIMEOUT"))
+    );
 }
 
 #[test]
@@ -105,10 +121,22 @@ fn every_setting_is_a_variable() {
 
 #[test]
 fn the_nearest_rule_wins() {
-    let flags = ["--tool", "ha*=timeout:400ms", "--tool", "hang=timeout:300ms", "--tool", "*=timeout:9s", "--timeout", "8s"];
+    let flags = [
+        "--tool",
+        "ha*=timeout:400ms",
+        "--tool",
+        "hang=timeout:300ms",
+        "--tool",
+        "*=timeout:9s",
+        "--timeout",
+        "8s",
+    ];
     let mut client = connect(&flags, &[]);
     let answer = client.call("hang", &json!({}));
-    assert_eq!((&data(&answer)["limitMs"], &data(&answer)["setting"]), (&json!(300), &json!("--tool 'hang'")));
+    assert_eq!(
+        (&data(&answer)["limitMs"], &data(&answer)["setting"]),
+        (&json!(300), &json!("--tool 'hang'"))
+    );
 }
 
 #[test]
@@ -139,7 +167,8 @@ fn a_server_may_not_move_a_limit_that_a_person_wrote() {
 
 #[test]
 fn declared_limits_that_make_no_sense_are_ignored_with_one_note() {
-    let capabilities = r#"{"tools":{"timeouts":{"call":-1,"list":"soon"}},"prompts":{"timeouts":{"get":1e99}}}"#;
+    let capabilities =
+        r#"{"tools":{"timeouts":{"call":-1,"list":"soon"}},"prompts":{"timeouts":{"get":1e99}}}"#;
     let mut client = connect(&[], &["--capabilities", capabilities]);
     assert_eq!(client.value_of("silent", &json!({"ms": 100})), "done");
     client.hang_up();

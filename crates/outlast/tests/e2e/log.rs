@@ -1,6 +1,6 @@
 //! What outlast says on stderr and writes to its record.
 
-use std::fs::{read_to_string, set_permissions, Permissions};
+use std::fs::{Permissions, read_to_string, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, from_str, json};
@@ -25,8 +25,16 @@ fn a_limit_that_fires_is_one_warn_line_with_all_about_it() {
     let stderr = String::from_utf8(client.all_stderr()).unwrap();
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     for part in [
-        "warn", "timeout", "server=fake_server", "method=tools/call", "tool=hang", "limit=300ms", "elapsed=",
-        "setting=--timeout", "state=", "cancel",
+        "warn",
+        "timeout",
+        "server=fake_server",
+        "method=tools/call",
+        "tool=hang",
+        "limit=300ms",
+        "elapsed=",
+        "setting=--timeout",
+        "state=",
+        "cancel",
     ] {
         assert!(stderr.contains(part), "`{part}` is not in: {stderr}");
     }
@@ -159,5 +167,8 @@ fn messages_can_be_recorded_to_stderr() {
     client.value_of("echo", &json!({"password": "hunter2"}));
     client.hang_up();
     let stderr = String::from_utf8(client.all_stderr()).unwrap();
-    assert!(stderr.lines().count() >= 10 && stderr.contains("client>") && !stderr.contains("hunter2"), "{stderr}");
+    assert!(
+        stderr.lines().count() >= 10 && stderr.contains("client>") && !stderr.contains("hunter2"),
+        "{stderr}"
+    );
 }

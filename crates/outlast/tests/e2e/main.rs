@@ -4,11 +4,7 @@
 //! each test named after what they can rely on. Tests wait for messages and for processes to end,
 //! with a limit; only the fake server lets time pass.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "real processes in real time"
-)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real processes in real time")]
 
 mod batches;
 mod bytes;

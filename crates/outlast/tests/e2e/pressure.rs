@@ -1,15 +1,21 @@
 //! Peers that do not read: the other side is held up as by a pipe, memory stays bounded, limits work.
 
-use outlast_testkit::peer::{LIMIT, Peer, wait_until};
+use std::process::Stdio;
+use std::time::Duration;
+
+use outlast_testkit::peer::{LIMIT, Peer, Streams, wait_until};
 use serde_json::json;
 
-use crate::world::{MUCH_MEMORY, connect, data, memory_of, wrapping};
+use crate::world::{MUCH_MEMORY, connect, cpu_of, data, memory_of, wrapping};
 
 #[test]
 fn a_client_that_does_not_read_holds_the_server_up_and_limits_still_fire() {
     const COUNT: usize = 4000;
     const SIZE: usize = 20_000;
-    let mut client = Peer::start_without_reading(&mut wrapping(&["--timeout", "700ms", "--tool", "flood=timeout:1h"], &[]));
+    let mut client = Peer::start_without_reading(&mut wrapping(
+        &["--timeout", "700ms", "--tool", "flood=timeout:1h"],
+        &[],
+    ));
     client.handshake_blindly();
     let flood = client.begin("flood", &json!({"count": COUNT, "bytes": SIZE}));
     let hang = client.begin("hang", &json!({}));
@@ -34,12 +40,15 @@ fn a_client_that_never_reads_does_not_keep_it_from_ending() {
     client.handshake_blindly();
     client.begin("flood", &json!({"count": 1000, "bytes": 20_000}));
     client.signal(nix::sys::signal::Signal::SIGTERM);
-    client.end_within(std::time::Duration::from_secs(2));
+    client.end_within(Duration::from_secs(2));
 }
 
 #[test]
 fn a_client_that_does_not_read_gets_no_heap_of_keep_alives() {
-    let mut client = Peer::start_without_reading(&mut wrapping(&["--keep-alive", "50ms", "--timeout", "1h", "--tool", "hang=timeout:1s"], &[]));
+    let mut client = Peer::start_without_reading(&mut wrapping(
+        &["--keep-alive", "50ms", "--timeout", "1h", "--tool", "hang=timeout:1s"],
+        &[],
+    ));
     client.handshake_blindly();
     client.begin_with_token("flood", &json!({"count": 1000, "bytes": 20_000}), &json!("t"));
     client.begin("hang", &json!({}));
@@ -98,6 +107,35 @@ fn a_client_that_sends_nonsense_and_does_not_read_is_held_up() {
 }
 
 #[test]
+fn a_server_that_does_not_read_goes_with_its_host() {
+    let mut command = wrapping(&[], &[]);
+    command.stdin(Stdio::piped());
+    let (reader, writer) = std::io::pipe().unwrap();
+    command.stdout(writer);
+    let mut client = Peer::start_with(&mut command, Streams::default());
+    drop(command);
+    client.handshake_blindly();
+    client.begin("stop_reading", &json!({"ms": 60_000}));
+    client.send_bytes(&b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n".repeat(200_000));
+    drop(reader);
+    client.end_within(Duration::from_secs(5));
+}
+
+#[test]
+fn waiting_for_a_peer_that_does_not_read_costs_no_cpu() {
+    let mut client = Peer::start_without_reading(&mut wrapping(
+        &["--timeout", "1500ms", "--tool", "flood=timeout:1h"],
+        &[],
+    ));
+    client.handshake_blindly();
+    client.begin("flood", &json!({"count": 1000, "bytes": 20_000}));
+    client.begin("hang", &json!({}));
+    client.stderr_where(|text| text.contains("tool=hang"));
+    let used = cpu_of(client.pid());
+    assert!(used < Duration::from_millis(700), "{used:?}");
+}
+
+#[test]
 fn a_thousand_calls_are_in_flight_at_once() {
     let mut client = connect(&[], &[]);
     let ids: Vec<_> = (0..1000).map(|number| (number, client.begin("echo", &json!({"n": number})))).collect();
@@ -112,6 +150,9 @@ fn both_ways_can_be_full_at_once_without_a_deadlock() {
     let text = "z".repeat(200_000);
     let ids: Vec<_> = (0..100).map(|_| client.begin("echo", &json!({"text": text}))).collect();
     for id in &ids {
-        assert_eq!(client.answer(id)["result"]["structuredContent"]["text"].as_str().map(str::len), Some(text.len()));
+        assert_eq!(
+            client.answer(id)["result"]["structuredContent"]["text"].as_str().map(str::len),
+            Some(text.len())
+        );
     }
 }

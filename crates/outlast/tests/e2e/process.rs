@@ -1,7 +1,9 @@
 //! The server's process is what it would be without outlast.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -30,11 +32,36 @@ fn the_environment_passes_except_what_is_ours() {
 #[test]
 fn arguments_pass_unchanged() {
     let arguments = [
-        "--", "a b", "", "'single'", "\"double\"", "$(touch /tmp/x)", "`x`", "$HOME", "--timeout", "30", "--", "-h", "*",
-        "a\\b", "new\nline", "ü", ";", "&&", "| cat",
+        "--",
+        "a b",
+        "",
+        "'single'",
+        "\"double\"",
+        "$(touch /tmp/x)",
+        "`x`",
+        "$HOME",
+        "--timeout",
+        "30",
+        "--",
+        "-h",
+        "*",
+        "a\\b",
+        "new\nline",
+        "ü",
+        ";",
+        "&&",
+        "| cat",
     ];
     let mut client = connect(&["--timeout", "10s"], &arguments);
     assert_eq!(client.value_of("tell_arguments", &json!({})), json!(arguments));
+}
+
+#[test]
+fn arguments_need_not_be_text() {
+    let mut command = wrapping(&[], &["--"]);
+    let mut client = Peer::start(command.arg(OsStr::from_bytes(b"caf\xe9")));
+    client.handshake();
+    assert_eq!(client.value_of("tell_arguments", &json!({})), json!(["--", [99, 97, 102, 0xe9]]));
 }
 
 #[test]
@@ -105,7 +132,9 @@ fn signals_and_limits_of_the_server_are_as_without_us() {
         client.handshake();
         let pid = client.value_of("tell_pid", &json!({}));
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let signals = status.lines().filter(|line| ["SigBlk", "SigIgn", "SigCgt", "Umask"].iter().any(|name| line.starts_with(name)));
+        let signals = status
+            .lines()
+            .filter(|line| ["SigBlk", "SigIgn", "SigCgt", "Umask"].iter().any(|name| line.starts_with(name)));
         let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
         (signals.map(str::to_owned).collect::<Vec<_>>(), limits)
     };

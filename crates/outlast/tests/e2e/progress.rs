@@ -15,7 +15,8 @@ fn reports(client: &Peer) -> Vec<Value> {
 }
 
 fn assert_rising(reports: &[Value]) {
-    let values: Vec<f64> = reports.iter().map(|report| report["progress"].as_f64().expect("a number")).collect();
+    let values: Vec<f64> =
+        reports.iter().map(|report| report["progress"].as_f64().expect("a number")).collect();
     assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{values:?}");
 }
 
@@ -55,7 +56,8 @@ fn nothing_comes_on_a_token_after_the_answer() {
     let answered = client.log().len();
     // Time passes while another call runs, which has no token.
     client.value_of("silent", &json!({"ms": 300}));
-    let late: Vec<String> = client.log()[answered..].iter().filter(|line| is_progress(line)).map(Line::text).collect();
+    let late: Vec<String> =
+        client.log()[answered..].iter().filter(|line| is_progress(line)).map(Line::text).collect();
     assert!(late.is_empty(), "{late:?}");
 }
 
@@ -64,6 +66,13 @@ fn a_call_without_a_token_gets_no_progress() {
     let mut client = connect(&["--keep-alive", "50ms"], &[]);
     client.value_of("silent", &json!({"ms": 300}));
     client.value_of("progress", &json!({"every_ms": 20, "values": [1, 2, 3]}));
+    assert_eq!(reports(&client), [] as [Value; 0]);
+}
+
+#[test]
+fn null_is_no_token() {
+    let mut client = connect(&["--keep-alive", "50ms"], &[]);
+    call_with_raw_token(&mut client, "null", "silent", &json!({"ms": 300}));
     assert_eq!(reports(&client), [] as [Value; 0]);
 }
 
@@ -124,9 +133,18 @@ fn our_keep_alive_and_the_servers_progress_make_one_rising_series() {
     assert_rising(&reports);
     let ours = |report: &&Value| report["message"] != "step";
     assert!(reports.iter().filter(ours).count() >= 3, "{reports:?}");
-    assert!(reports.iter().any(|report| report["message"].as_str().unwrap().contains("last sign of life 0 s ago")));
-    let claims_the_end = |report: &&Value| report["total"].as_f64().is_some_and(|total| report["progress"].as_f64() >= Some(total));
-    assert!(reports.iter().filter(claims_the_end).count() <= 1, "only the server says that it is done: {reports:?}");
+    assert!(
+        reports
+            .iter()
+            .any(|report| report["message"].as_str().unwrap().contains("last sign of life 0 s ago"))
+    );
+    let claims_the_end = |report: &&Value| {
+        report["total"].as_f64().is_some_and(|total| report["progress"].as_f64() >= Some(total))
+    };
+    assert!(
+        reports.iter().filter(claims_the_end).count() <= 1,
+        "only the server says that it is done: {reports:?}"
+    );
 }
 
 #[test]
@@ -162,7 +180,8 @@ fn progress_with_a_plain_timer_does_not_move_it() {
 #[test]
 fn progress_never_moves_the_hard_cap() {
     let mut client = connect(&["--timeout", "500ms", "--max", "700ms"], &[]);
-    let id = client.begin_with_token("progress", &json!({"every_ms": 100, "values": vec![1; 20]}), &json!("x"));
+    let id =
+        client.begin_with_token("progress", &json!({"every_ms": 100, "values": vec![1; 20]}), &json!("x"));
     let answer = client.answer(&id);
     assert_eq!(data(&answer)["kind"], "max");
     assert_eq!(data(&answer)["limitMs"], 700);

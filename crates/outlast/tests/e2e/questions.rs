@@ -18,7 +18,10 @@ fn questions_of_every_kind_make_a_round_trip() {
             let question = client.message(method);
             assert_eq!(question["params"], json!({"n": 1}));
             assert_eq!(question["id"].is_string(), id.starts_with('"'), "{question}");
-            client.send(format!(r#"{{"jsonrpc":"2.0","result":{{"x":1.0,"of":"{method}"}},"id":{}}}"#, question["id"]));
+            client.send(format!(
+                r#"{{"jsonrpc":"2.0","result":{{"x":1.0,"of":"{method}"}},"id":{}}}"#,
+                question["id"]
+            ));
             let answer = client.answer(&call);
             let got = answer["result"]["structuredContent"].as_str().expect("the client's line");
             assert_eq!(got, format!(r#"{{"jsonrpc":"2.0","result":{{"x":1.0,"of":"{method}"}},"id":{id}}}"#));
@@ -40,7 +43,8 @@ fn the_clients_refusal_reaches_the_server() {
 #[test]
 fn many_questions_at_once_are_not_mixed_up() {
     let mut client = connect(&[], &[]);
-    let calls: Vec<Value> = (0..10).map(|number| have_it_ask(&mut client, &format!("{number}"), "roots/list")).collect();
+    let calls: Vec<Value> =
+        (0..10).map(|number| have_it_ask(&mut client, &format!("{number}"), "roots/list")).collect();
     let mut questions: Vec<Value> = (0..10).map(|_| client.message("roots/list")).collect();
     questions.reverse();
     for question in &questions {
@@ -83,7 +87,10 @@ fn a_question_that_the_client_does_not_answer_ends() {
 #[test]
 fn a_question_that_the_server_takes_back_is_taken_back() {
     let mut client = connect(&[], &[]);
-    client.value_of("ask", &json!({"id": "\"q\"", "method": "elicitation/create", "params": {}, "take_back": true}));
+    client.value_of(
+        "ask",
+        &json!({"id": "\"q\"", "method": "elicitation/create", "params": {}, "take_back": true}),
+    );
     let question = client.message("elicitation/create");
     let cancel = client.message("notifications/cancelled");
     assert_eq!(cancel["params"]["requestId"], question["id"]);

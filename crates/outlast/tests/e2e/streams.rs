@@ -31,7 +31,8 @@ fn sockets_serve_as_well_as_pipes() {
     let mut command = wrapping(&[], &[]);
     command.stdin(OwnedFd::from(theirs_in)).stdout(OwnedFd::from(theirs_out));
     let end = ours_in.try_clone().unwrap();
-    let streams = Streams { input: Some(Box::new(ours_in)), output: Some(Box::new(ours_out)), ..Streams::default() };
+    let streams =
+        Streams { input: Some(Box::new(ours_in)), output: Some(Box::new(ours_out)), ..Streams::default() };
     let mut client = Peer::start_with(&mut command, streams).with_output_read();
     drop(command);
     client.handshake();
@@ -48,8 +49,11 @@ fn one_socket_serves_for_both_ways() {
     let mut command = wrapping(&[], &[]);
     command.stdin(OwnedFd::from(theirs.try_clone().unwrap())).stdout(OwnedFd::from(theirs));
     let end = ours.try_clone().unwrap();
-    let streams =
-        Streams { input: Some(Box::new(ours.try_clone().unwrap())), output: Some(Box::new(ours)), ..Streams::default() };
+    let streams = Streams {
+        input: Some(Box::new(ours.try_clone().unwrap())),
+        output: Some(Box::new(ours)),
+        ..Streams::default()
+    };
     let mut client = Peer::start_with(&mut command, streams).with_output_read();
     drop(command);
     client.handshake();
@@ -92,8 +96,11 @@ fn a_terminal_serves_and_stays_as_it_was() {
     let (ours, theirs) = terminal();
     let mut command = wrapping(&[], &[]);
     command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap());
-    let streams =
-        Streams { input: Some(Box::new(ours.try_clone().unwrap())), output: Some(Box::new(ours)), ..Streams::default() };
+    let streams = Streams {
+        input: Some(Box::new(ours.try_clone().unwrap())),
+        output: Some(Box::new(ours)),
+        ..Streams::default()
+    };
     let mut client = Peer::start_with(&mut command, streams).with_output_read();
     client.handshake();
     assert_eq!(client.value_of("echo", &json!({"a": 1})), json!({"a": 1}));
@@ -144,8 +151,11 @@ fn pipes_that_others_share_are_not_made_nonblocking() {
     let (out_reader, out_writer) = std::io::pipe().unwrap();
     let mut command = wrapping(&[], &[]);
     command.stdin(in_reader.try_clone().unwrap()).stdout(out_writer.try_clone().unwrap());
-    let streams =
-        Streams { input: Some(Box::new(in_writer)), output: Some(Box::new(out_reader)), ..Streams::default() };
+    let streams = Streams {
+        input: Some(Box::new(in_writer)),
+        output: Some(Box::new(out_reader)),
+        ..Streams::default()
+    };
     let mut client = Peer::start_with(&mut command, streams).with_output_read();
     client.handshake();
     for flags in [fcntl(&in_reader, FcntlArg::F_GETFL), fcntl(&out_writer, FcntlArg::F_GETFL)] {

@@ -48,7 +48,8 @@ fn durations_are_written_as_go_does() {
 
 #[test]
 fn initialize_and_the_list_of_tools_are_timed_too() {
-    let mut client = Peer::start(&mut timeout_mcp(&["0.3"], &["--mute", "initialize", "--mute", "tools/list"]));
+    let mut client =
+        Peer::start(&mut timeout_mcp(&["0.3"], &["--mute", "initialize", "--mute", "tools/list"]));
     assert_eq!(error(&client.handshake()), (-32603, "Method 'initialize' timed out after 300ms"));
     let id = client.request("tools/list", &json!({}));
     assert_eq!(error(&client.answer(&id)), (-32603, "Method 'tools/list' timed out after 300ms"));
@@ -105,7 +106,11 @@ fn calls_run_side_by_side() {
 fn progress_passes_and_does_not_move_the_timer() {
     let mut client = connect(&["0.7"], &[]);
     let began = Instant::now();
-    let id = client.begin_with_token("progress", &json!({"every_ms": 200, "values": [1, 2, 3, 4, 5, 6, 7]}), &json!("t"));
+    let id = client.begin_with_token(
+        "progress",
+        &json!({"every_ms": 200, "values": [1, 2, 3, 4, 5, 6, 7]}),
+        &json!("t"),
+    );
     assert_eq!(error(&client.answer(&id)).1, "Method 'tools/call' timed out after 700ms");
     assert!(began.elapsed() < Duration::from_millis(1500));
     let reports = client.log().iter().filter(|line| line.json()["params"]["progressToken"] == "t").count();
@@ -156,10 +161,15 @@ fn a_timeout_restarts_the_server_and_makes_it_whole() {
     assert_ne!(before, after);
     let lines: Vec<Value> = history(&mut client).iter().map(|line| from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["method"], "initialize");
-    assert_eq!(lines[0]["params"]["clientInfo"], json!({"name": "test", "version": "1"}), "not the client's own words");
+    assert_eq!(
+        lines[0]["params"]["clientInfo"],
+        json!({"name": "test", "version": "1"}),
+        "not the client's own words"
+    );
     assert_eq!(lines[1]["method"], "notifications/initialized");
     assert_eq!(lines[2]["params"]["name"], "tell_pid");
-    let introductions = client.log().iter().filter(|line| line.json()["result"].get("serverInfo").is_some()).count();
+    let introductions =
+        client.log().iter().filter(|line| line.json()["result"].get("serverInfo").is_some()).count();
     assert_eq!(introductions, 1, "the second initialize was not hidden");
 }
 
@@ -224,7 +234,8 @@ fn a_restart_that_fails_does_not_end_it_and_is_tried_again() {
 fn a_server_that_does_not_answer_its_second_initialize_is_restarted_again() {
     let directory = tempfile::tempdir().unwrap();
     let mute = directory.path().join("mute");
-    let mut client = connect(&["--auto-restart", "0.5"], &["--mute-if", mute.to_str().unwrap(), "initialize"]);
+    let mut client =
+        connect(&["--auto-restart", "0.5"], &["--mute-if", mute.to_str().unwrap(), "initialize"]);
     fs::write(&mute, "").unwrap();
     client.call("hang", &json!({}));
     client.stderr_where(|text| text.contains("restart of `fake_server` failed: no answer to initialize"));
@@ -238,7 +249,10 @@ fn a_server_whose_first_initialize_timed_out_gets_the_next_one_of_the_client() {
     let directory = tempfile::tempdir().unwrap();
     let mute = directory.path().join("mute");
     fs::write(&mute, "").unwrap();
-    let mut client = Peer::start(&mut timeout_mcp(&["--auto-restart", "0.5"], &["--mute-if", mute.to_str().unwrap(), "initialize"]));
+    let mut client = Peer::start(&mut timeout_mcp(
+        &["--auto-restart", "0.5"],
+        &["--mute-if", mute.to_str().unwrap(), "initialize"],
+    ));
     let answer = client.handshake();
     assert_eq!(error(&answer), (-32603, "Method 'initialize' timed out after 500ms (restarting now...)"));
     fs::remove_file(&mute).unwrap();
@@ -273,7 +287,12 @@ fn an_unknown_flag_is_refused() {
 
 #[test]
 fn a_command_line_without_a_command_is_refused() {
-    for words in [&["timeout-mcp"][..], &["timeout-mcp", "5"], &["timeout-mcp", "--auto-restart"], &["timeout-mcp", "--timeout"]] {
+    for words in [
+        &["timeout-mcp"][..],
+        &["timeout-mcp", "5"],
+        &["timeout-mcp", "--auto-restart"],
+        &["timeout-mcp", "--timeout"],
+    ] {
         let mut client = Peer::start(outlast().args(words));
         assert_eq!(client.end().code(), Some(2), "{words:?}");
         assert_eq!(String::from_utf8(client.all_stderr()).unwrap().lines().count(), 1, "{words:?}");

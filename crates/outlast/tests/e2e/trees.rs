@@ -148,7 +148,10 @@ fn nothing_survives_sigkill_in_the_first_moments() {
 #[test]
 fn nothing_survives_when_the_client_ends_in_the_middle_of_a_restart() {
     let mut command = outlast();
-    command.args(["timeout-mcp", "--auto-restart", "0.3"]).arg(fake_server()).args(["--ignore-term", "--ignore-eof"]);
+    command
+        .args(["timeout-mcp", "--auto-restart", "0.3"])
+        .arg(fake_server())
+        .args(["--ignore-term", "--ignore-eof"]);
     let tree = Tree::mark(&mut command);
     let mut client = Peer::start(&mut command);
     client.handshake();

@@ -60,13 +60,21 @@ pub fn history(client: &mut Peer) -> Vec<String> {
 /// Every `notifications/cancelled` that the server has got so far.
 pub fn cancels(client: &mut Peer) -> Vec<Value> {
     let lines = client.value_of("tell_cancels", &json!({}));
-    lines.as_array().expect("an array").iter().map(|line| from_str(line.as_str().expect("text")).expect("JSON")).collect()
+    lines
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|line| from_str(line.as_str().expect("text")).expect("JSON"))
+        .collect()
 }
 
 /// The ids under which the server has got the calls of a tool.
 pub fn ids_at_the_server(client: &mut Peer, tool: &str) -> Vec<Value> {
     let messages = history(client).into_iter().map(|line| from_str::<Value>(&line).expect("JSON"));
-    messages.filter(|message| message["params"]["name"] == tool).map(|message| message["id"].clone()).collect()
+    messages
+        .filter(|message| message["params"]["name"] == tool)
+        .map(|message| message["id"].clone())
+        .collect()
 }
 
 /// What `data.outlast` of an error says.
@@ -82,6 +90,13 @@ pub fn memory_of(pid: u32) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
     let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
     kilobytes << 10
+}
+
+/// CPU time that a process has used.
+pub fn cpu_of(pid: u32) -> Duration {
+    let schedstat = read_to_string(format!("/proc/{pid}/schedstat")).expect("the process is there");
+    let nanos = schedstat.split_ascii_whitespace().next().and_then(|number| number.parse().ok());
+    Duration::from_nanos(nanos.expect("a number"))
 }
 
 /// All processes that descend from one command, found by a mark in their environment: whoever
@@ -123,6 +138,9 @@ impl Tree {
 
     fn describe(&self) -> Vec<String> {
         let command = |pid: u32| read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        self.processes().into_iter().map(|pid| format!("{pid} {}", String::from_utf8_lossy(&command(pid)))).collect()
+        self.processes()
+            .into_iter()
+            .map(|pid| format!("{pid} {}", String::from_utf8_lossy(&command(pid))))
+            .collect()
     }
 }

@@ -92,13 +92,7 @@ struct Input {
 
 impl Input {
     fn new(from: File) -> Input {
-        Input {
-            from,
-            bytes: vec![0; 2 * CHUNK],
-            filled: 0,
-            complete: 0,
-            searched: 0,
-        }
+        Input { from, bytes: vec![0; 2 * CHUNK], filled: 0, complete: 0, searched: 0 }
     }
 
     /// Reads once; `false` at end of file. Only new bytes are searched for a newline: searching a
@@ -245,8 +239,7 @@ impl Server {
             Some(b"later") => {
                 let ms = after(line, &self.members.ms).and_then(number);
                 let delay = Duration::from_millis(ms.ok_or_else(|| strange(line))?);
-                self.pending
-                    .push(Reverse((now + delay, self.calls, id.into())));
+                self.pending.push(Reverse((now + delay, self.calls, id.into())));
             }
             Some(b"never") => {}
             Some(b"stats") => self.stats(id),
@@ -257,8 +250,7 @@ impl Server {
 
     fn echo(&mut self, id: &[u8], payload: &[u8]) -> io::Result<()> {
         self.begin(id);
-        self.out
-            .extend_from_slice(br#"{"content":[{"type":"text","text":""#);
+        self.out.extend_from_slice(br#"{"content":[{"type":"text","text":""#);
         if payload.len() < LARGE {
             self.out.extend_from_slice(payload);
         } else {

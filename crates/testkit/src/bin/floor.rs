@@ -4,10 +4,7 @@
 //! be: one blocking thread per direction and one read and one write per chunk. It does not look at
 //! a single byte. It does not use `splice` either, because a proxy that must see messages cannot.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a program of its own: its arguments are real"
-)]
+#![allow(clippy::disallowed_methods, reason = "a program of its own: its arguments are real")]
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,11 +19,7 @@ fn main() -> io::Result<ExitCode> {
     let Some(program) = words.next() else {
         return Err(io::Error::other("usage: floor COMMAND..."));
     };
-    let mut child = Command::new(program)
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut child = Command::new(program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let to_child = child.stdin.take().map(OwnedFd::from);
     let from_child = child.stdout.take().map(OwnedFd::from);
     let (Some(to_child), Some(from_child)) = (to_child, from_child) else {
@@ -38,9 +31,7 @@ fn main() -> io::Result<ExitCode> {
     std::thread::spawn(move || copy(stdin, to_child.into()));
     copy(from_child.into(), stdout)?;
     let status = child.wait()?;
-    Ok(ExitCode::from(
-        u8::try_from(status.code().unwrap_or(1)).unwrap_or(1),
-    ))
+    Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1)))
 }
 
 /// The standard handles of `std` lock and buffer; the floor should pay for neither.

@@ -41,7 +41,13 @@ fn main() -> ExitCode {
     }
     say(&format!(
         "{count} seeds: {} calls, {} events, {} failed by a limit or a fault, {} cancelled, {} progress, {} server runs, {:.1} s",
-        sum.calls, sum.events, sum.failed, sum.cancelled, sum.progress, sum.runs, started.elapsed().as_secs_f64()
+        sum.calls,
+        sum.events,
+        sum.failed,
+        sum.cancelled,
+        sum.progress,
+        sum.runs,
+        started.elapsed().as_secs_f64()
     ));
     ExitCode::SUCCESS
 }

@@ -90,7 +90,9 @@ impl Client {
             self.plans.push((after, Plan::ClientCancels(n)));
         }
         let tool = rng.below(4);
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{token}"name":"t{tool}","nonce":"n{n}"}}}}"#)
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{token}"name":"t{tool}","nonce":"n{n}"}}}}"#
+        )
     }
 
     /// Cancels by any of the ids that the request may have; all but one of them are unknown.
@@ -119,8 +121,15 @@ impl Client {
 
 fn nonsense(rng: &mut Rng) -> String {
     let lines = [
-        "hello", "{", r#"{"id":"bad"}"#, "[]", r#"{"id":"bad","id":"worse","method":"x"}"#, "17", r#"{"id":{},"method":"x"}"#,
-        r#"{"id":"unknown","result":{}}"#, r#"{"method":"notifications/cancelled","params":{"requestId":"never"}}"#,
+        "hello",
+        "{",
+        r#"{"id":"bad"}"#,
+        "[]",
+        r#"{"id":"bad","id":"worse","method":"x"}"#,
+        "17",
+        r#"{"id":{},"method":"x"}"#,
+        r#"{"id":"unknown","result":{}}"#,
+        r#"{"method":"notifications/cancelled","params":{"requestId":"never"}}"#,
     ];
     lines[rng.below(lines.len())].to_owned()
 }

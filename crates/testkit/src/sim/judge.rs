@@ -75,7 +75,9 @@ impl Judge {
     pub(super) fn client_line(&mut self, now: Duration, line: &Line) {
         match line {
             Ok(Scanned::Message(message)) => self.client_message(now, message, false),
-            Ok(Scanned::Batch(members)) => members.iter().flatten().for_each(|m| self.client_message(now, m, true)),
+            Ok(Scanned::Batch(members)) => {
+                members.iter().flatten().for_each(|m| self.client_message(now, m, true))
+            }
             Err(_) => {}
         }
     }
@@ -134,7 +136,8 @@ impl Judge {
         if message.text(Field::Method).as_deref() != Some("notifications/progress") {
             return;
         }
-        let attempt = format!("{}:{}", run.0, message.raw(Field::ParamsProgressToken).map(show).unwrap_or_default());
+        let attempt =
+            format!("{}:{}", run.0, message.raw(Field::ParamsProgressToken).map(show).unwrap_or_default());
         if let Some(request) = self.attempts.get(&attempt).map(|index| &mut self.requests[*index])
             && request.exact.is_some_and(|(_, moves)| moves)
             && !request.settled
@@ -149,7 +152,7 @@ impl Judge {
 
     // What the engine does.
 
-    pub(super) fn to_server(&mut self, run: Run, line: &Bytes) {
+    pub(super) fn sent_to_server(&mut self, run: Run, line: &Bytes) {
         let Ok(Scanned::Message(message)) = scan(line) else { panic!("a bad line to the server: {line:?}") };
         let id = message.raw(Field::Id).map(show).unwrap_or_default();
         match message.shape {
@@ -164,7 +167,9 @@ impl Judge {
                 }
             }
             Shape::Answer => {}
-            Shape::Notification if message.text(Field::Method).as_deref() == Some("notifications/cancelled") => {
+            Shape::Notification
+                if message.text(Field::Method).as_deref() == Some("notifications/cancelled") =>
+            {
                 let id = message.raw(Field::ParamsRequestId).map(show).unwrap_or_default();
                 assert!(self.used.contains(id.trim_matches('"')), "cancelled {id}, which was never sent");
                 assert!(self.cancelled_attempts.insert(id.clone()), "cancelled {id} twice");
@@ -173,7 +178,7 @@ impl Judge {
         }
     }
 
-    pub(super) fn to_client(&mut self, now: Duration, line: &Bytes) {
+    pub(super) fn sent_to_client(&mut self, now: Duration, line: &Bytes) {
         match scan(line) {
             Ok(Scanned::Message(message)) => self.message_to_client(now, &message),
             Ok(Scanned::Batch(members)) => {

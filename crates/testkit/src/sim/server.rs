@@ -105,7 +105,8 @@ impl Server {
                 self.say(soon + rng.millis(0, 100), answer);
             }
             38..41 => {
-                let other = if id.starts_with('"') { id.trim_matches('"').to_owned() } else { format!("\"{id}\"") };
+                let other =
+                    if id.starts_with('"') { id.trim_matches('"').to_owned() } else { format!("\"{id}\"") };
                 self.say(soon, answer.replace(&format!("\"id\":{id}"), &format!("\"id\":{other}")));
             }
             41..43 => self.say(soon, format!(r#"{{"id":{id},"result":{{"nonce":"{nonce}","x":NaN}}}}"#)),
@@ -156,7 +157,10 @@ impl Server {
         let id = if rng.chance(50) { format!("\"s{n}\"") } else { n.to_string() };
         self.say(Duration::from_millis(1), format!(r#"{{"id":{id},"method":"{method}"}}"#));
         if rng.chance(15) {
-            self.say(rng.millis(1, 2_000), format!(r#"{{"method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
+            self.say(
+                rng.millis(1, 2_000),
+                format!(r#"{{"method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#),
+            );
         }
         self.say(rng.millis(1, 4_000), answer);
     }

@@ -46,7 +46,8 @@ pub struct Flags {
 impl Flags {
     pub fn read() -> Role {
         let mut flags = Flags::default();
-        let mut words = env::args().skip(1).take_while(|word| word != "--");
+        let words = env::args_os().skip(1).take_while(|word| word != "--");
+        let mut words = words.map(|word| word.to_string_lossy().into_owned());
         while let Some(word) = words.next() {
             let mut value = || words.next().unwrap_or_default();
             match word.as_str() {

@@ -141,9 +141,7 @@ impl Server {
     pub fn ask(&self, id: &str, method: &str, params: &Value) -> Receiver<String> {
         let (asker, answer) = channel();
         lock(&self.questions).insert(id.to_owned(), asker);
-        self.write(&format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
-        ));
+        self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#));
         answer
     }
 

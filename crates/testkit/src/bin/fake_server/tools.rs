@@ -1,6 +1,8 @@
 //! The tools: one fault each. Arguments are named in the arm that reads them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::process::exit;
 use std::time::{Duration, Instant};
 use std::{env, hint, process};
@@ -76,7 +78,8 @@ fn ask(call: &Call) {
     }
 }
 
-/// `count`, `bytes`: so many notifications of this size, then the answer.
+/// `count`, `bytes`: so many notifications of this size, then the answer. With `exits` the process
+/// ends then.
 fn flood(call: &Call) {
     let data = "x".repeat(call.number("bytes") as usize);
     for number in 0..call.number("count") {
@@ -85,6 +88,9 @@ fn flood(call: &Call) {
         ));
     }
     call.done();
+    if call.value("exits") == true {
+        exit(0);
+    }
 }
 
 /// Answers that a careful server does not give.
@@ -115,6 +121,11 @@ fn answer_oddly(call: &Call, how: &str) {
         "as_array" => call.server.write(&format!(
             r#"[{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":"in an array"}}}},{{"jsonrpc":"2.0","id":{id},"result":{{"ok":true}}}}]"#
         )),
+        // The last line lacks its end.
+        "and_exit_in_mid_line" => {
+            call.server.write_bytes(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"whole":1}}}}"#).as_bytes());
+            exit(0);
+        }
         // `bytes`: so much of one line.
         "big" => call.give(&json!("x".repeat(call.number("bytes") as usize))),
         // `ms`: between the halves; 0: the second half never comes.
@@ -158,7 +169,13 @@ fn tell(call: &Call, what: &str) {
         }
         "token" => call.give(&json!(call.token)),
         "environment" => call.give(&json!(env::vars().collect::<BTreeMap<_, _>>())),
-        "arguments" => call.give(&json!(env::args().skip(1).collect::<Vec<_>>())),
+        "arguments" => {
+            // As text where it is text, else as bytes.
+            let shown = |word: OsString| {
+                word.into_string().map_or_else(|raw| json!(raw.as_bytes()), |text| json!(text))
+            };
+            call.give(&json!(env::args_os().skip(1).map(shown).collect::<Vec<_>>()));
+        }
         "directory" => call.give(&json!(env::current_dir().unwrap_or_default())),
         "pid" => call.give(&json!(process::id())),
         _ => unknown(call),

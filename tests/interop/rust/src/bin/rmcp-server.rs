@@ -17,16 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 const COUNTER: &str = "test://counter";
-const LEVELS: [&str; 8] = [
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-];
+const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// The name of each tool and of its arguments; `ms` and `steps` are numbers, the rest is text.
 const TOOLS: [(&str, &[&str]); 10] = [
@@ -79,16 +70,12 @@ fn failed(error: impl std::fmt::Display) -> ErrorData {
 }
 
 fn is_modern(context: &Context) -> bool {
-    context
-        .protocol_version()
-        .is_some_and(|version| !version.has_initialize())
+    context.protocol_version().is_some_and(|version| !version.has_initialize())
 }
 
 fn input_required(key: &str, request: Value, state: Option<&str>) -> Answer {
-    let mut result = InputRequiredResult::from_input_requests(InputRequests::from([(
-        key.to_owned(),
-        model(request),
-    )]));
+    let mut result =
+        InputRequiredResult::from_input_requests(InputRequests::from([(key.to_owned(), model(request))]));
     result.request_state = state.map(str::to_owned);
     Ok(result.into())
 }
@@ -99,16 +86,10 @@ fn rank(level: &str) -> usize {
 
 fn schema(arguments: &[&str]) -> Value {
     let kind = |name: &str| {
-        if matches!(name, "ms" | "steps") {
-            "number"
-        } else {
-            "string"
-        }
+        if matches!(name, "ms" | "steps") { "number" } else { "string" }
     };
-    let properties: serde_json::Map<_, _> = arguments
-        .iter()
-        .map(|name| ((*name).to_owned(), json!({"type": kind(name)})))
-        .collect();
+    let properties: serde_json::Map<_, _> =
+        arguments.iter().map(|name| ((*name).to_owned(), json!({"type": kind(name)}))).collect();
     json!({"type": "object", "properties": properties, "required": arguments})
 }
 
@@ -124,11 +105,7 @@ impl Fixture {
                     "progressToken": token, "progress": step, "total": steps,
                     "message": format!("step {step}"),
                 });
-                context
-                    .peer
-                    .notify_progress(model(report))
-                    .await
-                    .map_err(failed)?;
+                context.peer.notify_progress(model(report)).await.map_err(failed)?;
             }
             // Also after the last report: one that travels with the answer is lost in some SDKs.
             tokio::time::sleep(Duration::from_millis(ms)).await;
@@ -140,49 +117,33 @@ impl Fixture {
         if let Some(answers) = &call.input_responses {
             return say(first_text(&answers["sample"]["content"]));
         }
-        let prompt = call
-            .arguments
-            .as_ref()
-            .and_then(|args| args["prompt"].as_str());
+        let prompt = call.arguments.as_ref().and_then(|args| args["prompt"].as_str());
         let message = json!({"role": "user", "content": {"type": "text", "text": prompt}});
         let params = json!({"messages": [message], "maxTokens": 100});
         if is_modern(context) {
             let request = json!({"method": "sampling/createMessage", "params": params});
             return input_required("sample", request, None);
         }
-        let answer = context
-            .peer
-            .create_message(model(params))
-            .await
-            .map_err(failed)?;
-        say(first_text(
-            &serde_json::to_value(answer).map_err(failed)?["content"],
-        ))
+        let answer = context.peer.create_message(model(params)).await.map_err(failed)?;
+        say(first_text(&serde_json::to_value(answer).map_err(failed)?["content"]))
     }
 
     async fn ask_elicit(&self, call: &CallToolRequestParams, context: &Context) -> Answer {
         let tell = |answer: &Value| {
             let word = |value: &Value| value.as_str().unwrap_or("nothing").to_owned();
-            format!(
-                "{} {}",
-                word(&answer["action"]),
-                word(&answer["content"]["colour"])
-            )
+            format!("{} {}", word(&answer["action"]), word(&answer["content"]["colour"]))
         };
         if let Some(answers) = &call.input_responses {
             let state = call.request_state.as_deref().unwrap_or("no state");
             return say(format!("{} {state}", tell(&answers["colour"])));
         }
-        let params = json!({"mode": "form", "message": "Which colour?", "requestedSchema": schema(&["colour"])});
+        let params =
+            json!({"mode": "form", "message": "Which colour?", "requestedSchema": schema(&["colour"])});
         if is_modern(context) {
             let request = json!({"method": "elicitation/create", "params": params});
             return input_required("colour", request, Some("state-42"));
         }
-        let answer = context
-            .peer
-            .create_elicitation(model(params))
-            .await
-            .map_err(failed)?;
+        let answer = context.peer.create_elicitation(model(params)).await.map_err(failed)?;
         say(tell(&serde_json::to_value(answer).map_err(failed)?))
     }
 
@@ -210,11 +171,7 @@ impl Fixture {
         }
         if subscribed {
             let update = model(json!({"uri": COUNTER}));
-            context
-                .peer
-                .notify_resource_updated(update)
-                .await
-                .map_err(failed)?;
+            context.peer.notify_resource_updated(update).await.map_err(failed)?;
         }
         say(count)
     }
@@ -236,20 +193,13 @@ impl Fixture {
     async fn log(&self, level: &str, text: &str, context: &Context) -> Answer {
         // A modern request says itself what it wants to hear; the legacy level is the session's.
         let wanted = if is_modern(context) {
-            context
-                .meta
-                .log_level()
-                .map(|level| serde_json::to_value(level).unwrap_or_default())
+            context.meta.log_level().map(|level| serde_json::to_value(level).unwrap_or_default())
         } else {
             Some(json!(self.state().level))
         };
         if wanted.is_some_and(|wanted| rank(level) >= rank(wanted.as_str().unwrap_or_default())) {
             let entry = json!({"level": level, "logger": "fixture", "data": text});
-            context
-                .peer
-                .notify_logging_message(model(entry))
-                .await
-                .map_err(failed)?;
+            context.peer.notify_logging_message(model(entry)).await.map_err(failed)?;
         }
         say("logged")
     }
@@ -262,11 +212,7 @@ impl Fixture {
 }
 
 fn first_text(content: &Value) -> String {
-    let part = if content.is_array() {
-        &content[0]
-    } else {
-        content
-    };
+    let part = if content.is_array() { &content[0] } else { content };
     part["text"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -276,8 +222,7 @@ impl ServerHandler for Fixture {
             "completions": {}, "logging": {}, "prompts": {},
             "resources": {"subscribe": true}, "tools": {},
         });
-        ServerConfig::new(model(capabilities))
-            .with_server_info(Implementation::new("fixture-rust", "1.0.0"))
+        ServerConfig::new(model(capabilities)).with_server_info(Implementation::new("fixture-rust", "1.0.0"))
     }
 
     async fn list_tools(
@@ -310,10 +255,7 @@ impl ServerHandler for Fixture {
             "touch" => self.touch(&context).await,
             "log" => self.log(text("level"), text("text"), &context).await,
             "meta" => self.meta(&context),
-            other => Err(ErrorData::invalid_params(
-                format!("unknown tool {other}"),
-                None,
-            )),
+            other => Err(ErrorData::invalid_params(format!("unknown tool {other}"), None)),
         }
     }
 
@@ -336,11 +278,7 @@ impl ServerHandler for Fixture {
         Ok(complete::<ReadResourceResult>("contents", json!([content])).into())
     }
 
-    async fn subscribe(
-        &self,
-        request: SubscribeRequestParams,
-        _context: Context,
-    ) -> Result<(), ErrorData> {
+    async fn subscribe(&self, request: SubscribeRequestParams, _context: Context) -> Result<(), ErrorData> {
         self.state().subscribed = request.uri == COUNTER;
         Ok(())
     }
@@ -354,10 +292,7 @@ impl ServerHandler for Fixture {
         Ok(())
     }
 
-    fn accepted_subscription_filter(
-        &self,
-        requested: &SubscriptionFilter,
-    ) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         self.state().accepted += 1;
         Some(requested.clone())
     }
@@ -398,11 +333,7 @@ impl ServerHandler for Fixture {
         Ok(complete("completion", json!({"values": values})))
     }
 
-    async fn set_level(
-        &self,
-        request: SetLevelRequestParams,
-        _context: Context,
-    ) -> Result<(), ErrorData> {
+    async fn set_level(&self, request: SetLevelRequestParams, _context: Context) -> Result<(), ErrorData> {
         let level = serde_json::to_value(request.level).map_err(failed)?;
         self.state().level = level.as_str().unwrap_or_default().to_owned();
         Ok(())
@@ -411,10 +342,6 @@ impl ServerHandler for Fixture {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    Fixture::default()
-        .serve(rmcp::transport::stdio())
-        .await?
-        .waiting()
-        .await?;
+    Fixture::default().serve(rmcp::transport::stdio()).await?.waiting().await?;
     Ok(())
 }

@@ -21,8 +21,7 @@ const MODERN_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const MODERN_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const LONG: &str = "trigger-long-running-operation";
 const DYNAMIC: &str = "demo://resource/dynamic/text/1";
-const UNICODE: &str =
-    "żółć 漢字 🦀 \"quoted\" \\ tab\t newline\n \u{2028}\u{2029} \u{0} \u{feff} end";
+const UNICODE: &str = "żółć 漢字 🦀 \"quoted\" \\ tab\t newline\n \u{2028}\u{2029} \u{0} \u{feff} end";
 
 fn same<A: PartialEq<B> + std::fmt::Debug, B: std::fmt::Debug>(actual: A, wanted: B) -> Result<()> {
     let brief = |value: &dyn std::fmt::Debug| format!("{value:?}").chars().take(200).collect();
@@ -32,13 +31,8 @@ fn same<A: PartialEq<B> + std::fmt::Debug, B: std::fmt::Debug>(actual: A, wanted
 }
 
 fn text(result: &Value) -> Result<&str> {
-    ensure!(
-        result["isError"] != json!(true),
-        "the tool answered with an error: {result}"
-    );
-    result["content"][0]["text"]
-        .as_str()
-        .with_context(|| format!("no text in {result}"))
+    ensure!(result["isError"] != json!(true), "the tool answered with an error: {result}");
+    result["content"][0]["text"].as_str().with_context(|| format!("no text in {result}"))
 }
 
 fn digest(value: &Value) -> String {
@@ -48,11 +42,7 @@ fn digest(value: &Value) -> String {
 }
 
 fn names<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
-    list.as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|item| item[key].as_str())
-        .collect()
+    list.as_array().into_iter().flatten().filter_map(|item| item[key].as_str()).collect()
 }
 
 async fn until(peer: &Peer, what: &str, seen: impl Fn(&Heard) -> bool) -> Result<()> {
@@ -69,29 +59,14 @@ pub async fn fixture(peer: &Peer, report: &Report) {
     report.run("lists", lists(peer)).await;
     report.run("echo", echo(peer, "hello")).await;
     report.run("request_meta", request_meta(peer)).await;
-    report
-        .run(
-            "progress",
-            progress(peer, "progress", json!({"steps": 5, "ms": 40})),
-        )
-        .await;
+    report.run("progress", progress(peer, "progress", json!({"steps": 5, "ms": 40}))).await;
     report.run("cancel", cancel(peer)).await;
     report.run("sampling", sampling(peer)).await;
     report.run("elicitation", elicitation(peer)).await;
     report.run("read_resource", read_resource(peer)).await;
     report.run("subscription", subscription(peer)).await;
-    report
-        .run(
-            "prompt",
-            prompt(peer, "greet", json!({"name": "Ada"}), "Hello, Ada!"),
-        )
-        .await;
-    report
-        .run(
-            "completion",
-            completion(peer, "greet", "name", "A", ["Ada", "Alan"]),
-        )
-        .await;
+    report.run("prompt", prompt(peer, "greet", json!({"name": "Ada"}), "Hello, Ada!")).await;
+    report.run("completion", completion(peer, "greet", "name", "A", ["Ada", "Alan"])).await;
     report.run("logging", logging(peer)).await;
     report.run("unknown_tool", unknown_tool(peer)).await;
     report.run("concurrent", concurrent(peer)).await;
@@ -102,40 +77,16 @@ pub async fn fixture(peer: &Peer, report: &Report) {
 pub async fn everything(peer: &Peer, report: &Report) {
     report.run("lists", everything_lists(peer)).await;
     report.run("echo", everything_echo(peer, "hello")).await;
-    report
-        .run("environment", everything_environment(peer))
-        .await;
-    report
-        .run(
-            "progress",
-            progress(peer, LONG, json!({"duration": 0.5, "steps": 5})),
-        )
-        .await;
+    report.run("environment", everything_environment(peer)).await;
+    report.run("progress", progress(peer, LONG, json!({"duration": 0.5, "steps": 5}))).await;
     report.run("cancel", everything_cancel(peer)).await;
     report.run("sampling", everything_sampling(peer)).await;
-    report
-        .run("elicitation", everything_elicitation(peer))
-        .await;
-    report
-        .run("read_resource", everything_read_resource(peer))
-        .await;
-    report
-        .run("subscription", everything_subscription(peer))
-        .await;
+    report.run("elicitation", everything_elicitation(peer)).await;
+    report.run("read_resource", everything_read_resource(peer)).await;
+    report.run("subscription", everything_subscription(peer)).await;
     let weather = "What's weather in Oslo?";
-    report
-        .run(
-            "prompt",
-            prompt(peer, "args-prompt", json!({"city": "Oslo"}), weather),
-        )
-        .await;
-    let team = completion(
-        peer,
-        "completable-prompt",
-        "department",
-        "S",
-        ["Sales", "Support"],
-    );
+    report.run("prompt", prompt(peer, "args-prompt", json!({"city": "Oslo"}), weather)).await;
+    let team = completion(peer, "completable-prompt", "department", "S", ["Sales", "Support"]);
     report.run("completion", team).await;
     report.run("logging", everything_logging(peer)).await;
     report.run("unknown_tool", unknown_tool(peer)).await;
@@ -152,10 +103,7 @@ fn large() -> String {
 
 /// A second of patience, three seconds of work, a sign of life every 400 ms.
 pub async fn progress_resets_timeout(peer: &Peer, everything: bool) -> Result<String> {
-    let extra = Extra {
-        timeout_reset_by_progress: Some(Duration::from_secs(1)),
-        ..Extra::default()
-    };
+    let extra = Extra { timeout_reset_by_progress: Some(Duration::from_secs(1)), ..Extra::default() };
     let call = if everything {
         peer.call_with(LONG, json!({"duration": 3, "steps": 8}), extra)
     } else {
@@ -172,10 +120,7 @@ pub async fn closes_cleanly(peer: &mut Peer) -> Result<String> {
     peer.close().await?;
     let took = started.elapsed();
     // The SDK waits three seconds for the server to end by itself before it kills.
-    ensure!(
-        took < Duration::from_millis(1900),
-        "the server had to be killed ({took:?})"
-    );
+    ensure!(took < Duration::from_millis(1900), "the server had to be killed ({took:?})");
     for _ in 0..50 {
         if kill(pid, None).is_err() {
             return Ok("ended by itself".to_owned());
@@ -188,10 +133,7 @@ pub async fn closes_cleanly(peer: &mut Peer) -> Result<String> {
 async fn progress(peer: &Peer, tool: &str, arguments: Value) -> Result<String> {
     let (answer, reports) = peer.call_with(tool, arguments, Extra::default()).await?;
     text(&answer)?;
-    ensure!(
-        reports.windows(2).all(|pair| pair[0] < pair[1]),
-        "progress went {reports:?}"
-    );
+    ensure!(reports.windows(2).all(|pair| pair[0] < pair[1]), "progress went {reports:?}");
     // A last report that travels together with the answer is lost in some SDKs.
     same(reports.get(..4), Some(&[1.0, 2.0, 3.0, 4.0][..]))?;
     Ok("from 1 on, increasing".to_owned())
@@ -201,10 +143,7 @@ async fn unknown_tool(peer: &Peer) -> Result<String> {
     match peer.try_call("no_such_tool", json!({})).await? {
         Err(code) => Ok(format!("error {code}")),
         Ok(result) => {
-            ensure!(
-                result["isError"] == json!(true),
-                "answered as if it existed: {result}"
-            );
+            ensure!(result["isError"] == json!(true), "answered as if it existed: {result}");
             Ok("answered with isError".to_owned())
         }
     }
@@ -216,13 +155,7 @@ async fn prompt(peer: &Peer, name: &str, arguments: Value, wanted: &str) -> Resu
     Ok(wanted.to_owned())
 }
 
-async fn completion(
-    peer: &Peer,
-    prompt: &str,
-    name: &str,
-    value: &str,
-    wanted: [&str; 2],
-) -> Result<String> {
+async fn completion(peer: &Peer, prompt: &str, name: &str, value: &str, wanted: [&str; 2]) -> Result<String> {
     let result = peer.complete_prompt(prompt, name, value).await?;
     same(&result["completion"]["values"], &json!(wanted))?;
     Ok(wanted.join(" "))
@@ -243,8 +176,7 @@ async fn lists(peer: &Peer) -> Result<String> {
     let lists = peer.lists().await?;
     let mut tools = names(&lists["tools"], "name");
     tools.sort_unstable();
-    let wanted =
-        "ask_elicit ask_sampling echo log meta progress slow touch wait_cancel was_cancelled";
+    let wanted = "ask_elicit ask_sampling echo log meta progress slow touch wait_cancel was_cancelled";
     same(tools.join(" "), wanted)?;
     same(names(&lists["resources"], "uri"), [COUNTER])?;
     same(names(&lists["prompts"], "name"), ["greet"])?;
@@ -258,10 +190,7 @@ async fn echo(peer: &Peer, message: &str) -> Result<String> {
 }
 
 async fn request_meta(peer: &Peer) -> Result<String> {
-    let extra = Extra {
-        meta: json!({TAG: "t-1"}),
-        ..Extra::default()
-    };
+    let extra = Extra { meta: json!({TAG: "t-1"}), ..Extra::default() };
     let (answer, _) = peer.call_with("meta", json!({}), extra).await?;
     let seen: Value = serde_json::from_str(text(&answer)?)?;
     same(&seen[TAG], &json!("t-1"))?;
@@ -272,11 +201,9 @@ async fn request_meta(peer: &Peer) -> Result<String> {
 }
 
 async fn cancel(peer: &Peer) -> Result<String> {
-    let count =
-        async || anyhow::Ok(text(&peer.call("was_cancelled", json!({})).await?)?.parse::<u32>()?);
+    let count = async || anyhow::Ok(text(&peer.call("was_cancelled", json!({})).await?)?.parse::<u32>()?);
     let before = count().await?;
-    peer.call_and_cancel("wait_cancel", json!({}), Duration::from_millis(200))
-        .await?;
+    peer.call_and_cancel("wait_cancel", json!({}), Duration::from_millis(200)).await?;
     for _ in 0..100 {
         if count().await? == before + 1 {
             return Ok("the server noticed".to_owned());
@@ -298,10 +225,7 @@ async fn elicitation(peer: &Peer) -> Result<String> {
     let result = peer.call("ask_elicit", json!({})).await?;
     let answer = text(&result)?;
     ensure!(answer.starts_with("accept teal"), "{answer}");
-    ensure!(
-        !peer.is_modern() || answer.ends_with("state-42"),
-        "{answer}"
-    );
+    ensure!(!peer.is_modern() || answer.ends_with("state-42"), "{answer}");
     Ok(answer.to_owned())
 }
 
@@ -309,10 +233,7 @@ async fn read_resource(peer: &Peer) -> Result<String> {
     let result = peer.read_resource(COUNTER).await?;
     let content = &result["contents"][0];
     same(&content["uri"], &json!(COUNTER))?;
-    content["text"]
-        .as_str()
-        .context("no text")?
-        .parse::<u32>()?;
+    content["text"].as_str().context("no text")?.parse::<u32>()?;
     Ok(content["mimeType"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -320,10 +241,7 @@ async fn subscription(peer: &Peer) -> Result<String> {
     if !peer.is_modern() {
         peer.subscribe(COUNTER).await?;
         peer.call("touch", json!({})).await?;
-        until(peer, "an update", |heard| {
-            heard.updates.iter().any(|uri| uri == COUNTER)
-        })
-        .await?;
+        until(peer, "an update", |heard| heard.updates.iter().any(|uri| uri == COUNTER)).await?;
         peer.unsubscribe(COUNTER).await?;
         return Ok("resources/subscribe".to_owned());
     }
@@ -343,24 +261,16 @@ async fn logging(peer: &Peer) -> Result<String> {
     let mut meta = Value::Null;
     if peer.is_modern() {
         meta = json!({MODERN_LOG_LEVEL: "warning"});
-        peer.call("log", json!({"level": "error", "text": "not asked for"}))
-            .await?;
+        peer.call("log", json!({"level": "error", "text": "not asked for"})).await?;
     } else {
         peer.set_level("warning").await?;
     }
     for (level, words) in [("info", "quiet"), ("error", "loud")] {
-        let extra = Extra {
-            meta: meta.clone(),
-            ..Extra::default()
-        };
-        peer.call_with("log", json!({"level": level, "text": words}), extra)
-            .await?;
+        let extra = Extra { meta: meta.clone(), ..Extra::default() };
+        peer.call_with("log", json!({"level": level, "text": words}), extra).await?;
     }
     until(peer, "a log message", |heard| !heard.logs.is_empty()).await?;
-    same(
-        peer.heard(|heard| heard.logs.clone()),
-        [(json!("error"), json!("loud"))],
-    )?;
+    same(peer.heard(|heard| heard.logs.clone()), [(json!("error"), json!("loud"))])?;
     Ok("error: loud".to_owned())
 }
 
@@ -369,13 +279,7 @@ async fn concurrent(peer: &Peer) -> Result<String> {
     let waits: Vec<u32> = (0..20).map(|i| 240 - 12 * i).collect();
     let calls = waits.iter().map(|ms| json!({"ms": ms})).collect();
     let answers = at_once(peer, "slow", calls).await?;
-    same(
-        &answers,
-        &waits
-            .iter()
-            .map(|ms| format!("slept {ms}"))
-            .collect::<Vec<_>>(),
-    )?;
+    same(&answers, &waits.iter().map(|ms| format!("slept {ms}")).collect::<Vec<_>>())?;
     Ok(format!("{} answers", answers.len()))
 }
 
@@ -384,22 +288,11 @@ async fn concurrent(peer: &Peer) -> Result<String> {
 async fn everything_lists(peer: &Peer) -> Result<String> {
     let lists = peer.lists().await?;
     let tools = names(&lists["tools"], "name");
-    for wanted in [
-        "echo",
-        "get-env",
-        "trigger-sampling-request",
-        "trigger-elicitation-request",
-    ] {
+    for wanted in ["echo", "get-env", "trigger-sampling-request", "trigger-elicitation-request"] {
         ensure!(tools.contains(&wanted), "no tool {wanted}");
     }
-    ensure!(
-        names(&lists["prompts"], "name").contains(&"args-prompt"),
-        "no prompt args-prompt"
-    );
-    ensure!(
-        !names(&lists["resources"], "uri").is_empty(),
-        "no resources"
-    );
+    ensure!(names(&lists["prompts"], "name").contains(&"args-prompt"), "no prompt args-prompt");
+    ensure!(!names(&lists["resources"], "uri").is_empty(), "no resources");
     Ok(digest(&lists))
 }
 
@@ -418,8 +311,7 @@ async fn everything_environment(peer: &Peer) -> Result<String> {
 /// This server tells nobody that it was cancelled; what is left is that the client goes on.
 async fn everything_cancel(peer: &Peer) -> Result<String> {
     let arguments = json!({"duration": 1.5, "steps": 3});
-    peer.call_and_cancel(LONG, arguments, Duration::from_millis(200))
-        .await?;
+    peer.call_and_cancel(LONG, arguments, Duration::from_millis(200)).await?;
     Ok("the client was freed".to_owned())
 }
 
@@ -427,10 +319,7 @@ async fn everything_sampling(peer: &Peer) -> Result<String> {
     let arguments = json!({"prompt": "p-17", "maxTokens": 10});
     let result = peer.call("trigger-sampling-request", arguments).await?;
     let answer = text(&result)?;
-    ensure!(
-        answer.contains("sampled: ") && answer.contains("p-17"),
-        "{answer}"
-    );
+    ensure!(answer.contains("sampled: ") && answer.contains("p-17"), "{answer}");
     Ok(digest(&json!(answer)))
 }
 
@@ -443,20 +332,14 @@ async fn everything_elicitation(peer: &Peer) -> Result<String> {
 async fn everything_read_resource(peer: &Peer) -> Result<String> {
     let result = peer.read_resource(DYNAMIC).await?;
     let content = &result["contents"][0];
-    ensure!(
-        content["text"].to_string().contains("Resource 1"),
-        "{content}"
-    );
+    ensure!(content["text"].to_string().contains("Resource 1"), "{content}");
     Ok(content["mimeType"].as_str().unwrap_or_default().to_owned())
 }
 
 async fn everything_subscription(peer: &Peer) -> Result<String> {
     peer.subscribe(DYNAMIC).await?;
     peer.call("toggle-subscriber-updates", json!({})).await?;
-    until(peer, "an update", |heard| {
-        heard.updates.iter().any(|uri| uri == DYNAMIC)
-    })
-    .await?;
+    until(peer, "an update", |heard| heard.updates.iter().any(|uri| uri == DYNAMIC)).await?;
     peer.call("toggle-subscriber-updates", json!({})).await?;
     peer.unsubscribe(DYNAMIC).await?;
     Ok("resources/subscribe".to_owned())
@@ -465,12 +348,7 @@ async fn everything_subscription(peer: &Peer) -> Result<String> {
 async fn everything_logging(peer: &Peer) -> Result<String> {
     peer.set_level("debug").await?;
     peer.call("toggle-simulated-logging", json!({})).await?;
-    let random = |heard: &Heard| {
-        heard
-            .logs
-            .iter()
-            .any(|(_, data)| data.to_string().contains("message"))
-    };
+    let random = |heard: &Heard| heard.logs.iter().any(|(_, data)| data.to_string().contains("message"));
     until(peer, "a log message", random).await?;
     peer.call("toggle-simulated-logging", json!({})).await?;
     Ok("a message of a random level".to_owned())
@@ -480,12 +358,6 @@ async fn everything_concurrent(peer: &Peer) -> Result<String> {
     let words: Vec<String> = (0..20).map(|i| format!("word-{i}")).collect();
     let calls = words.iter().map(|word| json!({"message": word})).collect();
     let answers = at_once(peer, "echo", calls).await?;
-    same(
-        &answers,
-        &words
-            .iter()
-            .map(|word| format!("Echo: {word}"))
-            .collect::<Vec<_>>(),
-    )?;
+    same(&answers, &words.iter().map(|word| format!("Echo: {word}")).collect::<Vec<_>>())?;
     Ok(format!("{} answers", answers.len()))
 }

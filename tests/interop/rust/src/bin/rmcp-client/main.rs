@@ -25,21 +25,14 @@ struct Options {
 }
 
 fn options() -> Result<Options> {
-    let mut options = Options {
-        era: Era::Auto,
-        everything: false,
-        only: None,
-        command: vec![],
-    };
+    let mut options = Options { era: Era::Auto, everything: false, only: None, command: vec![] };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         if word == "--" {
             options.command = words.collect();
             break;
         }
-        let value = words
-            .next()
-            .with_context(|| format!("{word} needs a value"))?;
+        let value = words.next().with_context(|| format!("{word} needs a value"))?;
         match (word.as_str(), value.as_str()) {
             ("--era", "legacy") => options.era = Era::Legacy,
             ("--era", "modern") => options.era = Era::Modern,
@@ -49,10 +42,7 @@ fn options() -> Result<Options> {
             _ => bail!("unknown option {word} {value}"),
         }
     }
-    ensure!(
-        !options.command.is_empty(),
-        "the server's command goes after `--`"
-    );
+    ensure!(!options.command.is_empty(), "the server's command goes after `--`");
     Ok(options)
 }
 
@@ -73,21 +63,11 @@ impl Report {
     }
 
     async fn run(&self, check: &str, body: impl Future<Output = Result<String>>) {
-        if self
-            .only
-            .as_ref()
-            .is_some_and(|only| !only.iter().any(|name| name == check))
-        {
+        if self.only.as_ref().is_some_and(|only| !only.iter().any(|name| name == check)) {
             return;
         }
         let late = |_| anyhow::anyhow!("nothing within {CHECK_LIMIT:?}");
-        self.line(
-            check,
-            tokio::time::timeout(CHECK_LIMIT, body)
-                .await
-                .map_err(late)
-                .flatten(),
-        );
+        self.line(check, tokio::time::timeout(CHECK_LIMIT, body).await.map_err(late).flatten());
     }
 }
 
@@ -110,12 +90,8 @@ async fn all_checks(peer: &Peer, everything: bool, report: &Report) {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let options = options()?;
-    let report = Report {
-        only: options.only,
-        failed: false.into(),
-    };
-    let connecting =
-        tokio::time::timeout(CHECK_LIMIT, Peer::connect(&options.command, options.era));
+    let report = Report { only: options.only, failed: false.into() };
+    let connecting = tokio::time::timeout(CHECK_LIMIT, Peer::connect(&options.command, options.era));
     let mut peer = match connecting.await.context("not connected in time").flatten() {
         Ok(peer) => peer,
         Err(error) => {

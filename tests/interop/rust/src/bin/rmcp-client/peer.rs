@@ -73,36 +73,24 @@ impl Peer {
         let modern = vec![ProtocolVersion::V_2026_07_28];
         let lifecycle = match era {
             Era::Legacy => ClientLifecycleMode::Initialize,
-            Era::Modern => ClientLifecycleMode::Discover {
-                preferred_versions: modern,
-            },
-            Era::Auto => ClientLifecycleMode::Auto {
-                preferred_versions: modern,
-                legacy_version: None,
-            },
+            Era::Modern => ClientLifecycleMode::Discover { preferred_versions: modern },
+            Era::Auto => ClientLifecycleMode::Auto { preferred_versions: modern, legacy_version: None },
         };
         let ears = Ears::default();
-        let service = ears
-            .clone()
-            .serve_with_lifecycle(transport, lifecycle)
-            .await?;
+        let service = ears.clone().serve_with_lifecycle(transport, lifecycle).await?;
         Ok(Self { service, ears, pid })
     }
 
     fn version(&self) -> Option<ProtocolVersion> {
-        self.service
-            .peer_info()
-            .map(|info| info.protocol_version.clone())
+        self.service.peer_info().map(|info| info.protocol_version.clone())
     }
 
     pub fn version_text(&self) -> String {
-        self.version()
-            .map_or_else(String::new, |version| version.to_string())
+        self.version().map_or_else(String::new, |version| version.to_string())
     }
 
     pub fn is_modern(&self) -> bool {
-        self.version()
-            .is_some_and(|version| !version.has_initialize())
+        self.version().is_some_and(|version| !version.has_initialize())
     }
 
     pub fn describe(&self) -> String {
@@ -130,18 +118,10 @@ impl Peer {
 
     pub async fn discover(&self) -> Result<String> {
         let found = self.service.discover(RequestMetaObject::new()).await?;
-        let versions: Vec<_> = found
-            .supported_versions
-            .iter()
-            .map(|v| v.as_str())
-            .collect();
+        let versions: Vec<_> = found.supported_versions.iter().map(|v| v.as_str()).collect();
         let capabilities = plain(found.capabilities)?;
-        let offered: Vec<_> = capabilities
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(k, _)| k.as_str())
-            .collect();
+        let offered: Vec<_> =
+            capabilities.as_object().into_iter().flatten().map(|(k, _)| k.as_str()).collect();
         Ok(format!("{}: {}", versions.join(" "), offered.join(" ")))
     }
 
@@ -155,11 +135,7 @@ impl Peer {
 
     /// Calls a tool and answers, in the modern era, what the server asks on the way.
     pub async fn call(&self, name: &str, arguments: Value) -> Result<Value> {
-        plain(
-            self.service
-                .call_tool(call_request(name, arguments)?)
-                .await?,
-        )
+        plain(self.service.call_tool(call_request(name, arguments)?).await?)
     }
 
     /// Calls a tool that may fail: the error code if the protocol says so.
@@ -172,12 +148,7 @@ impl Peer {
     }
 
     /// Calls a tool and gives the progress it reported back as well.
-    pub async fn call_with(
-        &self,
-        name: &str,
-        arguments: Value,
-        extra: Extra,
-    ) -> Result<(Value, Vec<f64>)> {
+    pub async fn call_with(&self, name: &str, arguments: Value, extra: Extra) -> Result<(Value, Vec<f64>)> {
         let mut options = match extra.timeout_reset_by_progress {
             Some(timeout) => PeerRequestOptions::with_timeout(timeout).reset_timeout_on_progress(),
             None => PeerRequestOptions::no_options(),
@@ -187,36 +158,21 @@ impl Peer {
         }
         let request = CallToolRequest::new(call_request(name, arguments)?);
         let request = ClientRequest::CallToolRequest(request);
-        let handle = self
-            .service
-            .send_request_with_option(request, options)
-            .await?;
+        let handle = self.service.send_request_with_option(request, options).await?;
         let token = handle.progress_token.clone();
         let result = plain(handle.await_response().await?)?;
         let reports = self.heard(|heard| {
-            heard
-                .progress
-                .iter()
-                .filter(|(of, _)| *of == token)
-                .map(|(_, value)| *value)
-                .collect()
+            heard.progress.iter().filter(|(of, _)| *of == token).map(|(_, value)| *value).collect()
         });
         Ok((result, reports))
     }
 
     /// Starts a call and cancels it.
-    pub async fn call_and_cancel(
-        &self,
-        name: &str,
-        arguments: Value,
-        after: Duration,
-    ) -> Result<()> {
+    pub async fn call_and_cancel(&self, name: &str, arguments: Value, after: Duration) -> Result<()> {
         let request = CallToolRequest::new(call_request(name, arguments)?);
         let request = ClientRequest::CallToolRequest(request);
-        let mut handle = self
-            .service
-            .send_request_with_option(request, PeerRequestOptions::no_options())
-            .await?;
+        let mut handle =
+            self.service.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
         if tokio::time::timeout(after, &mut handle.rx).await.is_ok() {
             bail!("the call was answered");
         }
@@ -224,11 +180,7 @@ impl Peer {
     }
 
     pub async fn read_resource(&self, uri: &str) -> Result<Value> {
-        plain(
-            self.service
-                .read_resource(model(json!({"uri": uri}))?)
-                .await?,
-        )
+        plain(self.service.read_resource(model(json!({"uri": uri}))?).await?)
     }
 
     pub async fn get_prompt(&self, name: &str, arguments: Value) -> Result<Value> {
@@ -245,10 +197,7 @@ impl Peer {
     }
 
     pub async fn set_level(&self, level: &str) -> Result<()> {
-        Ok(self
-            .service
-            .set_level(model(json!({"level": level}))?)
-            .await?)
+        Ok(self.service.set_level(model(json!({"level": level}))?).await?)
     }
 
     pub async fn subscribe(&self, uri: &str) -> Result<()> {
@@ -256,29 +205,18 @@ impl Peer {
     }
 
     pub async fn unsubscribe(&self, uri: &str) -> Result<()> {
-        Ok(self
-            .service
-            .unsubscribe(model(json!({"uri": uri}))?)
-            .await?)
+        Ok(self.service.unsubscribe(model(json!({"uri": uri}))?).await?)
     }
 
     pub async fn listen(&self, uri: &str) -> Result<rmcp::service::Subscription> {
-        Ok(self
-            .service
-            .listen(model(json!({"resourceSubscriptions": [uri]}))?)
-            .await?)
+        Ok(self.service.listen(model(json!({"resourceSubscriptions": [uri]}))?).await?)
     }
 }
 
 impl ClientHandler for Ears {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = ClientCapabilities::builder()
-            .enable_sampling()
-            .enable_elicitation();
-        ClientConfig::new(
-            capabilities.build(),
-            Implementation::new("interop-rust", "1.0.0"),
-        )
+        let capabilities = ClientCapabilities::builder().enable_sampling().enable_elicitation();
+        ClientConfig::new(capabilities.build(), Implementation::new("interop-rust", "1.0.0"))
     }
 
     async fn create_message(
@@ -288,11 +226,7 @@ impl ClientHandler for Ears {
     ) -> Result<CreateMessageResult, ErrorData> {
         let asked = serde_json::to_value(params).unwrap_or_default();
         let content = &asked["messages"][0]["content"];
-        let prompt = if content.is_array() {
-            &content[0]["text"]
-        } else {
-            &content["text"]
-        };
+        let prompt = if content.is_array() { &content[0]["text"] } else { &content["text"] };
         let text = format!("sampled: {}", prompt.as_str().unwrap_or_default());
         let content = json!({"type": "text", "text": text});
         model(json!({"role": "assistant", "model": "fixture", "content": content}))
@@ -305,14 +239,8 @@ impl ClientHandler for Ears {
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let asked = serde_json::to_value(params).unwrap_or_default();
-        let wants_colour = asked["requestedSchema"]["properties"]
-            .get("colour")
-            .is_some();
-        let content = if wants_colour {
-            json!({"colour": "teal"})
-        } else {
-            json!({"name": "teal"})
-        };
+        let wants_colour = asked["requestedSchema"]["properties"].get("colour").is_some();
+        let content = if wants_colour { json!({"colour": "teal"}) } else { json!({"name": "teal"}) };
         Ok(ElicitResult::new(ElicitationAction::Accept).with_content(content))
     }
 
@@ -321,11 +249,7 @@ impl ClientHandler for Ears {
         report: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.0
-            .lock()
-            .unwrap()
-            .progress
-            .push((report.progress_token, report.progress));
+        self.0.lock().unwrap().progress.push((report.progress_token, report.progress));
     }
 
     async fn on_logging_message(

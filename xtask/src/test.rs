@@ -1,0 +1,89 @@
+//! `cargo xtask test`: everything that must hold, in the order of how fast it tells.
+
+use crate::shell::{cargo, program, root};
+use crate::{bench, fuzz, interop};
+use anyhow::{Context, Result, bail};
+use std::time::Instant;
+
+/// Seeds of the simulation; with 500 calls each, more than a million calls.
+const SEEDS: &str = "2100";
+const CALLS: u64 = 1_000_000;
+
+/// Seconds for each fuzz target.
+const FUZZ_SECONDS: u64 = 20;
+
+type Part = (&'static str, fn() -> Result<()>);
+
+const PARTS: [Part; 7] = [
+    ("lint", lint),
+    ("unit", unit),
+    ("sim", sim),
+    ("fuzz", fuzz_all),
+    ("e2e", e2e),
+    ("bench", bench_smoke),
+    ("interop", interop_all),
+];
+
+/// Runs all parts, or the ones that are named.
+pub fn run(names: &[String]) -> Result<()> {
+    for name in names {
+        if !PARTS.iter().any(|(part, _)| part == name) {
+            bail!("no part `{name}`; there are: {}", PARTS.map(|(part, _)| part).join(", "));
+        }
+    }
+    let chosen = PARTS.iter().filter(|(part, _)| names.is_empty() || names.iter().any(|name| name == part));
+    let mut times = Vec::new();
+    for (name, part) in chosen {
+        println!("\n== {name}");
+        let started = Instant::now();
+        part().with_context(|| format!("`{name}` failed; run it alone with: cargo xtask test {name}"))?;
+        times.push(format!("{name} {:.0} s", started.elapsed().as_secs_f64()));
+    }
+    println!("\nall good: {}", times.join(", "));
+    Ok(())
+}
+
+fn lint() -> Result<()> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
+}
+
+fn unit() -> Result<()> {
+    cargo(&["test", "--quiet", "-p", "outlast-engine", "-p", "outlast-testkit", "-p", "xtask"])?;
+    cargo(&["test", "--quiet", "-p", "outlast", "--lib"])
+}
+
+fn sim() -> Result<()> {
+    cargo(&["build", "--quiet", "-p", "outlast-testkit", "--bin", "sim"])?;
+    let mut simulation = program("target/debug/sim", &["--seeds", SEEDS]);
+    let output =
+        simulation.stderr(std::process::Stdio::inherit()).output().context("cannot run the simulation")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    print!("{said}");
+    if !output.status.success() {
+        bail!("an invariant broke");
+    }
+    let calls = said.split_once("seeds: ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
+    if calls.is_none_or(|calls| calls < CALLS) {
+        bail!("the simulation made fewer than {CALLS} calls");
+    }
+    Ok(())
+}
+
+fn fuzz_all() -> Result<()> {
+    fuzz::all(FUZZ_SECONDS)
+}
+
+fn e2e() -> Result<()> {
+    cargo(&["build", "--quiet", "-p", "outlast", "-p", "outlast-testkit", "--bins"])?;
+    cargo(&["test", "--quiet", "-p", "outlast", "--tests"])
+}
+
+fn bench_smoke() -> Result<()> {
+    bench::run(&["--quick".to_owned()])
+}
+
+fn interop_all() -> Result<()> {
+    std::env::set_current_dir(root())?;
+    interop::run(&[])
+}
