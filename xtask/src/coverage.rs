@@ -58,6 +58,8 @@ fn test_binaries(folder: &std::path::Path) -> Result<Vec<PathBuf>> {
         cargo
             .env("CARGO_PROFILE_DEV_PACKAGE_OUTLAST_ENGINE_OPT_LEVEL", "0")
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
+        // Build scripts and macros are instrumented too, and would write where they stand.
+        cargo.env("LLVM_PROFILE_FILE", folder.join("build/%p-%m.profraw"));
         let output = cargo.stderr(std::process::Stdio::inherit()).output().context("cannot run cargo")?;
         if !output.status.success() {
             bail!("the instrumented build failed");

@@ -139,7 +139,7 @@ impl std::fmt::Display for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let show = |time: &Duration| show_duration(*time);
         match self {
-            Note::Failed(failure) => failure.log_line(f),
+            Note::Failed(failure) => f.write_str(&failure.log_line()),
             Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
             Note::StartFailed { command, why } => write!(f, "cannot start `{command}`: {why}"),
             Note::Exited { server, exit } => write!(f, "`{server}` ended: {exit}"),

@@ -7,7 +7,7 @@
 use crate::limits;
 use crate::settings::show_duration;
 use serde::Serialize;
-use std::fmt::{Formatter, Result as Written, Write};
+use std::fmt::Write;
 use std::time::Duration;
 
 /// The kinds of failure; programs tell them apart by name.
@@ -185,45 +185,82 @@ impl Failure {
 
     /// What the person sees: what happened, the limit and its setting, one sentence of advice.
     pub fn message(&self) -> String {
-        let mut text = String::with_capacity(limits::ERROR_MESSAGE);
-        // Writing to a string cannot fail.
-        let _ = self.write_message(&mut text);
-        text.truncate(text.floor_char_boundary(limits::ERROR_MESSAGE));
-        text
-    }
-
-    fn write_message(&self, text: &mut String) -> Written {
         let what = cut(self.tool.as_deref().unwrap_or(&self.method), 60);
         let limit = self.limit.map(show_duration).unwrap_or_default();
         let setting = self.setting.as_deref().unwrap_or("built-in");
         let detail = self.detail.as_deref().unwrap_or("ended");
         let (fate, server) = (self.fate(), cut(&self.server, 40));
+        let mut text = String::with_capacity(limits::ERROR_MESSAGE);
+        // Ten thousand limits may fire at one moment: texts are put together, not formatted.
+        let mut say = |parts: &[&str]| parts.iter().for_each(|part| text.push_str(part));
         match self.kind {
             Kind::Timeout => {
-                write!(text, "`{what}` gave no sign of life for {limit} (timeout, {setting}); {fate}. ")?;
-                self.write_advice(text, "timeout")
+                say(&[
+                    "`",
+                    what,
+                    "` gave no sign of life for ",
+                    &limit,
+                    " (timeout, ",
+                    setting,
+                    "); ",
+                    fate,
+                    ". ",
+                ]);
+                say(&["Raise it with ", &self.advice("timeout"), "."]);
             }
             Kind::Max => {
-                write!(text, "`{what}` ran for {limit}, the longest it may (max, {setting}); {fate}. ")?;
-                self.write_advice(text, "max")
+                say(&[
+                    "`",
+                    what,
+                    "` ran for ",
+                    &limit,
+                    ", the longest it may (max, ",
+                    setting,
+                    "); ",
+                    fate,
+                    ". ",
+                ]);
+                say(&["Raise it with ", &self.advice("max"), "."]);
             }
             Kind::ServerGone => {
                 let words = self.last_words();
-                write!(text, "server `{server}` went away ({detail}) before it answered `{what}`{words}.")?;
-                let unknown = if self.retry == Retry::Unsafe { " Whether it ran is not known." } else { "" };
-                text.write_str(unknown)
+                say(&[
+                    "server `",
+                    server,
+                    "` went away (",
+                    detail,
+                    ") before it answered `",
+                    what,
+                    "`",
+                    &words,
+                    ".",
+                ]);
+                say(&[if self.retry == Retry::Unsafe { " Whether it ran is not known." } else { "" }]);
             }
             Kind::ServerFailed => {
-                write!(text, "server `{server}` cannot be reached: {detail}{}.", self.last_words())
+                say(&["server `", server, "` cannot be reached: ", detail, &self.last_words(), "."]);
             }
             Kind::Overloaded => {
-                write!(text, "`{what}` was not sent: {detail}. Ask again when other calls have ended.")
+                say(&["`", what, "` was not sent: ", detail, ". Ask again when other calls have ended."]);
             }
-            Kind::MessageTooLarge => write!(
-                text,
-                "`{what}`: {detail} (max-message, {setting}). Raise it with --max-message, or ask for less."
-            ),
+            Kind::MessageTooLarge => {
+                say(&["`", what, "`: ", detail, " (max-message, ", setting, "). "]);
+                say(&["Raise it with --max-message, or ask for less."]);
+            }
         }
+        text.truncate(text.floor_char_boundary(limits::ERROR_MESSAGE));
+        text
+    }
+
+    /// The flag that would have helped, with twice the limit.
+    fn advice(&self, key: &str) -> String {
+        let twice = show_duration(self.limit.unwrap_or_default() * 2);
+        let (flag, name) = match (&self.tool, &*self.method) {
+            (_, "initialize" | "server/discover") => return ["--handshake ", &twice].concat(),
+            (Some(tool), _) => ("--tool '", &**tool),
+            (None, method) => ("--method '", method),
+        };
+        [flag, cut(name, 60), "=", key, ":", &twice, "'"].concat()
     }
 
     fn fate(&self) -> &'static str {
@@ -233,16 +270,6 @@ impl Failure {
             ServerState::Restarting => "its server is being restarted",
             ServerState::NeverReached => "it never reached its server",
             ServerState::Running => "its server goes on",
-        }
-    }
-
-    /// The flag that would have helped, with twice the limit.
-    fn write_advice(&self, text: &mut String, key: &str) -> Written {
-        let twice = show_duration(self.limit.unwrap_or_default() * 2);
-        match (&self.tool, &*self.method) {
-            (_, "initialize" | "server/discover") => write!(text, "Raise it with --handshake {twice}."),
-            (Some(tool), _) => write!(text, "Raise it with --tool '{}={key}:{twice}'.", cut(tool, 60)),
-            (None, method) => write!(text, "Raise it with --method '{}={key}:{twice}'.", cut(method, 60)),
         }
     }
 
@@ -262,23 +289,30 @@ impl Failure {
     }
 
     /// One line for the log: every field, in a fixed order.
-    pub(crate) fn log_line(&self, f: &mut Formatter<'_>) -> Written {
-        write!(f, "{} server={} method={}", self.kind.name(), self.server, self.method)?;
+    pub(crate) fn log_line(&self) -> String {
+        let mut line = String::with_capacity(256);
+        let mut field = |name: &str, value: &str| {
+            line.push_str(name);
+            line.push_str(value);
+        };
+        field("", self.kind.name());
+        field(" server=", &self.server);
+        field(" method=", &self.method);
         if let Some(tool) = &self.tool {
-            write!(f, " tool={tool}")?;
+            field(" tool=", tool);
         }
         if let Some(limit) = self.limit {
-            write!(f, " limit={}", show_duration(limit))?;
+            field(" limit=", &show_duration(limit));
         }
-        write!(f, " elapsed={}", show_duration(self.elapsed))?;
+        field(" elapsed=", &show_duration(self.elapsed));
         if let Some(setting) = &self.setting {
-            write!(f, " setting={setting}")?;
+            field(" setting=", setting);
         }
-        write!(f, " state={}", self.fate())?;
+        field(" state=", self.fate());
         if let Some(detail) = &self.detail {
-            write!(f, " detail={detail}")?;
+            field(" detail=", detail);
         }
-        Ok(())
+        line
     }
 }
 

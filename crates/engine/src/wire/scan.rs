@@ -16,7 +16,7 @@ pub fn scan(bytes: &Bytes) -> Result<Scanned, Refused> {
     if scanner.peek() != b'[' {
         return scanner.message(bytes).map(Scanned::Message);
     }
-    let members = scanner.members().map_err(|fault| refuse(bytes, fault, None))?;
+    let Some(members) = scanner.members() else { return Err(refuse(bytes, scanner.fault, None)) };
     let scanned = members.into_iter().map(|(start, end)| {
         let member = bytes.slice(start..end);
         Scanner::<false>::new(&member).message(&member)
@@ -81,24 +81,32 @@ struct Scanner<'a, const TOLERANT: bool> {
     nesting: Nesting,
     /// The bits that any byte of any string has set: with the top one clear, all of it is ASCII.
     high: u64,
+    fault: Fault,
 }
 
-type Step<T> = Result<T, Fault>;
+/// `None` when the input is refused; why is in [`Scanner::fault`]. It keeps the hot functions' results
+/// in one register.
+type Step<T> = Option<T>;
 
 impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     fn new(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, envelope: Envelope::default(), nesting: Nesting::default(), high: 0 }
+        Scanner {
+            bytes,
+            at: 0,
+            envelope: Envelope::default(),
+            nesting: Nesting::default(),
+            high: 0,
+            fault: Fault::NotAMessage,
+        }
     }
 
     /// A whole message; on refusal the id goes along if it was met.
     fn message(&mut self, bytes: &Bytes) -> Result<Message, Refused> {
-        match self.whole() {
-            Ok(shape) => Ok(Message { bytes: bytes.clone(), shape, envelope: self.envelope }),
-            Err(fault) => {
-                let id = self.envelope.get(Field::Id).filter(|_| fault != Fault::Duplicate);
-                Err(refuse(bytes, fault, id))
-            }
+        if let Some(shape) = self.whole() {
+            return Ok(Message { bytes: bytes.clone(), shape, envelope: self.envelope });
         }
+        let id = self.envelope.get(Field::Id).filter(|_| self.fault != Fault::Duplicate);
+        Err(refuse(bytes, self.fault, id))
     }
 
     fn whole(&mut self) -> Step<Shape> {
@@ -106,11 +114,12 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         if self.peek() != b'{' {
             self.value()?;
             self.end()?;
-            return Err(Fault::NotAMessage);
+            return self.refuse(Fault::NotAMessage);
         }
         self.object(Place::Top)?;
         self.end()?;
-        self.envelope.shape(self.bytes).ok_or(Fault::NotAMessage)
+        let shape = self.envelope.shape(self.bytes);
+        shape.or_else(|| self.refuse(Fault::NotAMessage))
     }
 
     /// Nothing may follow; and what is not ASCII must be UTF-8.
@@ -120,10 +129,12 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             return self.fail();
         }
         if TOLERANT || self.high & TOPS == 0 {
-            return Ok(());
+            return Some(());
         }
-        let valid = simdutf8::compat::from_utf8(self.bytes);
-        valid.map(|_| ()).map_err(|error| Fault::NotJson(error.valid_up_to() as u32))
+        match simdutf8::compat::from_utf8(self.bytes) {
+            Ok(_) => Some(()),
+            Err(error) => self.refuse(Fault::NotJson(error.valid_up_to() as u32)),
+        }
     }
 
     /// The members of a top-level array, as ranges.
@@ -133,20 +144,20 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         let mut members = Vec::new();
         if self.eat(b']') {
             self.end()?;
-            return Err(Fault::EmptyBatch);
+            return self.refuse(Fault::EmptyBatch);
         }
         loop {
             self.space();
             let start = self.at;
             self.value()?;
             if members.len() == limits::BATCH_MEMBERS {
-                return Err(Fault::LongBatch);
+                return self.refuse(Fault::LongBatch);
             }
             members.push((start, self.at));
             self.space();
             if self.eat(b']') {
                 self.end()?;
-                return Ok(members);
+                return Some(members);
             }
             self.expect(b',')?;
         }
@@ -157,7 +168,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         self.at += 1;
         self.space();
         if self.eat(b'}') {
-            return Ok(());
+            return Some(());
         }
         loop {
             let field = self.key(place)?;
@@ -168,7 +179,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             }
             self.space();
             if self.eat(b'}') {
-                return Ok(());
+                return Some(());
             }
             self.expect(b',')?;
             self.space();
@@ -177,7 +188,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
 
     fn field(&mut self, field: Field, inner: Option<Place>) -> Step<()> {
         if self.envelope.has(field) {
-            return Err(Fault::Duplicate);
+            return self.refuse(Fault::Duplicate);
         }
         let start = self.at;
         match inner {
@@ -185,10 +196,11 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             _ => self.value()?,
         }
         self.envelope.set(field, Span::new(start, self.at));
-        Ok(())
+        Some(())
     }
 
     /// A key and its colon; which field it names.
+    #[inline]
     fn key(&mut self, place: Place) -> Step<Option<(Field, Option<Place>)>> {
         if self.peek() != b'"' {
             return self.fail();
@@ -199,14 +211,14 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         self.space();
         self.expect(b':')?;
         if !escaped {
-            return Ok(known(place, &quoted[1..quoted.len() - 1]));
+            return Some(known(place, &quoted[1..quoted.len() - 1]));
         }
         if quoted.len() > LONGEST_ESCAPED_KEY {
-            return Ok(None);
+            return Some(None);
         }
         // Half a surrogate pair has no decoded form, and so names no field of ours.
         let decoded: Option<String> = serde_json::from_slice(quoted).ok();
-        Ok(decoded.and_then(|key| known(place, key.as_bytes())))
+        Some(decoded.and_then(|key| known(place, key.as_bytes())))
     }
 
     /// Any value, skipped. `nesting` holds the open brackets; it is empty before and after.
@@ -236,7 +248,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
                 _ => self.scalar()?,
             }
             if self.close()? {
-                return Ok(());
+                return Some(());
             }
         }
     }
@@ -244,7 +256,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     /// After a value: closes what ends here and moves to the next value. True when nothing is open.
     fn close(&mut self) -> Step<bool> {
         loop {
-            let Some(object) = self.nesting.top() else { return Ok(true) };
+            let Some(object) = self.nesting.top() else { return Some(true) };
             self.space();
             match self.peek() {
                 b',' => {
@@ -253,7 +265,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
                     if object {
                         self.skip_key()?;
                     }
-                    return Ok(false);
+                    return Some(false);
                 }
                 b'}' if object => self.nesting.pop(),
                 b']' if !object => self.nesting.pop(),
@@ -263,6 +275,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         }
     }
 
+    #[inline]
     fn skip_key(&mut self) -> Step<()> {
         if self.peek() != b'"' {
             return self.fail();
@@ -271,16 +284,17 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         self.space();
         self.expect(b':')?;
         self.space();
-        Ok(())
+        Some(())
     }
 
     /// A string, from its opening to its closing quote; whether it holds an escape.
+    #[inline]
     fn string(&mut self) -> Step<bool> {
         self.at += 1;
         let mut escaped = false;
         loop {
             match self.plain_run()? {
-                b'"' => return Ok(escaped),
+                b'"' => return Some(escaped),
                 _ => self.escape()?,
             }
             escaped = true;
@@ -288,6 +302,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     }
 
     /// Moves past the next quote or backslash and says which it was.
+    #[inline]
     fn plain_run(&mut self) -> Step<u8> {
         // Most strings are short: eight bytes at a time beat the set-up of a vector search.
         let limit = self.at + SHORT;
@@ -324,29 +339,30 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         self.fail()
     }
 
+    #[inline]
     fn run_end(&mut self) -> Step<u8> {
         let byte = self.peek();
         if byte != b'"' && byte != b'\\' {
             return self.fail();
         }
         self.at += 1;
-        Ok(byte)
+        Some(byte)
     }
 
     fn escape(&mut self) -> Step<()> {
         let byte = self.peek();
         self.at += 1;
         match byte {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
             b'u' => {
                 let digits = self.bytes.get(self.at..self.at + 4);
                 self.at += 4;
                 match digits {
-                    Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => Ok(()),
+                    Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => Some(()),
                     _ => self.fail(),
                 }
             }
-            _ if TOLERANT && self.at <= self.bytes.len() => Ok(()),
+            _ if TOLERANT && self.at <= self.bytes.len() => Some(()),
             _ => self.fail(),
         }
     }
@@ -369,7 +385,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b'"' | b'{' | b'[');
         let length = rest.iter().position(|b| ends(b) || is_space(*b)).unwrap_or(rest.len());
         self.at += length;
-        if length == 0 { self.fail() } else { Ok(()) }
+        if length == 0 { self.fail() } else { Some(()) }
     }
 
     fn literal(&mut self, word: &[u8]) -> Step<()> {
@@ -377,7 +393,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             return self.fail();
         }
         self.at += word.len();
-        Ok(())
+        Some(())
     }
 
     fn number(&mut self) -> Step<()> {
@@ -394,16 +410,17 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             }
             self.digits()?;
         }
-        Ok(())
+        Some(())
     }
 
     fn digits(&mut self) -> Step<()> {
         let rest = &self.bytes[self.at..];
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.at += count;
-        if count == 0 { self.fail() } else { Ok(()) }
+        if count == 0 { self.fail() } else { Some(()) }
     }
 
+    #[inline]
     fn space(&mut self) {
         while is_space(self.peek()) {
             self.at += 1;
@@ -411,22 +428,33 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     }
 
     /// The next byte; 0, which begins nothing, at the end.
+    #[inline]
     fn peek(&self) -> u8 {
         self.bytes.get(self.at).copied().unwrap_or(0)
     }
 
+    #[inline]
     fn eat(&mut self, byte: u8) -> bool {
         let found = self.peek() == byte;
         self.at += usize::from(found);
         found
     }
 
+    #[inline]
     fn expect(&mut self, byte: u8) -> Step<()> {
-        if self.eat(byte) { Ok(()) } else { self.fail() }
+        if self.eat(byte) { Some(()) } else { self.fail() }
     }
 
-    fn fail<T>(&self) -> Step<T> {
-        Err(Fault::NotJson(self.at.min(self.bytes.len()) as u32))
+    #[cold]
+    fn fail<T>(&mut self) -> Step<T> {
+        let at = self.at.min(self.bytes.len());
+        self.refuse(Fault::NotJson(at as u32))
+    }
+
+    #[cold]
+    fn refuse<T>(&mut self, fault: Fault) -> Step<T> {
+        self.fault = fault;
+        None
     }
 }
 

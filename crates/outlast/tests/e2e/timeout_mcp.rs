@@ -278,9 +278,19 @@ fn a_command_that_vanished_does_not_end_it() {
 }
 
 #[test]
+fn a_command_that_does_not_exist_ends_it_as_everywhere() {
+    for flags in [&["5"][..], &["--auto-restart", "5"]] {
+        let mut client = Peer::start(outlast().arg("timeout-mcp").args(flags).arg("/no/such/server"));
+        let id = client.request("initialize", &json!({}));
+        assert_eq!(error(&client.answer(&id)).0, -32603);
+        assert_eq!(client.end_within(Duration::from_secs(3)).code(), Some(127), "{flags:?}");
+    }
+}
+
+#[test]
 fn an_unknown_flag_is_refused() {
     let mut client = Peer::start(&mut timeout_mcp(&["--auto-retart", "5"], &[]));
-    assert_eq!(client.end().code(), Some(2));
+    assert_eq!(client.end_within(Duration::from_secs(3)).code(), Some(2));
     let stderr = String::from_utf8(client.all_stderr()).unwrap();
     assert!(stderr.lines().count() == 1 && stderr.contains("--auto-retart"), "{stderr}");
 }

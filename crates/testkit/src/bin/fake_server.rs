@@ -45,7 +45,7 @@ fn main() -> io::Result<()> {
     match Flags::read() {
         Role::Sleeper { ignores_term } => processes::sleep_for_ever(ignores_term),
         Role::Daemon => processes::fork_away(),
-        Role::Server(flags) => serve(flags),
+        Role::Server(flags) => serve(*flags),
     }
 }
 

@@ -9,7 +9,7 @@ use super::processes;
 
 /// What this process is for.
 pub enum Role {
-    Server(Flags),
+    Server(Box<Flags>),
     /// Somebody's child that only holds on to what it was given.
     Sleeper {
         ignores_term: bool,
@@ -66,7 +66,7 @@ impl Flags {
                 other => wrong(other),
             }
         }
-        Role::Server(flags)
+        Role::Server(Box::new(flags))
     }
 
     /// Whether a request is left unanswered.

@@ -1,0 +1,111 @@
+//! What the documents say is what the program does.
+//!
+//! A fenced block marked `console` is a transcript: each line that begins with `$ ` is run by a
+//! shell that finds `outlast`, and what follows must come out; `…` stands for any text.
+
+#![allow(clippy::disallowed_methods)] // a test may look at its environment
+
+use std::fs::read_to_string;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn page(name: &str) -> String {
+    read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn outlast(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_outlast")).args(arguments).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_reference_is_made_from_the_table() {
+    let hint = "docs/settings.md is old; run: cargo run -- help settings > docs/settings.md";
+    assert!(page("docs/settings.md") == outlast(&["help", "settings"]), "{hint}");
+}
+
+#[test]
+fn every_code_has_a_page_and_a_row() {
+    use outlast_engine::error::Kind;
+    let index = page("docs/errors/README.md");
+    for kind in [
+        Kind::Timeout,
+        Kind::Max,
+        Kind::ServerGone,
+        Kind::ServerFailed,
+        Kind::Overloaded,
+        Kind::MessageTooLarge,
+    ] {
+        for code in [kind.code(false), kind.code(true)] {
+            let text = page(&format!("docs/errors/{code}.md"));
+            assert!(text.starts_with(&format!("# {code}")), "{code}");
+            assert!(index.contains(&format!("[{code}]({code}.md)")), "{code} is not in the index");
+        }
+        assert!(index.contains(&format!("`{}`", kind.name())), "{} is not in the index", kind.name());
+    }
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/errors/README.md"];
+    for name in pages {
+        let text = page(name);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = root().join(name).parent().unwrap().join(link);
+            assert!(link.starts_with("http") || target.exists(), "{name} links to {link}");
+        }
+    }
+}
+
+#[test]
+fn transcripts_are_true() {
+    let mut played = 0;
+    for name in ["README.md", "docs/troubleshooting.md"] {
+        for block in page(name).split("```console\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            for (command, expected) in commands(block) {
+                played += 1;
+                let actual = shell(&command);
+                assert!(
+                    agrees(&expected, &actual),
+                    "{name}: $ {command}\nexpected:\n{expected}\nactual:\n{actual}"
+                );
+            }
+        }
+    }
+    assert!(played >= 2, "only {played} commands were found");
+}
+
+fn commands(block: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for line in block.lines() {
+        match (line.strip_prefix("$ "), found.last_mut()) {
+            (Some(command), _) => found.push((command.to_owned(), String::new())),
+            (None, Some((_, output))) => *output += &format!("{line}\n"),
+            (None, None) => {}
+        }
+    }
+    found
+}
+
+fn shell(command: &str) -> String {
+    let folder = Path::new(env!("CARGO_BIN_EXE_outlast")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let output = Command::new("sh").args(["-c", command]).env("PATH", path).output().unwrap();
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// The parts between `…` in order, the first at the beginning and the last at the end.
+fn agrees(expected: &str, actual: &str) -> bool {
+    let mut parts = expected.trim_end().split('…');
+    let Some(mut rest) = parts.next().and_then(|first| actual.strip_prefix(first)) else { return false };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    expected.trim_end().ends_with('…') || rest.trim().is_empty()
+}
