@@ -54,6 +54,9 @@ pub fn run(words: &[String]) -> Result<()> {
     println!("\n{}", table::render(&results));
     write(&options.json, &record::render(&results, &machine, &options))?;
     write(&options.svg, &plot::render(&results, &machine))?;
+    if !options.quick {
+        publish(&table::markdown(&results))?;
+    }
     println!("written: {}, {}", options.json.display(), options.svg.display());
     if options.check && !results.all_met() {
         bail!("not every goal was met");
@@ -69,7 +72,10 @@ fn run_optimised(words: &[String]) -> Result<()> {
         .args(words)
         .status()
         .context("cannot start cargo")?;
-    std::process::exit(status.code().unwrap_or(1));
+    if !status.success() {
+        bail!("the benchmark failed ({status})");
+    }
+    Ok(())
 }
 
 /// Each round takes every measure of every target.
@@ -99,6 +105,16 @@ fn take_rounds(options: &Options, programs: &Programs) -> Results {
 fn in_turn(targets: &[Target], round: usize) -> impl Iterator<Item = Target> {
     let count = targets.len();
     (0..count).map(move |place| targets[(place + round) % count])
+}
+
+/// Puts the table into the README, between its two marks.
+fn publish(table: &str) -> Result<()> {
+    const MARKS: [&str; 2] = ["<!-- bench -->\n", "<!-- /bench -->"];
+    let path = options::root().join("README.md");
+    let text = std::fs::read_to_string(&path).context("cannot read README.md")?;
+    let (before, rest) = text.split_once(MARKS[0]).context("README.md has no place for the table")?;
+    let (_, after) = rest.split_once(MARKS[1]).context("README.md has no end of the table")?;
+    write(&path, &[before, MARKS[0], table, MARKS[1], after].concat())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -52,6 +52,8 @@ pub enum Note {
     StartFailed { command: Box<str>, why: StartFailure },
     /// A server's process ended by itself.
     Exited { server: Box<str>, exit: Exit },
+    /// A server does not read any more.
+    InputBroken { server: Box<str> },
     /// A server is stopped and started again.
     Restarting { server: Box<str>, why: &'static str, wait: Duration },
     /// A restarted server answers again.
@@ -93,7 +95,9 @@ impl Note {
             Note::StartFailed { .. } => Level::Error,
             Note::Failed(_)
             | Note::Exited { .. }
+            | Note::InputBroken { .. }
             | Note::Restarting { .. }
+            | Note::Restarted { .. }
             | Note::RestartFailed { .. }
             | Note::Hung { .. }
             | Note::OddDeclaration { .. }
@@ -102,7 +106,7 @@ impl Note {
             | Note::BadClientLine { .. }
             | Note::AskTimedOut { .. }
             | Note::TooManyAsks { .. } => Level::Warn,
-            Note::Restarted { .. } | Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
+            Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
             Note::UnknownAnswer { .. } | Note::Slept { .. } => Level::Info,
             Note::Started { .. } | Note::StrayProgress { .. } | Note::Ending { .. } => Level::Debug,
         }
@@ -115,6 +119,7 @@ impl Note {
             Note::Started { .. } => "started",
             Note::StartFailed { .. } => "start-failed",
             Note::Exited { .. } => "exited",
+            Note::InputBroken { .. } => "input-broken",
             Note::Restarting { .. } => "restarting",
             Note::Restarted { .. } => "restarted",
             Note::RestartFailed { .. } => "restart-failed",
@@ -143,6 +148,7 @@ impl std::fmt::Display for Note {
             Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
             Note::StartFailed { command, why } => write!(f, "cannot start `{command}`: {why}"),
             Note::Exited { server, exit } => write!(f, "`{server}` ended: {exit}"),
+            Note::InputBroken { server } => write!(f, "`{server}` has closed its stdin; it is stopped"),
             Note::Restarting { server, why, wait } if wait.is_zero() => {
                 write!(f, "restarting `{server}`: {why}")
             }

@@ -152,6 +152,9 @@ impl Engine {
             Event::OutputClosed(server, run) if self.is_current(*server, *run) => {
                 self.output_closed(at, *server);
             }
+            Event::InputBroken(server, run) if self.is_current(*server, *run) => {
+                self.input_broken(at, *server);
+            }
             Event::Stderr(server, run, bytes) if self.is_current(*server, *run) => {
                 self.stderr(*server, bytes);
             }
@@ -166,8 +169,10 @@ impl Engine {
             | Event::StartFailed(..)
             | Event::Exited(..)
             | Event::OutputClosed(..)
+            | Event::InputBroken(..)
             | Event::Stderr(..) => {}
         }
+        self.tidy();
     }
 
     /// The next thing to be done; call it until there is nothing left.

@@ -37,6 +37,8 @@ pub enum Event {
     Exited(ServerId, Run, Exit),
     /// A server closed its output.
     OutputClosed(ServerId, Run),
+    /// A server does not read any more: a message could not be written.
+    InputBroken(ServerId, Run),
     /// A server wrote to stderr.
     Stderr(ServerId, Run, Bytes),
     /// The sample that was asked for; `None` where it could not be taken.

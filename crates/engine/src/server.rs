@@ -8,6 +8,7 @@
 //! | `a_server_that_never_answered_ends_us_after_the_first_request` | up | ended, nothing answered | ended | the first request gets `server-gone`, then we end |
 //! | `what_an_ended_server_wrote_last_still_counts` | up | exit before the last output | up | the output is read first |
 //! | `a_server_that_closed_its_output_is_stopped` | up | output closed, lives on | up | terminated after a second |
+//! | `a_server_that_closed_its_input_is_stopped` | up | a message could not be written | up | terminated after a second |
 //! | `a_timeout_restarts_where_asked` | up | `timeout`, restarts wanted | stopping | other calls fail, the tree is stopped |
 //! | `an_end_restarts_where_asked` | up | ended, restarts wanted | resting | calls fail |
 //! | `a_stopped_server_is_started_again` | stopping | ended | resting | – |

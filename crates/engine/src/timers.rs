@@ -1,8 +1,13 @@
-//! One ordered set of what is due when.
+//! What is due when.
+//!
+//! Nearly every timer is moved or given up before it rings, so that must cost nothing: the old entry
+//! is left in the heap, and whoever takes it out asks its owner whether it still stands. When more
+//! than half of the entries are such leftovers, they are swept out together.
 
 use crate::id::{AskId, CallId, ServerId};
 use crate::time::Mono;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Who is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +22,7 @@ pub(crate) enum Owner {
     Ending,
 }
 
-/// A time and an owner in one number, because comparing one number is what this set mostly does:
+/// A time and an owner in one number, because comparing one number is what a heap mostly does:
 /// 64 bits of time, 3 of kind, 61 of id. A call's slot needs 32 of these, so 29 are left for its
 /// generation; a timer never outlives its call, so that is plenty.
 type Entry = u128;
@@ -25,8 +30,14 @@ type Entry = u128;
 const KIND: u32 = 61;
 const GENERATION: u32 = 29;
 
+/// Leftovers that are always put up with.
+const FEW: usize = 1024;
+
 #[derive(Debug, Default)]
-pub(crate) struct Timers(BTreeSet<Entry>);
+pub(crate) struct Timers {
+    heap: BinaryHeap<Reverse<Entry>>,
+    leftovers: usize,
+}
 
 impl Timers {
     /// Moves an owner's timer. The owner remembers where it stands, in `armed`.
@@ -34,29 +45,45 @@ impl Timers {
         if *armed == at {
             return;
         }
-        if let Some(old) = armed.take() {
-            self.0.remove(&entry(old, owner));
-        }
+        self.leftovers += usize::from(armed.is_some());
         if let Some(at) = at {
-            self.0.insert(entry(at, owner));
+            self.heap.push(Reverse(entry(at, owner)));
         }
         *armed = at;
     }
 
+    /// When to look again; nothing may be due then, if that timer was moved since.
     pub(crate) fn next(&self) -> Option<Mono> {
-        self.0.first().map(|entry| due(*entry))
+        self.heap.peek().map(|Reverse(entry)| due(*entry))
     }
 
-    /// Takes the next owner that is due. Its `armed` must be cleared by whoever handles it.
-    pub(crate) fn pop_due(&mut self, now: Mono) -> Option<Owner> {
-        if self.next()? > now {
-            return None;
+    /// Takes the next owner that is due. `stands` says whether an owner's timer is still at that
+    /// time; its `armed` must be cleared by whoever handles it.
+    pub(crate) fn pop_due(&mut self, now: Mono, stands: impl Fn(Owner, Mono) -> bool) -> Option<Owner> {
+        while self.next()? <= now {
+            let Reverse(entry) = self.heap.pop()?;
+            match owner(entry).filter(|owner| stands(*owner, due(entry))) {
+                Some(owner) => return Some(owner),
+                None => self.leftovers = self.leftovers.saturating_sub(1),
+            }
         }
-        self.0.pop_first().and_then(owner)
+        None
     }
 
+    /// Whether it is time to sweep.
+    pub(crate) fn is_cluttered(&self) -> bool {
+        self.leftovers > FEW && self.leftovers > self.heap.len() / 2
+    }
+
+    /// Throws the leftovers out.
+    pub(crate) fn sweep(&mut self, stands: impl Fn(Owner, Mono) -> bool) {
+        self.heap.retain(|Reverse(entry)| owner(*entry).is_some_and(|owner| stands(owner, due(*entry))));
+        self.leftovers = 0;
+    }
+
+    /// Timers that stand.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.heap.len().saturating_sub(self.leftovers)
     }
 }
 
@@ -113,10 +140,29 @@ mod tests {
         for (index, owner) in owners.iter().enumerate().rev() {
             timers.set(*owner, &mut None, Some(at(index)));
         }
-        assert_eq!(timers.pop_due(Mono::after_start(Duration::from_millis(999))), Some(owners[0]));
-        assert_eq!(timers.pop_due(Mono::after_start(Duration::from_millis(999))), None);
+        let always = |_, _| true;
+        assert_eq!(timers.pop_due(Mono::after_start(Duration::from_millis(999)), always), Some(owners[0]));
+        assert_eq!(timers.pop_due(Mono::after_start(Duration::from_millis(999)), always), None);
         for (index, owner) in owners.iter().enumerate().skip(1) {
-            assert_eq!(timers.pop_due(at(index)), Some(*owner));
+            assert_eq!(timers.pop_due(at(index), always), Some(*owner));
         }
+    }
+
+    #[test]
+    fn a_timer_that_was_moved_rings_once_and_leaves_nothing_behind() {
+        let mut timers = Timers::default();
+        let at = |millis| Mono::after_start(Duration::from_millis(millis));
+        let mut armed = None;
+        for millis in (1..=5_000).rev() {
+            timers.set(Owner::Ending, &mut armed, Some(at(millis)));
+        }
+        assert!(timers.is_cluttered());
+        assert_eq!(timers.len(), 1);
+        let stands = |_, when| when == at(1);
+        timers.sweep(stands);
+        assert!(!timers.is_cluttered());
+        assert_eq!(timers.pop_due(at(9_999), stands), Some(Owner::Ending));
+        assert_eq!(timers.pop_due(at(9_999), stands), None);
+        assert_eq!(timers.len(), 0);
     }
 }

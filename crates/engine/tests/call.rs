@@ -41,7 +41,7 @@ fn request_waits_for_a_restart() {
         @0s
         .. start 1
         started
-        !! info: `srv` answers again after 1ms
+        !! warn: `srv` answers again after 1ms
         >> {"id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         "#,
     );
@@ -102,7 +102,7 @@ fn waiting_call_is_sent_when_the_server_is_back() {
         # The second handshake stays hidden; then what waited is sent.
         < {"id":2,"result":{}}
         >> {"method":"notifications/initialized"}
-        !! info: `srv` answers again after 1ms
+        !! warn: `srv` answers again after 1ms
         >> {"id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
         < {"id":3,"result":{"ok":true}}
         << {"id":2,"result":{"ok":true}}
@@ -125,7 +125,7 @@ fn waiting_call_is_cancelled() {
         @0s
         .. start 1
         started
-        !! info: `srv` answers again after 1ms
+        !! warn: `srv` answers again after 1ms
         "#,
     );
 }

@@ -141,6 +141,32 @@ fn a_server_that_closed_its_output_is_stopped() {
 }
 
 #[test]
+fn a_server_that_closed_its_input_is_stopped() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        input-broken
+        !! warn: `srv` has closed its stdin; it is stopped
+        # What it is about to say still counts.
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        > {"id":2,"method":"ping"}
+        >> {"id":2,"method":"ping"}
+        input-broken
+        wait 1s
+        @1s
+        .. terminate
+        exited 0
+        output-closed
+        !! warn: `srv` ended: exit status 0
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":2,"error":…}
+        "#,
+    );
+}
+
+#[test]
 fn a_timeout_restarts_where_asked() {
     check(
         r#"
@@ -173,7 +199,7 @@ fn a_timeout_restarts_where_asked() {
         # Its last words are nobody's.
         <old {"id":1,"result":{}}
         started
-        !! info: `srv` answers again after 601ms
+        !! warn: `srv` answers again after 601ms
         "#,
     );
 }
@@ -242,7 +268,7 @@ fn a_revived_server_gets_what_waited() {
         > {{"method":"notifications/roots/list_changed"}}
         < {{"id":"2","result":{{}}}}
         >> {{"method":"notifications/initialized"}}
-        !! info: `srv` answers again after 1ms
+        !! warn: `srv` answers again after 1ms
         >> {{"id":3,"method":"ping"}}
         < {{"id":3,"result":{{}}}}
         << {{"id":5,"result":{{}}}}
@@ -449,7 +475,7 @@ fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
         @0s
         .. start 1
         started
-        !! info: …
+        !! warn: …
         >> {"id":2,"method":"ping"}
         .. close-input
         < {"id":2,"result":{}}

@@ -140,7 +140,7 @@ fn questions_of_a_dead_server_are_taken_back() {
         @0s
         .. start 1
         started
-        !! info: …
+        !! warn: …
         > {"id":"1","result":{}}
         !! info: the client answered unknown id "1"; dropped
         "#,

@@ -130,6 +130,7 @@ impl Driver {
         events(&mut state);
         self.write(&mut state, Peer::Server);
         self.write(&mut state, Peer::Client);
+        state.observers.flush();
         self.wake_waiters(&mut state);
     }
 
@@ -146,7 +147,7 @@ impl Driver {
             Wrote::All => {}
             Wrote::Some => self.signals(peer).backlog.notify_one(),
             Wrote::Broken if peer == Peer::Client => state.feed(Event::ClientGone(CLIENT)),
-            Wrote::Broken => {}
+            Wrote::Broken => state.feed(Event::InputBroken(SERVER, state.run)),
         }
         if let Some(congested) = state.outlet(peer).outbox.check_marks() {
             if peer == Peer::Client {

@@ -142,7 +142,11 @@ impl Guardian {
     pub fn finish(self) {
         // Other handles on the line may still be around; this closes it for all of them.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
-        let _ = waitpid(self.pid, None);
+        let ended = waitpid(self.pid, None);
+        if !matches!(ended, Ok(WaitStatus::Exited(..))) {
+            // Somebody killed it. What it guarded has come to us, because we adopt orphans too.
+            signal_descendants(Pid::this(), Signal::SIGKILL);
+        }
     }
 }
 

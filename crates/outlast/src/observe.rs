@@ -27,13 +27,13 @@ impl Observers {
     /// Something that the engine wants seen.
     pub fn note(&mut self, note: &Note) {
         if let Some(line) = self.log.line(note) {
-            self.stderr.write(line.as_bytes());
+            self.stderr.line(line.as_bytes());
         }
     }
 
     /// A server's own complaints: bytes as they come, without a prefix.
     pub fn server_stderr(&mut self, bytes: &[u8]) {
-        self.stderr.write(bytes);
+        self.stderr.server(bytes);
     }
 
     /// Something happened.
@@ -65,6 +65,11 @@ impl Observers {
             Action::ToServer(_, message) => trace.record(&mut self.stderr, ">server", &message.to_vec()),
             _ => {}
         }
+    }
+
+    /// Lets go of what this turn wrote.
+    pub fn flush(&mut self) {
+        self.stderr.flush();
     }
 
     /// Writes what is left, for a short while.

@@ -38,11 +38,12 @@ fn event(first: u8, rest: &[u8], run: Run, now: &mut Duration) -> Event {
             Event::Tick
         }
         11 => Event::Started(SERVER, run),
-        12 => match rest.len() % 5 {
+        12 => match rest.len() % 6 {
             0 => Event::Exited(SERVER, run, Exit::Code(first)),
             1 => Event::OutputClosed(SERVER, run),
             2 => Event::StartFailed(SERVER, run, StartFailure::NotFound),
             3 => Event::Stderr(SERVER, run, bytes),
+            4 => Event::InputBroken(SERVER, run),
             _ => Event::Sampled(SERVER, None),
         },
         13 => Event::ServerOversized(SERVER, run, Some(bytes)),

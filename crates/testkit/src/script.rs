@@ -138,6 +138,7 @@ impl World {
             "start-failed" => Event::StartFailed(SERVER, self.run, start_failure(rest)),
             "exited" => Event::Exited(SERVER, self.run, exit(rest)),
             "output-closed" => Event::OutputClosed(SERVER, self.run),
+            "input-broken" => Event::InputBroken(SERVER, self.run),
             "stderr" => Event::Stderr(SERVER, self.run, bytes()),
             "sampled" => Event::Sampled(SERVER, self.sample(rest)),
             "slept" => Event::Slept(parse_duration(rest).ok()?),

@@ -60,6 +60,7 @@ enum Plan {
     ServerStarts(Run),
     ServerExits(Run, Exit),
     ServerCloses(Run),
+    ServerStopsReading(Run),
     Slept,
 }
 
@@ -212,6 +213,7 @@ impl World {
             }
             Plan::ServerExits(run, exit) => self.feed(Event::Exited(SERVER, run, exit)),
             Plan::ServerCloses(run) => self.feed(Event::OutputClosed(SERVER, run)),
+            Plan::ServerStopsReading(run) => self.feed(Event::InputBroken(SERVER, run)),
             Plan::Slept => {
                 self.wall_offset += 3_600_000;
                 self.feed(Event::Slept(Duration::from_secs(3600)));

@@ -22,6 +22,17 @@ pub fn render(results: &Results) -> String {
     text
 }
 
+/// The same for the README.
+pub fn markdown(results: &Results) -> String {
+    let mut text =
+        String::from("| measure | direct | floor | outlast | ratio | goal |\n|---|--:|--:|--:|--:|--:|\n");
+    for figure in &FIGURES {
+        let [cells @ .., _] = row(results, figure);
+        text += &format!("| {} |\n", cells.join(" | "));
+    }
+    text
+}
+
 fn row(results: &Results, figure: &Figure) -> [String; 7] {
     let value = |target| {
         let value = results.value(figure, target);

@@ -30,7 +30,7 @@ pub(super) struct Ending {
     stage: Stage,
     /// The status to end with, if it is not the server's.
     status: Option<u8>,
-    armed: Option<Mono>,
+    pub(super) armed: Option<Mono>,
 }
 
 impl Engine {

@@ -82,6 +82,20 @@ impl Engine {
         }
     }
 
+    /// What cannot be told anything is of no use; but what it is about to say still counts.
+    pub(super) fn input_broken(&mut self, now: Mono, id: ServerId) {
+        let Some(server) = self.servers.get(&id) else { return };
+        if self.ending.is_some()
+            || server.alarm.is_some()
+            || !matches!(server.life, Life::Up | Life::Reviving(_))
+        {
+            return;
+        }
+        let note = Note::InputBroken { server: server.name.clone() };
+        self.note(note);
+        self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
+    }
+
     pub(super) fn stderr(&mut self, id: ServerId, bytes: &Bytes) {
         self.server_lives(id);
         if let Some(server) = self.servers.get_mut(&id) {

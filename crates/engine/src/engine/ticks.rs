@@ -1,20 +1,25 @@
 //! What is due: limits, keep-alive, samples, and the server's own timers.
 
 use super::Engine;
+use super::ending::Ending;
 use crate::action::{Action, Note};
+use crate::arena::Arena;
+use crate::ask::Ask;
 use crate::call::deadline::{Due, Reached};
 use crate::call::{State, progress};
 use crate::error::{cut, json_text};
-use crate::id::{CallId, ServerId};
+use crate::id::{AskId, CallId, ServerId};
 use crate::life::Sample;
 use crate::limits;
+use crate::server::Server;
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::Outgoing;
+use std::collections::BTreeMap;
 
 impl Engine {
     pub(super) fn tick(&mut self, now: Mono) {
-        while let Some(owner) = self.timers.pop_due(now) {
+        while let Some(owner) = self.next_due(now) {
             match owner {
                 Owner::Call(id) => self.call_due(now, id),
                 Owner::Ask(id) => self.ask_timed_out(now, id),
@@ -22,6 +27,19 @@ impl Engine {
                 Owner::Grace(id) => self.grace_over(now, id),
                 Owner::Ending => self.ending_due(now),
             }
+        }
+    }
+
+    fn next_due(&mut self, now: Mono) -> Option<Owner> {
+        let stands = stands(&self.calls, &self.asks, &self.servers, self.ending.as_ref());
+        self.timers.pop_due(now, stands)
+    }
+
+    /// Now and then throws out the timers of what is settled.
+    pub(super) fn tidy(&mut self) {
+        if self.timers.is_cluttered() {
+            let stands = stands(&self.calls, &self.asks, &self.servers, self.ending.as_ref());
+            self.timers.sweep(stands);
         }
     }
 
@@ -172,5 +190,24 @@ impl Engine {
         let Some(since) = server.told_to_cancel.take() else { return };
         let note = Note::Hung { server: server.name.clone(), silent: now.since(since) };
         self.note(note);
+    }
+}
+
+/// Whether an owner's timer is still where an entry says it is.
+fn stands(
+    calls: &Arena,
+    asks: &BTreeMap<AskId, Ask>,
+    servers: &BTreeMap<ServerId, Server>,
+    ending: Option<&Ending>,
+) -> impl Fn(Owner, Mono) -> bool {
+    move |owner, at| {
+        let armed = match owner {
+            Owner::Call(id) => calls.get(id).and_then(|call| call.armed),
+            Owner::Ask(id) => asks.get(&id).and_then(|ask| ask.armed),
+            Owner::Server(id) => servers.get(&id).and_then(|server| server.armed),
+            Owner::Grace(id) => servers.get(&id).and_then(|server| server.grace_armed),
+            Owner::Ending => ending.and_then(|ending| ending.armed),
+        };
+        armed == Some(at)
     }
 }

@@ -7,8 +7,11 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes that may wait. More: dropped and counted.
-const BOUND: usize = 1 << 20;
+/// Bytes of a server that may wait. More: dropped and counted.
+const SERVER: usize = 1 << 20;
+
+/// Bytes that may wait in all: our own lines are few, unless ten thousand limits fire at once.
+const ALL: usize = 4 << 20;
 
 /// How long the end waits for what is left.
 const LAST: Duration = Duration::from_millis(300);
@@ -16,6 +19,8 @@ const LAST: Duration = Duration::from_millis(300);
 /// The way to stderr.
 #[derive(Debug, Default)]
 pub struct Stderr {
+    /// What this turn wrote; the thread is not woken for each line of it.
+    turn: Vec<u8>,
     shared: Arc<Shared>,
     runs: bool,
 }
@@ -40,22 +45,30 @@ impl Shared {
 }
 
 impl Stderr {
-    /// Queues bytes; never waits.
-    pub fn write(&mut self, bytes: &[u8]) {
-        {
-            let mut waiting = self.shared.lock();
-            if waiting.bytes.len() + bytes.len() > BOUND {
-                waiting.dropped += bytes.len();
-                return;
-            }
-            if waiting.dropped > 0 {
-                let note =
-                    format!("outlast: {} bytes of stderr were dropped: nobody read them\n", waiting.dropped);
-                waiting.bytes.extend_from_slice(note.as_bytes());
-                waiting.dropped = 0;
-            }
-            waiting.bytes.extend_from_slice(bytes);
+    /// Takes a line of ours; it leaves with [`Stderr::flush`]. Never waits.
+    pub fn line(&mut self, line: &[u8]) {
+        if self.turn.len() + line.len() > ALL {
+            self.flush();
         }
+        self.turn.extend_from_slice(line);
+    }
+
+    /// Hands what this turn said to the thread that can wait.
+    pub fn flush(&mut self) {
+        if !self.turn.is_empty() {
+            let turn = std::mem::take(&mut self.turn);
+            self.hand_over(&turn, ALL);
+        }
+    }
+
+    /// Passes a server's bytes on, after what was said before them. Never waits.
+    pub fn server(&mut self, bytes: &[u8]) {
+        self.flush();
+        self.hand_over(bytes, SERVER);
+    }
+
+    fn hand_over(&mut self, bytes: &[u8], bound: usize) {
+        self.shared.lock().take(bytes, bound);
         self.shared.changed.notify_all();
         if !self.runs {
             let shared = self.shared.clone();
@@ -66,6 +79,7 @@ impl Stderr {
 
     /// Waits a short while for what is left.
     pub fn finish(&mut self) {
+        self.flush();
         if !self.runs {
             return;
         }
@@ -73,6 +87,22 @@ impl Stderr {
         let busy = |waiting: &mut Waiting| waiting.writing || !waiting.bytes.is_empty();
         let waited = self.shared.changed.wait_timeout_while(waiting, LAST, busy);
         drop(waited);
+    }
+}
+
+impl Waiting {
+    /// Adds what fits; says later how much did not.
+    fn take(&mut self, bytes: &[u8], bound: usize) {
+        if self.bytes.len() + bytes.len() > bound {
+            self.dropped += bytes.len();
+            return;
+        }
+        if self.dropped > 0 {
+            let note = format!("outlast: {} bytes of stderr were dropped: nobody read them\n", self.dropped);
+            self.bytes.extend_from_slice(note.as_bytes());
+            self.dropped = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
     }
 }
 

@@ -48,7 +48,7 @@ impl Trace {
         };
         let line = format!("{}\n", json!({"time": clock::timestamp(), "way": direction, "message": message}));
         match self {
-            Trace::Stderr => stderr.write(line.as_bytes()),
+            Trace::Stderr => stderr.line(line.as_bytes()),
             // A full disk must not cost a call; the record ends where it ends.
             Trace::File(file) => drop(file.write_all(line.as_bytes())),
         }

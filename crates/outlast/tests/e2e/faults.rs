@@ -39,6 +39,17 @@ fn a_command_that_does_not_exist_waits_half_a_second_for_a_request() {
     assert!(client.rest().is_empty());
 }
 
+/// That the process could not be started and that its output is closed are told by two different
+/// channels, in either order; many at once bring both.
+#[test]
+fn a_command_that_does_not_exist_ends_however_the_news_arrive() {
+    let start = || Peer::start(outlast().args(["--", "no-such-server-anywhere"]));
+    let mut clients: Vec<Peer> = (0..40).map(|_| start()).collect();
+    for client in &mut clients {
+        assert_eq!(client.end_within(Duration::from_secs(8)).code(), Some(127));
+    }
+}
+
 #[test]
 fn a_command_that_does_not_exist_ends_with_127_at_the_end_of_the_input_too() {
     let mut client = Peer::start(outlast().args(["--", "no-such-server-anywhere"]));

@@ -17,8 +17,8 @@ fn call_with_wish(client: &mut Peer, tool: &str, millis: &Value) -> Value {
 
 #[test]
 fn a_busy_server_is_told_from_a_hung_one() {
-    let mut client = connect(&["--timeout", "400ms", "--signs", "call+server"], &[]);
-    assert_eq!(client.value_of("spin", &json!({"ms": 1500})), "done");
+    let mut client = connect(&["--timeout", "800ms", "--signs", "call+server"], &[]);
+    assert_eq!(client.value_of("spin", &json!({"ms": 2000})), "done");
     let answer = client.call("hang", &json!({}));
     assert_eq!(data(&answer)["kind"], "timeout");
 }

@@ -9,6 +9,7 @@
 mod batches;
 mod bytes;
 mod cancel;
+mod defaults;
 mod endings;
 mod errors;
 mod faults;

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use outlast_testkit::peer::{Peer, Streams};
+use outlast_testkit::peer::{LIMIT, Peer, Streams, wait_until};
 use serde_json::json;
 
 use crate::world::{MUCH_MEMORY, connect, fake_server, memory_of, outlast, wrapping};
@@ -128,19 +128,26 @@ fn file_descriptors_of_outlast_do_not_leak_into_the_server() {
 
 #[test]
 fn signals_and_limits_of_the_server_are_as_without_us() {
-    let traits_of = |client: &mut Peer| {
+    let connected = |command: &mut Command| {
+        let mut client = Peer::start(command);
         client.handshake();
         let pid = client.value_of("tell_pid", &json!({}));
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let signals = status
-            .lines()
-            .filter(|line| ["SigBlk", "SigIgn", "SigCgt", "Umask"].iter().any(|name| line.starts_with(name)));
-        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
-        (signals.map(str::to_owned).collect::<Vec<_>>(), limits)
+        (client, pid.to_string())
     };
-    let direct = traits_of(&mut Peer::start(&mut Command::new(fake_server())));
-    let wrapped = traits_of(&mut Peer::start(&mut wrapping(&[], &[])));
-    assert_eq!(wrapped, direct);
+    let (_direct, direct) = connected(&mut Command::new(fake_server()));
+    let (_wrapped, wrapped) = connected(&mut wrapping(&[], &[]));
+    // For a moment a server blocks its signals itself, while it starts a thread.
+    let same = wait_until(LIMIT, || traits_of(&direct) == traits_of(&wrapped));
+    assert!(same, "{:#?} without us, {:#?} with us", traits_of(&direct), traits_of(&wrapped));
+}
+
+/// What a process has inherited, in words.
+fn traits_of(pid: &str) -> Vec<String> {
+    let names = ["SigBlk", "SigIgn", "SigCgt", "Umask", "NoNewPrivs"];
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let named = |line: &&str| names.iter().any(|name| line.starts_with(name));
+    status.lines().filter(named).chain(limits.lines()).map(str::to_owned).collect()
 }
 
 /// What the descriptors of a process stand for, by their flags.

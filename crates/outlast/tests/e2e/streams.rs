@@ -87,7 +87,8 @@ fn a_file_can_be_written() {
     client.send(json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "silent", "arguments": {"ms": 200}}}));
     assert_eq!(client.hang_up().code(), Some(0));
     let text = read_to_string(&path).unwrap();
-    assert_eq!(ids(&text), [json!(1), json!(2), json!(3)]);
+    let ids = ids(&text);
+    assert!(ids.len() == 3 && [1, 2, 3].iter().all(|id| ids.contains(&json!(id))), "{ids:?}");
     assert!(text.len() > 2_000_000);
 }
 

@@ -117,7 +117,10 @@ impl Server {
             46..47 => self.plans.push((soon, Plan::ServerOversized(self.run, id))),
             47..49 => self.say(soon, format!("[{answer},{{\"method\":\"notifications/message\"}}]")),
             49..50 => self.say(soon, format!(r#"{{"id":{id},"error":{{"code":-5,"message":"{nonce}"}}}}"#)),
-            50..56 if self.asks => self.ask(rng, answer),
+            50..55 if self.asks => self.ask(rng, answer),
+            55..56 if self.crashes && rng.chance(20) => {
+                self.plans.push((soon, Plan::ServerStopsReading(self.run)));
+            }
             56..57 if self.crashes => {
                 self.say(soon, answer);
                 let exit = if rng.chance(50) { Exit::Code(1) } else { Exit::Signal(11) };
