@@ -76,7 +76,8 @@ fn fuzz_all() -> Result<()> {
 
 fn e2e() -> Result<()> {
     cargo(&["build", "--quiet", "-p", "outlast", "-p", "outlast-testkit", "--bins"])?;
-    cargo(&["test", "--quiet", "-p", "outlast", "--tests"])
+    // Most of these wait for processes, so they do not need a core each.
+    cargo(&["test", "--quiet", "-p", "outlast", "--tests", "--", "--test-threads", "16"])
 }
 
 fn bench_smoke() -> Result<()> {

@@ -26,8 +26,13 @@ pub enum Action {
     Sample(ServerId),
     /// Tell whoever observes.
     Note(Note),
-    /// Write what is left to the client, then end the process with this status.
-    End(u8),
+    /// Write what is left to the client, for as long as patience lasts, then end the process.
+    End {
+        /// The status to end with.
+        status: u8,
+        /// How long a slow reader is waited for.
+        patience: Duration,
+    },
 }
 
 /// How much a note matters.

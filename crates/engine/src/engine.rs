@@ -126,6 +126,9 @@ impl Engine {
     /// Takes one event. Total: it never fails, blocks or panics, whatever the event.
     pub fn handle(&mut self, now: Now, event: Event) {
         if self.ended {
+            if let Event::Stop(signal) = event {
+                self.stop_after_the_end(signal);
+            }
             return;
         }
         let at = now.mono;

@@ -61,6 +61,11 @@ impl JsonId {
         }
     }
 
+    /// Takes a progress token: as an id, but never `null`.
+    pub fn token(raw: &[u8]) -> Option<JsonId> {
+        JsonId::new(raw).filter(|_| raw != b"null")
+    }
+
     /// Whether it is a string.
     pub fn is_text(&self) -> bool {
         matches!(self, JsonId::Raw(raw) if raw.first() == Some(&b'"'))

@@ -59,6 +59,9 @@ pub const KILL_GRACE: Duration = Duration::from_millis(500);
 /// How long after SIGKILL a server's end is waited for before we end all the same.
 pub const REAP_GRACE: Duration = Duration::from_millis(300);
 
+/// How long a client may take to read what is left when a signal ends us.
+pub const HASTY_WRITE: Duration = Duration::from_millis(100);
+
 /// How long one sample of a server's signs of life serves every call that asks.
 pub const SAMPLE_SHARED: Duration = Duration::from_secs(1);
 

@@ -38,7 +38,7 @@ fn a_command_that_cannot_start_answers_the_first_request() {
         "{answer}"
     );
     let actions = feed(Event::Tick);
-    assert!(matches!(actions[..], [Action::End(127)]), "{actions:?}");
+    assert!(matches!(actions[..], [Action::End { status: 127, .. }]), "{actions:?}");
 }
 
 fn bytes(text: &str) -> bytes::Bytes {
@@ -62,7 +62,7 @@ fn a_command_that_cannot_start_waits_for_a_request_no_longer_than_it_must() {
     feed(0, Event::Opened(ClientId(0), ServerId(0)));
     assert!(feed(1, Event::StartFailed(ServerId(0), Run(0), StartFailure::Refused(11))).is_empty());
     assert!(feed(500, Event::Tick).is_empty());
-    assert!(matches!(feed(501, Event::Tick)[..], [Action::End(126)]));
+    assert!(matches!(feed(501, Event::Tick)[..], [Action::End { status: 126, .. }]));
 }
 
 #[test]
@@ -116,6 +116,71 @@ fn what_an_ended_server_wrote_last_still_counts() {
         @200ms
         !! warn: `srv` ended: exit status 0
         .. end 0
+        "#,
+    );
+}
+
+/// The pipe of a command that could not be started closes too, and may do so after the news.
+#[test]
+fn the_pipe_of_what_never_ran_changes_nothing() {
+    check(
+        r#"
+        set timeout-mcp auto-restart
+        output-closed
+        exited 1
+        !! warn: …
+        !! warn: …
+        wait 1ms
+        @0s
+        .. start 1
+        start-failed not-found
+        !! warn: restart of `srv` failed: command not found
+        !! warn: restarting `srv` in 500ms: it could not be started
+        output-closed
+        wait 500ms
+        @501ms
+        .. start 2
+        # It may also close before the news that it runs.
+        output-closed
+        started
+        !! warn: `srv` answers again after …
+        wait 1s
+        @1s501ms
+        .. terminate
+        "#,
+    );
+}
+
+/// We do not read on while the client does not read; what an ended server wrote still counts.
+#[test]
+fn what_an_ended_server_wrote_waits_for_a_slow_client() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        congested on
+        exited 0
+        wait 10s
+        congested off
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        output-closed
+        !! warn: `srv` ended: exit status 0
+        "#,
+    );
+}
+
+#[test]
+fn a_signal_after_the_end_gives_up_on_a_slow_reader() {
+    check(
+        r#"
+        eof
+        .. close-input
+        output-closed
+        exited 0
+        .. end 0
+        stop 15
+        .. end 143
         "#,
     );
 }

@@ -208,7 +208,6 @@ fn a_subscription_ends_with_its_server() {
         << {"jsonrpc":"2.0","id":4,"error":{"code":-31002,"message":"server `srv` went away (exit status 1); subscribe again"}}
         !! warn: …
         > {"id":5,"method":"subscriptions/listen"}
-        !! warn: server-failed …
         << {"jsonrpc":"2.0","id":5,"error":{"code":-32603,"message":"server `srv` cannot be reached: it is being restarted.",…}}
         "#,
     );

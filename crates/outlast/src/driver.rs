@@ -14,6 +14,7 @@ use outlast_engine::id::{ClientId, Run, ServerId};
 use outlast_engine::{Action, Config, Engine, Event, Mono, Now};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The one client of wrap mode.
@@ -68,7 +69,8 @@ pub struct State {
     client: Outlet,
     server: Outlet,
     run: Run,
-    status: Option<u8>,
+    /// The status to end with, and how long a slow reader is waited for.
+    end: Option<(u8, Duration)>,
 }
 
 /// The way out to one peer.
@@ -103,7 +105,7 @@ impl Driver {
                 client: Outlet::default(),
                 server: Outlet::default(),
                 run: Run(0),
-                status: None,
+                end: None,
             }),
             deadline_moved: Notify::new(),
             ended: Notify::new(),
@@ -165,7 +167,7 @@ impl Driver {
         if next.is_some_and(|next| state.armed.is_none_or(|armed| next < armed)) {
             self.deadline_moved.notify_one();
         }
-        if state.status.is_some() {
+        if state.end.is_some() {
             self.ended.notify_one();
         }
     }
@@ -221,20 +223,30 @@ impl Driver {
         }
     }
 
-    /// Waits for the end and says with which status.
-    pub async fn ended(&self) -> u8 {
-        loop {
-            if let Some(status) = self.lock().status {
-                return status;
-            }
+    /// Waits for the end.
+    pub async fn ended(&self) {
+        while self.lock().end.is_none() {
             self.ended.notified().await;
         }
     }
 
-    /// Whether all that the client should get has been written, or cannot be.
-    pub fn client_is_served(&self) -> bool {
-        let state = self.lock();
-        state.client.outbox.is_empty() || state.client.broken
+    /// Waits until the client has read what is left, or patience is over; the status to end with.
+    pub async fn last_words(&self) -> u8 {
+        let began = self.lock().clock.now().mono;
+        loop {
+            let (status, until) = {
+                let state = self.lock();
+                let (status, patience) = state.end.unwrap_or_default();
+                if state.client.outbox.is_empty() || state.client.broken || patience.is_zero() {
+                    return status;
+                }
+                (status, state.clock.instant(began + patience))
+            };
+            tokio::select! {
+                () = self.ended.notified() => {}
+                () = tokio::time::sleep_until(until.into()) => return status,
+            }
+        }
     }
 
     /// The longest message that is taken.
@@ -247,13 +259,18 @@ impl Driver {
         self.lock().run
     }
 
-    /// Lets go of the client's output and of the guardian.
-    pub fn close(&self) -> Option<Guardian> {
+    /// Lets go of the server and of the guardian, which then takes down what is left of it.
+    pub fn let_go_of_server(&self) -> Option<Guardian> {
+        let mut state = self.lock();
+        state.server.sink = None;
+        state.guardian.take()
+    }
+
+    /// Lets go of the client.
+    pub fn let_go_of_client(&self) {
         let mut state = self.lock();
         state.client.sink = None;
-        state.server.sink = None;
         state.observers.finish();
-        state.guardian.take()
     }
 }
 
@@ -299,7 +316,7 @@ impl State {
                 return Some(Event::Sampled(server, sample));
             }
             Action::Note(note) => self.observers.note(&note),
-            Action::End(status) => self.status = Some(status),
+            Action::End { status, patience } => self.end = Some((status, patience)),
         }
         None
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long the end waits for a client to read what is left.
+/// How long the end waits for the thread that writes to a file or a terminal.
 const LAST_WRITE: Duration = Duration::from_millis(500);
 
 /// Runs until the client or the server ends. The guardian is forked first, while there is one thread.
@@ -45,27 +45,16 @@ async fn serve(config: Config, observers: Observers, guardian: Guardian) -> io::
     tokio::spawn(read_reports(driver.clone(), reports));
     tokio::spawn(client::stdio::read(driver.clone(), source, max_message));
     let reader_watch = tokio::spawn(watch_reader(driver.clone(), sink));
-    let status = driver.ended().await;
-    finish(&driver).await;
+    driver.ended().await;
+    driver.let_go_of_server().into_iter().for_each(Guardian::finish);
+    let status = driver.last_words().await;
     reader_watch.abort();
-    let guardian = driver.close();
-    guardian.into_iter().for_each(Guardian::finish);
+    driver.let_go_of_client();
     if let Some(thread) = last_writer {
         // It ends when everything it was given is written: its pipe has no other end any more.
         let _ = tokio::time::timeout(LAST_WRITE, tokio::task::spawn_blocking(move || thread.join())).await;
     }
     Ok(status)
-}
-
-/// Writes what is left for the client, as long as it reads.
-async fn finish(driver: &Driver) {
-    let served = async {
-        while !driver.client_is_served() {
-            tokio::task::yield_now().await;
-            driver.turn(|_| {});
-        }
-    };
-    let _ = tokio::time::timeout(LAST_WRITE, served).await;
 }
 
 /// Ends when asked to: by the client's host, a terminal, or a service manager.

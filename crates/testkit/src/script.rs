@@ -239,6 +239,6 @@ fn show(action: &Action) -> String {
         Action::Kill(_) => ".. kill".into(),
         Action::Sample(_) => ".. sample".into(),
         Action::Note(note) => format!("!! {}: {note}", format!("{:?}", note.level()).to_lowercase()),
-        Action::End(status) => format!(".. end {status}"),
+        Action::End { status, .. } => format!(".. end {status}"),
     }
 }

@@ -286,7 +286,7 @@ impl World {
                 self.engine.handle(now, Event::Sampled(SERVER, sample));
             }
             Action::Note(note) => drop(note.to_string()),
-            Action::End(_) => self.ended = true,
+            Action::End { .. } => self.ended = true,
         }
     }
 

@@ -4,7 +4,7 @@
 //! within `drain`. Then the server has a second to end by itself, then SIGTERM, half a second,
 //! SIGKILL. A signal skips to SIGTERM: clients send SIGKILL two seconds after it.
 
-use super::{Engine, Manner};
+use super::Engine;
 use crate::action::{Action, Note};
 use crate::error::Kind;
 use crate::id::{CallId, ClientId, ServerId};
@@ -88,7 +88,7 @@ impl Engine {
         self.timers.set(Owner::Ending, &mut ending.armed, Some(now + wait));
         self.ending = Some(ending);
         if stage >= Stage::Terminating && !self.servers.values().any(Server::has_process) {
-            self.end(now, 0);
+            self.end_with_servers(now);
         }
     }
 
@@ -99,7 +99,7 @@ impl Engine {
             Stage::Draining => self.enter(now, Stage::Closing, None),
             Stage::Closing => self.enter(now, Stage::Terminating, None),
             Stage::Terminating => self.enter(now, Stage::Killing, None),
-            Stage::Killing => self.end(now, 0),
+            Stage::Killing => self.end_with_servers(now),
         }
     }
 
@@ -115,16 +115,27 @@ impl Engine {
         }
     }
 
-    /// Ends with this status, unless another one was settled before.
+    /// The only server there is gives the status.
+    fn end_with_servers(&mut self, now: Mono) {
+        match self.servers.keys().next().copied() {
+            Some(server) => self.end_with_server(now, server),
+            None => self.end(now, 0),
+        }
+    }
+
+    /// Ends with this status, unless a signal has settled another one.
     pub(super) fn end(&mut self, now: Mono, status: u8) {
-        let settled = self.ending.as_ref().and_then(|ending| ending.status);
-        let status = match self.config.manner {
-            Manner::TimeoutMcp { .. } => settled.unwrap_or(0),
-            Manner::Wrap => settled.unwrap_or(status),
-        };
+        let by_signal = self.ending.as_ref().and_then(|ending| ending.status);
         self.settle_what_is_left(now);
         self.ended = true;
-        self.act(Action::End(status));
+        let patience = if by_signal.is_some() { limits::HASTY_WRITE } else { self.config.drain };
+        self.act(Action::End { status: by_signal.unwrap_or(status), patience });
+    }
+
+    /// A signal after the end: what the client has not read by now is given up.
+    pub(super) fn stop_after_the_end(&mut self, signal: u8) {
+        let status = 128u8.wrapping_add(signal);
+        self.act(Action::End { status, patience: std::time::Duration::ZERO });
     }
 
     /// Nobody is left without an answer, not even when a server could not be killed.
@@ -136,6 +147,10 @@ impl Engine {
             failure.detail = Some("outlast was stopped".into());
             self.fail(id, failure);
         }
+    }
+
+    pub(super) fn client_is_congested(&self, server: ServerId) -> bool {
+        self.client_of(server).and_then(|id| self.clients.get(&id)).is_some_and(|client| client.congested)
     }
 
     pub(super) fn congested(&mut self, client: ClientId, congested: bool) {

@@ -92,7 +92,7 @@ impl Engine {
             Method::ToolsCall => message.text(Field::ParamsName).map(|name| name.as_ref().into()),
             _ => None,
         };
-        let token = message.raw(Field::MetaProgressToken).and_then(JsonId::new);
+        let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token);
         let task = message.raw(Field::ParamsTask).is_some();
         let request = Request { client, server, id, method, tool, modern, task, batch, token };
         if request.method == Method::Listen {
@@ -248,8 +248,9 @@ impl Engine {
 
 /// The request's own limit, in milliseconds.
 fn wish(message: &Message) -> Option<Duration> {
-    let raw = std::str::from_utf8(message.raw(Field::MetaTimeoutMs)?).ok()?;
-    raw.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis)
+    // Python writes whole numbers as `300.0` too.
+    let millis = message.number(Field::MetaTimeoutMs)?;
+    Duration::try_from_secs_f64(millis / 1000.0).ok().filter(|time| *time >= Duration::from_millis(1))
 }
 
 /// What differs in a request on its way to the server: its id and its progress token.
@@ -271,7 +272,7 @@ pub(super) fn request_edits(
 fn token_edit(message: &Message, method: &Method, attempt: AttemptId) -> Option<Edit> {
     let number = own_id(attempt.0, false);
     if let Some(span) = message.envelope.get(Field::MetaProgressToken) {
-        JsonId::new(span.of(&message.bytes))?;
+        JsonId::token(span.of(&message.bytes))?;
         return Some(Edit::replace(span, number));
     }
     if !method.takes_progress() || !message.is_object(Field::Params) {

@@ -31,12 +31,16 @@ impl Engine {
     pub(super) fn started(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         let note = Note::Started { server: server.name.clone(), run: server.run };
+        let closed = server.output_closed;
         match server.life {
             Life::Starting => server.life = Life::Up,
-            Life::Restarting => return self.revive(now, id),
+            Life::Restarting => self.revive(now, id),
             _ => return,
         }
         self.note(note);
+        if closed {
+            self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
+        }
     }
 
     pub(super) fn start_failed(&mut self, now: Mono, id: ServerId, why: StartFailure) {
@@ -57,7 +61,8 @@ impl Engine {
             failure.detail = Some(format!("cannot start `{}`: {why}", self.config.command));
             failure.state = ServerState::NeverReached;
             failure.attempts = 0;
-            self.fail(call_id, failure);
+            // The note above has said it all.
+            self.fail_silently(call_id, &failure);
         }
         self.end_after_first_request(now, id, answered);
     }
@@ -74,11 +79,15 @@ impl Engine {
     pub(super) fn output_closed(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.output_closed = true;
-        if server.exit.is_some() {
-            return self.gone(now, id);
-        }
-        if server.life != Life::Stopping {
-            self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
+        match server.life {
+            // The pipe of what never ran, or of what has been taken leave of.
+            Life::Failed(_) | Life::Resting | Life::Ended(_) => {}
+            _ if server.exit.is_some() => self.gone(now, id),
+            Life::Up | Life::Reviving(_) => {
+                self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
+            }
+            // Whether it runs at all is not known yet, or it is being stopped anyway.
+            Life::Starting | Life::Restarting | Life::Stopping => {}
         }
     }
 
@@ -104,11 +113,16 @@ impl Engine {
     }
 
     pub(super) fn server_due(&mut self, now: Mono, id: ServerId) {
+        let congested = self.client_is_congested(id);
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.armed = None;
         let name = server.name.clone();
         match server.alarm.take() {
             None => {}
+            // While the client does not read, we do not read on either: what lies there still counts.
+            Some(Alarm::LastOutput) if congested => {
+                self.arm_server(id, Some((Alarm::LastOutput, now + limits::LAST_OUTPUT)));
+            }
             Some(Alarm::LastOutput) => self.gone(now, id),
             Some(Alarm::Lingers) => {
                 self.act(Action::Terminate(id));
@@ -315,9 +329,6 @@ impl Engine {
 
     /// Waits for one request before we end, so that it gets an answer instead of a closed pipe.
     fn end_after_first_request(&mut self, now: Mono, id: ServerId, answered: bool) {
-        if self.config.manner.outlives_its_server() {
-            return;
-        }
         let wait = if answered { std::time::Duration::ZERO } else { limits::FIRST_REQUEST };
         self.arm_server(id, Some((Alarm::FirstRequest, now + wait)));
     }
@@ -331,7 +342,7 @@ impl Engine {
     pub(super) fn end_with_server(&mut self, now: Mono, id: ServerId) {
         let status = match self.servers.get(&id).map(|server| server.life) {
             Some(Life::Failed(why)) => why.status(),
-            Some(Life::Ended(exit)) => exit.status(),
+            Some(Life::Ended(exit)) if !self.config.manner.outlives_its_server() => exit.status(),
             _ => 0,
         };
         self.end(now, status);

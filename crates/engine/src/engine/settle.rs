@@ -63,6 +63,13 @@ impl Engine {
         self.settle(id, Some(answer));
     }
 
+    /// Ends a call with an error of ours.
+    pub(super) fn fail_silently(&mut self, id: CallId, failure: &Failure) {
+        let Some(call) = self.calls.get(id) else { return };
+        let answer = self.error_for(call, failure);
+        self.settle(id, Some(answer));
+    }
+
     /// Answers a request that never becomes an open call.
     pub(super) fn refuse_call(&mut self, now: Mono, call: &Call, kind: Kind, detail: String) {
         let mut failure = self.failure(now, call, kind, None);
@@ -86,7 +93,10 @@ impl Engine {
         failure.stderr = server.stderr_tail();
         failure.retry = Retry::Pointless;
         let answer = self.error_for(call, &failure);
-        self.note(Note::Failed(Box::new(failure)));
+        if failure.kind == Kind::ServerGone {
+            // Of what could not be started, or is being restarted, a note was made before.
+            self.note(Note::Failed(Box::new(failure)));
+        }
         self.reply(call.client, call.batch, Some(&call.id), answer);
         self.first_request_was_answered(now, call.server);
     }

@@ -25,6 +25,9 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
                 timeout = parse_duration(&value.to_string_lossy())?;
                 continue;
             }
+            flag if flag.starts_with('-') && flag != "--" => {
+                return Err(Wrong(format!("unknown flag `{flag}`; {FORM}")));
+            }
             "--" => {
                 words.next();
                 options_ended = true;

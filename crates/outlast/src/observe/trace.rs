@@ -60,7 +60,7 @@ fn redact(value: Value) -> Value {
         Value::Object(members) => members
             .into_iter()
             .map(|(key, value)| {
-                let value = if is_secret(&key) && !value.is_object() { json!("***") } else { redact(value) };
+                let value = if is_secret(&key) { json!("***") } else { redact(value) };
                 (key, value)
             })
             .collect(),

@@ -60,8 +60,10 @@ fn every_error_has_its_page() {
 #[test]
 fn a_timeout_tells_how_long_ago_the_last_sign_of_life_was() {
     let mut client = connect(&["--timeout", "400ms"], &[]);
-    let id = client.begin_with_token("progress", &json!({"every_ms": 100, "values": [1]}), &json!("x"));
-    client.answer(&id);
+    let answer = client.call("progress", &json!({"every_ms": 200, "values": [1], "hangs": true}));
+    let ago = data(&answer)["signs"]["lastSignMs"].as_u64().expect("a sign");
+    let elapsed = data(&answer)["elapsedMs"].as_u64().expect("a number");
+    assert!(ago >= 400 && elapsed >= ago + 190, "{answer}");
     let answer = client.call("hang", &json!({}));
     assert_eq!(data(&answer)["signs"].get("lastSignMs"), None, "it never gave one");
 }

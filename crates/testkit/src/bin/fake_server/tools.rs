@@ -41,13 +41,16 @@ pub fn run(call: &Call) {
     }
 }
 
-/// `every_ms`, `values`: a report for each value, then the answer.
+/// `every_ms`, `values`: a report for each value, then the answer; with `hangs` no answer.
 fn progress(call: &Call) {
     for value in call.value("values").as_array().into_iter().flatten() {
         call.rest("every_ms");
         if let Some(token) = &call.token {
             call.report(token, value);
         }
+    }
+    if call.value("hangs") == true {
+        return;
     }
     call.rest("every_ms");
     call.done();
