@@ -65,6 +65,10 @@ pub enum Note {
     Restarted { server: Box<str>, took: Duration },
     /// A restart did not work.
     RestartFailed { server: Box<str>, why: String },
+    /// A server has failed too often.
+    Down { server: Box<str>, why: &'static str, every: Duration },
+    /// A call is sent to its server once more.
+    Repeated { server: Box<str>, method: Box<str>, attempt: u32, why: &'static str },
     /// A server said nothing at all after it was told to cancel.
     Hung { server: Box<str>, silent: Duration },
     /// A server declared limits that make no sense.
@@ -104,6 +108,7 @@ impl Note {
             | Note::Restarting { .. }
             | Note::Restarted { .. }
             | Note::RestartFailed { .. }
+            | Note::Down { .. }
             | Note::Hung { .. }
             | Note::OddDeclaration { .. }
             | Note::BadLines { .. }
@@ -112,7 +117,7 @@ impl Note {
             | Note::AskTimedOut { .. }
             | Note::TooManyAsks { .. } => Level::Warn,
             Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
-            Note::UnknownAnswer { .. } | Note::Slept { .. } => Level::Info,
+            Note::UnknownAnswer { .. } | Note::Slept { .. } | Note::Repeated { .. } => Level::Info,
             Note::Started { .. } | Note::StrayProgress { .. } | Note::Ending { .. } => Level::Debug,
         }
     }
@@ -128,6 +133,8 @@ impl Note {
             Note::Restarting { .. } => "restarting",
             Note::Restarted { .. } => "restarted",
             Note::RestartFailed { .. } => "restart-failed",
+            Note::Down { .. } => "down",
+            Note::Repeated { .. } => "repeated",
             Note::Hung { .. } => "hung",
             Note::OddDeclaration { .. } => "odd-declaration",
             Note::BadLines { .. } => "bad-lines",
@@ -162,12 +169,14 @@ impl std::fmt::Display for Note {
             }
             Note::Restarted { server, took } => write!(f, "`{server}` answers again after {}", show(took)),
             Note::RestartFailed { server, why } => write!(f, "restart of `{server}` failed: {why}"),
+            Note::Down { server, why, every } => {
+                write!(f, "`{server}` has failed too often ({why}); tried again every {}", show(every))
+            }
+            Note::Repeated { server, method, attempt, why } => {
+                write!(f, "`{method}` is sent to `{server}` again (attempt {attempt}): {why}")
+            }
             Note::Hung { server, silent } => {
-                write!(
-                    f,
-                    "`{server}` is probably hung: told to cancel, and silent for {} since",
-                    show(silent)
-                )
+                write!(f, "`{server}` hangs: told to cancel, and no sign of life for {} since", show(silent))
             }
             Note::OddDeclaration { server } => {
                 write!(f, "`{server}` declares timeouts that make no sense; ignored")

@@ -20,6 +20,10 @@
 //! | `a_still_server_lets_timeout_fire` | sent | `timeout`, samples equal | settled | as `timeout` |
 //! | `server_gone_settles` | sent | server ends | settled | error `server-gone` |
 //! | `oversized_answer_fails_the_call` | sent | answer beyond `max-message` | settled | error `message-too-large` |
+//! | `a_safe_call_is_repeated_after_a_crash` | sent | server ends, repeating is safe | waiting | kept for the next process |
+//! | `an_unsafe_call_is_not_repeated` | sent | server ends, repeating may do harm | settled | error `server-gone` |
+//! | `a_safe_call_is_repeated_after_a_timeout` | sent | `timeout`, repeating is safe | waiting | cancelled at the server, sent again after a while |
+//! | `a_call_that_showed_progress_is_not_repeated` | sent | server ends after progress | settled | error `server-gone` |
 //! | `late_answer_is_dropped` | settled | answer | settled | noted |
 //! | `late_progress_is_dropped` | settled | progress | settled | noted |
 //! | `cancel_of_a_settled_call_is_ignored` | settled | client cancels | settled | nothing |
@@ -28,6 +32,7 @@
 
 pub mod deadline;
 pub mod progress;
+pub mod retry;
 
 use crate::id::{AttemptId, BatchId, ClientId, JsonId, ServerId};
 use crate::method::Method;
@@ -69,6 +74,15 @@ pub(crate) struct Call {
     pub(crate) progress: Progress,
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) signs_of_call: bool,
+    /// How often it may still be tried again; 0 where that is not safe.
+    pub(crate) retries: u32,
+    /// A person, or a trusted server, says that running it twice does no harm.
+    pub(crate) repeatable: bool,
+    /// Kept so that it can be sent again.
+    pub(crate) kept: Option<Box<Message>>,
+    pub(crate) attempts: u32,
+    /// When it is sent again.
+    pub(crate) retry_at: Option<Mono>,
     pub(crate) deadline: Deadline,
     pub(crate) began: Mono,
     /// When the client last heard of it.
@@ -107,6 +121,11 @@ impl Call {
             token: request.token,
             progress: Progress::default(),
             signs_of_call: policy.signs.call,
+            retries: 0,
+            repeatable: false,
+            kept: None,
+            attempts: 0,
+            retry_at: None,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             heard: now,
@@ -122,9 +141,13 @@ impl Call {
         }
     }
 
-    /// Takes a sign of life.
+    /// Takes a sign of life. What has begun to show its work is not repeated, unless that is known to
+    /// do no harm.
     pub(crate) fn shows_life(&mut self, now: Mono, clock: &WorkClock) {
         self.sign = Some(now);
+        if !self.repeatable {
+            self.kept = None;
+        }
         if self.signs_of_call {
             self.deadline.sign(now, clock);
         }
@@ -138,7 +161,7 @@ impl Call {
     /// When to look at it again.
     pub(crate) fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
         let limit = self.deadline.wake_at(now, clock);
-        self.keep_alive_at().map_or(limit, |at| at.min(limit))
+        [self.keep_alive_at(), self.retry_at].into_iter().flatten().fold(limit, Mono::min)
     }
 
     /// What a person calls it.

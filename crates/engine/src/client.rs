@@ -3,6 +3,7 @@
 use crate::call::progress::Progress;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, BatchId, CallId, JsonId, ServerId};
+use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a client's id stands for.
@@ -50,6 +51,10 @@ pub(crate) struct Subscription {
     pub(crate) client: crate::id::ClientId,
     pub(crate) server: ServerId,
     pub(crate) id: JsonId,
+    /// Sent again to a restarted server.
+    pub(crate) message: Message,
+    /// It was sent again: the client knows already that it is acknowledged.
+    pub(crate) again: bool,
 }
 
 impl Client {

@@ -5,18 +5,22 @@ mod batches;
 mod ending;
 mod from_client;
 mod from_server;
+mod hang;
 mod lifecycle;
+mod repeat;
+mod revival;
 mod settle;
 mod ticks;
 
 use crate::action::{Action, Note};
 use crate::arena::Arena;
 use crate::ask::Ask;
+use crate::chance::Chance;
 use crate::client::{Client, Open, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
-use crate::id::{AskId, AttemptId, CallId, ClientId, ServerId};
+use crate::id::{AskId, AttemptId, CallId, ClientId, Run, ServerId};
 use crate::policy::Rules;
 use crate::server::{Alarm, Server};
 use crate::time::{Mono, Now};
@@ -31,27 +35,33 @@ pub enum Manner {
     /// Our own, around one server: we end when it ends.
     Wrap,
     /// Those of `timeout-mcp`: we stay until the client goes, and end with status 0.
-    TimeoutMcp {
-        /// The server is started again after a timeout and when it has ended.
-        auto_restart: bool,
-    },
+    TimeoutMcp,
 }
 
 impl Manner {
-    fn restarts(self) -> bool {
-        matches!(self, Manner::TimeoutMcp { auto_restart: true })
-    }
-
     fn outlives_its_server(self) -> bool {
-        matches!(self, Manner::TimeoutMcp { .. })
+        self == Manner::TimeoutMcp
     }
 
     fn wording(self) -> Wording {
         match self {
             Manner::Wrap => Wording::Own,
-            Manner::TimeoutMcp { .. } => Wording::TimeoutMcp,
+            Manner::TimeoutMcp => Wording::TimeoutMcp,
         }
     }
+}
+
+/// When a server is started again; each also for the reasons before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Restart {
+    /// Not at all.
+    Never,
+    /// When it ended.
+    OnCrash,
+    /// When it hangs.
+    OnHang,
+    /// When a limit that a person wrote has fired.
+    OnTimeout,
 }
 
 /// What is settled before the first event.
@@ -71,6 +81,24 @@ pub struct Config {
     pub drain: Duration,
     /// The longest message.
     pub max_message: usize,
+    /// When the server is started again.
+    pub restart: Restart,
+    /// The wait before a crashed server is started again; doubles.
+    pub restart_backoff: Duration,
+    /// Restarts within a minute before a server counts as failed.
+    pub restart_intensity: u32,
+    /// Further tries when a restarted server does not come up.
+    pub connect_retries: u32,
+    /// The wait before the first of them; doubles.
+    pub connect_backoff: Duration,
+    /// How often a failed server is tried again.
+    pub reconnect_every: Duration,
+    /// The longest wait before a call's second attempt; doubles.
+    pub retry_backoff: Duration,
+    /// The server's hints about its tools are believed.
+    pub trust: bool,
+    /// For jitter.
+    pub seed: u64,
 }
 
 impl Default for Config {
@@ -83,6 +111,15 @@ impl Default for Config {
             cancel_grace: Duration::from_secs(5),
             drain: Duration::from_secs(30),
             max_message: 64 << 20,
+            restart: Restart::OnHang,
+            restart_backoff: Duration::from_millis(500),
+            restart_intensity: 5,
+            connect_retries: 3,
+            connect_backoff: Duration::from_secs(2),
+            reconnect_every: Duration::from_secs(30),
+            retry_backoff: Duration::from_millis(500),
+            trust: false,
+            seed: 0,
         }
     }
 }
@@ -99,6 +136,7 @@ pub struct Engine {
     asks: BTreeMap<AskId, Ask>,
     next_attempt: u64,
     timers: Timers,
+    chance: Chance,
     ending: Option<Ending>,
     ended: bool,
     actions: VecDeque<Action>,
@@ -108,7 +146,6 @@ impl Engine {
     /// An engine that nothing has happened to.
     pub fn new(config: Config) -> Engine {
         Engine {
-            config,
             clients: BTreeMap::new(),
             servers: BTreeMap::new(),
             calls: Arena::default(),
@@ -117,9 +154,11 @@ impl Engine {
             asks: BTreeMap::new(),
             next_attempt: 1,
             timers: Timers::default(),
+            chance: Chance::new(config.seed),
             ending: None,
             ended: false,
             actions: VecDeque::new(),
+            config,
         }
     }
 
@@ -193,6 +232,11 @@ impl Engine {
         self.calls.len()
     }
 
+    /// Whether what this attempt says still counts.
+    pub fn expects(&self, server: ServerId, run: Run, attempt: AttemptId) -> bool {
+        self.is_current(server, run) && self.attempts.contains_key(&attempt)
+    }
+
     /// Checks what must hold between any two events; the simulator calls it all the time.
     pub fn check_invariants(&self) -> Result<(), String> {
         for id in self.calls.ids() {
@@ -204,7 +248,7 @@ impl Engine {
                 Some(attempt) if self.attempts.get(&attempt) != Some(&id) => {
                     return Err(format!("attempt {attempt:?} does not lead to its call"));
                 }
-                None if !self.servers[&call.server].waiting.contains(&id) => {
+                None if call.retry_at.is_none() && !self.servers[&call.server].waiting.contains(&id) => {
                     return Err(format!("call {id:?} waits in no queue"));
                 }
                 _ => {}
@@ -231,7 +275,7 @@ impl Engine {
         Ok(())
     }
 
-    fn is_current(&self, server: ServerId, run: crate::id::Run) -> bool {
+    fn is_current(&self, server: ServerId, run: Run) -> bool {
         self.servers.get(&server).is_some_and(|server| server.run == run)
     }
 

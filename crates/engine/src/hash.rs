@@ -40,3 +40,10 @@ impl Hasher for IdHasher {
         self.write_u64(word as u64);
     }
 }
+
+/// A number that differs when bytes differ, as good as always.
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+    let mut hasher = IdHasher(bytes.len() as u64);
+    hasher.write(bytes);
+    hasher.finish()
+}

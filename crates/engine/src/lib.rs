@@ -19,6 +19,7 @@ pub mod action;
 mod arena;
 mod ask;
 pub mod call;
+mod chance;
 mod client;
 pub mod engine;
 pub mod error;
@@ -36,6 +37,6 @@ mod timers;
 pub mod wire;
 
 pub use action::{Action, Level, Note};
-pub use engine::{Config, Engine, Manner};
+pub use engine::{Config, Engine, Manner, Restart};
 pub use event::Event;
 pub use time::{Mono, Now, Wall};

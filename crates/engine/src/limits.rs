@@ -26,7 +26,19 @@ pub const WAITING_BYTES: usize = 64 << 20;
 pub const HANDSHAKE_BYTES: usize = 1 << 20;
 
 /// Bytes of a server's stderr that are kept for errors. More: the oldest go.
-pub const STDERR_TAIL: usize = 4 << 10;
+pub const STDERR_TAIL: usize = 16 << 10;
+
+/// Lines of these that are kept.
+pub const STDERR_LINES: usize = 50;
+
+/// Bytes of a call that are kept so that it can be repeated. A longer one is not repeated.
+pub const REPEATABLE_BYTES: usize = 1 << 20;
+
+/// Resources that a restarted server is subscribed to again. One more: it is not.
+pub const SUBSCRIBED: usize = 1_000;
+
+/// Between asking a hung server to end and ending it.
+pub const HUNG_GRACE: Duration = Duration::from_secs(1);
 
 /// Characters of an error's message. More: cut.
 pub const ERROR_MESSAGE: usize = 300;

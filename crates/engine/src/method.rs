@@ -90,6 +90,22 @@ impl Method {
         matches!(self, Method::Initialize | Method::Discover)
     }
 
+    /// Leaves something behind in the server that its successor must be told, or tells something that
+    /// must be compared.
+    pub fn shapes_the_connection(&self) -> bool {
+        matches!(
+            self,
+            Method::Initialize
+                | Method::LoggingSetLevel
+                | Method::ResourcesSubscribe
+                | Method::ResourcesUnsubscribe
+                | Method::ToolsList
+                | Method::PromptsList
+                | Method::ResourcesList
+                | Method::ResourcesTemplatesList
+        )
+    }
+
     /// The protocol lets a server report progress on it, and servers expect a token there.
     pub fn takes_progress(&self) -> bool {
         matches!(self, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead)

@@ -16,6 +16,8 @@ const KNOWN: Duration = Duration::from_secs(5 * 60);
 const HANDSHAKE: Duration = Duration::from_secs(5 * 60);
 /// Built-in: the hard cap of every call.
 const MAX: Duration = Duration::from_secs(24 * 3600);
+/// Built-in: how often a call is tried again, where that is safe.
+const RETRIES: u32 = 2;
 /// Built-in: how often a waiting client hears from us.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Built-in: requests of a server that need a person, a model, or neither.
@@ -65,6 +67,10 @@ pub struct Policy {
     pub signs: Signs,
     /// How often a silent call is reported as alive.
     pub keep_alive: Option<Duration>,
+    /// How often it is tried again, where that is safe.
+    pub retries: u32,
+    /// A person says whether running it twice does harm.
+    pub repeatable: Option<bool>,
 }
 
 /// What a rule is for.
@@ -217,7 +223,15 @@ impl Rules {
             _ if timeout.is_some_and(|limit| matches!(limit.layer, Layer::Rule(_))) => Signs::CALL,
             _ => Signs::BOTH,
         };
-        Policy { timeout, max, signs, keep_alive: None }
+        let retries = match self.nearest(Key::Retries, method, tool) {
+            Some((Value::Count(retries), _)) => *retries,
+            _ => RETRIES,
+        };
+        let repeatable = match self.nearest(Key::Repeatable, method, tool) {
+            Some((Value::Switch(repeatable), _)) => Some(*repeatable),
+            _ => None,
+        };
+        Policy { timeout, max, signs, keep_alive: None, retries, repeatable }
     }
 }
 

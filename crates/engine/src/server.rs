@@ -9,29 +9,38 @@
 //! | `what_an_ended_server_wrote_last_still_counts` | up | exit before the last output | up | the output is read first |
 //! | `a_server_that_closed_its_output_is_stopped` | up | output closed, lives on | up | terminated after a second |
 //! | `a_server_that_closed_its_input_is_stopped` | up | a message could not be written | up | terminated after a second |
-//! | `a_timeout_restarts_where_asked` | up | `timeout`, restarts wanted | stopping | other calls fail, the tree is stopped |
-//! | `an_end_restarts_where_asked` | up | ended, restarts wanted | resting | calls fail |
+//! | `a_timeout_restarts_where_asked` | up | a written `timeout`, `--restart on-timeout` | stopping | calls are repeated or fail, the tree is stopped |
+//! | `a_hung_server_is_replaced` | up | no sign of life within `cancel-grace` | stopping | the same |
+//! | `a_crash_restarts` | up | ended | resting | calls are repeated or fail |
 //! | `a_stopped_server_is_started_again` | stopping | ended | resting | – |
-//! | `a_rested_server_is_started` | resting | wait is over | starting | a new run |
-//! | `a_restarted_server_gets_the_handshake` | starting | started, a client was initialised | reviving | the client's own `initialize` |
-//! | `a_revived_server_gets_what_waited` | reviving | answer | up | `initialized`, then the calls that waited |
-//! | `a_restart_that_fails_is_tried_again_later` | reviving, starting | error, end, silence | stopping or resting | backoff doubles |
+//! | `a_rested_server_is_started` | resting | wait is over | restarting | a new run |
+//! | `a_restarted_server_gets_the_handshake` | restarting | started, a client was initialised | reviving | the client's own `initialize` |
+//! | `a_revived_server_is_made_whole` | reviving | answer | up | `initialized`, log level, subscriptions, then the calls that waited |
+//! | `a_restart_that_fails_is_tried_again_later` | restarting, reviving | error, end, silence | stopping or resting | `connect-backoff` doubles |
+//! | `too_many_restarts_are_a_failure` | up | ended once more than `restart-intensity` | down | calls that waited fail |
+//! | `a_failed_server_answers_at_once` | down | request | down | error `server-failed` with the time of the next try |
+//! | `a_failed_server_is_tried_for_ever` | down | `reconnect-every` is over | restarting | a new run |
 //!
 //! Each row has a test of the same name, in `tests/server.rs`.
 
 use crate::call::deadline::WorkClock;
+use crate::call::retry::Budget;
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, Run};
 use crate::life::Sample;
 use crate::limits;
+use crate::method::Method;
 use crate::policy::Declared;
 use crate::time::Mono;
 use crate::wire::Message;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-const FIRST_BACKOFF: Duration = Duration::from_millis(500);
+/// The longest wait before a restart.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
+
+/// The time in which restarts are counted.
+const INTENSITY_WINDOW: Duration = Duration::from_secs(60);
 
 /// Where a server's process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +57,27 @@ pub(crate) enum Life {
     Restarting,
     /// Runs again, and is given the client's handshake under this id.
     Reviving(AttemptId),
+    /// Has failed too often; is tried again now and then.
+    Down,
     /// Ended, and stays so.
     Ended(Exit),
     /// Could not be started, and stays so.
     Failed(StartFailure),
+}
+
+/// How restarts are spaced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RestartPlan {
+    pub(crate) backoff: Duration,
+    pub(crate) intensity: u32,
+    pub(crate) connect_retries: u32,
+    pub(crate) connect_backoff: Duration,
+    /// Between one half and one.
+    pub(crate) jitter: f64,
+}
+
+fn doubled(base: Duration, times: u32) -> Duration {
+    base.saturating_mul(2u32.saturating_pow(times.min(16))).min(LONGEST_BACKOFF)
 }
 
 /// What a request can expect of a server.
@@ -85,8 +111,10 @@ pub(crate) struct Server {
     pub(crate) name: Box<str>,
     pub(crate) run: Run,
     pub(crate) life: Life,
-    /// It has answered something, in this run.
-    pub(crate) answered: bool,
+    /// It has answered something, in some run.
+    pub(crate) ever_answered: bool,
+    /// It has been ready, in this run.
+    pub(crate) came_up: bool,
     pub(crate) exit: Option<Exit>,
     pub(crate) output_closed: bool,
     pub(crate) alarm: Option<Alarm>,
@@ -101,20 +129,47 @@ pub(crate) struct Server {
     /// Calls that the next sample decides on.
     pub(crate) judged: Vec<CallId>,
 
-    /// Since when it owes us a sign of life after a cancel.
-    pub(crate) told_to_cancel: Option<Mono>,
+    /// It owes us a sign of life after a cancel.
+    pub(crate) watch: Option<Watch>,
     pub(crate) grace_armed: Option<Mono>,
 
     pub(crate) declared: Declared,
     pub(crate) handshake: Handshake,
     pub(crate) waiting: VecDeque<CallId>,
     pub(crate) waiting_bytes: usize,
-    failures: u32,
+    /// Requests of our own that it has not answered yet.
+    pub(crate) own: BTreeMap<AttemptId, Own>,
+    /// Tools that it calls repeatable, if it is trusted.
+    pub(crate) repeatable: BTreeSet<Box<str>>,
+    pub(crate) budget: Budget,
+    /// Restarts within the last minute.
+    restarts: VecDeque<Mono>,
+    /// Tries in a row that did not come up.
+    tries: u32,
     pub(crate) stopped_at: Mono,
 
     stderr: VecDeque<u8>,
     pub(crate) bad_lines: u64,
     pub(crate) noted_id_type: bool,
+}
+
+/// A request of our own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// Its answer is not looked at; that it came is a sign of life.
+    Quiet,
+    /// A list that the client knows: has it changed?
+    List(Method),
+}
+
+/// What is waited for after a server was told to cancel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    pub(crate) since: Mono,
+    /// What it had used when it was told.
+    pub(crate) first: Option<Sample>,
+    /// The next sample decides.
+    pub(crate) deciding: bool,
 }
 
 /// What a restarted server is told again.
@@ -124,6 +179,13 @@ pub(crate) struct Handshake {
     pub(crate) initialized: Option<Message>,
     /// The client's `initialize` was answered, so it may be repeated.
     pub(crate) done: bool,
+    /// The server declared logging, so a warning may be given that way.
+    pub(crate) logging: bool,
+    pub(crate) log_level: Option<Message>,
+    /// By the raw uri.
+    pub(crate) subscribed: BTreeMap<Box<[u8]>, Message>,
+    /// The client's own request for each list, and what came back, as a number.
+    pub(crate) lists: Vec<(Method, Message, Option<u64>)>,
 }
 
 impl Server {
@@ -132,7 +194,8 @@ impl Server {
             name,
             run: Run(0),
             life: Life::Starting,
-            answered: false,
+            ever_answered: false,
+            came_up: true,
             exit: None,
             output_closed: false,
             alarm: None,
@@ -142,13 +205,17 @@ impl Server {
             sample: None,
             sampling: false,
             judged: Vec::new(),
-            told_to_cancel: None,
+            watch: None,
             grace_armed: None,
             declared: Declared::default(),
             handshake: Handshake::default(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            failures: 0,
+            own: BTreeMap::new(),
+            repeatable: BTreeSet::new(),
+            budget: Budget::default(),
+            restarts: VecDeque::new(),
+            tries: 0,
             stopped_at: Mono::default(),
             stderr: VecDeque::new(),
             bad_lines: 0,
@@ -160,19 +227,20 @@ impl Server {
         match self.life {
             Life::Starting | Life::Up => Readiness::Runs,
             Life::Stopping | Life::Resting | Life::Restarting | Life::Reviving(_) => Readiness::ComesBack,
-            Life::Ended(_) | Life::Failed(_) => Readiness::IsGone,
+            Life::Down | Life::Ended(_) | Life::Failed(_) => Readiness::IsGone,
         }
     }
 
     /// Whether there is a process that could be waited for.
     pub(crate) fn has_process(&self) -> bool {
-        !matches!(self.life, Life::Resting | Life::Ended(_) | Life::Failed(_))
+        !matches!(self.life, Life::Resting | Life::Down | Life::Ended(_) | Life::Failed(_))
     }
 
     /// A new process takes over. What belonged to the old one is forgotten.
     pub(crate) fn next_run(&mut self) -> Run {
         self.run = Run(self.run.0 + 1);
-        self.answered = false;
+        self.came_up = false;
+        self.own.clear();
         self.exit = None;
         self.output_closed = false;
         self.sample = None;
@@ -183,19 +251,34 @@ impl Server {
         self.run
     }
 
-    /// How long to wait before the next start: nothing the first time, then ever longer until one
-    /// works.
-    pub(crate) fn backoff(&mut self) -> Duration {
-        let failures = self.failures;
-        self.failures = failures.saturating_add(1);
-        if failures == 0 {
-            return Duration::ZERO;
+    /// How long to wait before the next start; `None` when it has failed too often.
+    pub(crate) fn restart_after(&mut self, now: Mono, plan: &RestartPlan, at_once: bool) -> Option<Duration> {
+        if !self.came_up {
+            self.tries += 1;
+            if self.tries > plan.connect_retries {
+                return None;
+            }
+            return Some(doubled(plan.connect_backoff, self.tries - 1));
         }
-        LONGEST_BACKOFF.min(FIRST_BACKOFF * 2u32.saturating_pow((failures - 1).min(16)))
+        while self.restarts.front().is_some_and(|restart| now.since(*restart) > INTENSITY_WINDOW) {
+            self.restarts.pop_front();
+        }
+        let recent = self.restarts.len() as u32;
+        if recent >= plan.intensity {
+            return None;
+        }
+        self.restarts.push_back(now);
+        if at_once && recent == 0 {
+            return Some(Duration::ZERO);
+        }
+        Some(doubled(plan.backoff, recent).mul_f64(plan.jitter))
     }
 
-    pub(crate) fn works_again(&mut self) {
-        self.failures = 0;
+    /// It is ready.
+    pub(crate) fn is_up(&mut self) {
+        self.life = Life::Up;
+        self.came_up = true;
+        self.tries = 0;
     }
 
     pub(crate) fn keep_stderr(&mut self, bytes: &[u8]) {
@@ -213,8 +296,9 @@ impl Server {
             .chars()
             .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
             .collect();
-        let text = text.trim();
-        (!text.is_empty()).then(|| text.to_owned())
+        let lines: Vec<&str> = text.trim().lines().collect();
+        let kept = lines[lines.len().saturating_sub(limits::STDERR_LINES)..].join("\n");
+        (!kept.is_empty()).then_some(kept)
     }
 }
 
@@ -222,13 +306,47 @@ impl Server {
 mod tests {
     use super::*;
 
+    fn plan() -> RestartPlan {
+        RestartPlan {
+            backoff: Duration::from_millis(500),
+            intensity: 5,
+            connect_retries: 3,
+            connect_backoff: Duration::from_secs(2),
+            jitter: 1.0,
+        }
+    }
+
+    fn at(seconds: u64) -> Mono {
+        Mono::after_start(Duration::from_secs(seconds))
+    }
+
     #[test]
-    fn backoff_starts_at_once_and_doubles_to_half_a_minute() {
+    fn crashes_wait_ever_longer_until_there_are_too_many() {
         let mut server = Server::new("x".into());
-        let waits: Vec<u64> = (0..9).map(|_| server.backoff().as_millis() as u64).collect();
-        assert_eq!(waits, [0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
-        server.works_again();
-        assert_eq!(server.backoff(), Duration::ZERO);
+        let mut waits = |now| server.restart_after(at(now), &plan(), false).map(|wait| wait.as_millis());
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5].map(&mut waits),
+            [Some(500), Some(1000), Some(2000), Some(4000), Some(8000), None]
+        );
+        assert_eq!(waits(61), Some(8000), "the first has been forgotten");
+    }
+
+    #[test]
+    fn a_hung_server_is_replaced_at_once_the_first_time() {
+        let mut server = Server::new("x".into());
+        assert_eq!(server.restart_after(at(0), &plan(), true), Some(Duration::ZERO));
+        assert_eq!(server.restart_after(at(1), &plan(), true), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn what_does_not_come_up_is_tried_three_times_more() {
+        let mut server = Server::new("x".into());
+        server.came_up = false;
+        let mut waits = || server.restart_after(at(0), &plan(), false).map(|wait| wait.as_secs());
+        assert_eq!([waits(), waits(), waits(), waits()], [Some(2), Some(4), Some(8), None]);
+        server.is_up();
+        server.came_up = false;
+        assert_eq!(server.restart_after(at(0), &plan(), false), Some(Duration::from_secs(2)));
     }
 
     #[test]

@@ -38,6 +38,10 @@ pub enum Value {
     Size(usize),
     /// Signs of life.
     Signs(Signs),
+    /// A number.
+    Count(u32),
+    /// On or off.
+    Switch(bool),
     /// A word or a path.
     Text(String),
 }
@@ -53,6 +57,10 @@ pub enum Kind {
     Size,
     /// `call`, `server`, `call+server`, `none`.
     Signs,
+    /// A whole number.
+    Count,
+    /// `true` or `false`; as a flag it takes no value.
+    Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A file's path, or `-`.
@@ -78,10 +86,20 @@ pub enum Key {
     Max,
     KeepAlive,
     Signs,
+    Retries,
+    Repeatable,
     Handshake,
     CancelGrace,
     Drain,
     MaxMessage,
+    Restart,
+    RestartBackoff,
+    RestartIntensity,
+    ConnectRetries,
+    ConnectBackoff,
+    ReconnectEvery,
+    RetryBackoff,
+    Trust,
     Tool,
     Method,
     Log,
@@ -157,6 +175,27 @@ pub static SETTINGS: &[Setting] = &[
                Limits that nobody wrote are moved by both.",
     },
     Setting {
+        key: Key::Retries,
+        name: "retries",
+        kind: Kind::Count,
+        scope: Scope::Call,
+        default: "2",
+        short: "how often a call is tried again, if repeating it is safe",
+        long: "Safe are methods that only read (lists, `resources/read`, `prompts/get`, completion, ping), \
+               tools that you mark `repeatable`, and with `--trust` tools whose server says so. A call that \
+               reported progress is not repeated, unless it is `repeatable`. `timeout` counts per attempt, \
+               `max` for all of them; and retries add at most a fifth to a server's calls.",
+    },
+    Setting {
+        key: Key::Repeatable,
+        name: "repeatable",
+        kind: Kind::Switch,
+        scope: Scope::Call,
+        default: "false",
+        short: "running a call twice does no harm: 'search*=repeatable:true'",
+        long: "Only you can know. Without it a tool call that may have reached its server is never sent again.",
+    },
+    Setting {
         key: Key::Handshake,
         name: "handshake",
         kind: Kind::Time,
@@ -172,8 +211,8 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Process,
         default: "5s",
         short: "how long after a limit fired a server may be silent before it is called hung",
-        long: "The client never waits for it: its error leaves when the limit fires. A server \
-               that says nothing at all in this time is reported as probably hung.",
+        long: "The client never waits for it: its error leaves when the limit fires. What \
+               happens to a server that shows no sign of life in this time is up to `restart`.",
     },
     Setting {
         key: Key::Drain,
@@ -195,6 +234,87 @@ pub static SETTINGS: &[Setting] = &[
         long: "A longer one from the client is answered with an error; one from the server fails \
                its call with `message-too-large`. The connection goes on with the next line. \
                Between 1KiB and 1GiB.",
+    },
+    Setting {
+        key: Key::Restart,
+        name: "restart",
+        kind: Kind::Choice(&["on-hang", "on-timeout", "on-crash", "never"]),
+        scope: Scope::Process,
+        default: "on-hang",
+        short: "when to start a server again: on-hang, on-timeout, on-crash or never",
+        long: "`on-crash`: when its process ended, or closed its output, after it had answered once. \
+               `on-hang`: also when a limit that you wrote fired and the server showed no sign of life \
+               within `cancel-grace`: no message, no answered ping, no CPU time, no bytes. `on-timeout`: also \
+               whenever such a limit fires. `never`: outlast ends with its server. A new process is told \
+               what the old one knew: the handshake, the log level, subscriptions.",
+    },
+    Setting {
+        key: Key::RestartBackoff,
+        name: "restart-backoff",
+        kind: Kind::TimeOrOff,
+        scope: Scope::Process,
+        default: "500ms",
+        short: "the wait before a crashed server is started again",
+        long: "Doubles with every crash within a minute, up to 30s, with jitter; `off` means at once. A hung \
+               server is started at once the first time.",
+    },
+    Setting {
+        key: Key::RestartIntensity,
+        name: "restart-intensity",
+        kind: Kind::Count,
+        scope: Scope::Process,
+        default: "5",
+        short: "restarts within a minute before a server counts as failed",
+        long: "A failed server answers every request at once with `server-failed` and the time of the next \
+               try, which comes every `reconnect-every`.",
+    },
+    Setting {
+        key: Key::ConnectRetries,
+        name: "connect-retries",
+        kind: Kind::Count,
+        scope: Scope::Process,
+        default: "3",
+        short: "further tries when a restarted server does not come up",
+        long: "It could not be started, ended, refused `initialize` or did not answer it within `handshake`. \
+               After these tries the server counts as failed. A server that ends before it ever answered is \
+               not tried again: outlast ends with its status, as the server alone would.",
+    },
+    Setting {
+        key: Key::ConnectBackoff,
+        name: "connect-backoff",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "2s",
+        short: "the wait before the first of these tries; it doubles",
+        long: "2s, 4s, 8s with the defaults.",
+    },
+    Setting {
+        key: Key::ReconnectEvery,
+        name: "reconnect-every",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "30s",
+        short: "how often a failed server is tried again, for ever",
+        long: "Until it answers.",
+    },
+    Setting {
+        key: Key::RetryBackoff,
+        name: "retry-backoff",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "500ms",
+        short: "the longest wait before a call's second attempt",
+        long: "Doubles with every attempt up to 10s; the real wait lies anywhere below it.",
+    },
+    Setting {
+        key: Key::Trust,
+        name: "trust",
+        kind: Kind::Switch,
+        scope: Scope::Process,
+        default: "false",
+        short: "believe the server's hints about which tools may be repeated",
+        long: "A tool whose annotations say `readOnlyHint` or `idempotentHint` is then repeatable. The hints \
+               come from the server's own tool list, so trust only servers that you know.",
     },
     Setting {
         key: Key::Tool,
@@ -271,6 +391,8 @@ impl Setting {
         match self.kind {
             Kind::Time | Kind::TimeOrOff => "TIME",
             Kind::Size => "SIZE",
+            Kind::Count => "N",
+            Kind::Switch => "",
             Kind::Signs => "SIGNS",
             Kind::Choice(_) => "WORD",
             Kind::Path => "FILE",

@@ -35,14 +35,14 @@ fn request_waits_for_a_restart() {
         output-closed
         exited 1
         !! warn: `srv` ended: exit status 1
-        !! warn: restarting `srv`: it ended
+        !! warn: restarting `srv` in 470ms: it ended
         > {"id":1,"method":"tools/call","params":{"name":"x"}}
-        wait 1ms
-        @0s
+        wait 1s
+        @470ms
         .. start 1
         started
-        !! warn: `srv` answers again after 1ms
-        >> {"id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
+        !! warn: `srv` answers again after 1s
+        >> {"id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"x"}}
         "#,
     );
 }
@@ -92,17 +92,17 @@ fn waiting_call_is_sent_when_the_server_is_back() {
         output-closed
         exited 0
         !! warn: `srv` ended: exit status 0
-        !! warn: restarting `srv`: it ended
+        !! warn: restarting `srv` in 470ms: it ended
         > {"id":2,"method":"tools/call","params":{"name":"x"}}
-        wait 1ms
-        @0s
+        wait 1s
+        @470ms
         .. start 1
         started
         >> {"id":2,"method":"initialize","params":{"v":1}}
         # The second handshake stays hidden; then what waited is sent.
         < {"id":2,"result":{}}
+        !! warn: `srv` answers again after 1s
         >> {"method":"notifications/initialized"}
-        !! warn: `srv` answers again after 1ms
         >> {"id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
         < {"id":3,"result":{"ok":true}}
         << {"id":2,"result":{"ok":true}}
@@ -121,11 +121,11 @@ fn waiting_call_is_cancelled() {
         !! warn: …
         > {"id":5,"method":"tools/call","params":{"name":"x"}}
         > {"method":"notifications/cancelled","params":{"requestId":5}}
-        wait 1ms
-        @0s
+        wait 1s
+        @470ms
         .. start 1
         started
-        !! warn: `srv` answers again after 1ms
+        !! warn: `srv` answers again after 1s
         "#,
     );
 }
@@ -143,7 +143,7 @@ fn waiting_call_reaches_its_limit() {
         !! warn: …
         > {"id":5,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"t"}}}
         wait 2s
-        @0s
+        @470ms
         .. start 1
         @1s
         << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0.0001,"message":"`x` is waiting for its server (1 s)"}}
@@ -180,6 +180,7 @@ fn progress_moves_timeout_but_never_max() {
         r#"
         set timeout 30s
         set max 100s
+        set restart never
         > {"id":1,"method":"tools/call","params":{"name":"x"}}
         >> {"id":1,…}
         wait 20s
@@ -195,8 +196,10 @@ fn progress_moves_timeout_but_never_max() {
         !! warn: max server=srv method=tools/call tool=x limit=1m40s elapsed=1m40s setting=--max state=its server was told to cancel
         << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`x` ran for 1m40s, the longest it may (max, --max); its server was told to cancel. Raise it with --tool 'x=max:3m20s'.",…}}
         >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"Timeout: no answer within 1m40s","timeout":100.0}}
+        .. sample
         @1m45s
-        !! warn: `srv` is probably hung: told to cancel, and silent for 5s since
+        .. sample
+        !! warn: `srv` hangs: told to cancel, and no sign of life for 5s since
         "#,
     );
 }
@@ -269,6 +272,7 @@ fn initialize_is_never_cancelled() {
         @10s
         !! warn: timeout server=srv method=initialize limit=10s elapsed=10s setting=--handshake state=its server goes on
         << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`initialize` gave no sign of life for 10s (timeout, --handshake); its server goes on. Raise it with --handshake 20s.",…}}
+        .. sample
         "#,
     );
 }
@@ -285,6 +289,7 @@ fn timeout_fails_the_call_and_cancels_the_attempt() {
         !! warn: timeout server=srv method=tools/call tool=run_it limit=500ms elapsed=500ms setting=--tool 'run_*' state=its server was told to cancel
         << {"jsonrpc":"2.0","id":"x","error":{"code":-32001,"message":"`run_it` gave no sign of life for 500ms (timeout, --tool 'run_*'); its server was told to cancel. Raise it with --tool 'run_it=timeout:1s'.","data":{"outlast":{"kind":"timeout","server":"srv","method":"tools/call","tool":"run_it","elapsedMs":500,"limitMs":500,"setting":"--tool 'run_*'","attempts":1,"serverState":"cancelled","retry":"unsafe","signs":{},"help":"docs/errors/-32001.md"}}}}
         >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1","reason":"Timeout: no answer within 500ms","timeout":0.5}}
+        .. sample
         # Whatever it says clears it of being hung.
         stderr working on it
         wait 1h
@@ -304,6 +309,7 @@ fn a_modern_client_gets_the_modern_code() {
         !! warn: …
         << {"jsonrpc":"2.0","id":1,"error":{"code":-31001,…"help":"docs/errors/-31001.md"}}}}
         >> {…}
+        .. sample
         "#,
     );
 }
@@ -320,6 +326,7 @@ fn max_fails_the_call_and_cancels_the_attempt() {
         !! warn: max server=srv method=vendor/long limit=1m elapsed=1m setting=--method 'vendor/*' state=its server was told to cancel
         << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`vendor/long` ran for 1m, the longest it may (max, --method 'vendor/*'); its server was told to cancel. Raise it with --method 'vendor/long=max:2m'.",…}}
         >> {…"requestId":1,…}
+        .. sample
         < {"method":"notifications/message","params":{}}
         << {"method":"notifications/message","params":{}}
         wait 1h
@@ -334,19 +341,14 @@ fn signs_of_the_server_move_timeout() {
         # Nobody wrote this limit, so the server's work counts: 5 minutes, looked at 10 s before.
         > {"id":1,"method":"resources/read","params":{"uri":"a:b"}}
         >> {"id":1,…}
-        wait 1h
+        looks busy
+        wait 9m55s
         @4m50s
         .. sample
-        sampled still
-        wait 1h
         @5m
         .. sample
-        sampled busy
-        wait 1h
         @9m50s
         .. sample
-        sampled still
-        # A second call shares the samples of one second.
         < {"id":1,"result":{}}
         << {"id":1,"result":{}}
         "#,
@@ -362,36 +364,34 @@ fn a_still_server_lets_timeout_fire() {
         >> {"id":1,…}
         > {"id":2,"method":"tools/call","params":{"name":"x"}}
         >> {"id":2,…}
-        wait 1m
+        # Both calls share a sample; the watch takes one of its own.
+        wait 4s
         @3s
         .. sample
-        sampled still
-        wait 1m
         @4s
         .. sample
-        sampled still
         !! warn: timeout …
         << {"jsonrpc":"2.0","id":1,"error":…}
         >> {…"requestId":1,…}
+        .. sample
         !! warn: timeout …
         << {"jsonrpc":"2.0","id":2,"error":…}
         >> {…"requestId":2,…}
         < {"id":1,"result":{}}
         !! info: …
         # Where no sample can be taken there is no sign.
+        looks none
         > {"id":3,"method":"tools/call","params":{"name":"x"}}
         >> {"id":3,…}
-        wait 1m
+        wait 4s
         @7s
         .. sample
-        sampled none
-        wait 1m
         @8s
         .. sample
-        sampled none
         !! warn: timeout …
         << {"jsonrpc":"2.0","id":3,"error":…}
         >> {…"requestId":3,…}
+        .. sample
         < {"id":9,"result":{}}
         !! info: `srv` answered unknown id 9; dropped
         "#,
@@ -402,6 +402,7 @@ fn a_still_server_lets_timeout_fire() {
 fn server_gone_settles() {
     check(
         r#"
+        set restart never
         > {"id":1,"method":"tools/call","params":{"name":"x"}}
         >> {"id":1,…}
         > {"id":2,"method":"tools/list"}
@@ -419,6 +420,153 @@ fn server_gone_settles() {
         .. end 137
         "#,
     );
+}
+
+const UP: &str = r#"
+        > {"id":0,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        < {"id":1,"result":{}}
+        << {"id":0,"result":{}}
+"#;
+
+#[test]
+fn a_safe_call_is_repeated_after_a_crash() {
+    check(&format!(
+        r#"
+        set tool search*=repeatable:true
+        {UP}
+        > {{"id":"r","method":"resources/read","params":{{"uri":"a:b"}}}}
+        >> {{"id":"2",…}}
+        > {{"id":3,"method":"tools/call","params":{{"name":"search_it","_meta":{{"progressToken":"t"}}}}}}
+        >> {{"id":3,…}}
+        # What a person calls repeatable may even have shown progress; it goes on rising.
+        < {{"method":"notifications/progress","params":{{"progressToken":3,"progress":5}}}}
+        << {{"method":"notifications/progress","params":{{"progressToken":"t","progress":5}}}}
+        output-closed
+        exited signal 11
+        !! warn: `srv` ended: signal 11
+        !! info: `resources/read` is sent to `srv` again (attempt 2): its server went away
+        !! info: `tools/call` is sent to `srv` again (attempt 2): its server went away
+        !! warn: restarting `srv` in 470ms: it ended
+        wait 1s
+        @470ms
+        .. start 1
+        started
+        !! warn: `srv` answers again after …
+        >> {{"id":"4","method":"resources/read",…}}
+        >> {{"id":5,"method":"tools/call",…}}
+        <old {{"id":"2","result":{{}}}}
+        < {{"method":"notifications/progress","params":{{"progressToken":5,"progress":1}}}}
+        << {{"method":"notifications/progress","params":{{"progressToken":"t","progress":6.0}}}}
+        < {{"id":"4","result":{{"contents":[]}}}}
+        << {{"id":"r","result":{{"contents":[]}}}}
+        < {{"id":5,"result":{{}}}}
+        << {{"id":3,"result":{{}}}}
+        "#
+    ));
+}
+
+#[test]
+fn an_unsafe_call_is_not_repeated() {
+    check(&format!(
+        r#"
+        set method resources/*=repeatable:false
+        {UP}
+        > {{"id":1,"method":"tools/call","params":{{"name":"pay"}}}}
+        >> {{"id":2,…}}
+        > {{"id":2,"method":"resources/read","params":{{}}}}
+        >> {{"id":3,…}}
+        > {{"id":3,"method":"prompts/get","params":{{"requestState":"s"}}}}
+        >> {{"id":4,…}}
+        > {{"id":4,"method":"vendor/x"}}
+        >> {{"id":5,…}}
+        output-closed
+        exited 1
+        !! warn: …
+        !! warn: server-gone server=srv method=tools/call tool=pay …
+        << {{"jsonrpc":"2.0","id":1,"error":{{…"serverState":"restarting","retry":"unsafe",…}}}}
+        !! warn: server-gone …
+        << {{"jsonrpc":"2.0","id":2,…}}
+        !! warn: server-gone …
+        << {{"jsonrpc":"2.0","id":3,…}}
+        !! warn: server-gone …
+        << {{"jsonrpc":"2.0","id":4,…}}
+        !! warn: restarting `srv` in 470ms: it ended
+        "#
+    ));
+}
+
+#[test]
+fn a_trusted_servers_hints_make_a_tool_repeatable() {
+    check(&format!(
+        r#"
+        set trust
+        {UP}
+        > {{"id":1,"method":"tools/list"}}
+        >> {{"id":2,"method":"tools/list"}}
+        < {{"id":2,"result":{{"tools":[{{"name":"look","annotations":{{"readOnlyHint":true}}}},{{"name":"do"}}]}}}}
+        << {{"id":1,"result":{{"tools":[{{"name":"look","annotations":{{"readOnlyHint":true}}}},{{"name":"do"}}]}}}}
+        > {{"id":2,"method":"tools/call","params":{{"name":"look"}}}}
+        >> {{"id":3,…}}
+        > {{"id":3,"method":"tools/call","params":{{"name":"do"}}}}
+        >> {{"id":4,…}}
+        output-closed
+        exited 1
+        !! warn: …
+        !! info: `tools/call` is sent to `srv` again (attempt 2): its server went away
+        !! warn: server-gone server=srv method=tools/call tool=do …
+        << {{"jsonrpc":"2.0","id":3,…}}
+        !! warn: restarting …
+        "#
+    ));
+}
+
+#[test]
+fn a_safe_call_is_repeated_after_a_timeout() {
+    check(
+        r#"
+        set method resources/*=timeout:2s
+        set retries 1
+        > {"id":1,"method":"resources/read","params":{}}
+        >> {"id":1,…}
+        wait 2s
+        @2s
+        !! info: `resources/read` is sent to `srv` again (attempt 2): it timed out
+        >> {…"notifications/cancelled","params":{"requestId":1,…}
+        .. sample
+        looks busy
+        # Somewhere within half a second.
+        wait 500ms
+        @2s…
+        >> {"id":2,"method":"resources/read","params":{"_meta":{"progressToken":2}}}
+        < {"id":1,"result":{"late":1}}
+        !! info: `srv` answered attempt 1, which has ended; dropped
+        wait 2s
+        @4s…
+        !! warn: timeout server=srv method=resources/read limit=2s …
+        << {…"attempts":2,…"retry":"safe",…}
+        >> {…"requestId":2,…}
+        .. sample
+        "#,
+    );
+}
+
+#[test]
+fn a_call_that_showed_progress_is_not_repeated() {
+    check(&format!(
+        r#"
+        {UP}
+        > {{"id":1,"method":"resources/read","params":{{}}}}
+        >> {{"id":2,…}}
+        < {{"method":"notifications/progress","params":{{"progressToken":2,"progress":1}}}}
+        output-closed
+        exited 1
+        !! warn: …
+        !! warn: server-gone …
+        << {{"jsonrpc":"2.0","id":1,…}}
+        !! warn: restarting …
+        "#
+    ));
 }
 
 #[test]
@@ -542,6 +690,7 @@ fn escapes_in_methods_and_keys_are_understood() {
         !! warn: timeout server=srv method=tools/call tool=x! …
         << {…}
         >> {…}
+        .. sample
         < {"id":1,"result":1}
         !! info: …
         "#,
@@ -559,6 +708,7 @@ fn a_request_may_shorten_its_limit() {
         !! warn: timeout server=srv method=tools/call tool=x limit=1s500ms elapsed=1s500ms setting=_meta["dev.outlast/timeoutMs"] state=its server was told to cancel
         << {…}
         >> {…}
+        .. sample
         < {"id":1,"result":1}
         !! info: …
         > {"id":2,"method":"tools/call","params":{"name":"x","_meta":{"dev.outlast/timeoutMs":-5}}}

@@ -69,6 +69,7 @@ fn a_command_that_cannot_start_waits_for_a_request_no_longer_than_it_must() {
 fn a_server_that_ends_ends_us() {
     check(
         r#"
+        set restart never
         > {"id":1,"method":"ping"}
         >> {"id":1,"method":"ping"}
         < {"id":1,"result":{}}
@@ -106,6 +107,7 @@ fn a_server_that_never_answered_ends_us_after_the_first_request() {
 fn what_an_ended_server_wrote_last_still_counts() {
     check(
         r#"
+        set restart never
         > {"id":1,"method":"ping"}
         >> {"id":1,"method":"ping"}
         exited 0
@@ -130,22 +132,22 @@ fn the_pipe_of_what_never_ran_changes_nothing() {
         exited 1
         !! warn: …
         !! warn: …
-        wait 1ms
-        @0s
+        wait 1s
+        @470ms
         .. start 1
         start-failed not-found
         !! warn: restart of `srv` failed: command not found
-        !! warn: restarting `srv` in 500ms: it could not be started
+        !! warn: restarting `srv` in 2s: it could not be started
         output-closed
-        wait 500ms
-        @501ms
+        wait 2s
+        @3s
         .. start 2
         # It may also close before the news that it runs.
         output-closed
         started
         !! warn: `srv` answers again after …
         wait 1s
-        @1s501ms
+        @4s
         .. terminate
         "#,
     );
@@ -156,6 +158,7 @@ fn the_pipe_of_what_never_ran_changes_nothing() {
 fn what_an_ended_server_wrote_waits_for_a_slow_client() {
     check(
         r#"
+        set restart never
         > {"id":1,"method":"ping"}
         >> {"id":1,"method":"ping"}
         congested on
@@ -189,6 +192,7 @@ fn a_signal_after_the_end_gives_up_on_a_slow_reader() {
 fn a_server_that_closed_its_output_is_stopped() {
     check(
         r#"
+        set restart never
         > {"id":1,"method":"ping"}
         >> {"id":1,"method":"ping"}
         output-closed
@@ -209,6 +213,7 @@ fn a_server_that_closed_its_output_is_stopped() {
 fn a_server_that_closed_its_input_is_stopped() {
     check(
         r#"
+        set restart never
         > {"id":1,"method":"ping"}
         >> {"id":1,"method":"ping"}
         input-broken
@@ -250,9 +255,9 @@ fn a_timeout_restarts_where_asked() {
         << {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Method 'tools/call' timed out after 5s (restarting now...)",…}}
         >> {…"notifications/cancelled"…}
         !! warn: restarting `srv`: a call timed out
+        .. terminate
         !! warn: server-gone …
         << {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"server `srv` went away (restarted because a call timed out) before it answered `other`. Whether it ran is not known. (restarting now...)",…"serverState":"restarting",…}}
-        .. terminate
         wait 600ms
         @5s500ms
         .. kill
@@ -269,24 +274,138 @@ fn a_timeout_restarts_where_asked() {
     );
 }
 
+const UP: &str = r#"
+        > {"id":0,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        < {"id":1,"result":{}}
+        << {"id":0,"result":{}}
+"#;
+
 #[test]
-fn an_end_restarts_where_asked() {
+fn a_crash_restarts() {
+    check(&format!(
+        r#"{UP}
+        > {{"id":1,"method":"tools/call","params":{{"name":"x"}}}}
+        >> {{"id":2,…}}
+        stderr panic: index out of bounds
+        output-closed
+        exited 101
+        !! warn: `srv` ended: exit status 101
+        !! warn: server-gone …
+        << {{"jsonrpc":"2.0","id":1,"error":{{"code":-31002,"message":"server `srv` went away (exit status 101) before it answered `x`; its last words: panic: index out of bounds. Whether it ran is not known.",…"serverState":"restarting","retry":"unsafe",…}}}}
+        !! warn: restarting `srv` in 470ms: it ended
+        wait 1s
+        @470ms
+        .. start 1
+        started
+        !! warn: `srv` answers again after 1s
+        > {{"id":2,"method":"ping"}}
+        >> {{"id":3,"method":"ping"}}
+        "#
+    ));
+}
+
+#[test]
+fn a_hung_server_is_replaced() {
+    check(&format!(
+        r#"
+        set timeout 3s
+        {UP}
+        > {{"id":1,"method":"tools/call","params":{{"name":"x"}}}}
+        >> {{"id":2,…}}
+        wait 3s
+        @3s
+        !! warn: timeout …
+        << {{"jsonrpc":"2.0","id":1,"error":…}}
+        >> {{…"notifications/cancelled"…}}
+        .. sample
+        > {{"id":2,"method":"tools/list"}}
+        >> {{"id":3,"method":"tools/list"}}
+        wait 5s
+        @8s
+        .. sample
+        !! warn: `srv` hangs: told to cancel, and no sign of life for 5s since
+        !! warn: restarting `srv`: it hangs
+        .. terminate
+        !! info: `tools/list` is sent to `srv` again (attempt 2): its server went away
+        wait 1s
+        @9s
+        .. kill
+        output-closed
+        exited signal 9
+        # The first time without a wait.
+        wait 1ms
+        @9s
+        .. start 1
+        started
+        !! warn: `srv` answers again after 1s1ms
+        >> {{"id":4,"method":"tools/list"}}
+        "#
+    ));
+}
+
+/// A busy server is slow, not hung; so is one that answers a ping, or says anything.
+#[test]
+fn a_server_that_shows_life_is_not_replaced() {
+    check(&format!(
+        r#"
+        set timeout 3s
+        {UP}
+        looks busy
+        > {{"id":1,"method":"tools/call","params":{{"name":"x"}}}}
+        >> {{"id":2,…}}
+        wait 9s
+        @3s
+        !! warn: timeout …
+        << {{…}}
+        >> {{…}}
+        .. sample
+        @8s
+        .. sample
+        "#
+    ));
     check(
         r#"
-        set timeout-mcp auto-restart
+        set timeout 3s
+        > {"id":"i","method":"initialize","params":{}}
+        >> {"id":"1",…}
+        < {"id":"1","result":{}}
+        << {"id":"i","result":{}}
         > {"id":1,"method":"tools/call","params":{"name":"x"}}
-        >> {"id":1,…}
-        output-closed
-        exited 1
-        !! warn: `srv` ended: exit status 1
-        !! warn: server-gone …
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"server `srv` went away (exit status 1) before it answered `x`. Whether it ran is not known. (restarting now...)",…}}
-        !! warn: restarting `srv`: it ended
-        wait 1ms
-        @0s
-        .. start 1
+        >> {"id":2,…}
+        wait 3s
+        @3s
+        !! warn: timeout …
+        << {…}
+        >> {…"notifications/cancelled"…}
+        .. sample
+        >> {"jsonrpc":"2.0","id":3,"method":"ping"}
+        wait 4s
+        < {"id":3,"result":{}}
+        wait 1h
         "#,
     );
+}
+
+/// No limit that nobody wrote costs a server its life.
+#[test]
+fn a_built_in_limit_never_replaces_a_server() {
+    check(&format!(
+        r#"
+        set retries 0
+        {UP}
+        > {{"id":1,"method":"resources/read","params":{{}}}}
+        >> {{"id":2,…}}
+        wait 1h
+        @4m50s
+        .. sample
+        @5m
+        .. sample
+        !! warn: timeout …
+        << {{…}}
+        >> {{…}}
+        "#
+    ));
 }
 
 #[test]
@@ -296,47 +415,85 @@ fn a_stopped_server_is_started_again() {
 
 #[test]
 fn a_rested_server_is_started() {
-    an_end_restarts_where_asked();
+    a_crash_restarts();
 }
 
 const INITIALISED: &str = r#"
-        set timeout-mcp auto-restart
         set method initialize=timeout:10s
         > {"id":"i","method":"initialize","params":{"v":1}}
         >> {"id":"1","method":"initialize","params":{"v":1}}
-        < {"id":"1","result":{}}
-        << {"id":"i","result":{}}
+        < {"id":"1","result":{"capabilities":{"logging":{}}}}
+        << {"id":"i","result":{"capabilities":{"logging":{}}}}
         > {"method":"notifications/initialized"}
         >> {"method":"notifications/initialized"}
+"#;
+
+const CRASHED: &str = r#"
         output-closed
         exited 0
         !! warn: …
-        !! warn: …
-        wait 1ms
-        @0s
+        !! warn: restarting `srv` in 470ms: it ended
+        wait 1s
+        @470ms
         .. start 1
         started
-        >> {"id":"2","method":"initialize","params":{"v":1}}
 "#;
 
 #[test]
 fn a_restarted_server_gets_the_handshake() {
-    check(INITIALISED);
+    check(&format!(
+        r#"{INITIALISED}{CRASHED}
+        >> {{"id":"2","method":"initialize","params":{{"v":1}}}}
+        "#
+    ));
 }
 
 #[test]
-fn a_revived_server_gets_what_waited() {
+fn a_revived_server_is_made_whole() {
     check(&format!(
         r#"{INITIALISED}
-        > {{"id":5,"method":"ping"}}
+        > {{"id":1,"method":"logging/setLevel","params":{{"level":"info"}}}}
+        >> {{"id":2,…}}
+        < {{"id":2,"result":{{}}}}
+        << {{"id":1,"result":{{}}}}
+        > {{"id":2,"method":"resources/subscribe","params":{{"uri":"a:1"}}}}
+        >> {{"id":3,…}}
+        > {{"id":3,"method":"resources/subscribe","params":{{"uri":"a:2"}}}}
+        >> {{"id":4,…}}
+        > {{"id":4,"method":"resources/unsubscribe","params":{{"uri":"a:1"}}}}
+        >> {{"id":5,…}}
+        > {{"id":5,"method":"tools/list"}}
+        >> {{"id":6,"method":"tools/list"}}
+        > {{"id":6,"method":"prompts/list"}}
+        >> {{"id":7,"method":"prompts/list"}}
+        < [{{"id":3,"result":{{}}}},{{"id":4,"result":{{}}}},{{"id":5,"result":{{}}}},{{"id":6,"result":{{"tools":[1]}}}},{{"id":7,"result":{{"prompts":[]}}}}]
+        << {{"id":2,…}}
+        << {{"id":3,…}}
+        << {{"id":4,…}}
+        << {{"id":5,…}}
+        << {{"id":6,…}}
+        {CRASHED}
+        >> {{"id":"8","method":"initialize","params":{{"v":1}}}}
+        > {{"id":7,"method":"tools/call","params":{{"name":"x"}}}}
         # A notification is about what the new process has never heard of.
         > {{"method":"notifications/roots/list_changed"}}
-        < {{"id":"2","result":{{}}}}
+        < {{"id":"8","result":{{}}}}
+        !! warn: `srv` answers again after 1s
         >> {{"method":"notifications/initialized"}}
-        !! warn: `srv` answers again after 1ms
-        >> {{"id":3,"method":"ping"}}
-        < {{"id":3,"result":{{}}}}
-        << {{"id":5,"result":{{}}}}
+        >> {{"id":9,"method":"logging/setLevel","params":{{"level":"info"}}}}
+        >> {{"id":10,"method":"resources/subscribe","params":{{"uri":"a:2"}}}}
+        >> {{"id":11,"method":"tools/list"}}
+        >> {{"id":12,"method":"prompts/list"}}
+        << {{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"warning","logger":"outlast","data":"server `srv` was restarted; what it remembered may be lost"}}}}
+        >> {{"id":13,"method":"tools/call",…}}
+        < {{"id":9,"result":{{}}}}
+        < {{"id":10,"error":{{"code":1,"message":"no such resource any more"}}}}
+        # Of the lists only the one that differs is told.
+        < {{"id":11,"result":{{"tools":[2]}}}}
+        << {{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}}
+        < {{"id":12,"result":{{"prompts":[]}}}}
+        < {{"id":13,"result":{{}}}}
+        << {{"id":7,"result":{{}}}}
         "#
     ));
 }
@@ -344,42 +501,108 @@ fn a_revived_server_gets_what_waited() {
 #[test]
 fn a_restart_that_fails_is_tried_again_later() {
     check(&format!(
-        r#"{INITIALISED}
+        r#"{INITIALISED}{CRASHED}
+        >> {{"id":"2",…}}
         < {{"id":"2","error":{{"code":1,"message":"no"}}}}
         !! warn: restart of `srv` failed: it refused initialize: {{"code":1,"message":"no"}}
         .. terminate
         output-closed
         exited 0
-        !! warn: restarting `srv` in 500ms: it was stopped
-        wait 500ms
-        @501ms
+        !! warn: restarting `srv` in 2s: it was stopped
+        wait 2s
+        @3s
         .. start 2
         start-failed not-found
         !! warn: restart of `srv` failed: command not found
-        !! warn: restarting `srv` in 1s: it could not be started
-        wait 1s
-        @1s501ms
+        !! warn: restarting `srv` in 4s: it could not be started
+        wait 4s
+        @7s
         .. start 3
         started
         >> {{"id":"3","method":"initialize","params":{{"v":1}}}}
         # Silence is a failure too.
         wait 10s
-        @11s501ms
+        @17s
         !! warn: restart of `srv` failed: no answer to initialize
         .. terminate
         output-closed
         exited signal 15
-        !! warn: restarting `srv` in 2s: it was stopped
-        wait 2s
-        @13s501ms
+        !! warn: restarting `srv` in 8s: it was stopped
+        wait 8s
+        @25s
         .. start 4
         started
         >> {{"id":"4",…}}
+        > {{"id":1,"method":"ping"}}
         output-closed
         exited 7
         !! warn: `srv` ended: exit status 7
         !! warn: restart of `srv` failed: it ended: exit status 7
-        !! warn: restarting `srv` in 4s: it ended
+        !! warn: `srv` has failed too often (it ended); tried again every 30s
+        !! warn: server-failed …
+        << {{"jsonrpc":"2.0","id":1,"error":{{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row; the next try is in 30s.",…}}}}
+        "#
+    ));
+}
+
+const TOO_MANY: &str = r#"
+        set restart-intensity 1
+        > {"id":0,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        < {"id":1,"result":{}}
+        << {"id":0,"result":{}}
+        output-closed
+        exited 1
+        !! warn: …
+        !! warn: restarting `srv` in 470ms: it ended
+        wait 1s
+        @470ms
+        .. start 1
+        started
+        !! warn: …
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":2,…}
+        output-closed
+        exited 1
+        !! warn: `srv` ended: exit status 1
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":1,…}
+        !! warn: `srv` has failed too often (it ended); tried again every 30s
+"#;
+
+#[test]
+fn too_many_restarts_are_a_failure() {
+    check(TOO_MANY);
+}
+
+#[test]
+fn a_failed_server_answers_at_once() {
+    check(&format!(
+        r#"{TOO_MANY}
+        wait 10s
+        > {{"id":2,"method":"tools/call","params":{{"name":"x"}}}}
+        << {{"jsonrpc":"2.0","id":2,"error":{{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row; the next try is in 20s.",…"serverState":"never-reached","retry":"pointless",…}}}}
+        "#
+    ));
+}
+
+#[test]
+fn a_failed_server_is_tried_for_ever() {
+    check(&format!(
+        r#"{TOO_MANY}
+        wait 30s
+        @31s
+        .. start 2
+        start-failed not-found
+        !! warn: restart of `srv` failed: command not found
+        !! warn: restarting `srv` in 2s: it could not be started
+        wait 2s
+        @33s
+        .. start 3
+        started
+        !! warn: `srv` answers again after …
+        > {{"id":2,"method":"ping"}}
+        >> {{"id":3,"method":"ping"}}
         "#
     ));
 }
@@ -536,14 +759,14 @@ fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
         > {"id":1,"method":"ping"}
         eof
         .. close-input
-        wait 1ms
-        @0s
+        wait 1s
+        @470ms
         .. start 1
         started
         !! warn: …
-        >> {"id":2,"method":"ping"}
+        >> {"id":1,"method":"ping"}
         .. close-input
-        < {"id":2,"result":{}}
+        < {"id":1,"result":{}}
         << {"id":1,"result":{}}
         "#,
     );

@@ -9,7 +9,7 @@ use crate::observe::stderr::Stderr;
 use crate::observe::trace::Trace;
 use crate::{demo, wrap};
 use lexopt::prelude::*;
-use outlast_engine::settings::{BadValue, SETTINGS, Setting};
+use outlast_engine::settings::{BadValue, Kind, SETTINGS, Setting};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -108,7 +108,10 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
             Long("version") | Short('V') => return Ok(Task::Print(help::version())),
             Long(name) => {
                 let setting = Setting::named(name).ok_or_else(|| unknown_flag(name))?;
-                let value = parser.value().map_err(|_| missing_value(setting))?;
+                let value = match setting.kind {
+                    Kind::Switch => parser.optional_value().unwrap_or_else(|| "true".into()),
+                    _ => parser.value().map_err(|_| missing_value(setting))?,
+                };
                 flags.push((setting, value.to_string_lossy().into_owned()));
             }
             Value(word) => return named_task(&word, parser),

@@ -8,7 +8,7 @@
 use crate::observe::log::{Format, Log};
 use outlast_engine::policy::Rules;
 use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
-use outlast_engine::{Config, Level, Manner};
+use outlast_engine::{Config, Level, Manner, Restart};
 use std::ffi::OsString;
 
 /// Variables of the environment that are ours; a server never sees them.
@@ -42,6 +42,7 @@ impl Settings {
     pub fn new(command: &[OsString]) -> Settings {
         let engine = Config {
             server_name: server_name(command).into(),
+            seed: seed(),
             command: command.first().map(|word| word.to_string_lossy()).unwrap_or_default().as_ref().into(),
             ..Config::default()
         };
@@ -84,6 +85,16 @@ impl Settings {
             (Key::CancelGrace, Value::Time(Some(time))) => self.engine.cancel_grace = time,
             (Key::Drain, Value::Time(Some(time))) => self.engine.drain = time,
             (Key::MaxMessage, Value::Size(size)) => self.engine.max_message = size,
+            (Key::Restart, Value::Text(word)) => self.engine.restart = restart(&word),
+            (Key::RestartBackoff, Value::Time(time)) => {
+                self.engine.restart_backoff = time.unwrap_or_default()
+            }
+            (Key::RestartIntensity, Value::Count(count)) => self.engine.restart_intensity = count,
+            (Key::ConnectRetries, Value::Count(count)) => self.engine.connect_retries = count,
+            (Key::ConnectBackoff, Value::Time(Some(time))) => self.engine.connect_backoff = time,
+            (Key::ReconnectEvery, Value::Time(Some(time))) => self.engine.reconnect_every = time,
+            (Key::RetryBackoff, Value::Time(Some(time))) => self.engine.retry_backoff = time,
+            (Key::Trust, Value::Switch(trust)) => self.engine.trust = trust,
             (Key::Log, Value::Text(word)) => self.log.level = level(&word),
             (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
@@ -100,14 +111,21 @@ impl Settings {
     ) -> Result<(), BadValue> {
         let shown = outlast_engine::settings::show_duration(timeout);
         let mut rules = Rules::default();
-        rules.add(Key::Method, "*=timeout:off,signs:none,keep-alive:off", "timeout-mcp")?;
+        rules.add(Key::Method, "*=timeout:off,signs:none,keep-alive:off,retries:0", "timeout-mcp")?;
         for method in ["tools/call", "initialize", "tools/list"] {
             rules.add(Key::Method, &format!("{method}=timeout:{shown}"), "timeout-mcp")?;
         }
         self.engine.rules = rules;
-        self.engine.manner = Manner::TimeoutMcp { auto_restart };
+        self.engine.manner = Manner::TimeoutMcp;
+        self.engine.restart = if auto_restart { Restart::OnTimeout } else { Restart::Never };
         Ok(())
     }
+}
+
+/// A number that is another one in every process, for jitter.
+fn seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
 fn level(word: &str) -> Level {
@@ -116,6 +134,15 @@ fn level(word: &str) -> Level {
         "info" => Level::Info,
         "debug" => Level::Debug,
         _ => Level::Warn,
+    }
+}
+
+fn restart(word: &str) -> Restart {
+    match word {
+        "never" => Restart::Never,
+        "on-crash" => Restart::OnCrash,
+        "on-timeout" => Restart::OnTimeout,
+        _ => Restart::OnHang,
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::id::{ClientId, Run, ServerId};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Wall, wire};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Wall, wire};
 use std::time::Duration;
 
 const CLIENT: ClientId = ClientId(0);
@@ -12,8 +12,9 @@ const SERVER: ServerId = ServerId(0);
 /// Panics if the engine does, or if one of its invariants breaks.
 pub fn play(story: &[u8]) {
     let restarts = story.first().is_some_and(|byte| byte % 2 == 1);
-    let manner = if restarts { Manner::TimeoutMcp { auto_restart: true } } else { Manner::Wrap };
-    let mut engine = Engine::new(Config { manner, ..Config::default() });
+    let manner = if restarts { Manner::TimeoutMcp } else { Manner::Wrap };
+    let restart = [Restart::Never, Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][story.len() % 4];
+    let mut engine = Engine::new(Config { manner, restart, trust: restarts, ..Config::default() });
     let mut now = Duration::ZERO;
     let mut run = Run(0);
     feed(&mut engine, now, &mut run, Event::Opened(CLIENT, SERVER));

@@ -54,6 +54,10 @@ const PLACES: [(&str, &[(&str, Field)]); 5] = [
             ("progress", Field::ParamsProgress),
             ("total", Field::ParamsTotal),
             ("task", Field::ParamsTask),
+            ("requestState", Field::ParamsRequestState),
+            ("inputResponses", Field::ParamsInputResponses),
+            ("cursor", Field::ParamsCursor),
+            ("uri", Field::ParamsUri),
         ],
     ),
     (

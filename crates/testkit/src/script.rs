@@ -20,7 +20,7 @@ use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::id::{ClientId, Run, ServerId};
 use outlast_engine::life::Sample;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
-use outlast_engine::{Action, Config, Engine, Event, Level, Manner, Mono, Now, Wall, wire};
+use outlast_engine::{Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Wall, wire};
 use std::time::Duration;
 
 const CLIENT: ClientId = ClientId(0);
@@ -77,6 +77,8 @@ pub struct World {
     run: Run,
     open: bool,
     work: u64,
+    /// What samples of the server show.
+    looks: String,
 }
 
 impl Default for World {
@@ -89,6 +91,7 @@ impl Default for World {
             run: Run(0),
             open: false,
             work: 0,
+            looks: "still".into(),
         }
     }
 }
@@ -99,6 +102,10 @@ impl World {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if word == "set" {
             self.set(rest);
+            return Vec::new();
+        }
+        if word == "looks" {
+            self.looks = rest.to_owned();
             return Vec::new();
         }
         let mut out = Vec::new();
@@ -140,7 +147,6 @@ impl World {
             "output-closed" => Event::OutputClosed(SERVER, self.run),
             "input-broken" => Event::InputBroken(SERVER, self.run),
             "stderr" => Event::Stderr(SERVER, self.run, bytes()),
-            "sampled" => Event::Sampled(SERVER, self.sample(rest)),
             "slept" => Event::Slept(parse_duration(rest).ok()?),
             "stop" => Event::Stop(rest.parse().ok()?),
             "tick" => Event::Tick,
@@ -152,9 +158,22 @@ impl World {
         let (name, value) = text.split_once(' ').unwrap_or((text, ""));
         match name {
             "timeout-mcp" => {
-                self.config.manner = Manner::TimeoutMcp { auto_restart: value == "auto-restart" };
+                self.config.manner = Manner::TimeoutMcp;
+                self.config.restart =
+                    if value == "auto-restart" { Restart::OnTimeout } else { Restart::Never };
                 return;
             }
+            "restart" => {
+                self.config.restart = match value {
+                    "never" => Restart::Never,
+                    "on-crash" => Restart::OnCrash,
+                    "on-hang" => Restart::OnHang,
+                    _ => Restart::OnTimeout,
+                };
+                return;
+            }
+            "trust" => return self.config.trust = true,
+            "restart-intensity" => return self.config.restart_intensity = value.parse().expect(text),
             "cancel-grace" => return self.config.cancel_grace = parse_duration(value).expect(text),
             "drain" => return self.config.drain = parse_duration(value).expect(text),
             _ => {}
@@ -168,12 +187,12 @@ impl World {
         }
     }
 
-    /// `none`: could not be taken; `still`: nothing happened since the last; `busy`: work was done.
-    fn sample(&mut self, how: &str) -> Option<Sample> {
-        if how == "none" {
+    /// `looks none`: samples cannot be taken; `still`: nothing happens; `busy`: work is done.
+    fn sample(&mut self) -> Option<Sample> {
+        if self.looks == "none" {
             return None;
         }
-        self.work += u64::from(how == "busy");
+        self.work += u64::from(self.looks == "busy");
         let at = Mono::after_start(self.now);
         Some(Sample { at, cpu: Duration::ZERO, bytes: self.work, switches: 0, stderr: 0, processes: 1 })
     }
@@ -187,11 +206,7 @@ impl World {
             let done = self.feed(Event::Tick);
             if !done.is_empty() {
                 out.push(format!("@{}", show_duration(self.now)));
-                let waits_for_sample = done.iter().any(|line| line == ".. sample");
                 out.extend(done);
-                if waits_for_sample {
-                    return;
-                }
             }
         }
         self.now = end;
@@ -202,8 +217,13 @@ impl World {
         self.engine.handle(now, event);
         let mut out = Vec::new();
         while let Some(action) = self.engine.poll() {
-            if let Action::Start(_, run) = action {
-                self.run = run;
+            match action {
+                Action::Start(_, run) => self.run = run,
+                Action::Sample(server) => {
+                    let sample = self.sample();
+                    self.engine.handle(now, Event::Sampled(server, sample));
+                }
+                _ => {}
             }
             if !matches!(&action, Action::Note(note) if note.level() == Level::Debug) {
                 out.push(show(&action));

@@ -16,7 +16,7 @@ use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::id::{ClientId, Run, ServerId};
 use outlast_engine::life::Sample;
 use outlast_engine::settings::{Key, setting};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Wall, wire};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Wall, wire};
 use rng::Rng;
 use server::Server;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ struct World {
 pub fn run(seed: u64, calls: usize) -> Outcome {
     let mut rng = Rng::new(seed);
     let character = Character { asks: rng.chance(40), crashes: rng.chance(25), congestion: rng.chance(30) };
-    let config = config(&mut rng, &character);
+    let config = config(&mut rng);
     let mut world = World {
         engine: Engine::new(config.clone()),
         now: Duration::ZERO,
@@ -119,7 +119,7 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
     world.finish()
 }
 
-fn config(rng: &mut Rng, character: &Character) -> Config {
+fn config(rng: &mut Rng) -> Config {
     let mut config = Config { server_name: "sim".into(), ..Config::default() };
     let millis = |time: u64| format!("{time}ms");
     let mut bare = |key: Key, text: String| {
@@ -136,9 +136,18 @@ fn config(rng: &mut Rng, character: &Character) -> Config {
     config.rules.add(Key::Method, "*/list=timeout:700ms", "--method").expect("a rule");
     config.rules.add(Key::Tool, "t1*=timeout:300ms,max:900ms", "--tool").expect("a rule");
     config.rules.add(Key::Tool, "t2*=timeout:off,max:20s", "--tool").expect("a rule");
-    if character.crashes {
-        config.manner = Manner::TimeoutMcp { auto_restart: rng.chance(90) };
+    config.restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
+    if rng.chance(20) {
+        config.manner = Manner::TimeoutMcp;
+        config.restart = if rng.chance(80) { Restart::OnTimeout } else { Restart::Never };
     }
+    config.restart_intensity = rng.between(1, 50) as u32;
+    config.restart_backoff = Duration::from_millis(rng.between(1, 500));
+    config.connect_backoff = Duration::from_millis(rng.between(1, 500));
+    config.reconnect_every = Duration::from_millis(rng.between(100, 5_000));
+    config.trust = rng.chance(50);
+    config.seed = rng.between(0, u64::MAX - 1);
+    config.rules.add(Key::Tool, "t3*=repeatable:true,retries:3", "--tool").expect("a rule");
     config.cancel_grace = Duration::from_millis(rng.between(10, 3_000));
     config.drain = Duration::from_millis(rng.between(100, 30_000));
     config
@@ -198,7 +207,9 @@ impl World {
             }
             Plan::ServerSends(run, line) => {
                 let scanned = wire::scan(&Bytes::from(line));
-                self.judge.server_line(self.now, run, &scanned);
+                let engine = &self.engine;
+                self.judge
+                    .server_line(self.now, run, &scanned, |attempt| engine.expects(SERVER, run, attempt));
                 self.feed(Event::FromServer(SERVER, run, scanned));
             }
             Plan::ServerOversized(run, id) => {
@@ -266,7 +277,7 @@ impl World {
             }
             Action::Start(_, run) => {
                 self.outcome.runs += 1;
-                self.judge.server_restarts();
+                self.judge.server_starts();
                 self.plan(Duration::from_millis(5), Plan::ServerStarts(run));
             }
             Action::CloseInput(_) => self.server.input_closed(&mut self.rng),

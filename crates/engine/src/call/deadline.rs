@@ -140,6 +140,11 @@ impl Deadline {
         self.timeout.map_or(Duration::ZERO, |timeout| limits::SAMPLE_SHARED.min(lead(timeout) / 4))
     }
 
+    /// When `max` ends it.
+    pub fn ends_at(&self) -> Mono {
+        self.max_at
+    }
+
     /// The limit that a server without signs of life has reached.
     pub fn timeout(&self) -> Option<Limit> {
         self.timeout

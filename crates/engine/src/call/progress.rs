@@ -15,6 +15,8 @@ const FIRST: f64 = 0.0001;
 pub struct Progress {
     last: Option<f64>,
     total: Option<f64>,
+    /// What a server that starts again from nothing reports is counted from here.
+    offset: f64,
 }
 
 /// How a server's report leaves.
@@ -38,9 +40,13 @@ impl Progress {
     pub fn report(&mut self, value: Option<f64>, total: Option<f64>) -> Forward {
         let Some(value) = value.filter(|value| value.is_finite()) else { return Forward::Drop };
         self.total = total;
-        if self.last.is_none_or(|last| value > last) {
-            self.last = Some(value);
-            return Forward::Unchanged;
+        let moved = value + self.offset;
+        if self.last.is_none_or(|last| moved > last) && moved.is_finite() {
+            self.last = Some(moved);
+            if self.offset == 0.0 {
+                return Forward::Unchanged;
+            }
+            return Forward::Lifted { value: moved, drop_total: self.claims_the_end(moved) };
         }
         let Some(value) = self.bump() else { return Forward::Drop };
         Forward::Lifted { value, drop_total: self.claims_the_end(value) }
@@ -50,6 +56,12 @@ impl Progress {
     pub fn keep_alive(&mut self) -> Option<(f64, Option<f64>)> {
         let value = self.bump()?;
         Some((value, self.total.filter(|_| !self.claims_the_end(value))))
+    }
+
+    /// The call is tried again: its server will report from the beginning.
+    pub fn start_again(&mut self) {
+        self.offset = self.last.unwrap_or(0.0).max(0.0);
+        self.total = None;
     }
 
     fn claims_the_end(&self, value: f64) -> bool {
@@ -138,6 +150,16 @@ mod tests {
         progress.report(Some(5.0), None);
         let beats = (0..).take_while(|_| progress.keep_alive().unwrap().0 < 6.0).count();
         assert!(beats > 20_000, "{beats}");
+    }
+
+    #[test]
+    fn a_call_that_is_tried_again_keeps_rising() {
+        let mut progress = Progress::default();
+        progress.report(Some(3.0), Some(10.0));
+        progress.start_again();
+        let lifted = |value, drop_total| Forward::Lifted { value, drop_total };
+        assert_eq!(progress.report(Some(1.0), Some(10.0)), lifted(4.0, false));
+        assert_eq!(progress.report(Some(8.0), Some(10.0)), lifted(11.0, true));
     }
 
     #[test]

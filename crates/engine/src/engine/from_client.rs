@@ -115,7 +115,8 @@ impl Engine {
         let full = self.calls.len() >= limits::CALLS
             || (readiness == Readiness::ComesBack
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
-        let call = Call::new(request, &policy, now, &server.clock);
+        let mut call = Call::new(request, &policy, now, &server.clock);
+        self.make_repeatable(&mut call, &policy, message);
         if full {
             return self.refuse_call(now, &call, Kind::Overloaded, "too many calls are in flight".into());
         }
@@ -124,7 +125,7 @@ impl Engine {
             Readiness::ComesBack => self.wait_for_server(now, call, message),
             Readiness::Runs => {
                 let id = self.open_call(call);
-                self.send_attempt(id, message);
+                self.send_attempt(now, id, message);
                 self.arm_call(now, id);
             }
         }
@@ -151,14 +152,19 @@ impl Engine {
     }
 
     /// Sends a call to its server, under a number of ours.
-    pub(super) fn send_attempt(&mut self, id: CallId, message: &Message) {
+    pub(super) fn send_attempt(&mut self, now: Mono, id: CallId, message: &Message) {
         let attempt = self.new_attempt();
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);
-        let server = call.server;
+        call.attempts += 1;
+        let (server, first) = (call.server, call.attempts == 1);
         let edits = request_edits(message, &call.id, &call.method, attempt);
-        if call.method == Method::Initialize {
-            self.keep_initialize(server, message);
+        if first && call.method.shapes_the_connection() {
+            let method = call.method.clone();
+            self.keep_for_revival(server, &method, message);
+        }
+        if let Some(server) = self.servers.get_mut(&server).filter(|_| first) {
+            server.budget.first(now);
         }
         self.attempts.insert(attempt, id);
         self.act(Action::ToServer(server, Outgoing::edited(message.bytes.clone(), edits)));
@@ -183,7 +189,13 @@ impl Engine {
         client.open.insert(request.id.key(), Open::Subscription(attempt));
         let edits = message.envelope.get(Field::Id);
         let edits = edits.map(|span| Edit::replace(span, own_id(attempt.0, request.id.is_text())));
-        let subscription = Subscription { client: request.client, server: request.server, id: request.id };
+        let subscription = Subscription {
+            client: request.client,
+            server: request.server,
+            id: request.id,
+            message: message.owned(),
+            again: false,
+        };
         self.subscriptions.insert(attempt, subscription);
         let message = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
         self.act(Action::ToServer(request.server, message));

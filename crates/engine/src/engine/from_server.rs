@@ -7,6 +7,7 @@ use crate::error::{Kind, cut};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, read_own_id};
 use crate::limits;
+use crate::method::Method;
 use crate::policy::Declared;
 use crate::server::Life;
 use crate::time::Mono;
@@ -30,7 +31,7 @@ impl Engine {
     }
 
     fn server_message(&mut self, now: Mono, server: ServerId, message: &Message) {
-        self.server_lives(server);
+        self.stop_watching(server);
         match message.shape {
             Shape::Answer => self.answer(now, server, message),
             Shape::Notification => self.server_notification(now, server, message),
@@ -84,7 +85,7 @@ impl Engine {
     }
 
     pub(super) fn server_oversized(&mut self, now: Mono, server: ServerId, id: Option<&Bytes>) {
-        self.server_lives(server);
+        self.stop_watching(server);
         let attempt = id.and_then(|id| read_own_id(id)).map(|(number, _)| AttemptId(number));
         let Some(call_id) = attempt.and_then(|attempt| self.attempts.get(&attempt).copied()) else {
             return self.bad_line(server, b"(a line longer than max-message)");
@@ -113,6 +114,9 @@ impl Engine {
         }
         if self.servers[&server].life == Life::Reviving(attempt) {
             return self.revived(now, server, message);
+        }
+        if self.answer_to_own(server, attempt, message) {
+            return;
         }
         let name = self.server_name(server);
         if attempt.0 < self.next_attempt {
@@ -144,9 +148,10 @@ impl Engine {
         let edit = Edit::replace(span, call.id.patch());
         let other_type = text != call.id.is_text();
         let handshake = call.method.is_handshake();
+        let list = call.method.shapes_the_connection().then(|| call.method.clone());
         let task = call.task && message.raw(Field::Result).is_some();
         if let Some(server) = self.servers.get_mut(&server_id) {
-            server.answered = true;
+            server.ever_answered = true;
             if other_type && !server.noted_id_type {
                 server.noted_id_type = true;
                 let server = server.name.clone();
@@ -155,6 +160,11 @@ impl Engine {
         }
         if handshake {
             self.handshake_answered(server_id, message);
+        } else if let Some(method) = list {
+            self.remember_list(server_id, &method, message);
+            if self.config.trust && method == Method::ToolsList {
+                self.read_hints(server_id, message);
+            }
         }
         if task {
             self.keep_task_token(id);
@@ -177,6 +187,7 @@ impl Engine {
         let Ok(Handshake { capabilities: Some(capabilities) }) = serde_json::from_slice(result) else {
             return;
         };
+        server.handshake.logging = capabilities.get("logging").is_some();
         let (declared, nonsense) = Declared::read(&capabilities);
         server.declared = declared;
         if nonsense {
@@ -187,7 +198,7 @@ impl Engine {
 
     fn answer_to_subscription(&mut self, server: ServerId, attempt: AttemptId, message: &Message) {
         if let Some(server) = self.servers.get_mut(&server) {
-            server.answered = true;
+            server.ever_answered = true;
         }
         let Some(subscription) = self.close_subscription(attempt) else { return };
         let spans = [Field::Id, Field::ResultMetaSubscriptionId].map(|field| message.envelope.get(field));
@@ -210,10 +221,16 @@ impl Engine {
             return self.act(Action::ToClient(client, Outgoing::plain(message.bytes.clone())));
         };
         let attempt = read_own_id(span.of(&message.bytes)).map(|(number, _)| AttemptId(number));
-        let Some(subscription) = attempt.and_then(|attempt| self.subscriptions.get(&attempt)) else {
+        let Some(subscription) = attempt.and_then(|attempt| self.subscriptions.get_mut(&attempt)) else {
             let server = self.server_name(server);
             return self.note(Note::StrayProgress { server });
         };
+        let acknowledges =
+            || message.text(Field::Method).as_deref() == Some("notifications/subscriptions/acknowledged");
+        if subscription.again && acknowledges() {
+            // The client was told so by the process before.
+            return;
+        }
         let edit = Edit::replace(span, subscription.id.patch());
         let client = subscription.client;
         self.act(Action::ToClient(client, Outgoing::edited(message.bytes.clone(), vec![edit])));

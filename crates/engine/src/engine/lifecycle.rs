@@ -1,20 +1,16 @@
 //! A server's process: how it starts, ends and is started again. The table is in `server.rs`.
 
-use super::Engine;
-use super::from_client::request_edits;
+use super::revival::Why;
+use super::{Engine, Manner, Restart};
 use crate::action::{Action, Note};
-use crate::call::State;
 use crate::client::Client;
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
-use crate::id::{AttemptId, ClientId, JsonId, ServerId};
+use crate::id::{AttemptId, CallId, ClientId, ServerId};
 use crate::limits;
-use crate::method::Method;
-use crate::policy::CallFacts;
-use crate::server::{Alarm, Life, Server};
+use crate::server::{Alarm, Life, Readiness, Server};
 use crate::time::Mono;
-use crate::timers::Owner;
-use crate::wire::{Field, Message, Outgoing};
+use crate::wire::Outgoing;
 use bytes::Bytes;
 
 impl Engine {
@@ -49,7 +45,7 @@ impl Engine {
         if !first {
             let failed = Note::RestartFailed { server: server.name.clone(), why: why.to_string() };
             self.note(failed);
-            return self.rest(now, id, "it could not be started");
+            return self.rest(now, id, Why::NotStarted);
         }
         server.life = Life::Failed(why);
         self.note(Note::StartFailed { command: self.config.command.clone(), why });
@@ -81,7 +77,7 @@ impl Engine {
         server.output_closed = true;
         match server.life {
             // The pipe of what never ran, or of what has been taken leave of.
-            Life::Failed(_) | Life::Resting | Life::Ended(_) => {}
+            Life::Failed(_) | Life::Resting | Life::Down | Life::Ended(_) => {}
             _ if server.exit.is_some() => self.gone(now, id),
             Life::Up | Life::Reviving(_) => {
                 self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
@@ -106,7 +102,7 @@ impl Engine {
     }
 
     pub(super) fn stderr(&mut self, id: ServerId, bytes: &Bytes) {
-        self.server_lives(id);
+        self.stop_watching(id);
         if let Some(server) = self.servers.get_mut(&id) {
             server.keep_stderr(bytes);
         }
@@ -129,14 +125,10 @@ impl Engine {
                 self.arm_server(id, Some((Alarm::Kill, now + limits::KILL_GRACE)));
             }
             Some(Alarm::Kill) => self.act(Action::Kill(id)),
-            Some(Alarm::Restart) => {
-                server.life = Life::Restarting;
-                let run = server.next_run();
-                self.act(Action::Start(id, run));
-            }
+            Some(Alarm::Restart) => self.start_again(id),
             Some(Alarm::Handshake) => {
                 self.note(Note::RestartFailed { server: name, why: "no answer to initialize".into() });
-                self.stop_for_restart(now, id);
+                self.stop_for_restart(now, id, limits::KILL_GRACE);
             }
             Some(Alarm::FirstRequest) => self.end_with_server(now, id),
         }
@@ -145,52 +137,66 @@ impl Engine {
     /// The process has ended and nothing of it is left to read.
     fn gone(&mut self, now: Mono, id: ServerId) {
         self.arm_server(id, None);
+        self.stop_watching(id);
         let Some(server) = self.servers.get_mut(&id) else { return };
         let exit = server.exit.unwrap_or(Exit::Code(0));
         let before = server.life;
-        let answered = server.answered;
-        let name = server.name.clone();
-        server.told_to_cancel = None;
-        self.timers.set(Owner::Grace(id), &mut server.grace_armed, None);
+        let (ever_answered, name) = (server.ever_answered, server.name.clone());
         if before != Life::Stopping && self.ending.is_none() {
             self.note(Note::Exited { server: name.clone(), exit });
         }
         if matches!(before, Life::Reviving(_) | Life::Restarting) {
             self.note(Note::RestartFailed { server: name, why: format!("it ended: {exit}") });
         }
-        let restarts = self.config.manner.restarts() && self.ending.is_none();
+        let restarts = self.restarts_after_an_end(id);
         if let Some(server) = self.servers.get_mut(&id) {
             server.life = if restarts { Life::Resting } else { Life::Ended(exit) };
         }
-        let failed = self.fail_calls_of_gone_server(now, id, exit);
+        let open = self.calls_at(id, true);
+        let answered = ever_answered || !open.is_empty();
+        self.interrupt(now, id, open, &exit.to_string());
         self.drop_asks_of(now, id);
+        if !restarts {
+            self.end_subscriptions(id, exit);
+        }
         if self.ending.is_some() {
             self.end_with_server(now, id);
         } else if restarts {
-            self.rest(now, id, if before == Life::Stopping { "it was stopped" } else { "it ended" });
+            let why = if before == Life::Stopping { Why::Stopped } else { Why::Ended };
+            self.rest(now, id, why);
         } else if !self.config.manner.outlives_its_server() {
-            self.end_after_first_request(now, id, answered || failed);
+            self.end_after_first_request(now, id, answered);
         }
     }
 
-    /// Settles what was at a server that has gone. True if a client got an answer by it.
-    fn fail_calls_of_gone_server(&mut self, now: Mono, id: ServerId, exit: Exit) -> bool {
-        let stderr = self.servers.get(&id).and_then(Server::stderr_tail);
-        let restarts = self.servers.get(&id).is_some_and(|server| server.life == Life::Resting);
-        let open = self.calls_at(id, true);
-        let any = !open.is_empty();
-        for call_id in open {
+    /// A server that ended before it ever answered is not started again: whoever wrote its command
+    /// wants to see that.
+    fn restarts_after_an_end(&self, id: ServerId) -> bool {
+        let proven = self.servers.get(&id).is_some_and(|server| server.ever_answered);
+        self.config.restart > Restart::Never
+            && self.ending.is_none()
+            && (proven || self.config.manner == Manner::TimeoutMcp)
+    }
+
+    /// The process that had these calls is gone, or will be: they wait for the next one if repeating
+    /// them is safe, and fail if not.
+    pub(super) fn interrupt(&mut self, now: Mono, id: ServerId, calls: Vec<CallId>, detail: &str) {
+        let Some(server) = self.servers.get(&id) else { return };
+        let stderr = server.stderr_tail();
+        let comes_back = server.readiness() == Readiness::ComesBack;
+        for call_id in calls {
+            if comes_back && self.wait_for_next_run(now, call_id) {
+                continue;
+            }
             let Some(call) = self.calls.get(call_id) else { continue };
             let mut failure = self.failure(now, call, Kind::ServerGone, None);
-            failure.detail = Some(exit.to_string());
+            failure.detail = Some(detail.to_owned());
             failure.stderr.clone_from(&stderr);
-            if restarts {
+            if comes_back {
                 failure.state = ServerState::Restarting;
             }
             self.fail(call_id, failure);
         }
-        self.end_subscriptions(id, exit);
-        any
     }
 
     fn end_subscriptions(&mut self, server: ServerId, exit: Exit) {
@@ -204,124 +210,6 @@ impl Engine {
             let id = subscription.id.patch();
             let answer = error_answer(id.as_slice(), Kind::ServerGone.code(true), &text, None);
             self.act(Action::ToClient(subscription.client, Outgoing::plain(answer)));
-        }
-    }
-
-    // Restarting.
-
-    /// Stops a server that runs, so that it is started again.
-    pub(super) fn restart(&mut self, now: Mono, id: ServerId, why: &'static str) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        if server.life != Life::Up && server.life != Life::Starting {
-            return;
-        }
-        let note = Note::Restarting { server: server.name.clone(), why, wait: std::time::Duration::ZERO };
-        self.note(note);
-        for call_id in self.calls_at(id, true) {
-            let Some(call) = self.calls.get(call_id) else { continue };
-            let mut failure = self.failure(now, call, Kind::ServerGone, None);
-            failure.detail = Some(format!("restarted because {why}"));
-            failure.state = ServerState::Restarting;
-            self.fail(call_id, failure);
-        }
-        self.stop_for_restart(now, id);
-    }
-
-    fn stop_for_restart(&mut self, now: Mono, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.life = Life::Stopping;
-        server.stopped_at = now;
-        self.act(Action::Terminate(id));
-        self.arm_server(id, Some((Alarm::Kill, now + limits::KILL_GRACE)));
-    }
-
-    /// Waits a while before the next start.
-    fn rest(&mut self, now: Mono, id: ServerId, why: &'static str) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let wait = server.backoff();
-        server.life = Life::Resting;
-        if !wait.is_zero() || why == "it ended" {
-            server.stopped_at = now;
-            let note = Note::Restarting { server: server.name.clone(), why, wait };
-            self.note(note);
-        }
-        self.arm_server(id, Some((Alarm::Restart, now + wait)));
-    }
-
-    /// Tells a new process what the client told the old one.
-    fn revive(&mut self, now: Mono, id: ServerId) {
-        let attempt = self.new_attempt();
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let Some(initialize) = server.handshake.initialize.clone().filter(|_| server.handshake.done) else {
-            return self.up_again(now, id);
-        };
-        server.life = Life::Reviving(attempt);
-        let facts = CallFacts {
-            method: &Method::Initialize,
-            tool: None,
-            has_token: false,
-            wish: None,
-            declared: &server.declared,
-        };
-        let limit = self.config.rules.for_call(facts).timeout;
-        let raw_id = initialize.raw(Field::Id).and_then(JsonId::new).unwrap_or(JsonId::Int(0));
-        let edits = request_edits(&initialize, &raw_id, &Method::Initialize, attempt);
-        self.act(Action::ToServer(id, Outgoing::edited(initialize.bytes, edits)));
-        self.arm_server(id, limit.map(|limit| (Alarm::Handshake, now + limit.time)));
-    }
-
-    /// A restarted server answered the handshake.
-    pub(super) fn revived(&mut self, now: Mono, id: ServerId, answer: &Message) {
-        if let Some(error) = answer.raw(Field::Error) {
-            let why =
-                format!("it refused initialize: {}", String::from_utf8_lossy(&error[..error.len().min(200)]));
-            let server = self.server_name(id);
-            self.note(Note::RestartFailed { server, why });
-            return self.stop_for_restart(now, id);
-        }
-        self.up_again(now, id);
-    }
-
-    fn up_again(&mut self, now: Mono, id: ServerId) {
-        self.arm_server(id, None);
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.life = Life::Up;
-        server.works_again();
-        server.waiting_bytes = 0;
-        let waiting = std::mem::take(&mut server.waiting);
-        let initialized = server.handshake.initialized.clone();
-        let note = Note::Restarted { server: server.name.clone(), took: now.since(server.stopped_at) };
-        if let Some(initialized) = initialized {
-            self.act(Action::ToServer(id, Outgoing::plain(initialized.bytes)));
-        }
-        self.note(note);
-        for id in waiting {
-            let call = self.calls.get_mut(id).map(|call| std::mem::replace(&mut call.state, State::New));
-            if let Some(State::Waiting(message)) = call {
-                self.send_attempt(id, &message);
-            }
-        }
-        if self.ending.is_some() {
-            // The client's end came while there was no process to tell.
-            self.act(Action::CloseInput(id));
-        }
-    }
-
-    pub(super) fn keep_initialize(&mut self, id: ServerId, message: &Message) {
-        if !self.config.manner.restarts() || message.bytes.len() > limits::HANDSHAKE_BYTES {
-            return;
-        }
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.handshake.done = false;
-        server.handshake.initialize = Some(message.owned());
-    }
-
-    pub(super) fn keep_initialized(&mut self, id: ServerId, message: &Message) {
-        if !self.config.manner.restarts() || message.bytes.len() > limits::HANDSHAKE_BYTES {
-            return;
-        }
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.handshake.initialized = Some(message.owned());
         }
     }
 

@@ -1,6 +1,6 @@
 //! How a call ends: exactly once, and nothing of it stays behind.
 
-use super::Engine;
+use super::{Engine, Restart};
 use crate::action::{Action, Note};
 use crate::call::deadline::Reached;
 use crate::call::{Call, State};
@@ -9,7 +9,7 @@ use crate::error::{Failure, Kind, Retry, ServerState, json_text};
 use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
 use crate::limits;
 use crate::method::Method;
-use crate::policy::Limit;
+use crate::policy::{Layer, Limit};
 use crate::server::Life;
 use crate::time::Mono;
 use crate::timers::Owner;
@@ -28,7 +28,7 @@ impl Engine {
         }
         if let Some(server) = self.servers.get_mut(&call.server) {
             server.stalled.remove(&id);
-            if let State::Waiting(message) = &call.state {
+            if let (State::Waiting(message), None) = (&call.state, call.retry_at) {
                 server.waiting.retain(|waiting| *waiting != id);
                 server.waiting_bytes = server.waiting_bytes.saturating_sub(message.bytes.len());
             }
@@ -86,6 +86,7 @@ impl Engine {
                 (Kind::ServerFailed, format!("cannot start `{}`: {why}", self.config.command))
             }
             Life::Ended(exit) => (Kind::ServerGone, exit.to_string()),
+            Life::Down => (Kind::ServerFailed, self.next_try(now, call.server)),
             _ => (Kind::ServerFailed, "it is being restarted".into()),
         };
         let mut failure = self.failure(now, call, kind, None);
@@ -101,6 +102,15 @@ impl Engine {
         self.first_request_was_answered(now, call.server);
     }
 
+    /// A call that waited to be sent again finds its server gone for good, or for a while.
+    pub(super) fn fail_at_gone_server(&mut self, now: Mono, id: CallId) {
+        let Some(call) = self.calls.get(id) else { return };
+        let detail = self.next_try(now, call.server);
+        let mut failure = self.failure(now, call, Kind::ServerFailed, None);
+        failure.detail = Some(detail);
+        self.fail(id, failure);
+    }
+
     fn error_for(&self, call: &Call, failure: &Failure) -> Outgoing {
         let id = call.id.patch();
         Outgoing::plain(failure.answer(id.as_slice(), call.modern, self.config.manner.wording()))
@@ -108,9 +118,11 @@ impl Engine {
 
     /// All that is known about a call that fails now.
     pub(super) fn failure(&self, now: Mono, call: &Call, kind: Kind, limit: Option<Limit>) -> Failure {
-        let sent = call.attempt().is_some();
+        let sent = call.attempts > 0;
         let state = match kind {
             _ if !sent => ServerState::NeverReached,
+            // It was sent before, and waits to be sent again.
+            Kind::Timeout | Kind::Max if call.attempt().is_none() => ServerState::Restarting,
             Kind::Timeout | Kind::Max if call.method.is_handshake() => ServerState::Running,
             Kind::Timeout | Kind::Max => ServerState::Cancelled,
             Kind::MessageTooLarge => ServerState::Running,
@@ -129,7 +141,7 @@ impl Engine {
             elapsed: now.since(call.began),
             limit: limit.map(|limit| limit.time),
             setting: limit.map(|limit| self.config.rules.source(limit.layer).into()),
-            attempts: u32::from(sent),
+            attempts: call.attempts,
             state,
             retry,
             last_sign: call.sign.map(|sign| now.since(sign)),
@@ -139,7 +151,7 @@ impl Engine {
     }
 
     /// A limit was reached: the client gets its error, the server is told to cancel, and neither
-    /// waits for the other.
+    /// waits for the other. What is safe to repeat is tried again instead.
     pub(super) fn limit_reached(&mut self, now: Mono, id: CallId, reached: Reached) {
         let Some(call) = self.calls.get(id) else { return };
         let (kind, limit) = match reached {
@@ -148,19 +160,26 @@ impl Engine {
         };
         let (server, attempt, text) = (call.server, call.attempt(), call.id.is_text());
         let cancels = !call.method.is_handshake();
+        let again = kind == Kind::Timeout && self.retry_after_timeout(now, id);
+        if !again {
+            self.fail_by_limit(now, id, kind, limit);
+        }
+        if let Some(attempt) = attempt.filter(|_| cancels) {
+            self.tell_to_cancel(server, attempt, text, limit);
+        }
+        if attempt.is_some() {
+            self.watch(now, server, limit);
+        }
+    }
+
+    fn fail_by_limit(&mut self, now: Mono, id: CallId, kind: Kind, limit: Limit) {
+        let Some(call) = self.calls.get(id) else { return };
         let mut failure = self.failure(now, call, kind, Some(limit));
-        let restarts = self.config.manner.restarts() && attempt.is_some();
-        if restarts {
+        let written = !matches!(limit.layer, Layer::BuiltIn | Layer::Server);
+        if self.config.restart == Restart::OnTimeout && call.attempt().is_some() && written {
             failure.state = ServerState::Restarting;
         }
         self.fail(id, failure);
-        if let Some(attempt) = attempt.filter(|_| cancels) {
-            self.tell_to_cancel(server, attempt, text, limit);
-            self.expect_a_sign(now, server);
-        }
-        if restarts {
-            self.restart(now, server, "a call timed out");
-        }
     }
 
     fn tell_to_cancel(&mut self, server: ServerId, attempt: AttemptId, text: bool, limit: Limit) {

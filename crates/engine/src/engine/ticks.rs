@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::ending::Ending;
-use crate::action::{Action, Note};
+use crate::action::Action;
 use crate::arena::Arena;
 use crate::ask::Ask;
 use crate::call::deadline::{Due, Reached};
@@ -24,7 +24,7 @@ impl Engine {
                 Owner::Call(id) => self.call_due(now, id),
                 Owner::Ask(id) => self.ask_timed_out(now, id),
                 Owner::Server(id) => self.server_due(now, id),
-                Owner::Grace(id) => self.grace_over(now, id),
+                Owner::Grace(id) => self.grace_over(id),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -48,6 +48,9 @@ impl Engine {
         call.armed = None;
         let Some(server) = self.servers.get(&call.server) else { return };
         let server_id = call.server;
+        if call.retry_at.is_some_and(|at| at <= now) {
+            return self.try_again(now, id);
+        }
         match call.deadline.due(now, &server.clock) {
             Due::End(reached) => return self.limit_reached(now, id, reached),
             Due::FirstSample => self.first_sample(now, server_id, id),
@@ -106,6 +109,7 @@ impl Engine {
         for call in std::mem::take(&mut server.judged) {
             self.judge(now, call, sample);
         }
+        self.watched(now, id, sample);
     }
 
     /// Decides about a call by a sample: keeps it for later, lets the call go on, or ends it.
@@ -164,32 +168,6 @@ impl Engine {
         message.extend_from_slice(b"}}");
         let client = call.client;
         self.act(Action::ToClient(client, Outgoing::plain(message)));
-    }
-
-    /// A server that was told to cancel owes us a sign of life within `cancel-grace`.
-    pub(super) fn expect_a_sign(&mut self, now: Mono, id: ServerId) {
-        let at = now + self.config.cancel_grace;
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        if server.told_to_cancel.is_none() {
-            server.told_to_cancel = Some(now);
-            self.timers.set(Owner::Grace(id), &mut server.grace_armed, Some(at));
-        }
-    }
-
-    /// The server said something: it is not hung.
-    pub(super) fn server_lives(&mut self, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        if server.told_to_cancel.take().is_some() {
-            self.timers.set(Owner::Grace(id), &mut server.grace_armed, None);
-        }
-    }
-
-    fn grace_over(&mut self, now: Mono, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.grace_armed = None;
-        let Some(since) = server.told_to_cancel.take() else { return };
-        let note = Note::Hung { server: server.name.clone(), silent: now.since(since) };
-        self.note(note);
     }
 }
 

@@ -26,6 +26,14 @@ impl Setting {
                 .map(|time| Value::Time(Some(time)))
                 .map_err(named),
             Kind::Size => parse_size(text).map(Value::Size).map_err(named),
+            Kind::Count => text.parse().map(Value::Count).map_err(|_| {
+                BadValue(format!("{}: `{text}` is not a whole number; write {}", self.name, self.default))
+            }),
+            Kind::Switch => match text {
+                "true" => Ok(Value::Switch(true)),
+                "false" => Ok(Value::Switch(false)),
+                _ => bad(format!("{}: `{text}` is neither true nor false", self.name)),
+            },
             Kind::Signs => parse_signs(text).map(Value::Signs).map_err(named),
             Kind::Choice(words) if !words.contains(&text) => {
                 bad(format!("{}: `{text}` is none of {}", self.name, words.join(", ")))
@@ -233,6 +241,8 @@ mod tests {
         assert_eq!(says(Key::Signs, "cpu"), "signs: `cpu` is none of call, server, call+server, none");
         assert_eq!(says(Key::KeepAlive, "1ms"), "keep-alive: must be at least 50ms, or `off`");
         assert_eq!(says(Key::TraceMessages, ""), "trace-messages: a path is missing");
+        assert_eq!(says(Key::Retries, "two"), "retries: `two` is not a whole number; write 2");
+        assert_eq!(says(Key::Trust, "yes"), "trust: `yes` is neither true nor false");
         assert!(says(Key::Max, "off").starts_with("max: `off` is not a time"));
         assert!(says(Key::MaxMessage, "5").starts_with("max-message: `5` is not a size"));
     }

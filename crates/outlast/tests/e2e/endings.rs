@@ -29,7 +29,7 @@ fn it_ends_with_128_and_the_signal_that_ended_it() {
 
 #[test]
 fn a_server_that_ends_by_itself_ends_outlast_while_the_client_is_still_there() {
-    let mut client = connect(&[], &[]);
+    let mut client = connect(&["--restart", "never"], &[]);
     client.call("exit", &json!({"status": 7, "answers": true}));
     assert_eq!(client.end().code(), Some(7));
 }
@@ -126,7 +126,7 @@ fn calls_that_a_server_leaves_at_its_end_of_input_are_answered() {
 
 #[test]
 fn a_large_answer_is_delivered_whole_when_the_server_ends_right_after_it() {
-    let mut client = connect(&[], &[]);
+    let mut client = connect(&["--restart", "never"], &[]);
     let said = client.value_of("exit", &json!({"status": 0, "answers": 5 << 20}));
     assert_eq!(said.as_str().map(str::len), Some(5 << 20));
     assert_eq!(client.end().code(), Some(0));
@@ -134,7 +134,7 @@ fn a_large_answer_is_delivered_whole_when_the_server_ends_right_after_it() {
 
 #[test]
 fn a_last_line_without_its_end_is_delivered() {
-    let mut client = connect(&[], &[]);
+    let mut client = connect(&["--restart", "never"], &[]);
     let answer = client.call("answer_and_exit_in_mid_line", &json!({}));
     assert_eq!(answer["result"], json!({"whole": 1}));
     assert_eq!(client.end().code(), Some(0));
@@ -142,7 +142,7 @@ fn a_last_line_without_its_end_is_delivered() {
 
 #[test]
 fn a_slow_reader_gets_the_last_answer_of_a_server_that_ended() {
-    let mut client = Peer::start_without_reading(&mut wrapping(&[], &[]));
+    let mut client = Peer::start_without_reading(&mut wrapping(&["--restart", "never"], &[]));
     client.handshake_blindly();
     // So much that some of it still is in the server's own pipe when it ends.
     let id = client.begin("flood", &json!({"count": 29, "bytes": 100_000, "exits": true}));

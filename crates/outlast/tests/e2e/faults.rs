@@ -110,7 +110,7 @@ fn a_server_that_ends_before_it_reads_anything_is_reported_too() {
 
 #[test]
 fn a_server_that_ends_in_mid_call_fails_that_call_and_outlast_ends_with_its_status() {
-    let mut client = connect(&[], &[]);
+    let mut client = connect(&["--restart", "never"], &[]);
     let answer = client.call("exit", &json!({"status": 5, "stderr": "out of luck\n"}));
     assert_eq!(answer["error"]["code"], -31002, "{answer}");
     assert_eq!(data(&answer)["kind"], "server-gone");
@@ -122,7 +122,7 @@ fn a_server_that_ends_in_mid_call_fails_that_call_and_outlast_ends_with_its_stat
 
 #[test]
 fn a_server_that_answers_and_ends_has_answered() {
-    let mut client = connect(&[], &[]);
+    let mut client = connect(&["--restart", "never"], &[]);
     let answer = client.call("exit", &json!({"status": 0, "answers": true}));
     assert_eq!(answer["result"]["structuredContent"], "done");
     assert_eq!(client.end().code(), Some(0));
@@ -130,7 +130,7 @@ fn a_server_that_answers_and_ends_has_answered() {
 
 #[test]
 fn a_server_that_dies_by_a_signal_is_reported_as_a_shell_would() {
-    let mut client = connect(&[], &[]);
+    let mut client = connect(&["--restart", "never"], &[]);
     let answer = client.call("die", &json!({"signal": 9}));
     assert!(answer["error"]["message"].as_str().unwrap().contains("signal 9"), "{answer}");
     assert_eq!(client.end().code(), Some(137));
@@ -138,7 +138,7 @@ fn a_server_that_dies_by_a_signal_is_reported_as_a_shell_would() {
 
 #[test]
 fn every_call_in_flight_is_answered_when_the_server_ends() {
-    let mut client = connect(&[], &[]);
+    let mut client = connect(&["--restart", "never"], &[]);
     let hanging: Vec<Value> = (0..20).map(|_| client.begin("hang", &json!({}))).collect();
     client.begin("exit", &json!({"status": 1}));
     for id in hanging {
@@ -149,7 +149,7 @@ fn every_call_in_flight_is_answered_when_the_server_ends() {
 
 #[test]
 fn a_server_that_closes_its_output_and_lives_on_is_ended() {
-    let mut client = connect(&[], &["--ignore-eof", "--ignore-term"]);
+    let mut client = connect(&["--restart", "never"], &["--ignore-eof", "--ignore-term"]);
     let answer = client.call("close_stdout", &json!({}));
     assert_eq!(data(&answer)["kind"], "server-gone");
     client.end();

@@ -20,6 +20,7 @@ mod pressure;
 mod process;
 mod progress;
 mod questions;
+mod restarts;
 mod streams;
 mod timeout_mcp;
 mod trees;

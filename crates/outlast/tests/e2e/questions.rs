@@ -98,7 +98,7 @@ fn a_question_that_the_server_takes_back_is_taken_back() {
 
 #[test]
 fn a_question_of_a_server_that_ended_is_taken_back() {
-    let mut client = connect(&[], &[]);
+    let mut client = connect(&["--restart", "never"], &[]);
     have_it_ask(&mut client, "1", "sampling/createMessage");
     let question = client.message("sampling/createMessage");
     client.begin("exit", &json!({"status": 3}));

@@ -21,7 +21,11 @@ fn worst() -> (Peer, Tree) {
 }
 
 fn started(server: &[&str]) -> (Peer, Tree) {
-    let mut command = wrapping(&[], server);
+    started_with(&[], server)
+}
+
+fn started_with(flags: &[&str], server: &[&str]) -> (Peer, Tree) {
+    let mut command = wrapping(flags, server);
     let tree = Tree::mark(&mut command);
     let mut client = Peer::start(&mut command);
     client.handshake();
@@ -89,7 +93,7 @@ fn a_server_that_ends_at_its_end_of_input_is_not_killed() {
 
 #[test]
 fn a_grandchild_that_holds_stdout_does_not_hide_the_servers_end() {
-    let (mut client, tree) = started(&[]);
+    let (mut client, tree) = started_with(&["--restart", "never"], &[]);
     client.value_of("start_grandchild", &json!({}));
     let began = Instant::now();
     let answer = client.call("exit", &json!({"status": 4}));
@@ -101,7 +105,7 @@ fn a_grandchild_that_holds_stdout_does_not_hide_the_servers_end() {
 
 #[test]
 fn a_daemon_goes_with_a_server_that_ended_by_itself() {
-    let (mut client, tree) = started(&[]);
+    let (mut client, tree) = started_with(&["--restart", "never"], &[]);
     client.value_of("start_daemon", &json!({}));
     client.call("exit", &json!({"status": 0, "answers": true}));
     assert_eq!(client.end().code(), Some(0));

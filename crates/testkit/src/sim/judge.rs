@@ -3,13 +3,14 @@
 use super::Character;
 use super::server::nonce;
 use bytes::Bytes;
+use outlast_engine::Config;
+use outlast_engine::call::retry::is_safe_by_nature;
 use outlast_engine::event::Line;
-use outlast_engine::id::Run;
+use outlast_engine::id::{AttemptId, Run};
 use outlast_engine::method::Method;
 use outlast_engine::policy::{CallFacts, Declared, Layer};
 use outlast_engine::settings::Signs;
 use outlast_engine::wire::{Field, Message, Scanned, Shape, scan};
-use outlast_engine::{Config, Manner};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -24,6 +25,12 @@ struct Request {
     settled: bool,
     cancelled: bool,
     last_progress: f64,
+    /// Running it twice does no harm, so it may be sent more than once.
+    safe: bool,
+    /// A person says so, so not even progress commits it.
+    repeatable: bool,
+    progressed: bool,
+    attempts: u32,
     /// The limit that must fire exactly, where nothing but progress moves it.
     exact: Option<(Duration, bool)>,
     max: Duration,
@@ -112,7 +119,10 @@ impl Judge {
         let written = policy.timeout.filter(|limit| matches!(limit.layer, Layer::Rule(_)));
         // An answer that is collected leaves with the last of its array.
         let endless = in_array || method == Method::Listen;
-        let exact = written.filter(|_| !policy.signs.server && !self.asks && !endless);
+        let repeatable = policy.repeatable == Some(true);
+        // A subscription is opened again with every process.
+        let safe = repeatable || is_safe_by_nature(&method) || method == Method::Listen;
+        let exact = written.filter(|_| !policy.signs.server && !self.asks && !endless && !safe);
         let index = self.requests.len();
         self.by_id.insert(message.raw(Field::Id).map(show).unwrap_or_default(), index);
         if let Some(token) = token {
@@ -120,6 +130,10 @@ impl Judge {
         }
         self.requests.push(Request {
             nonce,
+            safe,
+            repeatable,
+            progressed: false,
+            attempts: 0,
             began: now,
             sign: now,
             settled: false,
@@ -131,22 +145,31 @@ impl Judge {
         });
     }
 
-    pub(super) fn server_line(&mut self, now: Duration, run: Run, line: &Line) {
+    /// `counts` says whether the engine still listens to an attempt.
+    pub(super) fn server_line(
+        &mut self,
+        now: Duration,
+        run: Run,
+        line: &Line,
+        counts: impl Fn(AttemptId) -> bool,
+    ) {
         let Ok(Scanned::Message(message)) = line else { return };
         if message.text(Field::Method).as_deref() != Some("notifications/progress") {
             return;
         }
-        let attempt =
-            format!("{}:{}", run.0, message.raw(Field::ParamsProgressToken).map(show).unwrap_or_default());
+        let token = message.raw(Field::ParamsProgressToken).map(show).unwrap_or_default();
+        let attempt = format!("{}:{token}", run.0);
         if let Some(request) = self.attempts.get(&attempt).map(|index| &mut self.requests[*index])
-            && request.exact.is_some_and(|(_, moves)| moves)
             && !request.settled
         {
-            request.sign = now;
+            request.progressed |= token.parse().is_ok_and(|number| counts(AttemptId(number)));
+            if request.exact.is_some_and(|(_, moves)| moves) {
+                request.sign = now;
+            }
         }
     }
 
-    pub(super) fn server_restarts(&mut self) {
+    pub(super) fn server_starts(&mut self) {
         self.open_asks.clear();
     }
 
@@ -162,7 +185,17 @@ impl Judge {
                 let nonce = nonce(&message.bytes);
                 if let Some(index) = self.requests.iter().rposition(|request| request.nonce == nonce) {
                     let again = nonce == "ninit";
-                    assert!(again || !self.requests[index].cancelled, "a cancelled call was sent");
+                    let request = &mut self.requests[index];
+                    // A list that was asked for is asked for again by ourselves, to compare.
+                    let compared = request.settled && request.method.shapes_the_connection();
+                    assert!(again || compared || !request.cancelled, "a cancelled call was sent");
+                    request.attempts += 1;
+                    let twice = request.attempts > 1 && !again;
+                    assert!(!twice || request.safe, "{nonce} may have acted, and was sent again");
+                    assert!(
+                        !twice || compared || request.repeatable || !request.progressed,
+                        "{nonce} was committed, and was sent again"
+                    );
                     self.attempts.insert(format!("{}:{number}", run.0), index);
                 }
             }
@@ -250,7 +283,7 @@ impl Judge {
     pub(super) fn everything_is_settled(&self, ended: bool) {
         let patient = |request: &&Request| !request.settled && request.method != Method::Listen;
         if let Some(open) = self.requests.iter().find(patient) {
-            let heard = matches!(self.config.manner, Manner::Wrap | Manner::TimeoutMcp { .. }) && ended;
+            let heard = ended;
             assert!(!heard, "{} was never answered", open.nonce);
         }
     }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::process::exit;
 use std::time::{Duration, Instant};
-use std::{env, hint, process};
+use std::{env, hint, process, thread};
 
 use serde_json::{Value, json};
 
@@ -203,6 +203,13 @@ fn misbehave(call: &Call) {
             call.done();
         }
         // `bytes`: a number.
+        "write_stderr_slowly" => {
+            for step in 0..12 {
+                eprintln!("step {step}");
+                thread::sleep(Duration::from_millis(100));
+            }
+            call.give(&json!("done"));
+        }
         "flood_stderr" => {
             let _ = processes::complain(&vec![b'e'; call.number("bytes") as usize]);
             call.done();

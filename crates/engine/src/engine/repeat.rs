@@ -1,0 +1,152 @@
+//! Calls that are sent once more, where that does no harm.
+
+use super::Engine;
+use crate::action::Note;
+use crate::call::{Call, State, retry};
+use crate::id::CallId;
+use crate::limits;
+use crate::method::Method;
+use crate::policy::Policy;
+use crate::time::Mono;
+use crate::wire::{Field, Message};
+
+impl Engine {
+    /// Decides once, when a call begins, whether it may ever be repeated, and keeps it if so.
+    pub(super) fn make_repeatable(&self, call: &mut Call, policy: &Policy, message: &Message) {
+        call.repeatable = policy.repeatable.unwrap_or_else(|| self.server_calls_it_repeatable(call));
+        let allowed = policy.repeatable != Some(false);
+        let safe = call.repeatable || (allowed && retry::is_safe_by_nature(&call.method));
+        // What continues something, or begins a task, is not the same the second time.
+        let continues = [Field::ParamsRequestState, Field::ParamsInputResponses, Field::ParamsTask]
+            .iter()
+            .any(|field| message.raw(*field).is_some());
+        if safe && !continues && policy.retries > 0 && message.bytes.len() <= limits::REPEATABLE_BYTES {
+            call.retries = policy.retries;
+            call.kept = Some(Box::new(message.owned()));
+        }
+    }
+
+    fn server_calls_it_repeatable(&self, call: &Call) -> bool {
+        let server = self.servers.get(&call.server);
+        self.config.trust
+            && call.method == Method::ToolsCall
+            && call.tool.as_ref().zip(server).is_some_and(|(tool, server)| server.repeatable.contains(tool))
+    }
+
+    /// Takes one retry for a call, if it may have one.
+    fn take_retry(&mut self, now: Mono, id: CallId) -> bool {
+        let Some(call) = self.calls.get(id) else { return false };
+        let Some(server) = self.servers.get_mut(&call.server) else { return false };
+        call.kept.is_some() && call.attempts <= call.retries && server.budget.take(now)
+    }
+
+    /// A call whose process is gone waits for the next one. False if it must not be repeated.
+    pub(super) fn wait_for_next_run(&mut self, now: Mono, id: CallId) -> bool {
+        if !self.take_retry(now, id) {
+            return false;
+        }
+        self.detach(now, id, "its server went away");
+        let Some(call) = self.calls.get(id) else { return false };
+        let size = call.kept.as_ref().map_or(0, |message| message.bytes.len());
+        if let Some(server) = self.servers.get_mut(&call.server) {
+            server.waiting.push_back(id);
+            server.waiting_bytes += size;
+        }
+        self.arm_call(now, id);
+        true
+    }
+
+    /// A call that timed out is sent again after a while. False if it must not be repeated, or would
+    /// outlive itself.
+    pub(super) fn retry_after_timeout(&mut self, now: Mono, id: CallId) -> bool {
+        let chance = self.chance.next();
+        let Some(call) = self.calls.get(id) else { return false };
+        let wait = retry::wait(self.config.retry_backoff, call.attempts, chance);
+        let in_time = now + wait < call.deadline.ends_at() && call.attempt().is_some();
+        if !in_time || !self.take_retry(now, id) {
+            return false;
+        }
+        self.detach(now, id, "it timed out");
+        if let Some(call) = self.calls.get_mut(id) {
+            call.retry_at = Some(now + wait);
+        }
+        self.arm_call(now, id);
+        true
+    }
+
+    /// The time has come to send a call again.
+    pub(super) fn try_again(&mut self, now: Mono, id: CallId) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        call.retry_at = None;
+        let Some(message) = call.kept.clone() else { return };
+        let server_id = call.server;
+        let Some(server) = self.servers.get_mut(&server_id) else { return };
+        use crate::server::Readiness::{ComesBack, IsGone, Runs};
+        match server.readiness() {
+            Runs => {
+                call.deadline.sign(now, &server.clock);
+                self.send_attempt(now, id, &message);
+            }
+            ComesBack => {
+                server.waiting.push_back(id);
+                server.waiting_bytes += message.bytes.len();
+            }
+            IsGone => return self.fail_at_gone_server(now, id),
+        }
+        self.arm_call(now, id);
+    }
+
+    /// Takes a call off the process it was sent to.
+    fn detach(&mut self, now: Mono, id: CallId, why: &'static str) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(server) = self.servers.get(&call.server) else { return };
+        if let Some(attempt) = call.attempt() {
+            self.attempts.remove(&attempt);
+        }
+        call.state = match call.kept.clone() {
+            Some(message) => State::Waiting(message),
+            None => State::New,
+        };
+        call.progress.start_again();
+        call.deadline.sign(now, &server.clock);
+        let note = Note::Repeated {
+            server: server.name.clone(),
+            method: call.method.as_str().into(),
+            attempt: call.attempts + 1,
+            why,
+        };
+        self.note(note);
+    }
+
+    /// Learns from a tool list which tools the server calls repeatable.
+    pub(super) fn read_hints(&mut self, id: crate::id::ServerId, answer: &Message) {
+        #[derive(serde::Deserialize)]
+        struct List {
+            tools: Vec<Tool>,
+        }
+        #[derive(serde::Deserialize)]
+        struct Tool {
+            name: Box<str>,
+            annotations: Option<Hints>,
+        }
+        #[derive(serde::Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Hints {
+            read_only_hint: bool,
+            idempotent_hint: bool,
+        }
+        let Some(list) = answer.raw(Field::Result).and_then(|raw| serde_json::from_slice::<List>(raw).ok())
+        else {
+            return;
+        };
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        for tool in list.tools {
+            let hints = tool.annotations.unwrap_or_default();
+            if hints.read_only_hint || hints.idempotent_hint {
+                server.repeatable.insert(tool.name);
+            } else {
+                server.repeatable.remove(&tool.name);
+            }
+        }
+    }
+}

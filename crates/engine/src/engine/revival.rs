@@ -1,0 +1,334 @@
+//! How a server is started again and made whole: what the old process knew, the new one is told.
+
+use super::from_client::request_edits;
+use super::{Engine, Restart};
+use crate::action::{Action, Note};
+use crate::call::State;
+use crate::error::{Kind, json_text};
+use crate::hash::fingerprint;
+use crate::id::{AttemptId, CallId, JsonId, ServerId};
+use crate::limits;
+use crate::method::Method;
+use crate::policy::CallFacts;
+use crate::server::{Alarm, Life, Own, RestartPlan};
+use crate::settings::show_duration;
+use crate::time::Mono;
+use crate::wire::{Edit, Field, Message, Outgoing};
+use std::time::Duration;
+
+/// Why a server is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    Ended,
+    Stopped,
+    NotStarted,
+}
+
+impl Why {
+    fn text(self) -> &'static str {
+        match self {
+            Why::Ended => "it ended",
+            Why::Stopped => "it was stopped",
+            Why::NotStarted => "it could not be started",
+        }
+    }
+}
+
+impl Engine {
+    /// Stops a server that runs, so that it is started again.
+    pub(super) fn restart(&mut self, now: Mono, id: ServerId, why: &'static str, grace: Duration) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        if server.life != Life::Up && server.life != Life::Starting {
+            return;
+        }
+        let note = Note::Restarting { server: server.name.clone(), why, wait: Duration::ZERO };
+        self.note(note);
+        self.stop_for_restart(now, id, grace);
+        let open = self.calls_at(id, true);
+        self.interrupt(now, id, open, &format!("restarted because {why}"));
+    }
+
+    pub(super) fn stop_for_restart(&mut self, now: Mono, id: ServerId, grace: Duration) {
+        self.stop_watching(id);
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.life = Life::Stopping;
+        server.stopped_at = now;
+        self.act(Action::Terminate(id));
+        self.arm_server(id, Some((Alarm::Kill, now + grace)));
+    }
+
+    /// Waits a while before the next start; or gives up for a longer while.
+    pub(super) fn rest(&mut self, now: Mono, id: ServerId, why: Why) {
+        let plan = RestartPlan {
+            backoff: self.config.restart_backoff,
+            intensity: self.config.restart_intensity,
+            connect_retries: self.config.connect_retries,
+            connect_backoff: self.config.connect_backoff,
+            jitter: 0.5 + self.chance.next() / 2.0,
+        };
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(wait) = server.restart_after(now, &plan, why == Why::Stopped) else {
+            return self.goes_down(now, id, why);
+        };
+        server.life = Life::Resting;
+        if why != Why::Stopped {
+            server.stopped_at = now;
+        }
+        if why != Why::Stopped || !wait.is_zero() {
+            let note = Note::Restarting { server: server.name.clone(), why: why.text(), wait };
+            self.note(note);
+        }
+        self.arm_server(id, Some((Alarm::Restart, now + wait)));
+    }
+
+    /// It has failed too often: whoever asks is told so at once, and now and then it is tried again.
+    fn goes_down(&mut self, now: Mono, id: ServerId, why: Why) {
+        let every = self.config.reconnect_every;
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        let first = server.life != Life::Down;
+        server.life = Life::Down;
+        let note = Note::Down { server: server.name.clone(), why: why.text(), every };
+        self.note(note);
+        self.arm_server(id, Some((Alarm::Restart, now + every)));
+        if first {
+            for call in self.calls_at(id, false) {
+                self.fail_because_down(now, id, call);
+            }
+        }
+    }
+
+    fn fail_because_down(&mut self, now: Mono, id: ServerId, call_id: CallId) {
+        let detail = self.next_try(now, id);
+        let Some(call) = self.calls.get(call_id) else { return };
+        let mut failure = self.failure(now, call, Kind::ServerFailed, None);
+        failure.detail = Some(detail);
+        self.fail(call_id, failure);
+    }
+
+    /// What a request to a failed server is told.
+    pub(super) fn next_try(&self, now: Mono, id: ServerId) -> String {
+        let at = self.servers.get(&id).and_then(|server| server.armed);
+        let wait = at.map_or(self.config.reconnect_every, |at| at.since(now));
+        format!("it has failed several times in a row; the next try is in {}", show_duration(wait))
+    }
+
+    pub(super) fn start_again(&mut self, id: ServerId) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.life = Life::Restarting;
+        let run = server.next_run();
+        self.act(Action::Start(id, run));
+    }
+
+    /// Tells a new process what the client told the old one.
+    pub(super) fn revive(&mut self, now: Mono, id: ServerId) {
+        let Some(server) = self.servers.get(&id) else { return };
+        let Some(initialize) = server.handshake.initialize.clone().filter(|_| server.handshake.done) else {
+            return self.up_again(now, id);
+        };
+        let attempt = self.new_attempt();
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.life = Life::Reviving(attempt);
+        let facts = CallFacts {
+            method: &Method::Initialize,
+            tool: None,
+            has_token: false,
+            wish: None,
+            declared: &server.declared,
+        };
+        let limit = self.config.rules.for_call(facts).timeout;
+        self.send_own(id, &initialize, &Method::Initialize, attempt);
+        self.arm_server(id, limit.map(|limit| (Alarm::Handshake, now + limit.time)));
+    }
+
+    fn send_own(&mut self, id: ServerId, message: &Message, method: &Method, attempt: AttemptId) {
+        let raw_id = message.raw(Field::Id).and_then(JsonId::new).unwrap_or(JsonId::Int(0));
+        let edits = request_edits(message, &raw_id, method, attempt);
+        self.act(Action::ToServer(id, Outgoing::edited(message.bytes.clone(), edits)));
+    }
+
+    /// A restarted server answered the handshake.
+    pub(super) fn revived(&mut self, now: Mono, id: ServerId, answer: &Message) {
+        if let Some(error) = answer.raw(Field::Error) {
+            let why =
+                format!("it refused initialize: {}", String::from_utf8_lossy(&error[..error.len().min(200)]));
+            let server = self.server_name(id);
+            self.note(Note::RestartFailed { server, why });
+            return self.stop_for_restart(now, id, limits::KILL_GRACE);
+        }
+        self.up_again(now, id);
+    }
+
+    fn up_again(&mut self, now: Mono, id: ServerId) {
+        self.arm_server(id, None);
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.is_up();
+        server.waiting_bytes = 0;
+        let waiting = std::mem::take(&mut server.waiting);
+        let note = Note::Restarted { server: server.name.clone(), took: now.since(server.stopped_at) };
+        self.note(note);
+        self.make_whole(id);
+        for id in waiting {
+            let state = self.calls.get_mut(id).map(|call| std::mem::replace(&mut call.state, State::New));
+            if let Some(State::Waiting(message)) = state {
+                self.send_attempt(now, id, &message);
+                self.arm_call(now, id);
+            }
+        }
+        if self.ending.is_some() {
+            // The client's end came while there was no process to tell.
+            self.act(Action::CloseInput(id));
+        }
+    }
+
+    /// Everything that the client set up with the old process, set up with the new one.
+    fn make_whole(&mut self, id: ServerId) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        let handshake = &server.handshake;
+        let initialized = handshake.initialized.clone();
+        let quiet =
+            handshake.log_level.iter().chain(handshake.subscribed.values()).cloned().collect::<Vec<_>>();
+        // A list that the client never got cannot have changed for it.
+        let known = |list: &&(Method, Message, Option<u64>)| list.2.is_some();
+        let lists: Vec<(Method, Message)> = handshake
+            .lists
+            .iter()
+            .filter(known)
+            .map(|(method, message, _)| (method.clone(), message.clone()))
+            .collect();
+        if let Some(initialized) = initialized {
+            self.act(Action::ToServer(id, Outgoing::plain(initialized.bytes)));
+        }
+        for message in quiet {
+            self.ask_again(id, &message, Own::Quiet);
+        }
+        self.listen_again(id);
+        for (method, message) in lists {
+            self.ask_again(id, &message, Own::List(method));
+        }
+        self.warn_of_lost_state(id);
+    }
+
+    fn ask_again(&mut self, id: ServerId, message: &Message, own: Own) {
+        let attempt = self.new_attempt();
+        self.send_own(id, message, &Method::of(message), attempt);
+        if let Some(server) = self.servers.get_mut(&id) {
+            server.own.insert(attempt, own);
+        }
+    }
+
+    /// Opens every subscription again, under a new number and for the same client.
+    fn listen_again(&mut self, id: ServerId) {
+        let open: Vec<AttemptId> = self
+            .subscriptions
+            .iter()
+            .filter(|(_, sub)| sub.server == id)
+            .map(|(attempt, _)| *attempt)
+            .collect();
+        for old in open {
+            let attempt = self.new_attempt();
+            let Some(mut subscription) = self.subscriptions.remove(&old) else { continue };
+            subscription.again = true;
+            self.reopen(&subscription.client, &subscription.id, attempt);
+            if let Some(span) = subscription.message.envelope.get(Field::Id) {
+                let edit = Edit::replace(span, crate::id::own_id(attempt.0, subscription.id.is_text()));
+                let message = Outgoing::edited(subscription.message.bytes.clone(), vec![edit]);
+                self.act(Action::ToServer(id, message));
+            }
+            self.subscriptions.insert(attempt, subscription);
+        }
+    }
+
+    fn reopen(&mut self, client: &crate::id::ClientId, id: &JsonId, attempt: AttemptId) {
+        if let Some(client) = self.clients.get_mut(client) {
+            client.open.insert(id.key(), crate::client::Open::Subscription(attempt));
+        }
+    }
+
+    fn warn_of_lost_state(&mut self, id: ServerId) {
+        let Some(server) = self.servers.get(&id).filter(|server| server.handshake.logging) else { return };
+        let text = format!("server `{}` was restarted; what it remembered may be lost", server.name);
+        let Some(client) = self.client_of(id) else { return };
+        let warning = [
+            br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"outlast","data":"#,
+            &*json_text(&text),
+            b"}}",
+        ]
+        .concat();
+        self.act(Action::ToClient(client, Outgoing::plain(warning)));
+    }
+
+    /// An answer to a request of our own. True if it was one.
+    pub(super) fn answer_to_own(&mut self, id: ServerId, attempt: AttemptId, answer: &Message) -> bool {
+        let Some(own) = self.servers.get_mut(&id).and_then(|server| server.own.remove(&attempt)) else {
+            return false;
+        };
+        if let Own::List(method) = own
+            && self.remember_list(id, &method, answer) == Some(true)
+        {
+            self.list_changed(id, &method);
+        }
+        true
+    }
+
+    /// Keeps what a list looks like; whether it looked different before.
+    pub(super) fn remember_list(&mut self, id: ServerId, method: &Method, answer: &Message) -> Option<bool> {
+        let result = answer.raw(Field::Result)?;
+        let lists = &mut self.servers.get_mut(&id)?.handshake.lists;
+        let (_, _, kept) = lists.iter_mut().find(|(known, _, _)| known == method)?;
+        let before = kept.replace(fingerprint(result));
+        before.map(|before| before != fingerprint(result))
+    }
+
+    fn list_changed(&mut self, id: ServerId, method: &Method) {
+        let what = match method {
+            Method::ToolsList => "tools",
+            Method::PromptsList => "prompts",
+            _ => "resources",
+        };
+        let Some(client) = self.client_of(id) else { return };
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/{what}/list_changed"}}"#);
+        self.act(Action::ToClient(client, Outgoing::plain(text)));
+    }
+
+    /// Keeps what a restarted server must be told again.
+    pub(super) fn keep_for_revival(&mut self, id: ServerId, method: &Method, message: &Message) {
+        if self.config.restart == Restart::Never || message.bytes.len() > limits::HANDSHAKE_BYTES {
+            return;
+        }
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        let handshake = &mut server.handshake;
+        let uri = || message.raw(Field::ParamsUri).map(Box::from).unwrap_or_default();
+        match method {
+            Method::Initialize => {
+                handshake.done = false;
+                handshake.initialize = Some(message.owned());
+            }
+            Method::LoggingSetLevel => handshake.log_level = Some(message.owned()),
+            Method::ResourcesSubscribe if handshake.subscribed.len() < limits::SUBSCRIBED => {
+                handshake.subscribed.insert(uri(), message.owned());
+            }
+            Method::ResourcesUnsubscribe => {
+                handshake.subscribed.remove(&uri());
+            }
+            Method::ToolsList
+            | Method::PromptsList
+            | Method::ResourcesList
+            | Method::ResourcesTemplatesList
+                if message.raw(Field::ParamsCursor).is_none() =>
+            {
+                handshake.lists.retain(|(known, _, _)| known != method);
+                handshake.lists.push((method.clone(), message.owned(), None));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn keep_initialized(&mut self, id: ServerId, message: &Message) {
+        if self.config.restart == Restart::Never || message.bytes.len() > limits::HANDSHAKE_BYTES {
+            return;
+        }
+        if let Some(server) = self.servers.get_mut(&id) {
+            server.handshake.initialized = Some(message.owned());
+        }
+    }
+}
