@@ -3,6 +3,7 @@
 use crate::error::Failure;
 use crate::event::{Exit, StartFailure};
 use crate::id::{ClientId, Run, ServerId};
+use crate::memory::Memory;
 use crate::settings::show_duration;
 use crate::wire::Outgoing;
 use std::time::Duration;
@@ -24,6 +25,10 @@ pub enum Action {
     Kill(ServerId),
     /// Read a server's signs of life and answer with `Event::Sampled`.
     Sample(ServerId),
+    /// Keep this for the next start, in place of what was kept for the same client.
+    Remember(ServerId, Box<Memory>),
+    /// Forget what was kept.
+    Forget(ServerId),
     /// Tell whoever observes.
     Note(Note),
     /// Write what is left to the client, for as long as patience lasts, then end the process.
@@ -65,6 +70,10 @@ pub enum Note {
     Restarted { server: Box<str>, took: Duration },
     /// A restart did not work.
     RestartFailed { server: Box<str>, why: String },
+    /// A server took long to start, and nothing is remembered of it.
+    SlowStart { server: Box<str>, took: Duration },
+    /// A server answers otherwise than it did last time.
+    MemoryWasWrong { server: Box<str> },
     /// A server has failed too often.
     Down { server: Box<str>, why: &'static str, every: Duration },
     /// A call is sent to its server once more.
@@ -109,6 +118,8 @@ impl Note {
             | Note::Restarted { .. }
             | Note::RestartFailed { .. }
             | Note::Down { .. }
+            | Note::SlowStart { .. }
+            | Note::MemoryWasWrong { .. }
             | Note::Hung { .. }
             | Note::OddDeclaration { .. }
             | Note::BadLines { .. }
@@ -133,6 +144,8 @@ impl Note {
             Note::Restarting { .. } => "restarting",
             Note::Restarted { .. } => "restarted",
             Note::RestartFailed { .. } => "restart-failed",
+            Note::SlowStart { .. } => "slow-start",
+            Note::MemoryWasWrong { .. } => "memory-was-wrong",
             Note::Down { .. } => "down",
             Note::Repeated { .. } => "repeated",
             Note::Hung { .. } => "hung",
@@ -169,6 +182,18 @@ impl std::fmt::Display for Note {
             }
             Note::Restarted { server, took } => write!(f, "`{server}` answers again after {}", show(took)),
             Note::RestartFailed { server, why } => write!(f, "restart of `{server}` failed: {why}"),
+            Note::SlowStart { server, took } => {
+                write!(
+                    f,
+                    "`{server}` took {} to start; with --instant its client would not have waited",
+                    show(took)
+                )
+            }
+            Note::MemoryWasWrong { server } => {
+                let now =
+                    "what it answers to the handshake has changed since; reconnect the client to see it";
+                write!(f, "`{server}` was answered for from memory: {now}")
+            }
             Note::Down { server, why, every } => {
                 write!(f, "`{server}` has failed too often ({why}); tried again every {}", show(every))
             }

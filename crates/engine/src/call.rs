@@ -69,6 +69,8 @@ pub(crate) struct Call {
     pub(crate) task: bool,
     pub(crate) batch: Option<BatchId>,
     pub(crate) state: State,
+    /// How its client said hello, for a handshake that is to be remembered.
+    pub(crate) hello: Option<u64>,
     /// The client's own progress token.
     pub(crate) token: Option<JsonId>,
     pub(crate) progress: Progress,
@@ -103,6 +105,7 @@ pub(crate) struct Request {
     pub(crate) task: bool,
     pub(crate) batch: Option<BatchId>,
     pub(crate) token: Option<JsonId>,
+    pub(crate) hello: Option<u64>,
 }
 
 impl Call {
@@ -119,6 +122,7 @@ impl Call {
             state: State::New,
             keep_alive: policy.keep_alive.filter(|_| request.token.is_some()),
             token: request.token,
+            hello: request.hello,
             progress: Progress::default(),
             signs_of_call: policy.signs.call,
             retries: 0,

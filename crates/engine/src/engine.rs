@@ -6,6 +6,7 @@ mod ending;
 mod from_client;
 mod from_server;
 mod hang;
+mod instant;
 mod lifecycle;
 mod repeat;
 mod revival;
@@ -21,6 +22,7 @@ use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, Run, ServerId};
+use crate::memory::Memory;
 use crate::policy::Rules;
 use crate::server::{Alarm, Server};
 use crate::time::{Mono, Now};
@@ -97,6 +99,8 @@ pub struct Config {
     pub retry_backoff: Duration,
     /// The server's hints about its tools are believed.
     pub trust: bool,
+    /// The handshake is answered from memory while the server starts.
+    pub instant: bool,
     /// For jitter.
     pub seed: u64,
 }
@@ -119,6 +123,7 @@ impl Default for Config {
             reconnect_every: Duration::from_secs(30),
             retry_backoff: Duration::from_millis(500),
             trust: false,
+            instant: false,
             seed: 0,
         }
     }
@@ -130,6 +135,7 @@ pub struct Engine {
     config: Config,
     clients: BTreeMap<ClientId, Client>,
     servers: BTreeMap<ServerId, Server>,
+    memories: BTreeMap<ServerId, Vec<Memory>>,
     calls: Arena,
     attempts: IdMap<AttemptId, CallId>,
     subscriptions: BTreeMap<AttemptId, Subscription>,
@@ -148,6 +154,7 @@ impl Engine {
         Engine {
             clients: BTreeMap::new(),
             servers: BTreeMap::new(),
+            memories: BTreeMap::new(),
             calls: Arena::default(),
             attempts: IdMap::default(),
             subscriptions: BTreeMap::new(),
@@ -176,6 +183,7 @@ impl Engine {
             Event::FromServer(server, run, line) if self.is_current(*server, *run) => {
                 self.line_from_server(at, *server, line);
             }
+            Event::Remembered(server, memories) => self.remembered(*server, memories),
             Event::Opened(client, server) => self.opened(*client, *server),
             Event::ClientOversized(client, id) => self.client_oversized(*client, id.as_ref()),
             Event::ServerOversized(server, run, id) if self.is_current(*server, *run) => {

@@ -2,6 +2,7 @@
 
 use crate::id::{ClientId, Run, ServerId};
 use crate::life::Sample;
+use crate::memory::Memory;
 use crate::wire::{Refused, Scanned};
 use bytes::Bytes;
 use std::time::Duration;
@@ -15,6 +16,8 @@ pub type Line = Result<Scanned, Refused>;
 pub enum Event {
     /// A client is there, and the server it wants. Starts the server.
     Opened(ClientId, ServerId),
+    /// What servers answered before; comes before everything else.
+    Remembered(ServerId, Vec<Memory>),
     /// A line from a client.
     FromClient(ClientId, Line),
     /// A line from a server.

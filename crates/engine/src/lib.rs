@@ -28,6 +28,7 @@ mod hash;
 pub mod id;
 pub mod life;
 pub mod limits;
+pub mod memory;
 pub mod method;
 pub mod policy;
 mod server;

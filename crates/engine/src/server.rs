@@ -29,6 +29,7 @@ use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, Run};
 use crate::life::Sample;
 use crate::limits;
+use crate::memory::Memory;
 use crate::method::Method;
 use crate::policy::Declared;
 use crate::time::Mono;
@@ -135,6 +136,10 @@ pub(crate) struct Server {
 
     pub(crate) declared: Declared,
     pub(crate) handshake: Handshake,
+    /// What was answered in its place, until it answers itself.
+    pub(crate) instant: Option<Memory>,
+    /// What is kept for its next start.
+    pub(crate) memory: Option<Memory>,
     pub(crate) waiting: VecDeque<CallId>,
     pub(crate) waiting_bytes: usize,
     /// Requests of our own that it has not answered yet.
@@ -209,6 +214,8 @@ impl Server {
             grace_armed: None,
             declared: Declared::default(),
             handshake: Handshake::default(),
+            instant: None,
+            memory: None,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             own: BTreeMap::new(),

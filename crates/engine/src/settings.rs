@@ -100,6 +100,7 @@ pub enum Key {
     ReconnectEvery,
     RetryBackoff,
     Trust,
+    Instant,
     Tool,
     Method,
     Log,
@@ -315,6 +316,18 @@ pub static SETTINGS: &[Setting] = &[
         short: "believe the server's hints about which tools may be repeated",
         long: "A tool whose annotations say `readOnlyHint` or `idempotentHint` is then repeatable. The hints \
                come from the server's own tool list, so trust only servers that you know.",
+    },
+    Setting {
+        key: Key::Instant,
+        name: "instant",
+        kind: Kind::Switch,
+        scope: Scope::Process,
+        default: "false",
+        short: "answer the handshake and the lists from memory while the server starts",
+        long: "What a server answered to `initialize` (or `server/discover`) and to the lists of tools, prompts \
+               and resources is remembered under the command, the working directory, the client and the \
+               program's date. The next start answers from it in milliseconds; calls wait for the server. \
+               If its real answers differ, the client gets `list_changed`. `outlast cache clear` forgets all.",
     },
     Setting {
         key: Key::Tool,

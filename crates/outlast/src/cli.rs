@@ -7,7 +7,7 @@ use crate::config::{self, Settings};
 use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
 use crate::observe::trace::Trace;
-use crate::{demo, wrap};
+use crate::{demo, memory, wrap};
 use lexopt::prelude::*;
 use outlast_engine::settings::{BadValue, Kind, SETTINGS, Setting};
 use std::ffi::OsString;
@@ -25,6 +25,7 @@ enum Task {
     Wrap(Box<Settings>, Vec<OsString>),
     Demo,
     DemoServer,
+    ClearCache,
 }
 
 /// One line about what is wrong.
@@ -69,6 +70,10 @@ fn run(task: Task) -> ExitCode {
         Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
         Task::Wrap(settings, command) => return run_wrap(*settings, &command),
         Task::Demo => demo::run(),
+        Task::ClearCache => memory::clear().map(|count| {
+            complain(&format!("{count} remembered server(s) forgotten"));
+            ExitCode::SUCCESS
+        }),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
@@ -129,6 +134,10 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
     let task = match &*word {
         "demo" => Task::Demo,
         "demo-server" => Task::DemoServer,
+        "cache" => match parser.next()? {
+            Some(Value(word)) if word == "clear" => Task::ClearCache,
+            _ => return Err(Wrong("write: outlast cache clear".into())),
+        },
         "help" => match parser.next()? {
             Some(Value(topic)) if topic == "settings" => return Ok(Task::Print(help::reference())),
             _ => return Ok(Task::Print(help::text())),

@@ -26,6 +26,28 @@ pub fn arguments() -> impl Iterator<Item = OsString> {
     std::env::args_os()
 }
 
+/// The working directory.
+pub fn directory() -> Option<String> {
+    Some(std::env::current_dir().ok()?.to_string_lossy().into_owned())
+}
+
+/// The folders in which commands are looked for.
+pub fn search_path() -> Vec<std::path::PathBuf> {
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+/// Where this user's programs keep what they want to find again.
+pub fn state_folder() -> Option<std::path::PathBuf> {
+    let folder =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(std::path::PathBuf::from);
+    let base = match folder("XDG_STATE_HOME").filter(|path| path.is_absolute()) {
+        Some(base) => base,
+        None if cfg!(target_os = "macos") => folder("HOME")?.join("Library/Application Support"),
+        None => folder("HOME")?.join(".local/state"),
+    };
+    Some(base.join("outlast"))
+}
+
 /// Everything that was configured.
 #[derive(Debug)]
 pub struct Settings {
@@ -95,6 +117,7 @@ impl Settings {
             (Key::ReconnectEvery, Value::Time(Some(time))) => self.engine.reconnect_every = time,
             (Key::RetryBackoff, Value::Time(Some(time))) => self.engine.retry_backoff = time,
             (Key::Trust, Value::Switch(trust)) => self.engine.trust = trust,
+            (Key::Instant, Value::Switch(instant)) => self.engine.instant = instant,
             (Key::Log, Value::Text(word)) => self.log.level = level(&word),
             (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),

@@ -6,6 +6,7 @@
 
 use crate::clock::Clock;
 use crate::guardian::Guardian;
+use crate::memory::Keeper;
 use crate::observe::Observers;
 use crate::outbox::{HARD, Outbox};
 use crate::server::{life, stdio};
@@ -66,6 +67,7 @@ pub struct State {
     armed: Option<Mono>,
     guardian: Option<Guardian>,
     observers: Observers,
+    keeper: Option<Keeper>,
     client: Outlet,
     server: Outlet,
     run: Run,
@@ -90,7 +92,13 @@ struct Outlet {
 
 impl Driver {
     /// A driver for one client and one server; nothing happens before [`Driver::open`].
-    pub fn new(config: Config, clock: Clock, guardian: Guardian, observers: Observers) -> Arc<Driver> {
+    pub fn new(
+        config: Config,
+        clock: Clock,
+        guardian: Guardian,
+        observers: Observers,
+        keeper: Option<Keeper>,
+    ) -> Arc<Driver> {
         let max_message = config.max_message;
         Arc::new_cyclic(|me| Driver {
             max_message,
@@ -102,6 +110,7 @@ impl Driver {
                 armed: None,
                 guardian: Some(guardian),
                 observers,
+                keeper,
                 client: Outlet::default(),
                 server: Outlet::default(),
                 run: Run(0),
@@ -140,6 +149,10 @@ impl Driver {
     pub fn open(&self, sink: Arc<Sink>) {
         self.turn(|state| {
             state.client.sink = Some(sink);
+            if let Some(keeper) = &state.keeper {
+                let memories = keeper.memories();
+                state.feed(Event::Remembered(SERVER, memories));
+            }
             state.feed(Event::Opened(CLIENT, SERVER));
         });
     }
@@ -315,6 +328,10 @@ impl State {
                 let sample = root.and_then(|root| life::sample(root, self.now.mono, self.server.stderr));
                 return Some(Event::Sampled(server, sample));
             }
+            Action::Remember(_, memory) => {
+                self.keeper.iter_mut().for_each(|keeper| keeper.keep((*memory).clone()))
+            }
+            Action::Forget(_) => self.keeper.iter_mut().for_each(Keeper::forget),
             Action::Note(note) => self.observers.note(&note),
             Action::End { status, patience } => self.end = Some((status, patience)),
         }

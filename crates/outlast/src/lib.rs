@@ -2,7 +2,7 @@
 //!
 //! Map: `cli` and `config` read what people wrote; `wrap` puts the parts together; `driver` joins
 //! them to the engine; `client` and `server` are the two sides; `guardian` is the parent of the
-//! server's process; `lines`, `outbox` and `pool` handle bytes; `observe` is the log and the record;
+//! server's process; `lines`, `outbox` and `pool` handle bytes; `memory` keeps what an instant start needs; `observe` is the log and the record;
 //! `clock` reads time; `sys` is what differs by system; `demo` shows it all in ten seconds.
 
 pub mod cli;
@@ -13,6 +13,7 @@ mod demo;
 mod driver;
 mod guardian;
 mod lines;
+mod memory;
 mod observe;
 mod outbox;
 mod pool;

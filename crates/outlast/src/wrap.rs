@@ -4,6 +4,7 @@ use crate::client;
 use crate::clock::Clock;
 use crate::driver::{Driver, Peer};
 use crate::guardian::Guardian;
+use crate::memory::Keeper;
 use crate::observe::Observers;
 use crate::server::stdio::read_reports;
 use crate::sys::unix;
@@ -25,18 +26,24 @@ pub fn run(config: Config, observers: Observers, command: &[OsString]) -> io::Re
     unix::raise_file_limit();
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let status = runtime.block_on(serve(config, observers, guardian))?;
+    let keeper = if config.instant { Keeper::open(command) } else { None };
+    let status = runtime.block_on(serve(config, observers, guardian, keeper))?;
     // Threads that are blocked on a terminal or a file must not keep us.
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
 }
 
-async fn serve(config: Config, observers: Observers, guardian: Guardian) -> io::Result<u8> {
+async fn serve(
+    config: Config,
+    observers: Observers,
+    guardian: Guardian,
+    keeper: Option<Keeper>,
+) -> io::Result<u8> {
     let max_message = config.max_message;
     let reports = guardian.reports()?;
     let (sink, last_writer) = unix::stdout_sink()?;
     let (source, sink) = (unix::stdin_source()?, Arc::new(sink));
-    let driver = Driver::new(config, Clock::start(), guardian, observers);
+    let driver = Driver::new(config, Clock::start(), guardian, observers, keeper);
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
     tokio::spawn(driver.clone().pump(Peer::Client));

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::id::{ClientId, Run, ServerId};
 use outlast_engine::life::Sample;
+use outlast_engine::memory::Memory;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::{Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Wall, wire};
 use std::time::Duration;
@@ -79,6 +80,8 @@ pub struct World {
     work: u64,
     /// What samples of the server show.
     looks: String,
+    /// What was kept for the next start.
+    kept: Vec<Memory>,
 }
 
 impl Default for World {
@@ -92,6 +95,7 @@ impl Default for World {
             open: false,
             work: 0,
             looks: "still".into(),
+            kept: Vec::new(),
         }
     }
 }
@@ -104,6 +108,11 @@ impl World {
             self.set(rest);
             return Vec::new();
         }
+        if word == "again" {
+            // Another process, another day; only what was kept is still there.
+            (self.open, self.run) = (false, Run(0));
+            return Vec::new();
+        }
         if word == "looks" {
             self.looks = rest.to_owned();
             return Vec::new();
@@ -112,6 +121,7 @@ impl World {
         if !self.open {
             self.open = true;
             self.engine = Engine::new(self.config.clone());
+            self.feed(Event::Remembered(SERVER, self.kept.clone()));
             let first = self.feed(Event::Opened(CLIENT, SERVER));
             assert_eq!(first, [".. start 0"]);
             self.feed(Event::Started(SERVER, self.run));
@@ -173,6 +183,7 @@ impl World {
                 return;
             }
             "trust" => return self.config.trust = true,
+            "instant" => return self.config.instant = true,
             "restart-intensity" => return self.config.restart_intensity = value.parse().expect(text),
             "cancel-grace" => return self.config.cancel_grace = parse_duration(value).expect(text),
             "drain" => return self.config.drain = parse_duration(value).expect(text),
@@ -219,6 +230,8 @@ impl World {
         while let Some(action) = self.engine.poll() {
             match action {
                 Action::Start(_, run) => self.run = run,
+                Action::Remember(_, ref memory) => self.kept = vec![(**memory).clone()],
+                Action::Forget(_) => self.kept.clear(),
                 Action::Sample(server) => {
                     let sample = self.sample();
                     self.engine.handle(now, Event::Sampled(server, sample));
@@ -258,6 +271,10 @@ fn show(action: &Action) -> String {
         Action::Terminate(_) => ".. terminate".into(),
         Action::Kill(_) => ".. kill".into(),
         Action::Sample(_) => ".. sample".into(),
+        Action::Remember(_, memory) => {
+            format!(".. remember {} and {} lists", memory.method.as_str(), memory.lists.len())
+        }
+        Action::Forget(_) => ".. forget".into(),
         Action::Note(note) => format!("!! {}: {note}", format!("{:?}", note.level()).to_lowercase()),
         Action::End { status, .. } => format!(".. end {status}"),
     }

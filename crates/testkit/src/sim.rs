@@ -297,6 +297,7 @@ impl World {
                 self.engine.handle(now, Event::Sampled(SERVER, sample));
             }
             Action::Note(note) => drop(note.to_string()),
+            Action::Remember(..) | Action::Forget(_) => {}
             Action::End { .. } => self.ended = true,
         }
     }

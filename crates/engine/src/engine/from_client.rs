@@ -86,6 +86,16 @@ impl Engine {
             self.reply(client, batch, Some(&id), Outgoing::plain(answer));
             return;
         }
+        if self.config.instant
+            && batch.is_none()
+            && method.is_handshake()
+            && self.instant_handshake(now, client, &id, &method, message)
+        {
+            return;
+        }
+        if self.config.instant && self.instant_list(client, &id, &method, message, batch) {
+            return;
+        }
         let server = self.clients[&client].server;
         let modern = method == Method::Discover || message.raw(Field::MetaProtocolVersion).is_some();
         let tool = match method {
@@ -94,7 +104,10 @@ impl Engine {
         };
         let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token);
         let task = message.raw(Field::ParamsTask).is_some();
-        let request = Request { client, server, id, method, tool, modern, task, batch, token };
+        let hello = (self.config.instant && method.is_handshake())
+            .then(|| crate::memory::client_of(message))
+            .flatten();
+        let request = Request { client, server, id, method, tool, modern, task, batch, token, hello };
         if request.method == Method::Listen {
             self.subscribe(now, request, message);
         } else {

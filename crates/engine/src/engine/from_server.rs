@@ -107,7 +107,7 @@ impl Engine {
             return self.answer_without_our_id(server, message);
         };
         if let Some(call) = self.attempts.get(&attempt).copied() {
-            return self.answer_to_call(server, call, text, message);
+            return self.answer_to_call(now, server, call, text, message);
         }
         if self.subscriptions.contains_key(&attempt) {
             return self.answer_to_subscription(server, attempt, message);
@@ -142,12 +142,12 @@ impl Engine {
         self.note(Note::UnknownAnswer { from: format!("`{name}`").into(), id });
     }
 
-    fn answer_to_call(&mut self, server_id: ServerId, id: CallId, text: bool, message: &Message) {
+    fn answer_to_call(&mut self, now: Mono, server_id: ServerId, id: CallId, text: bool, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let edit = Edit::replace(span, call.id.patch());
         let other_type = text != call.id.is_text();
-        let handshake = call.method.is_handshake();
+        let handshake = call.method.is_handshake().then(|| (call.method.clone(), call.hello, call.began));
         let list = call.method.shapes_the_connection().then(|| call.method.clone());
         let task = call.task && message.raw(Field::Result).is_some();
         if let Some(server) = self.servers.get_mut(&server_id) {
@@ -158,10 +158,13 @@ impl Engine {
                 self.note(Note::OtherIdType { server });
             }
         }
-        if handshake {
+        if let Some((method, hello, began)) = handshake {
             self.handshake_answered(server_id, message);
+            self.remember_handshake(server_id, hello, &method, message);
+            self.mention_slow_start(now, server_id, began);
         } else if let Some(method) = list {
             self.remember_list(server_id, &method, message);
+            self.remember_whole_list(server_id, &method, message);
             if self.config.trust && method == Method::ToolsList {
                 self.read_hints(server_id, message);
             }
@@ -172,18 +175,23 @@ impl Engine {
         self.settle(id, Some(Outgoing::edited(message.bytes.clone(), vec![edit])));
     }
 
-    /// Learns what the server declares about its limits.
     fn handshake_answered(&mut self, id: ServerId, message: &Message) {
+        let Some(result) = message.raw(Field::Result) else { return };
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.handshake.done = true;
+        self.learn_capabilities(id, result);
+    }
+
+    /// Learns what the server declares about its limits and its logging.
+    pub(super) fn learn_capabilities(&mut self, id: ServerId, result: &[u8]) {
         #[derive(serde::Deserialize)]
         struct Handshake {
             capabilities: Option<serde_json::Value>,
         }
-        let Some(result) = message.raw(Field::Result) else { return };
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.handshake.done = true;
         if result.len() > limits::HANDSHAKE_BYTES {
             return;
         }
+        let Some(server) = self.servers.get_mut(&id) else { return };
         let Ok(Handshake { capabilities: Some(capabilities) }) = serde_json::from_slice(result) else {
             return;
         };

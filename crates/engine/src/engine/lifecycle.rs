@@ -6,7 +6,7 @@ use crate::action::{Action, Note};
 use crate::client::Client;
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
-use crate::id::{AttemptId, CallId, ClientId, ServerId};
+use crate::id::{AttemptId, CallId, ClientId, Run, ServerId};
 use crate::limits;
 use crate::server::{Alarm, Life, Readiness, Server};
 use crate::time::Mono;
@@ -41,7 +41,8 @@ impl Engine {
 
     pub(super) fn start_failed(&mut self, now: Mono, id: ServerId, why: StartFailure) {
         let Some(server) = self.servers.get_mut(&id) else { return };
-        let first = server.life == Life::Starting;
+        // With an instant start its client may have been answered already.
+        let first = server.run == Run(0) && !server.ever_answered;
         if !first {
             let failed = Note::RestartFailed { server: server.name.clone(), why: why.to_string() };
             self.note(failed);
@@ -49,7 +50,7 @@ impl Engine {
         }
         server.life = Life::Failed(why);
         self.note(Note::StartFailed { command: self.config.command.clone(), why });
-        let waiting = self.calls_at(id, true);
+        let waiting = [self.calls_at(id, true), self.calls_at(id, false)].concat();
         let answered = !waiting.is_empty();
         for call_id in waiting {
             let Some(call) = self.calls.get(call_id) else { continue };
@@ -145,7 +146,7 @@ impl Engine {
         if before != Life::Stopping && self.ending.is_none() {
             self.note(Note::Exited { server: name.clone(), exit });
         }
-        if matches!(before, Life::Reviving(_) | Life::Restarting) {
+        if matches!(before, Life::Reviving(_) | Life::Restarting) && ever_answered {
             self.note(Note::RestartFailed { server: name, why: format!("it ended: {exit}") });
         }
         let restarts = self.restarts_after_an_end(id);
@@ -155,6 +156,10 @@ impl Engine {
         let open = self.calls_at(id, true);
         let answered = ever_answered || !open.is_empty();
         self.interrupt(now, id, open, &exit.to_string());
+        if !restarts {
+            let waiting = self.calls_at(id, false);
+            self.interrupt(now, id, waiting, &exit.to_string());
+        }
         self.drop_asks_of(now, id);
         if !restarts {
             self.end_subscriptions(id, exit);

@@ -6,10 +6,10 @@ use crate::action::{Action, Note};
 use crate::call::State;
 use crate::error::{Kind, json_text};
 use crate::hash::fingerprint;
-use crate::id::{AttemptId, CallId, JsonId, ServerId};
+use crate::id::{AttemptId, CallId, JsonId, Run, ServerId};
 use crate::limits;
 use crate::method::Method;
-use crate::policy::CallFacts;
+use crate::policy::{CallFacts, Limit};
 use crate::server::{Alarm, Life, Own, RestartPlan};
 use crate::settings::show_duration;
 use crate::time::Mono;
@@ -128,19 +128,19 @@ impl Engine {
         let attempt = self.new_attempt();
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.life = Life::Reviving(attempt);
-        let facts = CallFacts {
-            method: &Method::Initialize,
-            tool: None,
-            has_token: false,
-            wish: None,
-            declared: &server.declared,
-        };
-        let limit = self.config.rules.for_call(facts).timeout;
+        let limit = self.limit_of_handshake(id);
         self.send_own(id, &initialize, &Method::Initialize, attempt);
         self.arm_server(id, limit.map(|limit| (Alarm::Handshake, now + limit.time)));
     }
 
-    fn send_own(&mut self, id: ServerId, message: &Message, method: &Method, attempt: AttemptId) {
+    pub(super) fn limit_of_handshake(&self, id: ServerId) -> Option<Limit> {
+        let declared = &self.servers.get(&id)?.declared;
+        let method = &Method::Initialize;
+        let facts = CallFacts { method, tool: None, has_token: false, wish: None, declared };
+        self.config.rules.for_call(facts).timeout
+    }
+
+    pub(super) fn send_own(&mut self, id: ServerId, message: &Message, method: &Method, attempt: AttemptId) {
         let raw_id = message.raw(Field::Id).and_then(JsonId::new).unwrap_or(JsonId::Int(0));
         let edits = request_edits(message, &raw_id, method, attempt);
         self.act(Action::ToServer(id, Outgoing::edited(message.bytes.clone(), edits)));
@@ -155,6 +155,7 @@ impl Engine {
             self.note(Note::RestartFailed { server, why });
             return self.stop_for_restart(now, id, limits::KILL_GRACE);
         }
+        self.compare_with_memory(id, answer);
         self.up_again(now, id);
     }
 
@@ -164,9 +165,12 @@ impl Engine {
         server.is_up();
         server.waiting_bytes = 0;
         let waiting = std::mem::take(&mut server.waiting);
+        let restarted = server.run > Run(0);
         let note = Note::Restarted { server: server.name.clone(), took: now.since(server.stopped_at) };
-        self.note(note);
-        self.make_whole(id);
+        if restarted {
+            self.note(note);
+        }
+        self.make_whole(id, restarted);
         for id in waiting {
             let state = self.calls.get_mut(id).map(|call| std::mem::replace(&mut call.state, State::New));
             if let Some(State::Waiting(message)) = state {
@@ -181,7 +185,7 @@ impl Engine {
     }
 
     /// Everything that the client set up with the old process, set up with the new one.
-    fn make_whole(&mut self, id: ServerId) {
+    fn make_whole(&mut self, id: ServerId, restarted: bool) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         let handshake = &server.handshake;
         let initialized = handshake.initialized.clone();
@@ -205,7 +209,9 @@ impl Engine {
         for (method, message) in lists {
             self.ask_again(id, &message, Own::List(method));
         }
-        self.warn_of_lost_state(id);
+        if restarted {
+            self.warn_of_lost_state(id);
+        }
     }
 
     fn ask_again(&mut self, id: ServerId, message: &Message, own: Own) {
@@ -262,10 +268,11 @@ impl Engine {
         let Some(own) = self.servers.get_mut(&id).and_then(|server| server.own.remove(&attempt)) else {
             return false;
         };
-        if let Own::List(method) = own
-            && self.remember_list(id, &method, answer) == Some(true)
-        {
-            self.list_changed(id, &method);
+        if let Own::List(method) = own {
+            if self.remember_list(id, &method, answer) == Some(true) {
+                self.list_changed(id, &method);
+            }
+            self.remember_whole_list(id, &method, answer);
         }
         true
     }

@@ -18,6 +18,7 @@ Usage: outlast [OPTIONS] -- COMMAND...
   outlast --timeout 5m -- python server.py    the same, with a limit for tool calls
   outlast demo                                see it work in ten seconds
   outlast timeout-mcp [--auto-restart] SECONDS COMMAND...   drop-in for that program
+  outlast cache clear                         forget what --instant remembers
   outlast help settings                       all about every option
 
 ",

@@ -14,6 +14,7 @@ mod endings;
 mod errors;
 mod faults;
 mod flags;
+mod instant;
 mod limits;
 mod log;
 mod pressure;

@@ -1,0 +1,169 @@
+//! Instant start: the client's first questions are answered from memory while the server starts.
+//!
+//! The server gets the client's own handshake all the same, as a restarted one would, and whatever is
+//! not remembered waits for it. When its real answers differ, the client is told as far as the
+//! protocol allows.
+
+use super::Engine;
+use crate::action::{Action, Note};
+use crate::hash::fingerprint;
+use crate::id::{BatchId, ClientId, JsonId, ServerId};
+use crate::memory::{self, Memory};
+use crate::method::Method;
+use crate::server::{Alarm, Life};
+use crate::time::Mono;
+use crate::wire::{Field, Message, Outgoing, Scanned, scan};
+use bytes::Bytes;
+
+impl Engine {
+    pub(super) fn remembered(&mut self, server: ServerId, memories: &[Memory]) {
+        let sound = memories.iter().filter(|memory| memory.is_sound()).cloned().collect();
+        self.memories.insert(server, sound);
+    }
+
+    /// Answers a handshake from memory and passes it on as our own. False if it must go the usual way.
+    pub(super) fn instant_handshake(
+        &mut self,
+        now: Mono,
+        client: ClientId,
+        id: &JsonId,
+        method: &Method,
+        message: &Message,
+    ) -> bool {
+        let server_id = self.clients[&client].server;
+        let Some(server) = self.servers.get(&server_id) else { return false };
+        let fresh = matches!(server.life, Life::Starting | Life::Up) && !server.ever_answered;
+        let Some(memory) = self.memory_of(server_id, method, message).filter(|_| fresh) else { return false };
+        let answer = answer(id, &memory.result);
+        let limit = self.limit_of_handshake(server_id);
+        let attempt = self.new_attempt();
+        let Some(server) = self.servers.get_mut(&server_id) else { return false };
+        server.life = Life::Reviving(attempt);
+        server.stopped_at = now;
+        if *method == Method::Initialize {
+            server.handshake.initialize = Some(message.owned());
+        }
+        server.handshake.done = true;
+        let lists = memory.lists.iter().filter_map(|(method, raw)| {
+            Some((method.clone(), list_request(method)?, Some(fingerprint(raw))))
+        });
+        server.handshake.lists = lists.collect();
+        server.instant = Some(memory);
+        self.read_capabilities(server_id);
+        self.act(Action::ToClient(client, answer));
+        self.send_own(server_id, message, method, attempt);
+        self.arm_server(server_id, limit.map(|limit| (Alarm::Handshake, now + limit.time)));
+        true
+    }
+
+    fn memory_of(&self, server: ServerId, method: &Method, message: &Message) -> Option<Memory> {
+        let client = memory::client_of(message)?;
+        let memories = self.memories.get(&server)?;
+        memories.iter().find(|memory| memory.client == client && memory.method == *method).cloned()
+    }
+
+    fn read_capabilities(&mut self, id: ServerId) {
+        let Some(memory) = self.servers.get(&id).and_then(|server| server.instant.clone()) else { return };
+        self.learn_capabilities(id, &memory.result);
+    }
+
+    /// Answers a list from memory while the server is not there yet.
+    pub(super) fn instant_list(
+        &mut self,
+        client: ClientId,
+        id: &JsonId,
+        method: &Method,
+        message: &Message,
+        batch: Option<BatchId>,
+    ) -> bool {
+        let Some(server) = self.servers.get(&self.clients[&client].server) else { return false };
+        if !matches!(server.life, Life::Reviving(_)) || message.raw(Field::ParamsCursor).is_some() {
+            return false;
+        }
+        let Some(list) = server.instant.as_ref().and_then(|memory| memory.list(method)) else { return false };
+        let answer = answer(id, list);
+        self.reply(client, batch, Some(id), answer);
+        true
+    }
+
+    /// The server itself has answered the handshake that was answered from memory.
+    pub(super) fn compare_with_memory(&mut self, id: ServerId, answer: &Message) {
+        let Some(result) = answer.raw(Field::Result) else { return };
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.ever_answered = true;
+        let Some(memory) = server.instant.take() else { return };
+        if *memory.result != *result {
+            let note = Note::MemoryWasWrong { server: server.name.clone() };
+            self.note(note);
+            self.act(Action::Forget(id));
+        }
+        self.learn_capabilities(id, result);
+        self.keep_memory(id, Memory { result: result.into(), lists: memory.lists, ..memory });
+    }
+
+    /// Begins to remember a handshake that went the usual way.
+    pub(super) fn remember_handshake(
+        &mut self,
+        id: ServerId,
+        client: Option<u64>,
+        method: &Method,
+        answer: &Message,
+    ) {
+        let (Some(client), Some(result)) = (client, answer.raw(Field::Result)) else { return };
+        self.keep_memory(
+            id,
+            Memory { client, method: method.clone(), result: result.into(), lists: Vec::new() },
+        );
+    }
+
+    /// Remembers a complete list.
+    pub(super) fn remember_whole_list(&mut self, id: ServerId, method: &Method, answer: &Message) {
+        if !self.config.instant {
+            return;
+        }
+        let Some(result) = answer.raw(Field::Result).filter(|result| memory::is_complete(result)) else {
+            return;
+        };
+        let Some(mut memory) = self.servers.get(&id).and_then(|server| server.memory.clone()) else { return };
+        if memory.list(method) == Some(result) {
+            return;
+        }
+        memory.lists.retain(|(known, _)| known != method);
+        memory.lists.push((method.clone(), result.into()));
+        self.keep_memory(id, memory);
+    }
+
+    fn keep_memory(&mut self, id: ServerId, memory: Memory) {
+        if !memory.is_sound() {
+            return;
+        }
+        if let Some(server) = self.servers.get_mut(&id) {
+            server.memory = Some(memory.clone());
+        }
+        self.act(Action::Remember(id, Box::new(memory)));
+    }
+
+    /// A slow start is worth a hint, once.
+    pub(super) fn mention_slow_start(&mut self, now: Mono, id: ServerId, began: Mono) {
+        let took = now.since(began);
+        if !self.config.instant && took > memory::SLOW_START {
+            let server = self.server_name(id);
+            self.note(Note::SlowStart { server, took });
+        }
+    }
+}
+
+/// A result under a client's own id.
+fn answer(id: &JsonId, result: &[u8]) -> Outgoing {
+    let id = id.patch();
+    Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), br#","result":"#, result, b"}"].concat())
+}
+
+/// The request for a list that we have only heard of.
+fn list_request(method: &Method) -> Option<Message> {
+    let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{}"}}"#, method.as_str());
+    match scan(&Bytes::from(text)) {
+        Ok(Scanned::Message(message)) => Some(message),
+        _ => None,
+    }
+}

@@ -1,0 +1,208 @@
+//! What servers answered, kept between starts: one small file for each command and directory.
+//!
+//! A file is bounded, readable by its owner only, written beside its place and then moved there, and
+//! believed only if it is for this very command, directory and program. What is wrong with one costs
+//! nothing but a slower start.
+
+use crate::config;
+use outlast_engine::memory::{BYTES, Memory};
+use outlast_engine::method::Method;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// Clients that are remembered for one command; the longest ago goes.
+const CLIENTS: usize = 8;
+
+/// The longest file that is read.
+const FILE: u64 = (CLIENTS * BYTES) as u64;
+
+/// The memory of one command.
+#[derive(Debug)]
+pub struct Keeper {
+    path: PathBuf,
+    /// What the file must say to be believed.
+    of: Value,
+    memories: Vec<Memory>,
+}
+
+impl Keeper {
+    /// Reads what is kept for a command. `None` where there is no place to keep anything.
+    pub fn open(command: &[OsString]) -> Option<Keeper> {
+        let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let of = json!({"command": words, "directory": config::directory()?, "modified": modified(command)});
+        let path =
+            config::state_folder()?.join("instant").join(format!("{:016x}.json", number(&of.to_string())));
+        let memories = read(&path, &of).unwrap_or_default();
+        Some(Keeper { path, of, memories })
+    }
+
+    /// What is kept.
+    pub fn memories(&self) -> Vec<Memory> {
+        self.memories.clone()
+    }
+
+    /// Keeps one, in place of what was kept for the same client.
+    pub fn keep(&mut self, memory: Memory) {
+        self.memories.retain(|kept| (kept.client, &kept.method) != (memory.client, &memory.method));
+        self.memories.push(memory);
+        let excess = self.memories.len().saturating_sub(CLIENTS);
+        self.memories.drain(..excess);
+        self.write();
+    }
+
+    /// Forgets everything about this command.
+    pub fn forget(&mut self) {
+        self.memories.clear();
+        self.write();
+    }
+
+    /// Writes on a thread of its own: no call waits for a disk. What cannot be written is not kept.
+    fn write(&self) {
+        let (path, text) = (self.path.clone(), render(&self.of, &self.memories));
+        let _ =
+            std::thread::Builder::new().name("memory".into()).spawn(move || replace(&path, text.as_bytes()));
+    }
+}
+
+/// Removes everything that is kept; how many files there were.
+pub fn clear() -> io::Result<usize> {
+    let Some(folder) = config::state_folder().map(|folder| folder.join("instant")) else { return Ok(0) };
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let mut count = 0;
+    for entry in entries {
+        fs::remove_file(entry?.path())?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// When the program was last changed: another program deserves no memory of the old one.
+fn modified(command: &[OsString]) -> Option<u64> {
+    let program = command.first()?;
+    let path = if program.to_string_lossy().contains('/') {
+        PathBuf::from(program)
+    } else {
+        config::search_path().into_iter().map(|folder| folder.join(program)).find(|path| path.is_file())?
+    };
+    let time = fs::metadata(path).ok()?.modified().ok()?;
+    Some(time.duration_since(UNIX_EPOCH).ok()?.as_millis() as u64)
+}
+
+/// FNV-1a, for file names that stay the same.
+fn number(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn read(path: &Path, of: &Value) -> Option<Vec<Memory>> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(FILE).read_to_string(&mut text).ok()?;
+    parse(&text, of)
+}
+
+#[derive(serde::Deserialize)]
+struct Kept<'a> {
+    of: Value,
+    #[serde(borrow)]
+    memories: Vec<KeptMemory<'a>>,
+}
+
+#[derive(serde::Deserialize)]
+struct KeptMemory<'a> {
+    client: u64,
+    method: String,
+    #[serde(borrow)]
+    result: &'a RawValue,
+    #[serde(borrow)]
+    lists: Vec<(String, &'a RawValue)>,
+}
+
+fn parse(text: &str, of: &Value) -> Option<Vec<Memory>> {
+    let kept: Kept<'_> = serde_json::from_str(text).ok()?;
+    if kept.of != *of {
+        return None;
+    }
+    let raw = |value: &RawValue| value.get().as_bytes().into();
+    let memories = kept.memories.into_iter().map(|memory| Memory {
+        client: memory.client,
+        method: Method::new(&memory.method),
+        result: raw(memory.result),
+        lists: memory.lists.iter().map(|(method, list)| (Method::new(method), raw(list))).collect(),
+    });
+    Some(memories.filter(Memory::is_sound).take(CLIENTS).collect())
+}
+
+fn render(of: &Value, memories: &[Memory]) -> String {
+    let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+    let memories: Vec<String> = memories
+        .iter()
+        .map(|memory| {
+            let lists: Vec<String> = memory
+                .lists
+                .iter()
+                .map(|(method, list)| format!("[{},{}]", json!(method.as_str()), text(list)))
+                .collect();
+            format!(
+                r#"{{"client":{},"method":{},"result":{},"lists":[{}]}}"#,
+                memory.client,
+                json!(memory.method.as_str()),
+                text(&memory.result),
+                lists.join(",")
+            )
+        })
+        .collect();
+    format!("{{\"of\":{of},\"memories\":[{}]}}\n", memories.join(","))
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(bytes)?;
+    drop(file);
+    fs::rename(beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(client: u64) -> Memory {
+        Memory {
+            client,
+            method: Method::Initialize,
+            result: br#"{"protocolVersion":"2025-11-25","x":1.0}"#[..].into(),
+            lists: vec![(Method::ToolsList, br#"{"tools":[]}"#[..].into())],
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_back_byte_for_byte() {
+        let of = json!({"command": ["x"]});
+        let kept = vec![memory(1), memory(u64::MAX)];
+        assert_eq!(parse(&render(&of, &kept), &of), Some(kept.clone()));
+        assert_eq!(parse(&render(&of, &kept), &json!({"command": ["y"]})), None, "another command");
+    }
+
+    #[test]
+    fn a_damaged_file_is_not_believed() {
+        let of = json!(1);
+        let whole = render(&of, &[memory(1)]);
+        for cut in [0, 1, whole.len() / 2, whole.len() - 3] {
+            assert_eq!(parse(&whole[..cut], &of), None);
+        }
+        let odd = whole.replace("protocolVersion", "somethingElse");
+        assert_eq!(parse(&odd, &of), Some(Vec::new()));
+    }
+}

@@ -1,0 +1,93 @@
+//! The second start does not wait for the server.
+
+use std::fs::{metadata, read_dir, write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use outlast_testkit::peer::{LIMIT, Peer, wait_until};
+use serde_json::json;
+
+use crate::world::{outlast, wrapping};
+
+/// A server that needs a second and a half to start.
+fn slow(home: &Path) -> Command {
+    let mut command = wrapping(&["--instant"], &["--slow-start", "1500"]);
+    command.env("XDG_STATE_HOME", home);
+    command
+}
+
+fn files(home: &Path) -> Vec<std::path::PathBuf> {
+    let entries = read_dir(home.join("outlast/instant")).map(|entries| entries.flatten().collect::<Vec<_>>());
+    entries
+        .unwrap_or_default()
+        .iter()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .collect()
+}
+
+/// Fills the memory: the handshake and the tools.
+fn first_day(home: &Path) {
+    let mut client = Peer::start(&mut slow(home));
+    client.handshake();
+    let id = client.request("tools/list", &json!({}));
+    client.answer(&id);
+    let kept = wait_until(LIMIT, || {
+        files(home)
+            .first()
+            .is_some_and(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("tools/list")))
+    });
+    assert!(kept, "nothing was kept");
+    client.hang_up();
+}
+
+#[test]
+fn the_second_start_answers_while_the_server_is_still_starting() {
+    let home = tempfile::tempdir().expect("a folder");
+    first_day(home.path());
+    let began = Instant::now();
+    let mut client = Peer::start(&mut slow(home.path()));
+    client.handshake();
+    let id = client.request("tools/list", &json!({}));
+    let answer = client.answer(&id);
+    assert!(answer["result"]["tools"].is_array(), "{answer}");
+    assert!(began.elapsed() < Duration::from_millis(1000), "{:?}", began.elapsed());
+    // A call waits for the server itself, which was told everything in order.
+    assert_eq!(client.value_of("echo", &json!({"x": 1})), json!({"x": 1}));
+    assert!(began.elapsed() > Duration::from_millis(1000));
+    assert_eq!(client.hang_up().code(), Some(0));
+}
+
+#[test]
+fn the_memory_is_private_and_can_be_cleared() {
+    let home = tempfile::tempdir().expect("a folder");
+    first_day(home.path());
+    let kept = files(home.path());
+    assert_eq!(kept.len(), 1);
+    assert_eq!(metadata(&kept[0]).expect("a file").permissions().mode() & 0o777, 0o600);
+    let status =
+        outlast().args(["cache", "clear"]).env("XDG_STATE_HOME", home.path()).status().expect("it runs");
+    assert!(status.success() && files(home.path()).is_empty());
+}
+
+#[test]
+fn a_damaged_memory_costs_nothing_but_time() {
+    let home = tempfile::tempdir().expect("a folder");
+    first_day(home.path());
+    write(&files(home.path())[0], b"{\"of\":null").expect("written");
+    let mut client = Peer::start(&mut slow(home.path()));
+    client.handshake();
+    assert_eq!(client.value_of("echo", &json!({"x": 1})), json!({"x": 1}));
+}
+
+#[test]
+fn without_the_flag_nothing_is_kept() {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut command = wrapping(&[], &[]);
+    let mut client = Peer::start(command.env("XDG_STATE_HOME", home.path()));
+    client.handshake();
+    client.hang_up();
+    assert!(!home.path().join("outlast").exists());
+}
