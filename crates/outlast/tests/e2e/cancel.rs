@@ -166,7 +166,8 @@ fn an_id_that_is_used_again_belongs_to_the_newer_call() {
 /// Its event loop answers our ping, so it is slow and not hung.
 #[test]
 fn a_server_that_ignores_the_cancel_keeps_nobody_waiting_and_is_not_replaced() {
-    let mut client = connect(&["--timeout", "300ms", "--cancel-grace", "300ms", "--log", "info"], &[]);
+    let mut client =
+        connect(&["--tool", "hang=timeout:300ms", "--cancel-grace", "300ms", "--log", "info"], &[]);
     let began = Instant::now();
     let answer = client.call("hang", &json!({}));
     assert_eq!(data(&answer)["kind"], "timeout");

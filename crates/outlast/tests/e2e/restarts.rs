@@ -90,7 +90,7 @@ fn a_hung_server_is_replaced_in_time() {
 #[test]
 fn a_busy_or_slowly_printing_server_is_never_replaced() {
     for (tool, arguments) in [("spin", json!({"ms": 2_000})), ("write_stderr_slowly", json!({}))] {
-        let mut client = connect(&["--timeout", "300ms", "--cancel-grace", "500ms"], &[]);
+        let mut client = connect(&["--tool", "spin=timeout:300ms", "--cancel-grace", "500ms"], &[]);
         let before = pid_of_server(&mut client);
         let answer = client.call(tool, &arguments);
         if tool == "spin" {
@@ -104,7 +104,7 @@ fn a_busy_or_slowly_printing_server_is_never_replaced() {
 
 #[test]
 fn on_timeout_replaces_whatever_the_signs() {
-    let mut client = connect(&["--timeout", "300ms", "--restart", "on-timeout"], &[]);
+    let mut client = connect(&["--tool", "hang=timeout:300ms", "--restart", "on-timeout"], &[]);
     let before = pid_of_server(&mut client);
     let answer = client.call("hang", &json!({}));
     assert_eq!(data(&answer)["serverState"], "restarting");
