@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -54,9 +54,19 @@ impl Link {
     /// Starts a target. Its stderr goes to a file, because ten thousand warnings on a terminal would
     /// be what is measured; errors show the end of it.
     pub fn open(programs: &Programs, target: Target, flags: &[&str]) -> Result<Link> {
+        Link::start(target, programs.command(target, flags))
+    }
+
+    /// Starts a target whose server needs this long before it reads anything.
+    pub fn open_slow(programs: &Programs, target: Target, flags: &[&str], slow: Duration) -> Result<Link> {
+        let mut command = programs.command(target, flags);
+        command.env("ECHO_SLOW_START_MS", slow.as_millis().to_string());
+        Link::start(target, command)
+    }
+
+    fn start(target: Target, mut command: Command) -> Result<Link> {
         let stderr = scratch().join(format!("{target}.stderr"));
         let log = File::create(&stderr).with_context(|| format!("cannot write {}", stderr.display()))?;
-        let mut command = programs.command(target, flags);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(log);
         let started = Instant::now();
@@ -90,6 +100,11 @@ impl Link {
     pub fn initialize(&mut self) -> Result<()> {
         let id = self.fresh_ids(1);
         self.exchange(&messages::initialize(id), id, |_| Ok(()))
+    }
+
+    pub fn list_tools(&mut self) -> Result<()> {
+        let id = self.fresh_ids(1);
+        self.exchange(&messages::list_tools(id), id, |_| Ok(()))
     }
 
     /// Reserves ids for `count` calls and gives the first.

@@ -71,11 +71,12 @@ pub struct Measure {
     pub take: fn(&Programs, Target, &Sizes) -> Result<Vec<Sample>>,
 }
 
-pub const MEASURES: [Measure; 7] = [
+pub const MEASURES: [Measure; 8] = [
     Measure { name: "round trip", targets: &Target::ALL, take: round_trip },
     Measure { name: "calls in flight", targets: &Target::ALL, take: in_flight },
     Measure { name: "large payloads", targets: &Target::ALL, take: large },
     Measure { name: "cold start", targets: &Target::ALL, take: cold_start },
+    Measure { name: "slow start", targets: &Target::ALL, take: slow_start },
     // Directly there is no process in the middle whose memory could be read.
     Measure { name: "memory", targets: &[Target::Floor, Target::Outlast], take: memory },
     Measure { name: "10,000 calls pending", targets: &Target::ALL, take: bursts::pending },
@@ -194,6 +195,24 @@ fn cold_start(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<
     }
     let typical = median(times).context("nothing was timed")?;
     Ok(vec![(Metric::ColdStart, typical)])
+}
+
+/// From the spawn to the answers to `initialize` and `tools/list`, of a server that loads for a
+/// second; outlast has met it before.
+fn slow_start(programs: &Programs, target: Target, _: &Sizes) -> Result<Vec<Sample>> {
+    let flags = ["--instant"];
+    let mut took = 0.0;
+    for _day in 0..2 {
+        let mut link = Link::open_slow(programs, target, &flags, Duration::from_secs(1))?;
+        link.initialize()?;
+        link.write(messages::INITIALIZED)?;
+        link.list_tools()?;
+        took = millis(link.started.elapsed());
+        // The server itself must have answered before the memory is complete.
+        link.call(&Call::echo(1), |_| Ok(()))?;
+        link.close()?;
+    }
+    Ok(vec![(Metric::SlowStart, took)])
 }
 
 /// Memory when nothing has happened for a while, and after large messages.

@@ -22,6 +22,10 @@ pub fn initialize(id: u64) -> Vec<u8> {
     .into_bytes()
 }
 
+pub fn list_tools(id: u64) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n").into_bytes()
+}
+
 /// A `tools/call` of which only the id changes from call to call.
 pub struct Call {
     rest: Vec<u8>,

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::options::root;
+use super::options::{root, scratch};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Target {
@@ -82,6 +82,8 @@ impl Programs {
             }
         };
         forget_settings(&mut command);
+        // What --instant remembers stays with what else is measured.
+        command.env("XDG_STATE_HOME", scratch().join("state"));
         command
     }
 }

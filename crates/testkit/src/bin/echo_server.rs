@@ -43,6 +43,7 @@ const LAST_WAIT: Duration = Duration::from_millis(20);
 const INITIALIZED: &[u8] = br#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo-server","version":"1"}}"#;
 
 fn main() -> io::Result<()> {
+    start_slowly();
     let mut input = Input::new(File::from(io::stdin().as_fd().try_clone_to_owned()?));
     let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let mut server = Server::new(stdout);
@@ -58,6 +59,13 @@ fn main() -> io::Result<()> {
         input.consume();
         server.answer_due(now);
         server.flush()?;
+    }
+}
+
+/// `ECHO_SLOW_START_MS`: as long as a launcher needs to load a server.
+fn start_slowly() {
+    if let Some(millis) = std::env::var("ECHO_SLOW_START_MS").ok().and_then(|text| text.parse().ok()) {
+        std::thread::sleep(Duration::from_millis(millis));
     }
 }
 
@@ -223,6 +231,7 @@ impl Server {
         match method {
             b"tools/call" => return self.call(line, id, now),
             b"initialize" => self.answer(id, INITIALIZED),
+            b"tools/list" => self.answer(id, br#"{"tools":[]}"#),
             b"ping" => self.answer(id, b"{}"),
             _ => return Err(strange(line)),
         }
