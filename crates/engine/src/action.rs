@@ -62,8 +62,8 @@ pub enum Note {
     StartFailed { command: Box<str>, why: StartFailure },
     /// A server's process ended by itself.
     Exited { server: Box<str>, exit: Exit },
-    /// A server does not read any more.
-    InputBroken { server: Box<str> },
+    /// A server does not read, or does not write, any more.
+    Closed { server: Box<str>, what: &'static str },
     /// A server is stopped and started again.
     Restarting { server: Box<str>, why: &'static str, wait: Duration },
     /// A restarted server answers again.
@@ -113,7 +113,7 @@ impl Note {
             Note::StartFailed { .. } => Level::Error,
             Note::Failed(_)
             | Note::Exited { .. }
-            | Note::InputBroken { .. }
+            | Note::Closed { .. }
             | Note::Restarting { .. }
             | Note::Restarted { .. }
             | Note::RestartFailed { .. }
@@ -140,7 +140,7 @@ impl Note {
             Note::Started { .. } => "started",
             Note::StartFailed { .. } => "start-failed",
             Note::Exited { .. } => "exited",
-            Note::InputBroken { .. } => "input-broken",
+            Note::Closed { .. } => "closed",
             Note::Restarting { .. } => "restarting",
             Note::Restarted { .. } => "restarted",
             Note::RestartFailed { .. } => "restart-failed",
@@ -173,14 +173,14 @@ impl std::fmt::Display for Note {
             Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
             Note::StartFailed { command, why } => write!(f, "cannot start `{command}`: {why}"),
             Note::Exited { server, exit } => write!(f, "`{server}` ended: {exit}"),
-            Note::InputBroken { server } => write!(f, "`{server}` has closed its stdin; it is stopped"),
+            Note::Closed { server, what } => write!(f, "`{server}` has closed its {what}; it is stopped"),
             Note::Restarting { server, why, wait } if wait.is_zero() => {
                 write!(f, "restarting `{server}`: {why}")
             }
             Note::Restarting { server, why, wait } => {
                 write!(f, "restarting `{server}` in {}: {why}", show(wait))
             }
-            Note::Restarted { server, took } => write!(f, "`{server}` answers again after {}", show(took)),
+            Note::Restarted { server, took } => write!(f, "`{server}` is back after {}", show(took)),
             Note::RestartFailed { server, why } => write!(f, "restart of `{server}` failed: {why}"),
             Note::SlowStart { server, took } => {
                 write!(

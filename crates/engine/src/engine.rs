@@ -185,9 +185,9 @@ impl Engine {
             }
             Event::Remembered(server, memories) => self.remembered(*server, memories),
             Event::Opened(client, server) => self.opened(*client, *server),
-            Event::ClientOversized(client, id) => self.client_oversized(*client, id.as_ref()),
-            Event::ServerOversized(server, run, id) if self.is_current(*server, *run) => {
-                self.server_oversized(at, *server, id.as_ref());
+            Event::ClientOversized(client, line) => self.client_oversized(at, *client, line),
+            Event::ServerOversized(server, run, line) if self.is_current(*server, *run) => {
+                self.server_oversized(at, *server, line);
             }
             Event::ClientEof(client) => self.client_eof(at, *client),
             Event::ClientGone(client) => self.client_gone(at, *client),
@@ -206,7 +206,7 @@ impl Engine {
                 self.input_broken(at, *server);
             }
             Event::Stderr(server, run, bytes) if self.is_current(*server, *run) => {
-                self.stderr(*server, bytes);
+                self.stderr(at, *server, bytes);
             }
             Event::Sampled(server, sample) => self.sampled(at, *server, *sample),
             Event::Slept(time) => self.note(Note::Slept { time: *time }),

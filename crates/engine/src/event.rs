@@ -3,7 +3,7 @@
 use crate::id::{ClientId, Run, ServerId};
 use crate::life::Sample;
 use crate::memory::Memory;
-use crate::wire::{Refused, Scanned};
+use crate::wire::{Oversized, Refused, Scanned};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ pub enum Event {
     FromClient(ClientId, Line),
     /// A line from a server.
     FromServer(ServerId, Run, Line),
-    /// A client's line was longer than `max-message`; its raw id, if that could be read.
-    ClientOversized(ClientId, Option<Bytes>),
+    /// A client's line was longer than `max-message`.
+    ClientOversized(ClientId, Oversized),
     /// The same of a server.
-    ServerOversized(ServerId, Run, Option<Bytes>),
+    ServerOversized(ServerId, Run, Oversized),
     /// A client will send nothing more.
     ClientEof(ClientId),
     /// Nobody reads what we write to a client any more.

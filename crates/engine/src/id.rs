@@ -115,7 +115,9 @@ pub(crate) fn own_id(number: u64, text: bool) -> Patch {
 /// Reads an id of ours back; also whether it was written as a string.
 pub(crate) fn read_own_id(raw: &[u8]) -> Option<(u64, bool)> {
     let inner = raw.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
-    let number = usual_integer(inner.unwrap_or(raw))?;
+    let digits = inner.unwrap_or(raw);
+    // Languages without integers write `17.0`.
+    let number = usual_integer(digits.strip_suffix(b".0").unwrap_or(digits))?;
     Some((u64::try_from(number).ok()?, inner.is_some()))
 }
 
@@ -162,6 +164,8 @@ mod tests {
         assert_eq!(own_id(17, true).as_slice(), b"\"17\"");
         assert_eq!(read_own_id(b"17"), Some((17, false)));
         assert_eq!(read_own_id(b"\"17\""), Some((17, true)));
+        assert_eq!(read_own_id(b"17.0"), Some((17, false)));
+        assert_eq!(read_own_id(b"17.5"), None);
         assert_eq!(read_own_id(b"-17"), None);
         assert_eq!(read_own_id(b"\"x\""), None);
     }

@@ -125,6 +125,8 @@ pub(crate) struct Server {
     /// Calls whose timer was set while the clock stood still.
     pub(crate) stalled: BTreeSet<CallId>,
 
+    /// When it last said anything, on whichever of its outputs.
+    pub(crate) heard: Option<Mono>,
     pub(crate) sample: Option<Sample>,
     pub(crate) sampling: bool,
     /// Calls that the next sample decides on.
@@ -207,6 +209,7 @@ impl Server {
             armed: None,
             clock: WorkClock::default(),
             stalled: BTreeSet::new(),
+            heard: None,
             sample: None,
             sampling: false,
             judged: Vec::new(),
@@ -250,6 +253,7 @@ impl Server {
         self.own.clear();
         self.exit = None;
         self.output_closed = false;
+        self.heard = None;
         self.sample = None;
         self.sampling = false;
         self.stderr.clear();

@@ -136,7 +136,7 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Call,
         default: "the client decides",
         short: "fail a tool call that gives no sign of life this long",
-        long: "Alone it means `tools/call`; for other methods write `--method 'GLOB=timeout:TIME'`. \
+        long: "`off` removes it. Alone it means `tools/call`; for other methods write `--method 'GLOB=timeout:TIME'`. \
                When it fires, the client gets an error that says so and the server is told to \
                cancel. A timeout that you write is moved by signs of the call only (see `signs`). \
                Without one, a tool call that we keep alive by progress ends after 30 minutes \
@@ -162,7 +162,7 @@ pub static SETTINGS: &[Setting] = &[
         short: "tell a waiting client every so often that its call lives",
         long: "Sent as progress on the client's own token, only while the server is silent, and \
                only if the client gave a token. It must be shorter than the client's limit; a \
-               third of it is a good choice. At least 50ms.",
+               third of it is a good choice. At least 50ms; `off` sends none.",
     },
     Setting {
         key: Key::Signs,
@@ -171,8 +171,9 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Call,
         default: "call",
         short: "what moves `timeout`: call, server, call+server or none",
-        long: "`call`: progress of the call. `server`: CPU time above 1 % of a core, bytes moved, \
-               lines on stderr, processes that come or go. `none` makes `timeout` a plain timer. \
+        long: "`call`: progress of the call. `server`: whatever it writes, and shortly before the \
+               limit (10 s, or a quarter of it) CPU time above 1 % of a core, bytes moved, context switches, \
+               processes that come or go. `none` makes `timeout` a plain timer. \
                Limits that nobody wrote are moved by both.",
     },
     Setting {
@@ -222,8 +223,9 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Process,
         default: "30s",
         short: "how long calls in flight may finish after the client closed its end",
-        long: "So `printf … | outlast -- server` prints the answers. It ends at once when nobody \
-               reads our output any more, or on SIGTERM.",
+        long: "So `printf … | outlast -- server` prints the answers, if the server goes on after the \
+               end of its input. Then the server has a second to end, gets SIGTERM, and half a second later \
+               SIGKILL. On SIGTERM or SIGINT that begins with SIGTERM at once, and the status is 143 or 130.",
     },
     Setting {
         key: Key::MaxMessage,

@@ -12,7 +12,7 @@ mod oversize;
 mod scan;
 
 pub use edit::{Edit, Outgoing, Patch, Piece};
-pub use oversize::id_of_oversized;
+pub use oversize::{Oversized, oversized};
 pub use scan::{scan, scan_tolerant};
 
 use bytes::Bytes;
@@ -75,6 +75,7 @@ pub enum Field {
     MetaSubscriptionId,
     MetaProtocolVersion,
     MetaTimeoutMs,
+    MetaKeepAlive,
     ResultMeta,
     ResultMetaSubscriptionId,
 }

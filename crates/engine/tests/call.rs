@@ -41,7 +41,7 @@ fn request_waits_for_a_restart() {
         @470ms
         .. start 1
         started
-        !! warn: `srv` answers again after 1s
+        !! warn: `srv` is back after 1s
         >> {"id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"x"}}
         "#,
     );
@@ -101,7 +101,7 @@ fn waiting_call_is_sent_when_the_server_is_back() {
         >> {"id":2,"method":"initialize","params":{"v":1}}
         # The second handshake stays hidden; then what waited is sent.
         < {"id":2,"result":{}}
-        !! warn: `srv` answers again after 1s
+        !! warn: `srv` is back after 1s
         >> {"method":"notifications/initialized"}
         >> {"id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
         < {"id":3,"result":{"ok":true}}
@@ -125,7 +125,7 @@ fn waiting_call_is_cancelled() {
         @470ms
         .. start 1
         started
-        !! warn: `srv` answers again after 1s
+        !! warn: `srv` is back after 1s
         "#,
     );
 }
@@ -146,7 +146,7 @@ fn waiting_call_reaches_its_limit() {
         @470ms
         .. start 1
         @1s
-        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0.0001,"message":"`x` is waiting for its server (1 s)"}}
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0.0001,"message":"`x` is waiting for its server (1 s)","_meta":{"dev.outlast/keepAlive":true}}}
         @2s
         !! warn: timeout server=srv method=tools/call tool=x limit=2s elapsed=2s setting=--timeout state=it never reached its server
         << {"jsonrpc":"2.0","id":5,"error":{"code":-32603,"message":"Method 'tools/call' timed out after 2s",…"attempts":0,"serverState":"never-reached","retry":"safe",…}}
@@ -215,13 +215,13 @@ fn silence_is_kept_alive() {
         >> {"id":2,…}
         wait 12s
         @10s
-        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":0.0001,"message":"`run_build` still running (10 s), no sign of life yet"}}
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":0.0001,"message":"`run_build` still running (10 s), no progress reported yet","_meta":{"dev.outlast/keepAlive":true}}}
         < {"method":"notifications/progress","params":{"progressToken":1,"progress":0,"total":5,"message":"compiling"}}
         << {"method":"notifications/progress","params":{"progressToken":"tok","progress":0.001076…,"total":5,"message":"compiling"}}
         wait 9s
         wait 2s
         @22s
-        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":0.002…,"total":5.0,"message":"`run_build` still running (22 s), last sign of life 10 s ago"}}
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":0.002…,"total":5.0,"message":"`run_build` still running (22 s), last sign of life 10 s ago","_meta":{"dev.outlast/keepAlive":true}}}
         < {"method":"notifications/progress","params":{"progressToken":1,"progress":5,"total":5}}
         << {"method":"notifications/progress","params":{"progressToken":"tok","progress":5,"total":5}}
         # Nothing of ours claims more than the server did.
@@ -233,7 +233,7 @@ fn silence_is_kept_alive() {
         congested off
         wait 10s
         @43s
-        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":5.001…,"message":"`run_build` still running (43 s), last sign of life 20 s ago"}}
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":5.001…,"message":"`run_build` still running (43 s), last sign of life 20 s ago","_meta":{"dev.outlast/keepAlive":true}}}
         < {"id":1,"result":{}}
         << {"id":1,"result":{}}
         wait 1h
@@ -271,7 +271,7 @@ fn initialize_is_never_cancelled() {
         wait 10s
         @10s
         !! warn: timeout server=srv method=initialize limit=10s elapsed=10s setting=--handshake state=its server goes on
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`initialize` gave no sign of life for 10s (timeout, --handshake); its server goes on. Raise it with --handshake 20s.",…}}
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`initialize` did not answer within 10s (timeout, --handshake); its server goes on. Raise it with --handshake 20s.",…}}
         .. sample
         "#,
     );
@@ -351,6 +351,51 @@ fn signs_of_the_server_move_timeout() {
         .. sample
         < {"id":1,"result":{}}
         << {"id":1,"result":{}}
+        "#,
+    );
+}
+
+/// What a server says between the samples needs no samples.
+#[test]
+fn a_line_on_stderr_is_a_sign_of_the_server_whenever_it_comes() {
+    check(
+        r#"
+        set tool x=timeout:4s,signs:call+server
+        > {"id":1,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":1,…}
+        wait 1s
+        stderr step 1
+        wait 6s
+        @3s
+        .. sample
+        @4s
+        .. sample
+        @7s
+        .. sample
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        "#,
+    );
+}
+
+/// Another outlast behind us says that a call lives; that is no sign of its server.
+#[test]
+fn keep_alive_of_another_outlast_moves_no_limit() {
+    check(
+        r#"
+        set timeout 3s
+        set restart never
+        > {"id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"t"}}}
+        >> {"id":1,…}
+        wait 2s
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":0.1,"_meta":{"dev.outlast/keepAlive":true}}}
+        << {"method":"notifications/progress","params":{"progressToken":"t","progress":0.1,"_meta":{"dev.outlast/keepAlive":true}}}
+        wait 1s
+        @3s
+        !! warn: timeout …
+        << {…}
+        >> {…}
+        .. sample
         "#,
     );
 }
@@ -452,7 +497,7 @@ fn a_safe_call_is_repeated_after_a_crash() {
         @470ms
         .. start 1
         started
-        !! warn: `srv` answers again after …
+        !! warn: `srv` is back after …
         >> {{"id":"4","method":"resources/read",…}}
         >> {{"id":5,"method":"tools/call",…}}
         <old {{"id":"2","result":{{}}}}
@@ -577,14 +622,28 @@ fn oversized_answer_fails_the_call() {
         >> {"id":1,…}
         server-oversized 1
         !! warn: message-too-large …
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-31011,"message":"`x`: the answer is longer than 67108864 bytes (max-message, built-in). Raise it with --max-message, or ask for less.",…}}
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31011,"message":"`x`: the answer is longer than 67108864 bytes (max-message). Raise it with --max-message, or ask for less.",…}}
         server-oversized
         !! warn: `srv` wrote 1 line(s) to stdout that are no messages; the last: (a line longer than max-message)
-        client-oversized 5
+        client-oversized 5 request
         !! warn: a line of the client was not taken: a message is longer than max-message (67108864 bytes)
         << {"jsonrpc":"2.0","id":5,"error":{"code":-31011,…}}
-        client-oversized
+        client-oversized  request
         !! warn: …
+        << {"jsonrpc":"2.0","id":null,"error":{"code":-31011,…}}
+        # Neither is taken for the other: a question of the server is refused, the client's answer to
+        # one becomes an error for whoever asked.
+        > {"id":1,"method":"ping"}
+        >> {"id":2,"method":"ping"}
+        server-oversized 2 request
+        >> {"jsonrpc":"2.0","id":2,"error":{"code":-31011,…}}
+        < {"id":9,"method":"sampling/createMessage"}
+        << {"id":1,"method":"sampling/createMessage"}
+        client-oversized 1 answer
+        !! warn: …
+        >> {"jsonrpc":"2.0","id":9,"error":{"code":-31011,…}}
+        < {"id":2,"result":{}}
+        << {"id":1,"result":{}}
         "#,
     );
 }

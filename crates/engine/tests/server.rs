@@ -145,9 +145,10 @@ fn the_pipe_of_what_never_ran_changes_nothing() {
         # It may also close before the news that it runs.
         output-closed
         started
-        !! warn: `srv` answers again after …
+        !! warn: `srv` is back after …
         wait 1s
         @4s
+        !! warn: `srv` has closed its stdout; it is stopped
         .. terminate
         "#,
     );
@@ -198,6 +199,7 @@ fn a_server_that_closed_its_output_is_stopped() {
         output-closed
         wait 2s
         @1s
+        !! warn: `srv` has closed its stdout; it is stopped
         .. terminate
         @1s500ms
         .. kill
@@ -269,7 +271,7 @@ fn a_timeout_restarts_where_asked() {
         # Its last words are nobody's.
         <old {"id":1,"result":{}}
         started
-        !! warn: `srv` answers again after 601ms
+        !! warn: `srv` is back after 601ms
         "#,
     );
 }
@@ -298,7 +300,7 @@ fn a_crash_restarts() {
         @470ms
         .. start 1
         started
-        !! warn: `srv` answers again after 1s
+        !! warn: `srv` is back after 1s
         > {{"id":2,"method":"ping"}}
         >> {{"id":3,"method":"ping"}}
         "#
@@ -338,7 +340,7 @@ fn a_hung_server_is_replaced() {
         @9s
         .. start 1
         started
-        !! warn: `srv` answers again after 1s1ms
+        !! warn: `srv` is back after 1s1ms
         >> {{"id":4,"method":"tools/list"}}
         "#
     ));
@@ -478,7 +480,7 @@ fn a_revived_server_is_made_whole() {
         # A notification is about what the new process has never heard of.
         > {{"method":"notifications/roots/list_changed"}}
         < {{"id":"8","result":{{}}}}
-        !! warn: `srv` answers again after 1s
+        !! warn: `srv` is back after 1s
         >> {{"method":"notifications/initialized"}}
         >> {{"id":9,"method":"logging/setLevel","params":{{"level":"info"}}}}
         >> {{"id":10,"method":"resources/subscribe","params":{{"uri":"a:2"}}}}
@@ -600,7 +602,7 @@ fn a_failed_server_is_tried_for_ever() {
         @33s
         .. start 3
         started
-        !! warn: `srv` answers again after …
+        !! warn: `srv` is back after …
         > {{"id":2,"method":"ping"}}
         >> {{"id":3,"method":"ping"}}
         "#

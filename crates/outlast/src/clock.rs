@@ -34,6 +34,11 @@ impl Clock {
         self.start + at.since_start()
     }
 
+    /// Whether a moment has passed.
+    pub fn is_past(&self, moment: Instant) -> bool {
+        Instant::now() > moment
+    }
+
     /// How far the wall clock has run ahead of the monotonic one since the last call: the machine
     /// slept, or somebody set the clock. Small differences are the usual drift.
     pub fn slept(&mut self) -> Option<Duration> {

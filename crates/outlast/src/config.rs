@@ -79,6 +79,9 @@ impl Settings {
                 // A variable of a newer version, or of a wrapper's own, is no reason to stop.
                 continue;
             };
+            if value.is_empty() {
+                continue;
+            }
             let named = |error: BadValue| BadValue(format!("{name}: {error}"));
             if setting.kind == Kind::Rules {
                 for rule in value.split(';').filter(|rule| !rule.trim().is_empty()) {
@@ -185,8 +188,16 @@ fn server_name(command: &[OsString]) -> String {
     if !LAUNCHERS.contains(&first.as_str()) {
         return first;
     }
-    let is_name = |word: &&OsString| !word.to_string_lossy().starts_with('-');
-    command.iter().skip(1).find(is_name).map_or(first, base)
+    // What follows `-c` or `-e` is a program, and may hold secrets.
+    let plain =
+        |word: &&OsString| !["-c", "-e", "-p", "--eval", "--command"].iter().any(|flag| *word == flag);
+    let words: Vec<&OsString> = command.iter().skip(1).take_while(plain).collect();
+    let ends_in_program = words.len() + 1 < command.len();
+    let is_name = |word: &&&OsString| !word.to_string_lossy().starts_with('-');
+    match words.iter().find(is_name).filter(|_| !ends_in_program) {
+        Some(word) => base(word),
+        None => first,
+    }
 }
 
 #[cfg(test)]
@@ -200,5 +211,7 @@ mod tests {
         assert_eq!(name(&["/usr/bin/python3", "path/server.py"]), "server.py");
         assert_eq!(name(&["./my-server", "x"]), "my-server");
         assert_eq!(name(&["node"]), "node");
+        assert_eq!(name(&["sh", "-c", "API_KEY=x run"]), "sh");
+        assert_eq!(name(&["python3", "-m", "server"]), "server");
     }
 }

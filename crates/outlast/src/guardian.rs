@@ -138,11 +138,23 @@ impl Guardian {
         let _ = (&self.socket).write_all(&[request]);
     }
 
+    /// Waits for its end, but not for ever: somebody may have stopped it.
+    fn wait(&self) -> nix::Result<WaitStatus> {
+        for _ in 0..KILL_ROUNDS * 5 {
+            match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => drop(poll(&mut [], PollTimeout::from(1u8))),
+                ended => return ended,
+            }
+        }
+        let _ = nix::sys::signal::kill(self.pid, Signal::SIGKILL);
+        waitpid(self.pid, None)
+    }
+
     /// Lets go of the line and waits until the guardian has ended, and with it everything below.
     pub fn finish(self) {
         // Other handles on the line may still be around; this closes it for all of them.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
-        let ended = waitpid(self.pid, None);
+        let ended = self.wait();
         if !matches!(ended, Ok(WaitStatus::Exited(..))) {
             // Somebody killed it. What it guarded has come to us, because we adopt orphans too.
             signal_descendants(Pid::this(), Signal::SIGKILL);

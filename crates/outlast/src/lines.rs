@@ -5,7 +5,7 @@
 
 use crate::pool::{Pool, SMALL};
 use bytes::Bytes;
-use outlast_engine::wire::id_of_oversized;
+use outlast_engine::wire::{Oversized, oversized};
 
 /// How much of a skipped line's beginning and end is kept.
 const KEPT: usize = 1024;
@@ -15,8 +15,8 @@ const KEPT: usize = 1024;
 pub enum Cut {
     /// A line, without its end, a BOM or blanks around it.
     Line(Bytes),
-    /// A line that was too long, and its raw id if that could be found.
-    Oversized(Option<Bytes>),
+    /// A line that was too long, and what is known of it.
+    Oversized(Oversized),
 }
 
 /// The state of one stream.
@@ -140,9 +140,9 @@ impl Skipped {
         self.tail.drain(..self.tail.len().saturating_sub(KEPT));
     }
 
-    fn finish(mut self, last: &[u8]) -> Option<Bytes> {
+    fn finish(mut self, last: &[u8]) -> Oversized {
         self.add(last);
-        id_of_oversized(&self.head, &self.tail).map(Bytes::copy_from_slice)
+        oversized(&self.head, &self.tail)
     }
 }
 
@@ -193,7 +193,9 @@ mod tests {
             format!("{{\"id\":7,\"result\":\"{long}\"}}\n{{\"ok\":1}}\n{{\"result\":\"{long}\",\"id\":8}}\n");
         for chunk in [1000, 65_536, 1_000_000] {
             let cuts = cut(input.as_bytes(), 1024, chunk);
-            let id = |text: &str| Cut::Oversized(Some(Bytes::copy_from_slice(text.as_bytes())));
+            let id = |text: &str| {
+                Cut::Oversized(Oversized { id: Some(Bytes::copy_from_slice(text.as_bytes())), answer: true })
+            };
             assert_eq!(cuts, [id("7"), line("{\"ok\":1}"), id("8")], "{chunk}");
         }
     }

@@ -11,14 +11,15 @@ use std::io::IoSlice;
 /// From here on a piece is not copied.
 const SHARED: usize = 16 << 10;
 
-/// Above this the sources that feed only this outbox are not read any more.
-pub const HIGH: usize = 1 << 20;
+/// Above this the sources that feed only this outbox are not read any more. It is larger than any
+/// usual message, because a client that is not read cannot be kept alive.
+pub const HIGH: usize = 8 << 20;
 
 /// Below this they are read again.
-pub const LOW: usize = 256 << 10;
+pub const LOW: usize = 2 << 20;
 
 /// Above this even sources are stopped that feed it only by their own mistakes.
-pub const HARD: usize = 4 << 20;
+pub const HARD: usize = 12 << 20;
 
 /// Parts that one write takes.
 pub const SLICES: usize = 16;

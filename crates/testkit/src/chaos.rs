@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::id::{ClientId, Run, ServerId};
+use outlast_engine::wire::Oversized;
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Wall, wire};
 use std::time::Duration;
 
@@ -47,8 +48,8 @@ fn event(first: u8, rest: &[u8], run: Run, now: &mut Duration) -> Event {
             4 => Event::InputBroken(SERVER, run),
             _ => Event::Sampled(SERVER, None),
         },
-        13 => Event::ServerOversized(SERVER, run, Some(bytes)),
-        14 => Event::ClientOversized(CLIENT, Some(bytes)),
+        13 => Event::ServerOversized(SERVER, run, Oversized { id: Some(bytes), answer: first > 100 }),
+        14 => Event::ClientOversized(CLIENT, Oversized { id: Some(bytes), answer: first > 100 }),
         _ => match rest.len() % 4 {
             0 => Event::ClientEof(CLIENT),
             1 => Event::ClientGone(CLIENT),

@@ -67,6 +67,7 @@ const PLACES: [(&str, &[(&str, Field)]); 5] = [
             ("io.modelcontextprotocol/subscriptionId", Field::MetaSubscriptionId),
             ("io.modelcontextprotocol/protocolVersion", Field::MetaProtocolVersion),
             ("dev.outlast/timeoutMs", Field::MetaTimeoutMs),
+            ("dev.outlast/keepAlive", Field::MetaKeepAlive),
         ],
     ),
     ("result", &[("_meta", Field::ResultMeta)]),

@@ -21,6 +21,7 @@ use outlast_engine::id::{ClientId, Run, ServerId};
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
+use outlast_engine::wire::Oversized;
 use outlast_engine::{Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Wall, wire};
 use std::time::Duration;
 
@@ -136,7 +137,12 @@ impl World {
 
     fn event(&mut self, word: &str, rest: &str) -> Option<Event> {
         let bytes = || Bytes::copy_from_slice(rest.as_bytes());
-        let raw_id = || (!rest.is_empty()).then(bytes);
+        // `ID answer`, `ID request` or nothing.
+        let oversized = || {
+            let (id, kind) = rest.split_once(' ').unwrap_or((rest, "answer"));
+            let id = (!id.is_empty()).then(|| Bytes::copy_from_slice(id.as_bytes()));
+            Oversized { id, answer: kind == "answer" }
+        };
         Some(match word {
             ">" => Event::FromClient(CLIENT, wire::scan(&bytes())),
             "<" => Event::FromServer(SERVER, self.run, wire::scan(&bytes())),
@@ -146,8 +152,8 @@ impl World {
                 let line: Vec<u8> = rest.chars().map(|c| c as u8).collect();
                 Event::FromServer(SERVER, self.run, wire::scan(&line.into()))
             }
-            "client-oversized" => Event::ClientOversized(CLIENT, raw_id()),
-            "server-oversized" => Event::ServerOversized(SERVER, self.run, raw_id()),
+            "client-oversized" => Event::ClientOversized(CLIENT, oversized()),
+            "server-oversized" => Event::ServerOversized(SERVER, self.run, oversized()),
             "eof" => Event::ClientEof(CLIENT),
             "gone" => Event::ClientGone(CLIENT),
             "congested" => Event::Congested(CLIENT, rest == "on"),

@@ -212,9 +212,11 @@ impl World {
                     .server_line(self.now, run, &scanned, |attempt| engine.expects(SERVER, run, attempt));
                 self.feed(Event::FromServer(SERVER, run, scanned));
             }
-            Plan::ServerOversized(run, id) => {
-                self.feed(Event::ServerOversized(SERVER, run, Some(Bytes::from(id))))
-            }
+            Plan::ServerOversized(run, id) => self.feed(Event::ServerOversized(
+                SERVER,
+                run,
+                wire::Oversized { id: Some(Bytes::from(id)), answer: true },
+            )),
             Plan::ServerStarts(run) if self.server.fails_to_start(&mut self.rng) && run > Run(0) => {
                 self.feed(Event::StartFailed(SERVER, run, StartFailure::NotFound));
             }

@@ -86,6 +86,7 @@ pub struct Deadline {
     max_at: Mono,
     /// Last sign of life of the call, or its beginning.
     sign: Work,
+    sign_at: Mono,
     first_sample: Option<Box<Sample>>,
 }
 
@@ -98,6 +99,7 @@ impl Deadline {
             samples: policy.signs.server,
             max_at: now + policy.max.time,
             sign: clock.at(now),
+            sign_at: now,
             first_sample: None,
         }
     }
@@ -105,7 +107,13 @@ impl Deadline {
     /// A sign of life that moves `timeout`.
     pub fn sign(&mut self, now: Mono, clock: &WorkClock) {
         self.sign = clock.at(now);
+        self.sign_at = now;
         self.first_sample = None;
+    }
+
+    /// When it last gave a sign of life, or began.
+    pub fn sign_at(&self) -> Mono {
+        self.sign_at
     }
 
     /// Keeps what the server looked like before the limit.
@@ -138,6 +146,11 @@ impl Deadline {
     /// that are compared, or a call would be judged by one sample alone.
     pub fn sample_age(&self) -> Duration {
         self.timeout.map_or(Duration::ZERO, |timeout| limits::SAMPLE_SHARED.min(lead(timeout) / 4))
+    }
+
+    /// Whether the server's signs of life move it.
+    pub fn samples(&self) -> bool {
+        self.samples
     }
 
     /// When `max` ends it.

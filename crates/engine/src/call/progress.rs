@@ -97,7 +97,7 @@ pub fn words(what: &str, running: Duration, sign: Option<Duration>, waiting: boo
         Some(ago) => {
             format!("{what} still running ({running} s), last sign of life {} s ago", ago.as_secs())
         }
-        None => format!("{what} still running ({running} s), no sign of life yet"),
+        None => format!("{what} still running ({running} s), no progress reported yet"),
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
             words("`run_build`", secs(45), Some(secs(3)), false),
             "`run_build` still running (45 s), last sign of life 3 s ago"
         );
-        assert_eq!(words("`x`", secs(9), None, false), "`x` still running (9 s), no sign of life yet");
+        assert_eq!(words("`x`", secs(9), None, false), "`x` still running (9 s), no progress reported yet");
         assert_eq!(words("`x`", secs(9), None, true), "`x` is waiting for its server (9 s)");
     }
 

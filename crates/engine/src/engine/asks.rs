@@ -7,14 +7,14 @@ use super::Engine;
 use super::settle::cancel_message;
 use crate::action::{Action, Note};
 use crate::ask::Ask;
-use crate::error::error_answer;
+use crate::error::{Kind, error_answer};
 use crate::id::{AskId, ClientId, JsonId, ServerId, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::timers::Owner;
-use crate::wire::{Edit, Field, Message, Outgoing, Span};
+use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Span};
 
 impl Engine {
     pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
@@ -59,6 +59,21 @@ impl Engine {
         let Some(ask) = self.close_ask(now, ask_id) else { return };
         let edit = Edit::replace(span, ask.id.patch());
         self.act(Action::ToServer(ask.server, Outgoing::edited(message.bytes.clone(), vec![edit])));
+    }
+
+    /// The client's answer was too long to keep: the server gets an error instead of silence.
+    pub(super) fn oversized_answer_to_ask(
+        &mut self,
+        now: Mono,
+        client: ClientId,
+        line: &Oversized,
+        text: &str,
+    ) {
+        let number = line.id.as_deref().and_then(read_own_id).map(|(number, _)| AskId(number));
+        let known = number.filter(|id| self.asks.get(id).is_some_and(|ask| ask.client == client));
+        let Some(ask) = known.and_then(|id| self.close_ask(now, id)) else { return };
+        let answer = error_answer(ask.id.patch().as_slice(), Kind::MessageTooLarge.code(false), text, None);
+        self.act(Action::ToServer(ask.server, Outgoing::plain(answer)));
     }
 
     /// The open question that a server means by an id of its own.

@@ -12,8 +12,7 @@ use crate::method::Method;
 use crate::policy::CallFacts;
 use crate::server::Readiness;
 use crate::time::Mono;
-use crate::wire::{Edit, Fault, Field, Message, Outgoing, Patch, Refused, Scanned, Shape};
-use bytes::Bytes;
+use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape};
 use std::time::Duration;
 
 impl Engine {
@@ -61,11 +60,16 @@ impl Engine {
         error_answer(id.unwrap_or(b"null"), code, &why, None)
     }
 
-    pub(super) fn client_oversized(&mut self, client: ClientId, id: Option<&Bytes>) {
+    /// A request that is too long is answered; an answer that is too long must not leave whoever
+    /// asked without one.
+    pub(super) fn client_oversized(&mut self, now: Mono, client: ClientId, line: &Oversized) {
         let why = format!("a message is longer than max-message ({} bytes)", self.config.max_message);
         self.note(Note::BadClientLine { why: why.clone() });
-        let Some(id) = id.filter(|raw| JsonId::new(raw).is_some()) else { return };
         let text = format!("Invalid request: {why}; raise it with --max-message");
+        if line.answer {
+            return self.oversized_answer_to_ask(now, client, line, &text);
+        }
+        let id = line.id.as_deref().filter(|raw| JsonId::new(raw).is_some()).unwrap_or(b"null");
         let answer = error_answer(id, Kind::MessageTooLarge.code(false), &text, None);
         self.act(Action::ToClient(client, Outgoing::plain(answer)));
     }

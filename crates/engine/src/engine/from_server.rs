@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::action::{Action, Note};
 use crate::call::progress::{Forward, Progress};
-use crate::error::{Kind, cut};
+use crate::error::{Kind, cut, error_answer};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, read_own_id};
 use crate::limits;
@@ -11,8 +11,7 @@ use crate::method::Method;
 use crate::policy::Declared;
 use crate::server::Life;
 use crate::time::Mono;
-use crate::wire::{Edit, Field, Message, Outgoing, Patch, Refused, Scanned, Shape, scan_tolerant};
-use bytes::Bytes;
+use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape, scan_tolerant};
 
 impl Engine {
     pub(super) fn line_from_server(&mut self, now: Mono, server: ServerId, line: &Line) {
@@ -31,7 +30,7 @@ impl Engine {
     }
 
     fn server_message(&mut self, now: Mono, server: ServerId, message: &Message) {
-        self.stop_watching(server);
+        self.server_speaks(now, server);
         match message.shape {
             Shape::Answer => self.answer(now, server, message),
             Shape::Notification => self.server_notification(now, server, message),
@@ -84,9 +83,16 @@ impl Engine {
         self.note(Note::BadLines { server, count, shown });
     }
 
-    pub(super) fn server_oversized(&mut self, now: Mono, server: ServerId, id: Option<&Bytes>) {
-        self.stop_watching(server);
-        let attempt = id.and_then(|id| read_own_id(id)).map(|(number, _)| AttemptId(number));
+    /// An answer that is too long fails its call; a question that is too long is refused.
+    pub(super) fn server_oversized(&mut self, now: Mono, server: ServerId, line: &Oversized) {
+        self.server_speaks(now, server);
+        if let Some(id) = line.id.as_deref().and_then(JsonId::new).filter(|_| !line.answer) {
+            let text = format!("a message is longer than max-message ({} bytes)", self.config.max_message);
+            let answer = error_answer(id.patch().as_slice(), Kind::MessageTooLarge.code(false), &text, None);
+            self.act(Action::ToServer(server, Outgoing::plain(answer)));
+            return self.bad_line(server, b"(a request longer than max-message)");
+        }
+        let attempt = line.id.as_deref().and_then(read_own_id).map(|(number, _)| AttemptId(number));
         let Some(call_id) = attempt.and_then(|attempt| self.attempts.get(&attempt).copied()) else {
             return self.bad_line(server, b"(a line longer than max-message)");
         };
@@ -270,7 +276,10 @@ impl Engine {
         };
         let Some(call) = self.calls.get_mut(id) else { return };
         let Some(server) = self.servers.get(&server_id) else { return };
-        call.shows_life(now, &server.clock);
+        // What another outlast says in a server's place is no sign of the server.
+        if message.raw(Field::MetaKeepAlive).is_none() {
+            call.shows_life(now, &server.clock);
+        }
         let Some(token) = &call.token else { return };
         let client = call.client;
         if let Some(report) = forwarded(message, token, &mut call.progress) {

@@ -56,6 +56,14 @@ impl Engine {
         }
     }
 
+    /// The server said something, on whichever of its outputs.
+    pub(super) fn server_speaks(&mut self, now: Mono, id: ServerId) {
+        if let Some(server) = self.servers.get_mut(&id) {
+            server.heard = Some(now);
+        }
+        self.stop_watching(id);
+    }
+
     /// The server said something, or is gone: there is nothing to watch.
     pub(super) fn stop_watching(&mut self, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };

@@ -97,13 +97,13 @@ impl Engine {
         {
             return;
         }
-        let note = Note::InputBroken { server: server.name.clone() };
+        let note = Note::Closed { server: server.name.clone(), what: "stdin" };
         self.note(note);
         self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
     }
 
-    pub(super) fn stderr(&mut self, id: ServerId, bytes: &Bytes) {
-        self.stop_watching(id);
+    pub(super) fn stderr(&mut self, now: Mono, id: ServerId, bytes: &Bytes) {
+        self.server_speaks(now, id);
         if let Some(server) = self.servers.get_mut(&id) {
             server.keep_stderr(bytes);
         }
@@ -122,6 +122,9 @@ impl Engine {
             }
             Some(Alarm::LastOutput) => self.gone(now, id),
             Some(Alarm::Lingers) => {
+                if server.output_closed && self.ending.is_none() {
+                    self.note(Note::Closed { server: name, what: "stdout" });
+                }
                 self.act(Action::Terminate(id));
                 self.arm_server(id, Some((Alarm::Kill, now + limits::KILL_GRACE)));
             }

@@ -145,6 +145,7 @@ impl Engine {
             state,
             retry,
             last_sign: call.sign.map(|sign| now.since(sign)),
+            plain: !call.signs_of_call && !call.deadline.samples(),
             detail: None,
             stderr: None,
         }

@@ -1,24 +1,44 @@
-//! The id of a message that is too long to keep.
+//! What a message is that is too long to keep.
 //!
 //! A reader drops such a line as it comes and keeps only its beginning and its end. Writers put
-//! the id first or last (`{"jsonrpc":"2.0","id":7,"result":…` or `…},"id":7}`), so either is enough.
+//! the id first or last (`{"jsonrpc":"2.0","id":7,"result":…` or `…},"id":7}`), so either is enough;
+//! and the beginning shows whether it is a request or an answer.
 
-/// Finds the raw id of a message from its first and last bytes.
-pub fn id_of_oversized<'a>(head: &'a [u8], tail: &'a [u8]) -> Option<&'a [u8]> {
-    id_in_head(head).or_else(|| id_in_tail(tail))
+use bytes::Bytes;
+
+/// What is known of a message that was too long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Oversized {
+    /// Its raw id, if that could be found.
+    pub id: Option<Bytes>,
+    /// It is an answer: a result or an error stands at its beginning.
+    pub answer: bool,
 }
 
-/// Reads members from the opening brace on, as long as their values are scalars.
-fn id_in_head(head: &[u8]) -> Option<&[u8]> {
-    let mut rest = head.trim_ascii_start().strip_prefix(b"{")?;
-    loop {
-        let (key, after) = member_key(rest)?;
-        let (value, after) = scalar(after)?;
-        if key == b"\"id\"" {
-            return Some(value);
+/// Reads what can be read from a message's first and last bytes.
+pub fn oversized(head: &[u8], tail: &[u8]) -> Oversized {
+    let (id, answer) = read_head(head);
+    let id = id.or_else(|| id_in_tail(tail));
+    Oversized { id: id.map(Bytes::copy_from_slice), answer }
+}
+
+/// Reads members from the opening brace on, as long as their values are scalars: the id, and
+/// whether the first that is none is a result or an error.
+fn read_head(head: &[u8]) -> (Option<&[u8]>, bool) {
+    let mut id = None;
+    let Some(mut rest) = head.trim_ascii_start().strip_prefix(b"{") else { return (None, false) };
+    while let Some((key, after)) = member_key(rest) {
+        if key == b"\"result\"" || key == b"\"error\"" {
+            return (id, true);
         }
-        rest = after.trim_ascii_start().strip_prefix(b",")?;
+        let Some((value, after)) = scalar(after) else { break };
+        if key == b"\"id\"" {
+            id = Some(value);
+        }
+        let Some(next) = after.trim_ascii_start().strip_prefix(b",") else { break };
+        rest = next;
     }
+    (id, false)
 }
 
 /// Looks for the last `"id"`, which is the message's own only if nothing but scalar members and
@@ -67,18 +87,24 @@ fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::id_of_oversized;
+    use super::*;
+
+    fn known(id: &str, answer: bool) -> Oversized {
+        Oversized { id: Some(Bytes::copy_from_slice(id.as_bytes())), answer }
+    }
 
     #[test]
     fn an_id_is_found_at_either_end_and_never_inside() {
-        let head = |text: &'static str| id_of_oversized(text.as_bytes(), b"");
-        let tail = |text: &'static str| id_of_oversized(b"", text.as_bytes());
-        assert_eq!(head(r#"{"jsonrpc":"2.0","id":7,"result":{"#), Some(b"7" as &[u8]));
-        assert_eq!(head(r#" { "id" : "a\"b" , "result":{"#), Some(br#""a\"b""# as &[u8]));
-        assert_eq!(head(r#"{"result":{"id":7,"#), None);
-        assert_eq!(head(r#"{"id":12"#), None, "the number may go on");
-        assert_eq!(tail(r#"text"}]},"id":7}"#), Some(b"7" as &[u8]));
-        assert_eq!(tail(r#"},"id":"x","jsonrpc":"2.0"} "#), Some(br#""x""# as &[u8]));
+        let head = |text: &str| oversized(text.as_bytes(), b"");
+        let tail = |text: &str| oversized(b"", text.as_bytes()).id;
+        let raw = |text: &str| Some(Bytes::copy_from_slice(text.as_bytes()));
+        assert_eq!(head(r#"{"jsonrpc":"2.0","id":7,"result":{"#), known("7", true));
+        assert_eq!(head(r#" { "id" : "a\"b" , "error":{"#), known(r#""a\"b""#, true));
+        assert_eq!(head(r#"{"id":7,"method":"sampling/createMessage","params":{"#), known("7", false));
+        assert_eq!(head(r#"{"result":{"id":7,"#), Oversized { id: None, answer: true });
+        assert_eq!(head(r#"{"id":12"#), Oversized::default(), "the number may go on");
+        assert_eq!(tail(r#"text"}]},"id":7}"#), raw("7"));
+        assert_eq!(tail(r#"},"id":"x","jsonrpc":"2.0"} "#), raw(r#""x""#));
         assert_eq!(tail(r#"{"id":7}}"#), None, "an inner object's id");
         assert_eq!(tail(r#"{"id":7}]}"#), None);
     }

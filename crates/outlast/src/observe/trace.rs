@@ -44,7 +44,8 @@ impl Trace {
     pub fn record(&mut self, stderr: &mut Stderr, direction: &str, message: &[u8]) {
         let message = match serde_json::from_slice(message) {
             Ok(value) => redact(value),
-            Err(_) => Value::String(String::from_utf8_lossy(message).into_owned()),
+            // Without its structure nobody can tell which parts are secret.
+            Err(_) => Value::String(format!("({} bytes that are not strict JSON)", message.len())),
         };
         let line = format!("{}\n", json!({"time": clock::timestamp(), "way": direction, "message": message}));
         match self {

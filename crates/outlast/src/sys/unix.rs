@@ -255,8 +255,9 @@ fn processes() -> Vec<Process> {
             // The name in brackets may hold anything, brackets included.
             let after = &stat[stat.rfind(')')? + 1..];
             let mut fields = after.split_ascii_whitespace();
-            let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
-            (state != "Z").then_some(Process { pid: Pid::from_raw(pid), parent: Pid::from_raw(parent) })
+            // A process whose first thread has ended looks dead, and may have threads and children.
+            let parent = fields.nth(1)?.parse().ok()?;
+            Some(Process { pid: Pid::from_raw(pid), parent: Pid::from_raw(parent) })
         })
         .collect()
 }

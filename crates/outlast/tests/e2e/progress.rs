@@ -44,7 +44,7 @@ fn a_silent_call_is_kept_alive_on_the_clients_own_token() {
         let kept: Vec<Value> = kept.iter().map(|line| line.json()["params"].clone()).collect();
         assert_rising(&kept);
         assert!(kept.iter().all(|report| report.get("total").is_none()), "{kept:?}");
-        assert_eq!(kept[0]["message"], "`silent` still running (0 s), no sign of life yet");
+        assert_eq!(kept[0]["message"], "`silent` still running (0 s), no progress reported yet");
     }
 }
 

@@ -168,7 +168,7 @@ fn the_restart_is_logged_from_its_start_to_its_end() {
     let mut client = connect(&["--auto-restart", "0.5"], &[]);
     client.call("hang", &json!({}));
     client.value_of("echo", &json!({}));
-    client.stderr_where(|text| text.contains("restarting `fake_server`") && text.contains("answers again"));
+    client.stderr_where(|text| text.contains("restarting `fake_server`") && text.contains("is back"));
 }
 
 #[test]
