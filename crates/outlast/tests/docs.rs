@@ -55,8 +55,13 @@ fn links_between_pages_lead_somewhere() {
     for name in pages {
         let text = page(name);
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let target = root().join(name).parent().unwrap().join(link);
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = root().join(name).parent().unwrap().join(file);
             assert!(link.starts_with("http") || target.exists(), "{name} links to {link}");
+            let heading = format!("\n## {anchor}\n");
+            let found =
+                anchor.is_empty() || read_to_string(&target).is_ok_and(|text| text.contains(&heading));
+            assert!(found, "{name} links to {link}, which has no such heading");
         }
     }
 }
