@@ -1,13 +1,14 @@
 //! The command line: read it, say what is wrong with it, run what it asks for.
 
 pub mod help;
+mod install;
 mod timeout_mcp;
 
 use crate::config::{self, Settings};
 use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
 use crate::observe::trace::Trace;
-use crate::{demo, wrap};
+use crate::{demo, install as installer, wrap};
 use lexopt::prelude::*;
 use outlast_engine::settings::{BadValue, SETTINGS, Setting};
 use std::ffi::OsString;
@@ -25,6 +26,7 @@ enum Task {
     Wrap(Box<Settings>, Vec<OsString>),
     Demo,
     DemoServer,
+    Install(installer::Request),
 }
 
 /// One line about what is wrong.
@@ -70,6 +72,7 @@ fn run(task: Task) -> ExitCode {
         Task::Wrap(settings, command) => return run_wrap(*settings, &command),
         Task::Demo => demo::run(),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
+        Task::Install(request) => installer::run(&request),
     };
     done.unwrap_or_else(|error| {
         complain(&error.to_string());
@@ -126,6 +129,8 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
     let task = match &*word {
         "demo" => Task::Demo,
         "demo-server" => Task::DemoServer,
+        "install" => return install::parse(installer::Aim::Install, parser),
+        "uninstall" => return install::parse(installer::Aim::Uninstall, parser),
         "help" => match parser.next()? {
             Some(Value(topic)) if topic == "settings" => return Ok(Task::Print(help::reference())),
             _ => return Ok(Task::Print(help::text())),

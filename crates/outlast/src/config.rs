@@ -10,6 +10,7 @@ use outlast_engine::policy::Rules;
 use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
 use outlast_engine::{Config, Level, Manner};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Variables of the environment that are ours; a server never sees them.
 pub fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
@@ -17,8 +18,23 @@ pub fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
 }
 
 /// The path of our own program.
-pub fn own_program() -> std::io::Result<std::path::PathBuf> {
+pub fn own_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
+}
+
+/// The person's home directory.
+pub fn home() -> Option<PathBuf> {
+    directory("HOME")
+}
+
+/// A directory that a variable names. A relative one would mean another place for every program.
+pub fn directory(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Where a bare name of a program is looked for, in order.
+pub fn search_path() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
 /// Our arguments, the program's name first.

@@ -3,7 +3,8 @@
 //! Map: `cli` and `config` read what people wrote; `wrap` puts the parts together; `driver` joins
 //! them to the engine; `client` and `server` are the two sides; `guardian` is the parent of the
 //! server's process; `lines`, `outbox` and `pool` handle bytes; `observe` is the log and the record;
-//! `clock` reads time; `sys` is what differs by system; `demo` shows it all in ten seconds.
+//! `clock` reads time; `sys` is what differs by system; `demo` shows it all in ten seconds; `install`
+//! edits the files of clients.
 
 pub mod cli;
 mod client;
@@ -12,6 +13,7 @@ mod config;
 mod demo;
 mod driver;
 mod guardian;
+mod install;
 mod lines;
 mod observe;
 mod outbox;
