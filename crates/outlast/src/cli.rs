@@ -1,13 +1,14 @@
 //! The command line: read it, say what is wrong with it, run what it asks for.
 
 pub mod help;
+mod install;
 mod timeout_mcp;
 
 use crate::config::{self, Settings};
 use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
 use crate::observe::trace::Trace;
-use crate::{demo, memory, wrap};
+use crate::{demo, install as installer, memory, wrap};
 use lexopt::prelude::*;
 use outlast_engine::settings::{BadValue, Kind, SETTINGS, Setting};
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ enum Task {
     Demo,
     DemoServer,
     ClearCache,
+    Install(installer::Request),
 }
 
 /// One line about what is wrong.
@@ -75,6 +77,7 @@ fn run(task: Task) -> ExitCode {
             ExitCode::SUCCESS
         }),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
+        Task::Install(request) => installer::run(&request),
     };
     done.unwrap_or_else(|error| {
         complain(&error.to_string());
@@ -138,6 +141,8 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
             Some(Value(word)) if word == "clear" => Task::ClearCache,
             _ => return Err(Wrong("write: outlast cache clear".into())),
         },
+        "install" => return install::parse(installer::Aim::Install, parser),
+        "uninstall" => return install::parse(installer::Aim::Uninstall, parser),
         "help" => match parser.next()? {
             Some(Value(topic)) if topic == "settings" => return Ok(Task::Print(help::reference())),
             _ => return Ok(Task::Print(help::text())),

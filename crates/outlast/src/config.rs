@@ -10,6 +10,7 @@ use outlast_engine::policy::Rules;
 use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
 use outlast_engine::{Config, Level, Manner, Restart};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Variables of the environment that are ours; a server never sees them.
 pub fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
@@ -17,8 +18,23 @@ pub fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
 }
 
 /// The path of our own program.
-pub fn own_program() -> std::io::Result<std::path::PathBuf> {
+pub fn own_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
+}
+
+/// The person's home directory.
+pub fn home() -> Option<PathBuf> {
+    directory("HOME")
+}
+
+/// A directory that a variable names. A relative one would mean another place for every program.
+pub fn directory(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Where a bare name of a program is looked for, in order.
+pub fn search_path() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
 /// Our arguments, the program's name first.
@@ -27,23 +43,16 @@ pub fn arguments() -> impl Iterator<Item = OsString> {
 }
 
 /// The working directory.
-pub fn directory() -> Option<String> {
+pub fn working_directory() -> Option<String> {
     Some(std::env::current_dir().ok()?.to_string_lossy().into_owned())
 }
 
-/// The folders in which commands are looked for.
-pub fn search_path() -> Vec<std::path::PathBuf> {
-    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
-}
-
 /// Where this user's programs keep what they want to find again.
-pub fn state_folder() -> Option<std::path::PathBuf> {
-    let folder =
-        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(std::path::PathBuf::from);
-    let base = match folder("XDG_STATE_HOME").filter(|path| path.is_absolute()) {
+pub fn state_folder() -> Option<PathBuf> {
+    let base = match directory("XDG_STATE_HOME") {
         Some(base) => base,
-        None if cfg!(target_os = "macos") => folder("HOME")?.join("Library/Application Support"),
-        None => folder("HOME")?.join(".local/state"),
+        None if cfg!(target_os = "macos") => home()?.join("Library/Application Support"),
+        None => home()?.join(".local/state"),
     };
     Some(base.join("outlast"))
 }

@@ -2,8 +2,9 @@
 //!
 //! Map: `cli` and `config` read what people wrote; `wrap` puts the parts together; `driver` joins
 //! them to the engine; `client` and `server` are the two sides; `guardian` is the parent of the
-//! server's process; `lines`, `outbox` and `pool` handle bytes; `memory` keeps what an instant start needs; `observe` is the log and the record;
-//! `clock` reads time; `sys` is what differs by system; `demo` shows it all in ten seconds.
+//! server's process; `lines`, `outbox` and `pool` handle bytes; `memory` keeps what an instant start
+//! needs; `observe` is the log and the record; `clock` reads time; `sys` is what differs by system;
+//! `demo` shows it all in ten seconds; `install` edits the files of clients.
 
 pub mod cli;
 mod client;
@@ -12,6 +13,7 @@ mod config;
 mod demo;
 mod driver;
 mod guardian;
+mod install;
 mod lines;
 mod memory;
 mod observe;

@@ -35,7 +35,7 @@ impl Keeper {
     /// Reads what is kept for a command. `None` where there is no place to keep anything.
     pub fn open(command: &[OsString]) -> Option<Keeper> {
         let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let of = json!({"command": words, "directory": config::directory()?, "modified": modified(command)});
+        let of = json!({"command": words, "directory": config::working_directory()?, "modified": modified(command)});
         let path =
             config::state_folder()?.join("instant").join(format!("{:016x}.json", number(&of.to_string())));
         let memories = read(&path, &of).unwrap_or_default();

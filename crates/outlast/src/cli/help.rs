@@ -1,5 +1,6 @@
 //! `--help` and the reference page, made from the table of settings.
 
+use crate::install::clients::CLIENTS;
 use outlast_engine::settings::{SETTINGS, Scope, Setting};
 use std::fmt::Write;
 
@@ -16,6 +17,9 @@ Usage: outlast [OPTIONS] -- COMMAND...
 
   outlast -- npx -y some-server               put one stdio server behind outlast
   outlast --timeout 5m -- python server.py    the same, with a limit for tool calls
+  outlast install cursor                      put it in front of the servers of a client
+  outlast install                             list what clients and servers are there
+  outlast uninstall cursor                    take it away again
   outlast demo                                see it work in ten seconds
   outlast timeout-mcp [--auto-restart] SECONDS COMMAND...   drop-in for that program
   outlast cache clear                         forget what --instant remembers
@@ -48,6 +52,29 @@ Ends tools/call, initialize and tools/list with error -32603 after SECONDS [defa
 With --auto-restart the server is started again after a timeout and when it has ended.
 "
     .into()
+}
+
+pub(super) fn install() -> String {
+    let clients: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
+    format!(
+        "Put outlast in front of the stdio servers in a client's own file, or take it away again.
+Usage: outlast install [CLIENT] [OPTIONS]
+       outlast uninstall CLIENT [OPTIONS]
+
+  outlast install                  list the files and servers that are there
+  outlast install CLIENT           show what would change, ask, change it
+
+      --scope project|user   the file in the working directory, or your own [default: user]
+      --server NAME          only this server; may be given more than once
+      --dry-run              show what would change, and change nothing
+  -y, --yes                  do not ask
+
+Clients: {}.
+It ends with 0 if everything is as asked, with 1 if something was left alone, with 2 if it
+does not understand the command line.
+",
+        clients.join(", ")
+    )
 }
 
 /// `docs/settings.md`.

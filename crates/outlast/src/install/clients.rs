@@ -1,0 +1,186 @@
+//! The clients we know: which files they read, and how those look.
+//!
+//! docs/install.md says where each place was found written. To add a client, add an item to `CLIENTS`
+//! and a pair of files to tests/install/fixtures.
+
+use crate::config;
+use std::path::PathBuf;
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// In the working directory, shared with everyone who works on the project.
+    Project,
+    /// The person's own.
+    User,
+}
+
+impl Scope {
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Project => "project",
+            Scope::User => "user",
+        }
+    }
+}
+
+/// How a file describes servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// JSON, `mcpServers`.
+    McpServers,
+    /// The same, and again in every project under `projects`.
+    ClaudeUser,
+    /// JSON, `servers`.
+    Servers,
+    /// JSON, `mcp` or `mcp.servers`, program and arguments in one list.
+    OpenCode,
+    /// TOML, `[mcp_servers.NAME]`.
+    Codex,
+    /// YAML, `extensions:`.
+    Goose,
+}
+
+/// Where a path begins.
+#[derive(Debug, Clone, Copy)]
+enum Base {
+    Project,
+    Home,
+    /// `$XDG_CONFIG_HOME` or `~/.config`, on every system.
+    Config,
+    /// Where the system keeps what graphical programs store.
+    Programs,
+    /// `$CLAUDE_CONFIG_DIR`, or the home directory.
+    ClaudeCode,
+    /// `$CODEX_HOME` or `~/.codex`.
+    Codex,
+}
+
+/// A client and the files it reads; where there are several, each that exists is meant.
+#[derive(Debug)]
+pub struct Client {
+    pub name: &'static str,
+    places: &'static [(Base, &'static str, Shape)],
+}
+
+/// A file that a client reads.
+#[derive(Debug)]
+pub struct Place {
+    pub scope: Scope,
+    pub path: PathBuf,
+    pub shape: Shape,
+}
+
+/// All of them.
+pub const CLIENTS: &[Client] = &[
+    Client {
+        name: "claude-code",
+        places: &[
+            (Base::Project, ".mcp.json", Shape::McpServers),
+            (Base::ClaudeCode, ".claude.json", Shape::ClaudeUser),
+        ],
+    },
+    Client {
+        name: "claude-desktop",
+        places: &[(Base::Programs, "Claude/claude_desktop_config.json", Shape::McpServers)],
+    },
+    Client {
+        name: "cursor",
+        places: &[
+            (Base::Project, ".cursor/mcp.json", Shape::McpServers),
+            (Base::Home, ".cursor/mcp.json", Shape::McpServers),
+        ],
+    },
+    Client {
+        name: "vscode",
+        places: &[
+            (Base::Project, ".vscode/mcp.json", Shape::Servers),
+            (Base::Programs, "Code/User/mcp.json", Shape::Servers),
+            (Base::Programs, "Code - Insiders/User/mcp.json", Shape::Servers),
+        ],
+    },
+    Client {
+        name: "codex",
+        places: &[
+            (Base::Project, ".codex/config.toml", Shape::Codex),
+            (Base::Codex, "config.toml", Shape::Codex),
+        ],
+    },
+    Client {
+        name: "gemini",
+        places: &[
+            (Base::Project, ".gemini/settings.json", Shape::McpServers),
+            (Base::Home, ".gemini/settings.json", Shape::McpServers),
+        ],
+    },
+    Client {
+        name: "cline",
+        places: &[
+            (Base::Home, ".cline/data/settings/cline_mcp_settings.json", Shape::McpServers),
+            (
+                Base::Programs,
+                "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+                Shape::McpServers,
+            ),
+        ],
+    },
+    Client {
+        name: "windsurf",
+        places: &[
+            (Base::Home, ".codeium/windsurf/mcp_config.json", Shape::McpServers),
+            (Base::Config, "devin/mcp_config.json", Shape::McpServers),
+        ],
+    },
+    Client {
+        name: "opencode",
+        places: &[
+            (Base::Project, "opencode.json", Shape::OpenCode),
+            (Base::Project, "opencode.jsonc", Shape::OpenCode),
+            (Base::Project, ".opencode/opencode.json", Shape::OpenCode),
+            (Base::Project, ".opencode/opencode.jsonc", Shape::OpenCode),
+            (Base::Config, "opencode/opencode.json", Shape::OpenCode),
+            (Base::Config, "opencode/opencode.jsonc", Shape::OpenCode),
+        ],
+    },
+    Client { name: "goose", places: &[(Base::Config, "goose/config.yaml", Shape::Goose)] },
+];
+
+impl Client {
+    /// The client with a name.
+    pub fn named(name: &str) -> Option<&'static Client> {
+        CLIENTS.iter().find(|client| client.name == name)
+    }
+
+    /// Whether the client has files of this scope.
+    pub fn has(&self, scope: Scope) -> bool {
+        self.places.iter().any(|(base, ..)| base.scope() == scope)
+    }
+
+    /// The files of a scope, whether they exist or not. None if there is no home directory.
+    pub fn places(&self, scope: Scope) -> Vec<Place> {
+        let of_scope = self.places.iter().filter(|(base, ..)| base.scope() == scope);
+        let place = |(base, path, shape): &(Base, &str, Shape)| {
+            Some(Place { scope, path: base.path()?.join(path), shape: *shape })
+        };
+        of_scope.filter_map(place).collect()
+    }
+}
+
+impl Base {
+    fn scope(self) -> Scope {
+        if matches!(self, Base::Project) { Scope::Project } else { Scope::User }
+    }
+
+    fn path(self) -> Option<PathBuf> {
+        let home = |path: &str| config::home().map(|home| home.join(path));
+        match self {
+            Base::Project => Some(PathBuf::new()),
+            Base::Home => config::home(),
+            Base::Config => config::directory("XDG_CONFIG_HOME").or_else(|| home(".config")),
+            Base::Programs if cfg!(target_os = "macos") => home("Library/Application Support"),
+            Base::Programs => Base::Config.path(),
+            Base::ClaudeCode => config::directory("CLAUDE_CONFIG_DIR").or_else(config::home),
+            Base::Codex => config::directory("CODEX_HOME").or_else(|| home(".codex")),
+        }
+    }
+}
