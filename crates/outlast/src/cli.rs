@@ -1,5 +1,6 @@
 //! The command line: read it, say what is wrong with it, run what it asks for.
 
+mod doctor;
 pub mod help;
 mod timeout_mcp;
 
@@ -25,6 +26,8 @@ enum Task {
     Wrap(Box<Settings>, Vec<OsString>),
     Demo,
     DemoServer,
+    Doctor(crate::doctor::Options, Vec<OsString>),
+    DoctorClient,
 }
 
 /// One line about what is wrong.
@@ -70,6 +73,8 @@ fn run(task: Task) -> ExitCode {
         Task::Wrap(settings, command) => return run_wrap(*settings, &command),
         Task::Demo => demo::run(),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
+        Task::Doctor(options, command) => crate::doctor::server(options, &command),
+        Task::DoctorClient => crate::doctor::client(),
     };
     done.unwrap_or_else(|error| {
         complain(&error.to_string());
@@ -98,6 +103,9 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
     let end = words.iter().position(|word| word == "--");
     if words.first().is_some_and(|word| word == "timeout-mcp") {
         return timeout_mcp::parse(words.split_off(1));
+    }
+    if words.first().is_some_and(|word| word == "doctor") {
+        return doctor::parse(words.split_off(1));
     }
     let command = end.map(|end| words.split_off(end).split_off(1));
     let mut parser = lexopt::Parser::from_args(words);

@@ -3,13 +3,15 @@
 //! Map: `cli` and `config` read what people wrote; `wrap` puts the parts together; `driver` joins
 //! them to the engine; `client` and `server` are the two sides; `guardian` is the parent of the
 //! server's process; `lines`, `outbox` and `pool` handle bytes; `observe` is the log and the record;
-//! `clock` reads time; `sys` is what differs by system; `demo` shows it all in ten seconds.
+//! `clock` reads time; `sys` is what differs by system; `demo` shows it all in ten seconds;
+//! `doctor` examines servers and clients.
 
 pub mod cli;
 mod client;
 mod clock;
 mod config;
 mod demo;
+mod doctor;
 mod driver;
 mod guardian;
 mod lines;
