@@ -1,5 +1,6 @@
 //! The command line: read it, say what is wrong with it, run what it asks for.
 
+mod doctor;
 pub mod help;
 mod install;
 mod timeout_mcp;
@@ -28,6 +29,8 @@ enum Task {
     DemoServer,
     ClearCache,
     Install(installer::Request),
+    Doctor(crate::doctor::Options, Vec<OsString>),
+    DoctorClient,
 }
 
 /// One line about what is wrong.
@@ -78,6 +81,8 @@ fn run(task: Task) -> ExitCode {
         }),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
         Task::Install(request) => installer::run(&request),
+        Task::Doctor(options, command) => crate::doctor::server(options, &command),
+        Task::DoctorClient => crate::doctor::client(),
     };
     done.unwrap_or_else(|error| {
         complain(&error.to_string());
@@ -106,6 +111,9 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
     let end = words.iter().position(|word| word == "--");
     if words.first().is_some_and(|word| word == "timeout-mcp") {
         return timeout_mcp::parse(words.split_off(1));
+    }
+    if words.first().is_some_and(|word| word == "doctor") {
+        return doctor::parse(words.split_off(1));
     }
     let command = end.map(|end| words.split_off(end).split_off(1));
     let mut parser = lexopt::Parser::from_args(words);

@@ -4,13 +4,15 @@
 //! them to the engine; `client` and `server` are the two sides; `guardian` is the parent of the
 //! server's process; `lines`, `outbox` and `pool` handle bytes; `memory` keeps what an instant start
 //! needs; `observe` is the log and the record; `clock` reads time; `sys` is what differs by system;
-//! `demo` shows it all in ten seconds; `install` edits the files of clients.
+//! `demo` shows it all in ten seconds; `install` edits the files of clients; `doctor` examines servers
+//! and clients.
 
 pub mod cli;
 mod client;
 mod clock;
 mod config;
 mod demo;
+mod doctor;
 mod driver;
 mod guardian;
 mod install;

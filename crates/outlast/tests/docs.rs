@@ -51,7 +51,8 @@ fn every_code_has_a_page_and_a_row() {
 
 #[test]
 fn links_between_pages_lead_somewhere() {
-    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/errors/README.md"];
+    let pages =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/doctor.md", "docs/errors/README.md"];
     for name in pages {
         let text = page(name);
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -69,7 +70,7 @@ fn links_between_pages_lead_somewhere() {
 #[test]
 fn transcripts_are_true() {
     let mut played = 0;
-    for name in ["README.md", "docs/troubleshooting.md"] {
+    for name in ["README.md", "docs/doctor.md", "docs/troubleshooting.md"] {
         for block in page(name).split("```console\n").skip(1) {
             let block = block.split("```").next().unwrap();
             for (command, expected) in commands(block) {

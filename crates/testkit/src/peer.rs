@@ -273,19 +273,29 @@ impl Peer {
 
     /// The same with a limit of the test's own.
     pub fn line_within(&mut self, limit: Duration, fits: impl Fn(&Line) -> bool) -> Line {
+        self.try_line_within(limit, fits).unwrap_or_else(|why| {
+            panic!(
+                "what was waited for did not come ({why}); unclaimed: {:#?}; stderr: {}",
+                self.unclaimed.iter().map(Line::glimpse).collect::<Vec<_>>(),
+                self.stderr()
+            )
+        })
+    }
+
+    /// The same for a client that gives up: what it waited for need not come.
+    pub fn try_line_within(
+        &mut self,
+        limit: Duration,
+        fits: impl Fn(&Line) -> bool,
+    ) -> Result<Line, RecvTimeoutError> {
         if let Some(at) = self.unclaimed.iter().position(&fits) {
-            return self.unclaimed.remove(at).expect("it is there");
+            return Ok(self.unclaimed.remove(at).expect("it is there"));
         }
         let end = Instant::now() + limit;
         loop {
-            match self.receive(end) {
-                Ok(line) if fits(&line) => return line,
-                Ok(line) => self.unclaimed.push_back(line),
-                Err(why) => panic!(
-                    "what was waited for did not come ({why}); unclaimed: {:#?}; stderr: {}",
-                    self.unclaimed.iter().map(Line::glimpse).collect::<Vec<_>>(),
-                    self.stderr()
-                ),
+            match self.receive(end)? {
+                line if fits(&line) => return Ok(line),
+                line => self.unclaimed.push_back(line),
             }
         }
     }

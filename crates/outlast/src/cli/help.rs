@@ -21,6 +21,8 @@ Usage: outlast [OPTIONS] -- COMMAND...
   outlast install                             list what clients and servers are there
   outlast uninstall cursor                    take it away again
   outlast demo                                see it work in ten seconds
+  outlast doctor -- npx -y some-server        what is odd about a server, and what helps
+  outlast doctor client                       a server that measures the client it is added to
   outlast timeout-mcp [--auto-restart] SECONDS COMMAND...   drop-in for that program
   outlast cache clear                         forget what --instant remembers
   outlast help settings                       all about every option
@@ -75,6 +77,28 @@ does not understand the command line.
 ",
         clients.join(", ")
     )
+}
+
+pub(super) fn doctor() -> String {
+    "Usage: outlast doctor [--json] [--timeout TIME] -- COMMAND...
+       outlast doctor client
+
+With a command: starts the server twice, speaks to it as an old and as a new client would, and reports
+what it offers and what is odd, each with what helps. Nothing of it is left running.
+`client`: a server to add to your client for a minute; then tell the agent: run the outlast probes.
+
+      --json           print one JSON object
+      --timeout TIME   the longest wait for one answer [default: 60s]
+  -h, --help           this text
+
+Other waits: server/discover 10s more than the first answer took, ping 5s, each list 30s and 100 pages
+(each at most --timeout); the end after its input closes 3s, after SIGTERM 2s, after SIGKILL 2s; processes
+that it leaves behind 0.5s; its last output 0.2s; the system to start it 10s; before the second process is
+asked anything 0.25s to 2s.
+Ends with 0 if nothing is odd, 1 if something is, 2 for a bad command line, 126 or 127 if the command
+cannot be started.
+"
+    .into()
 }
 
 /// `docs/settings.md`.

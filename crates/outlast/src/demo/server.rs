@@ -29,7 +29,12 @@ pub fn run() -> io::Result<()> {
                 std::thread::sleep(WORK);
                 json!({"content": [{"type": "text", "text": "42 files built"}]})
             }
-            _ => json!({}),
+            Some("ping") => json!({}),
+            _ => {
+                let error = json!({"code": -32601, "message": "Method not found"});
+                writeln!(io::stdout().lock(), "{}", json!({"jsonrpc": "2.0", "id": id, "error": error}))?;
+                continue;
+            }
         };
         writeln!(io::stdout().lock(), "{}", json!({"jsonrpc": "2.0", "id": id, "result": result}))?;
     }

@@ -50,7 +50,7 @@ impl Log {
 }
 
 /// Control characters, and those that turn the direction of writing, as escapes.
-fn escape(text: String) -> String {
+pub fn escape(text: String) -> String {
     let odd = |c: char| {
         c.is_control()
             || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

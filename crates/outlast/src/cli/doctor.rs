@@ -1,0 +1,38 @@
+//! The command line of `doctor`: `[--json] [--timeout TIME] -- COMMAND…`, or `client`.
+
+use super::{Task, Wrong, help};
+use crate::doctor::Options;
+use lexopt::prelude::*;
+use outlast_engine::settings::parse_duration;
+use std::ffi::OsString;
+
+const FORM: &str = "write: outlast doctor -- npx -y some-server, or: outlast doctor client";
+
+pub(super) fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
+    let end = words.iter().position(|word| word == "--");
+    let command = end.map(|end| words.split_off(end).split_off(1)).unwrap_or_default();
+    let mut options = Options::default();
+    let mut client = false;
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("help") | Short('h') => return Ok(Task::Print(help::doctor())),
+            Long("json") => options.json = true,
+            Long("timeout") => {
+                let value = parser.value().map_err(|_| Wrong(format!("--timeout needs a value; {FORM}")))?;
+                options.timeout = parse_duration(&value.to_string_lossy())?;
+            }
+            Value(word) if word == "client" => client = true,
+            Value(word) => {
+                return Err(Wrong(format!("`{}` is missing its dashes; {FORM}", word.to_string_lossy())));
+            }
+            other => return Err(Wrong(format!("{}; {FORM}", other.unexpected()))),
+        }
+    }
+    match (client, command.is_empty()) {
+        (true, true) if !options.json => Ok(Task::DoctorClient),
+        (true, _) => Err(Wrong("`outlast doctor client` takes nothing more".into())),
+        (false, true) => Err(Wrong(format!("no command to examine; {FORM}"))),
+        (false, false) => Ok(Task::Doctor(options, command)),
+    }
+}
