@@ -127,7 +127,10 @@ fn run_all(pairs: &[Pair], keepalive: bool, places: &Places, outlast: Option<&st
     std::thread::scope(|scope| {
         if let Some(outlast) = outlast.filter(|_| keepalive) {
             let tally = &tally;
-            scope.spawn(move || tally.add("keepalive", check_keepalive(places, outlast)));
+            scope.spawn(move || {
+                tally.add("crash", check_crash(places, outlast));
+                tally.add("keepalive", check_keepalive(places, outlast));
+            });
         }
         for _ in 0..WORKERS {
             scope.spawn(|| {
@@ -181,6 +184,22 @@ fn differences(direct: &Run, through: &Run) -> Vec<String> {
     complaints
 }
 
+/// The reference server is killed in mid-call; the next call must find a new one.
+fn check_crash(places: &Places, outlast: &str) -> Verdict {
+    let pair = matrix::crash_pair();
+    let run = pair.run_with(places, &["--only", "crash"], &[outlast, "--"], "crash", RUN_LIMIT);
+    verdict(&run, "crash")
+}
+
+/// What came of the one check that a run was for.
+fn verdict(run: &Run, check: &str) -> Verdict {
+    match run.outcomes.get(check) {
+        Some(outcome) if outcome.ok == Outcome::PASSED => Ok(outcome.detail.clone()),
+        Some(outcome) => Err([vec![outcome.to_string()], run.story()].concat()),
+        None => Err([vec!["no result".to_owned()], run.story()].concat()),
+    }
+}
+
 /// A client with two seconds of patience that resets on progress, a server that is silent for a
 /// minute, and only outlast to say that the call lives.
 fn check_keepalive(places: &Places, outlast: &str) -> Verdict {
@@ -200,11 +219,7 @@ fn check_keepalive(places: &Places, outlast: &str) -> Verdict {
     }
     let wrapper = [outlast, "--keep-alive", "500ms", "--"];
     let through = ask(SILENCE, &wrapper, "keepalive-outlast");
-    match through.outcomes.get("keepalive") {
-        Some(outcome) if outcome.ok == Outcome::PASSED => Ok(outcome.detail.clone()),
-        Some(outcome) => Err([vec![outcome.to_string()], through.story()].concat()),
-        None => Err([vec!["no result".to_owned()], through.story()].concat()),
-    }
+    verdict(&through, "keepalive")
 }
 
 /// Counts verdicts and prints each as soon as it is known, whole.

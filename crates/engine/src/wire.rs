@@ -177,6 +177,7 @@ impl Message {
 
 /// What one line held.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // nearly every line is a message, and a box would cost each an allocation
 pub enum Scanned {
     /// One message.
     Message(Message),

@@ -279,7 +279,7 @@ impl World {
             }
             Action::Start(_, run) => {
                 self.outcome.runs += 1;
-                self.judge.server_starts();
+                self.judge.server_starts(self.now);
                 self.plan(Duration::from_millis(5), Plan::ServerStarts(run));
             }
             Action::CloseInput(_) => self.server.input_closed(&mut self.rng),

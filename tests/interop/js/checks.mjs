@@ -8,6 +8,7 @@
 // run with the one through outlast word for word.
 
 import { createHash } from 'node:crypto';
+import { readFileSync, readdirSync } from 'node:fs';
 
 const CHECK_LIMIT_MS = 15_000;
 const COUNTER = 'test://counter';
@@ -334,6 +335,35 @@ async function keepalive(peer, silenceMs) {
     return `${seen.length} signs of life in ${silenceMs} ms`;
 }
 
+/** Only through outlast: the server is killed in mid-call, and the next call finds a new one. */
+async function crash(peer) {
+    const running = peer.call('trigger-long-running-operation', { duration: 20, steps: 5 });
+    const lost = running.then(() => 'answered', error => error.message);
+    await peer.call('echo', everythingEcho.args('before'));
+    const victims = descendants(peer.pid()).filter(({ command }) => command.includes('server-everything'));
+    expect(victims.length > 0, 'no server process was found');
+    for (const { pid } of victims) process.kill(pid, 'SIGKILL');
+    expect((await lost).includes('went away'), `the lost call said: ${await lost}`);
+    await echoesWhatItGot(peer, everythingEcho, 'after');
+    return 'replaced in mid-call';
+}
+
+/** Every process below one, from /proc. */
+function descendants(root) {
+    const all = readdirSync('/proc').filter(name => /^\d+$/.test(name)).flatMap(name => {
+        try {
+            const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+            const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+            return [{ pid: Number(name), parent, command: readFileSync(`/proc/${name}/cmdline`, 'utf8') }];
+        } catch {
+            return [];
+        }
+    });
+    const below = pid => all.filter(({ parent }) => parent === pid).flatMap(found => [found, ...below(found.pid)]);
+    // The first is outlast's guardian, which carries the server's words in its own command line.
+    return below(root).slice(1);
+}
+
 function parse(argv) {
     const options = { era: 'auto', profile: 'fixture', only: undefined, silenceMs: 60_000 };
     const end = argv.indexOf('--');
@@ -390,6 +420,7 @@ export async function main(connect) {
     if (options.only?.includes('keepalive')) {
         await run('keepalive', () => keepalive(peer, options.silenceMs), options.silenceMs + 20_000);
     }
+    if (options.only?.includes('crash')) await run('crash', () => crash(peer));
     await beside;
     await run('close', () => closesCleanly(peer));
     if (options.only) await bounded(peer.close(), 6000, 'close').catch(() => {});

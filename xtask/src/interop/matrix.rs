@@ -128,6 +128,11 @@ pub fn keepalive_pair() -> Pair {
     Pair { client: &CLIENTS[0], server: &SERVERS[1] }
 }
 
+/// The pair whose server is killed in mid-call: the reference server.
+pub fn crash_pair() -> Pair {
+    Pair { client: &CLIENTS[0], server: &SERVERS[0] }
+}
+
 /// What has to be there for these pairs to run.
 pub fn sdks(pairs: &[Pair]) -> BTreeSet<Sdk> {
     pairs.iter().flat_map(|pair| [pair.client.sdk, pair.server.sdk]).collect()

@@ -11,8 +11,11 @@ use outlast_engine::method::Method;
 use outlast_engine::policy::{CallFacts, Declared, Layer};
 use outlast_engine::settings::Signs;
 use outlast_engine::wire::{Field, Message, Scanned, Shape, scan};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
+
+/// The time in which restarts are counted.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// One request of the client, as the client sees it.
 #[derive(Debug)]
@@ -48,6 +51,8 @@ pub(super) struct Judge {
     used: BTreeSet<String>,
     cancelled_attempts: BTreeSet<String>,
     open_asks: BTreeSet<String>,
+    /// Starts within the last minute.
+    starts: VecDeque<Duration>,
     pub(super) congested: bool,
     pub(super) failed: u64,
     pub(super) cancelled: u64,
@@ -66,6 +71,7 @@ impl Judge {
             used: BTreeSet::new(),
             cancelled_attempts: BTreeSet::new(),
             open_asks: BTreeSet::new(),
+            starts: VecDeque::new(),
             congested: false,
             failed: 0,
             cancelled: 0,
@@ -169,8 +175,18 @@ impl Judge {
         }
     }
 
-    pub(super) fn server_starts(&mut self) {
+    /// Restarts never exceed their intensity, whatever happens.
+    pub(super) fn server_starts(&mut self, now: Duration) {
         self.open_asks.clear();
+        self.starts.push_back(now);
+        while self.starts.front().is_some_and(|start| now - *start > MINUTE) {
+            self.starts.pop_front();
+        }
+        // Each crash within a minute, and each look at a failed server, may take some tries to come up.
+        let looks = (MINUTE.as_millis() / self.config.reconnect_every.as_millis().max(1)) as usize + 1;
+        let most =
+            (self.config.restart_intensity as usize + looks) * (1 + self.config.connect_retries as usize) + 1;
+        assert!(self.starts.len() <= most, "{} starts within a minute, more than {most}", self.starts.len());
     }
 
     // What the engine does.
