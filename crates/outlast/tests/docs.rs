@@ -51,8 +51,16 @@ fn every_code_has_a_page_and_a_row() {
 
 #[test]
 fn links_between_pages_lead_somewhere() {
-    let pages =
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/doctor.md", "docs/errors/README.md"];
+    let pages = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "docs/doctor.md",
+        "docs/install.md",
+        "docs/restarts.md",
+        "docs/troubleshooting.md",
+        "docs/errors/README.md",
+    ];
     for name in pages {
         let text = page(name);
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
