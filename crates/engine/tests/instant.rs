@@ -58,6 +58,22 @@ fn the_second_start_answers_at_once_and_the_server_makes_it_true() {
 }
 
 #[test]
+fn an_instant_start_needs_no_restarts() {
+    let story = format!(
+        r#"set restart never
+        {FIRST_DAY}{SECOND_DAY}
+        < {{"id":"1","result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}}}}}}
+        .. remember initialize and 1 lists
+        >> {{"method":"notifications/initialized"}}
+        >> {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
+        >> {{"id":3,…}}
+        >> {{"id":4,…}}
+        "#
+    );
+    check(&story);
+}
+
+#[test]
 fn what_has_changed_since_is_told() {
     check(&format!(
         r#"{FIRST_DAY}{SECOND_DAY}

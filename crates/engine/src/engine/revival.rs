@@ -331,7 +331,8 @@ impl Engine {
     }
 
     pub(super) fn keep_initialized(&mut self, id: ServerId, message: &Message) {
-        if self.config.restart == Restart::Never || message.bytes.len() > limits::HANDSHAKE_BYTES {
+        let needed = self.config.restart > Restart::Never || self.config.instant;
+        if !needed || message.bytes.len() > limits::HANDSHAKE_BYTES {
             return;
         }
         if let Some(server) = self.servers.get_mut(&id) {
