@@ -145,16 +145,15 @@ impl Call {
         }
     }
 
-    /// Takes a sign of life. What has begun to show its work is not repeated, unless that is known to
-    /// do no harm.
-    pub(crate) fn shows_life(&mut self, now: Mono, clock: &WorkClock) {
+    /// Takes a sign of life. Gives back what was kept: what has begun to show its work is not
+    /// repeated, unless that is known to do no harm.
+    #[must_use]
+    pub(crate) fn shows_life(&mut self, now: Mono, clock: &WorkClock) -> Option<Box<Message>> {
         self.sign = Some(now);
-        if !self.repeatable {
-            self.kept = None;
-        }
         if self.signs_of_call {
             self.deadline.sign(now, clock);
         }
+        if self.repeatable { None } else { self.kept.take() }
     }
 
     /// When the client is to be told that the call lives.

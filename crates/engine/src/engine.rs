@@ -141,6 +141,8 @@ pub struct Engine {
     subscriptions: BTreeMap<AttemptId, Subscription>,
     asks: BTreeMap<AskId, Ask>,
     next_attempt: u64,
+    /// Bytes of calls that are kept to be repeated.
+    kept_bytes: usize,
     timers: Timers,
     chance: Chance,
     ending: Option<Ending>,
@@ -160,6 +162,7 @@ impl Engine {
             subscriptions: BTreeMap::new(),
             asks: BTreeMap::new(),
             next_attempt: 1,
+            kept_bytes: 0,
             timers: Timers::default(),
             chance: Chance::new(config.seed),
             ending: None,
@@ -275,6 +278,9 @@ impl Engine {
                     return Err(format!("{open:?} outlived what it stands for"));
                 }
             }
+        }
+        if self.calls.len() == 0 && self.kept_bytes > 0 {
+            return Err("what was kept outlived its calls".into());
         }
         let owners = self.calls.len() + self.asks.len() + 2 * self.servers.len() + 1;
         if self.timers.len() > owners {

@@ -34,6 +34,9 @@ pub const STDERR_LINES: usize = 50;
 /// Bytes of a call that are kept so that it can be repeated. A longer one is not repeated.
 pub const REPEATABLE_BYTES: usize = 1 << 20;
 
+/// Bytes of all calls that are kept so. What comes above is not repeated.
+pub const KEPT_BYTES: usize = 32 << 20;
+
 /// Resources that a restarted server is subscribed to again. One more: it is not.
 pub const SUBSCRIBED: usize = 1_000;
 

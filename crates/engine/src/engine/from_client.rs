@@ -133,14 +133,17 @@ impl Engine {
             || (readiness == Readiness::ComesBack
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
         let mut call = Call::new(request, &policy, now, &server.clock);
-        self.make_repeatable(&mut call, &policy, message);
         if full {
             return self.refuse_call(now, &call, Kind::Overloaded, "too many calls are in flight".into());
         }
         match readiness {
             Readiness::IsGone => self.refuse_by_gone_server(now, &call),
-            Readiness::ComesBack => self.wait_for_server(now, call, message),
+            Readiness::ComesBack => {
+                self.make_repeatable(&mut call, &policy, message);
+                self.wait_for_server(now, call, message);
+            }
             Readiness::Runs => {
+                self.make_repeatable(&mut call, &policy, message);
                 let id = self.open_call(call);
                 self.send_attempt(now, id, message);
                 self.arm_call(now, id);

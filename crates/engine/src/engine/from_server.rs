@@ -277,13 +277,15 @@ impl Engine {
         let Some(call) = self.calls.get_mut(id) else { return };
         let Some(server) = self.servers.get(&server_id) else { return };
         // What another outlast says in a server's place is no sign of the server.
-        if message.raw(Field::MetaKeepAlive).is_none() {
-            call.shows_life(now, &server.clock);
-        }
-        let Some(token) = &call.token else { return };
+        let counts = message.raw(Field::MetaKeepAlive).is_none();
+        let kept = if counts { call.shows_life(now, &server.clock) } else { None };
         let client = call.client;
-        if let Some(report) = forwarded(message, token, &mut call.progress) {
+        let report = call.token.as_ref().and_then(|token| forwarded(message, token, &mut call.progress));
+        if report.is_some() {
             call.heard = now;
+        }
+        self.let_go_of_kept(kept);
+        if let Some(report) = report {
             self.act(Action::ToClient(client, report));
         }
     }

@@ -12,7 +12,7 @@ use crate::wire::{Field, Message};
 
 impl Engine {
     /// Decides once, when a call begins, whether it may ever be repeated, and keeps it if so.
-    pub(super) fn make_repeatable(&self, call: &mut Call, policy: &Policy, message: &Message) {
+    pub(super) fn make_repeatable(&mut self, call: &mut Call, policy: &Policy, message: &Message) {
         call.repeatable = policy.repeatable.unwrap_or_else(|| self.server_calls_it_repeatable(call));
         let allowed = policy.repeatable != Some(false);
         let safe = call.repeatable || (allowed && retry::is_safe_by_nature(&call.method));
@@ -20,10 +20,19 @@ impl Engine {
         let continues = [Field::ParamsRequestState, Field::ParamsInputResponses, Field::ParamsTask]
             .iter()
             .any(|field| message.raw(*field).is_some());
-        if safe && !continues && policy.retries > 0 && message.bytes.len() <= limits::REPEATABLE_BYTES {
+        let size = message.bytes.len();
+        let fits = size <= limits::REPEATABLE_BYTES && self.kept_bytes + size <= limits::KEPT_BYTES;
+        if safe && !continues && policy.retries > 0 && fits {
             call.retries = policy.retries;
             call.kept = Some(Box::new(message.owned()));
+            self.kept_bytes += size;
         }
+    }
+
+    /// A call will not be repeated any more: what was kept of it goes.
+    pub(super) fn let_go_of_kept(&mut self, kept: Option<Box<Message>>) {
+        let size = kept.map_or(0, |message| message.bytes.len());
+        self.kept_bytes = self.kept_bytes.saturating_sub(size);
     }
 
     fn server_calls_it_repeatable(&self, call: &Call) -> bool {

@@ -33,6 +33,7 @@ impl Engine {
                 server.waiting_bytes = server.waiting_bytes.saturating_sub(message.bytes.len());
             }
         }
+        self.let_go_of_kept(call.kept.take());
         match (answer, call.batch) {
             (Some(answer), batch) => self.reply(call.client, batch, Some(&call.id), answer),
             (None, Some(batch)) => self.member_done(call.client, batch),
