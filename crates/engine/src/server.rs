@@ -157,6 +157,7 @@ pub(crate) struct Server {
 
     stderr: VecDeque<u8>,
     pub(crate) bad_lines: u64,
+    pub(crate) refused_asks: u64,
     pub(crate) noted_id_type: bool,
 }
 
@@ -229,6 +230,7 @@ impl Server {
             stopped_at: Mono::default(),
             stderr: VecDeque::new(),
             bad_lines: 0,
+            refused_asks: 0,
             noted_id_type: false,
         }
     }

@@ -45,8 +45,13 @@ impl Engine {
         let text = format!("outlast: more than {} requests wait for the client", limits::ASKS);
         let answer = error_answer(id.patch().as_slice(), -32603, &text, None);
         self.act(Action::ToServer(server, Outgoing::plain(answer)));
-        let server = self.server_name(server);
-        self.note(Note::TooManyAsks { server });
+        let Some(server) = self.servers.get_mut(&server) else { return };
+        server.refused_asks += 1;
+        // A flood of questions must not become a flood of notes.
+        if server.refused_asks % limits::BAD_LINES_PER_NOTE == 1 {
+            let server = server.name.clone();
+            self.note(Note::TooManyAsks { server });
+        }
     }
 
     pub(super) fn answer_to_ask(&mut self, now: Mono, client: ClientId, message: &Message) {
