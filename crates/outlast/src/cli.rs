@@ -91,6 +91,9 @@ fn run(task: Task) -> ExitCode {
 }
 
 fn run_wrap(settings: Settings, command: &[OsString]) -> ExitCode {
+    for name in &settings.unknown {
+        complain(&format!("warn: the variable {name} is no setting of ours; ignored"));
+    }
     let trace = match settings.trace.as_deref().map(Trace::open).transpose() {
         Ok(trace) => trace,
         Err(error) => {
@@ -153,7 +156,8 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
         "uninstall" => return install::parse(installer::Aim::Uninstall, parser),
         "help" => match parser.next()? {
             Some(Value(topic)) if topic == "settings" => return Ok(Task::Print(help::reference())),
-            _ => return Ok(Task::Print(help::text())),
+            None => return Ok(Task::Print(help::text())),
+            Some(_) => return Err(Wrong("there is `outlast --help` and `outlast help settings`".into())),
         },
         _ => {
             return Err(Wrong(format!(

@@ -66,6 +66,8 @@ pub struct Settings {
     pub log: Log,
     /// Where messages are recorded.
     pub trace: Option<String>,
+    /// Variables that begin as ours do and mean nothing.
+    pub unknown: Vec<String>,
 }
 
 impl Settings {
@@ -77,7 +79,12 @@ impl Settings {
             command: command.first().map(|word| word.to_string_lossy()).unwrap_or_default().as_ref().into(),
             ..Config::default()
         };
-        Settings { engine, log: Log { level: Level::Warn, format: Format::Text }, trace: None }
+        Settings {
+            engine,
+            log: Log { level: Level::Warn, format: Format::Text },
+            trace: None,
+            unknown: Vec::new(),
+        }
     }
 
     /// Takes the environment's values. Flags come after them and so win over them.
@@ -86,6 +93,7 @@ impl Settings {
             let (name, value) = (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned());
             let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) else {
                 // A variable of a newer version, or of a wrapper's own, is no reason to stop.
+                self.unknown.push(name);
                 continue;
             };
             if value.is_empty() {

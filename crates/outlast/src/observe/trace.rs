@@ -32,12 +32,19 @@ pub enum Trace {
 }
 
 impl Trace {
-    /// Opens the record; `-` is stderr.
+    /// Opens the record; `-` is stderr. A pipe that nobody reads is refused instead of waited for.
     pub fn open(path: &str) -> io::Result<Trace> {
         if path == "-" {
             return Ok(Trace::Stderr);
         }
-        Ok(Trace::File(File::options().create(true).append(true).mode(0o600).open(path)?))
+        Ok(Trace::File(
+            File::options()
+                .create(true)
+                .append(true)
+                .mode(0o600)
+                .custom_flags(nix::libc::O_NONBLOCK)
+                .open(path)?,
+        ))
     }
 
     /// Records one message.
