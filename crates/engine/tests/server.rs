@@ -525,7 +525,7 @@ fn a_restart_that_fails_is_tried_again_later() {
         # Silence is a failure too.
         wait 10s
         @17s
-        !! warn: restart of `srv` failed: no answer to initialize
+        !! warn: restart of `srv` failed: no answer to initialize within 10s (handshake)
         .. terminate
         output-closed
         exited signal 15

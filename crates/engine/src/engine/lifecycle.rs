@@ -9,6 +9,7 @@ use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, Run, ServerId};
 use crate::limits;
 use crate::server::{Alarm, Life, Readiness, Server};
+use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::Outgoing;
 use bytes::Bytes;
@@ -131,7 +132,10 @@ impl Engine {
             Some(Alarm::Kill) => self.act(Action::Kill(id)),
             Some(Alarm::Restart) => self.start_again(id),
             Some(Alarm::Handshake) => {
-                self.note(Note::RestartFailed { server: name, why: "no answer to initialize".into() });
+                let limit =
+                    self.limit_of_handshake(id).map(|limit| show_duration(limit.time)).unwrap_or_default();
+                let why = format!("no answer to initialize within {limit} (handshake)");
+                self.note(Note::RestartFailed { server: name, why });
                 self.stop_for_restart(now, id, limits::KILL_GRACE);
             }
             Some(Alarm::FirstRequest) => self.end_with_server(now, id),
