@@ -54,25 +54,31 @@ pub(crate) enum State {
     Sent(AttemptId),
 }
 
-/// One call.
+/// What a client asked for. Fixed from the beginning, but for the array it is answered in.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct Request {
     pub(crate) client: ClientId,
     pub(crate) server: ServerId,
     /// As the client wrote it.
     pub(crate) id: JsonId,
     pub(crate) method: Method,
     pub(crate) tool: Option<Box<str>>,
-    /// The request speaks the 2026-07-28 revision.
+    /// It speaks the 2026-07-28 revision.
     pub(crate) modern: bool,
     /// Asked for as a legacy task: its progress may outlive its answer.
     pub(crate) task: bool,
     pub(crate) batch: Option<BatchId>,
-    pub(crate) state: State,
-    /// How its client said hello, for a handshake that is to be remembered.
-    pub(crate) hello: Option<u64>,
     /// The client's own progress token.
     pub(crate) token: Option<JsonId>,
+    /// How its client said hello, for a handshake that is to be remembered.
+    pub(crate) hello: Option<u64>,
+}
+
+/// One call.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) request: Request,
+    pub(crate) state: State,
     pub(crate) progress: Progress,
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) signs_of_call: bool,
@@ -94,35 +100,12 @@ pub(crate) struct Call {
     pub(crate) armed: Option<Mono>,
 }
 
-/// What a new call is made of.
-pub(crate) struct Request {
-    pub(crate) client: ClientId,
-    pub(crate) server: ServerId,
-    pub(crate) id: JsonId,
-    pub(crate) method: Method,
-    pub(crate) tool: Option<Box<str>>,
-    pub(crate) modern: bool,
-    pub(crate) task: bool,
-    pub(crate) batch: Option<BatchId>,
-    pub(crate) token: Option<JsonId>,
-    pub(crate) hello: Option<u64>,
-}
-
 impl Call {
     pub(crate) fn new(request: Request, policy: &Policy, now: Mono, clock: &WorkClock) -> Call {
         Call {
-            client: request.client,
-            server: request.server,
-            id: request.id,
-            method: request.method,
-            tool: request.tool,
-            modern: request.modern,
-            task: request.task,
-            batch: request.batch,
-            state: State::New,
             keep_alive: policy.keep_alive.filter(|_| request.token.is_some()),
-            token: request.token,
-            hello: request.hello,
+            request,
+            state: State::New,
             progress: Progress::default(),
             signs_of_call: policy.signs.call,
             retries: 0,
@@ -169,6 +152,6 @@ impl Call {
 
     /// What a person calls it.
     pub(crate) fn name(&self) -> &str {
-        self.tool.as_deref().unwrap_or_else(|| self.method.as_str())
+        self.request.tool.as_deref().unwrap_or_else(|| self.request.method.as_str())
     }
 }

@@ -259,7 +259,9 @@ impl Engine {
                 Some(attempt) if self.attempts.get(&attempt) != Some(&id) => {
                     return Err(format!("attempt {attempt:?} does not lead to its call"));
                 }
-                None if call.retry_at.is_none() && !self.servers[&call.server].waiting.contains(&id) => {
+                None if call.retry_at.is_none()
+                    && !self.servers[&call.request.server].waiting.contains(&id) =>
+                {
                     return Err(format!("call {id:?} waits in no queue"));
                 }
                 _ => {}
@@ -314,7 +316,7 @@ impl Engine {
     /// Sets the timer of a call to the next moment it must be looked at.
     fn arm_call(&mut self, now: Mono, id: CallId) {
         let Some(call) = self.calls.get_mut(id) else { return };
-        let Some(server) = self.servers.get_mut(&call.server) else { return };
+        let Some(server) = self.servers.get_mut(&call.request.server) else { return };
         if server.clock.stands_still() {
             server.stalled.insert(id);
         }

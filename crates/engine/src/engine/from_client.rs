@@ -152,7 +152,7 @@ impl Engine {
     }
 
     fn open_call(&mut self, call: Call) -> CallId {
-        let (client, key) = (call.client, call.id.key());
+        let (client, key) = (call.request.client, call.request.id.key());
         let id = self.calls.insert(call);
         if let Some(client) = self.clients.get_mut(&client) {
             client.open.insert(key, Open::Call(id));
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     fn wait_for_server(&mut self, now: Mono, mut call: Call, message: &Message) {
-        let server = call.server;
+        let server = call.request.server;
         call.state = State::Waiting(Box::new(message.owned()));
         let id = self.open_call(call);
         if let Some(server) = self.servers.get_mut(&server) {
@@ -177,10 +177,10 @@ impl Engine {
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);
         call.attempts += 1;
-        let (server, first) = (call.server, call.attempts == 1);
-        let edits = request_edits(message, &call.id, &call.method, attempt);
-        if first && call.method.shapes_the_connection() {
-            let method = call.method.clone();
+        let (server, first) = (call.request.server, call.attempts == 1);
+        let edits = request_edits(message, &call.request.id, &call.request.method, attempt);
+        if first && call.request.method.shapes_the_connection() {
+            let method = call.request.method.clone();
             self.keep_for_revival(server, &method, message);
         }
         if let Some(server) = self.servers.get_mut(&server).filter(|_| first) {
@@ -256,10 +256,10 @@ impl Engine {
 
     fn cancel_call(&mut self, id: CallId, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
-        if call.method.is_handshake() {
+        if call.request.method.is_handshake() {
             return;
         }
-        let (server, attempt, text) = (call.server, call.attempt(), call.id.is_text());
+        let (server, attempt, text) = (call.request.server, call.attempt(), call.request.id.is_text());
         self.settle(id, None);
         if let Some(attempt) = attempt {
             self.forward_cancel(server, attempt, text, message);

@@ -60,8 +60,8 @@ impl Engine {
     fn take_out_of_array(&mut self, message: &Message) {
         let call = self.attempt_named(message).and_then(|(attempt, _)| self.attempts.get(&attempt).copied());
         let Some(call) = call.and_then(|id| self.calls.get_mut(id)) else { return };
-        let client = call.client;
-        if let Some(batch) = call.batch.take() {
+        let client = call.request.client;
+        if let Some(batch) = call.request.batch.take() {
             self.member_done(client, batch);
         }
     }
@@ -151,11 +151,15 @@ impl Engine {
     fn answer_to_call(&mut self, now: Mono, server_id: ServerId, id: CallId, text: bool, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
-        let edit = Edit::replace(span, call.id.patch());
-        let other_type = text != call.id.is_text();
-        let handshake = call.method.is_handshake().then(|| (call.method.clone(), call.hello, call.began));
-        let list = call.method.shapes_the_connection().then(|| call.method.clone());
-        let task = call.task && message.raw(Field::Result).is_some();
+        let edit = Edit::replace(span, call.request.id.patch());
+        let other_type = text != call.request.id.is_text();
+        let handshake = call
+            .request
+            .method
+            .is_handshake()
+            .then(|| (call.request.method.clone(), call.request.hello, call.began));
+        let list = call.request.method.shapes_the_connection().then(|| call.request.method.clone());
+        let task = call.request.task && message.raw(Field::Result).is_some();
         if let Some(server) = self.servers.get_mut(&server_id) {
             server.ever_answered = true;
             if other_type && !server.noted_id_type {
@@ -279,8 +283,9 @@ impl Engine {
         // What another outlast says in a server's place is no sign of the server.
         let counts = message.raw(Field::MetaKeepAlive).is_none();
         let kept = if counts { call.shows_life(now, &server.clock) } else { None };
-        let client = call.client;
-        let report = call.token.as_ref().and_then(|token| forwarded(message, token, &mut call.progress));
+        let client = call.request.client;
+        let report =
+            call.request.token.as_ref().and_then(|token| forwarded(message, token, &mut call.progress));
         if report.is_some() {
             call.heard = now;
         }

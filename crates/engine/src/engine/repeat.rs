@@ -15,7 +15,7 @@ impl Engine {
     pub(super) fn make_repeatable(&mut self, call: &mut Call, policy: &Policy, message: &Message) {
         call.repeatable = policy.repeatable.unwrap_or_else(|| self.server_calls_it_repeatable(call));
         let allowed = policy.repeatable != Some(false);
-        let safe = call.repeatable || (allowed && retry::is_safe_by_nature(&call.method));
+        let safe = call.repeatable || (allowed && retry::is_safe_by_nature(&call.request.method));
         // What continues something, or begins a task, is not the same the second time.
         let continues = [Field::ParamsRequestState, Field::ParamsInputResponses, Field::ParamsTask]
             .iter()
@@ -36,16 +36,21 @@ impl Engine {
     }
 
     fn server_calls_it_repeatable(&self, call: &Call) -> bool {
-        let server = self.servers.get(&call.server);
+        let server = self.servers.get(&call.request.server);
         self.config.trust
-            && call.method == Method::ToolsCall
-            && call.tool.as_ref().zip(server).is_some_and(|(tool, server)| server.repeatable.contains(tool))
+            && call.request.method == Method::ToolsCall
+            && call
+                .request
+                .tool
+                .as_ref()
+                .zip(server)
+                .is_some_and(|(tool, server)| server.repeatable.contains(tool))
     }
 
     /// Takes one retry for a call, if it may have one.
     fn take_retry(&mut self, now: Mono, id: CallId) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        let Some(server) = self.servers.get_mut(&call.server) else { return false };
+        let Some(server) = self.servers.get_mut(&call.request.server) else { return false };
         call.kept.is_some() && call.attempts <= call.retries && server.budget.take(now)
     }
 
@@ -57,7 +62,7 @@ impl Engine {
         self.detach(now, id, "its server went away");
         let Some(call) = self.calls.get(id) else { return false };
         let size = call.kept.as_ref().map_or(0, |message| message.bytes.len());
-        if let Some(server) = self.servers.get_mut(&call.server) {
+        if let Some(server) = self.servers.get_mut(&call.request.server) {
             server.waiting.push_back(id);
             server.waiting_bytes += size;
         }
@@ -88,7 +93,7 @@ impl Engine {
         let Some(call) = self.calls.get_mut(id) else { return };
         call.retry_at = None;
         let Some(message) = call.kept.clone() else { return };
-        let server_id = call.server;
+        let server_id = call.request.server;
         let Some(server) = self.servers.get_mut(&server_id) else { return };
         use crate::server::Readiness::{ComesBack, IsGone, Runs};
         match server.readiness() {
@@ -108,7 +113,7 @@ impl Engine {
     /// Takes a call off the process it was sent to.
     fn detach(&mut self, now: Mono, id: CallId, why: &'static str) {
         let Some(call) = self.calls.get_mut(id) else { return };
-        let Some(server) = self.servers.get(&call.server) else { return };
+        let Some(server) = self.servers.get(&call.request.server) else { return };
         if let Some(attempt) = call.attempt() {
             self.attempts.remove(&attempt);
         }
@@ -120,7 +125,7 @@ impl Engine {
         call.deadline.sign(now, &server.clock);
         let note = Note::Repeated {
             server: server.name.clone(),
-            method: call.method.as_str().into(),
+            method: call.request.method.as_str().into(),
             attempt: call.attempts + 1,
             why,
         };

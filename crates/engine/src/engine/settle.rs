@@ -23,10 +23,10 @@ impl Engine {
         if let Some(attempt) = call.attempt() {
             self.attempts.remove(&attempt);
         }
-        if let Some(client) = self.clients.get_mut(&call.client) {
-            client.close(&call.id, Open::Call(id));
+        if let Some(client) = self.clients.get_mut(&call.request.client) {
+            client.close(&call.request.id, Open::Call(id));
         }
-        if let Some(server) = self.servers.get_mut(&call.server) {
+        if let Some(server) = self.servers.get_mut(&call.request.server) {
             server.stalled.remove(&id);
             if let (State::Waiting(message), None) = (&call.state, call.retry_at) {
                 server.waiting.retain(|waiting| *waiting != id);
@@ -34,9 +34,9 @@ impl Engine {
             }
         }
         self.let_go_of_kept(call.kept.take());
-        match (answer, call.batch) {
-            (Some(answer), batch) => self.reply(call.client, batch, Some(&call.id), answer),
-            (None, Some(batch)) => self.member_done(call.client, batch),
+        match (answer, call.request.batch) {
+            (Some(answer), batch) => self.reply(call.request.client, batch, Some(&call.request.id), answer),
+            (None, Some(batch)) => self.member_done(call.request.client, batch),
             (None, None) => {}
         }
         self.drained();
@@ -45,11 +45,13 @@ impl Engine {
     /// Keeps a token alive that may report on until its task ends.
     pub(super) fn keep_task_token(&mut self, id: CallId) {
         let Some(call) = self.calls.get_mut(id) else { return };
-        let (Some(attempt), Some(token), true) = (call.attempt(), call.token.clone(), call.task) else {
+        let (Some(attempt), Some(token), true) =
+            (call.attempt(), call.request.token.clone(), call.request.task)
+        else {
             return;
         };
         let progress = std::mem::take(&mut call.progress);
-        let Some(client) = self.clients.get_mut(&call.client) else { return };
+        let Some(client) = self.clients.get_mut(&call.request.client) else { return };
         if client.task_tokens.len() == limits::TASK_TOKENS {
             client.task_tokens.pop_front();
         }
@@ -77,17 +79,17 @@ impl Engine {
         failure.detail = Some(detail);
         let answer = self.error_for(call, &failure);
         self.note(Note::Failed(Box::new(failure)));
-        self.reply(call.client, call.batch, Some(&call.id), answer);
+        self.reply(call.request.client, call.request.batch, Some(&call.request.id), answer);
     }
 
     pub(super) fn refuse_by_gone_server(&mut self, now: Mono, call: &Call) {
-        let server = &self.servers[&call.server];
+        let server = &self.servers[&call.request.server];
         let (kind, detail) = match server.life {
             Life::Failed(why) => {
                 (Kind::ServerFailed, format!("cannot start `{}`: {why}", self.config.command))
             }
             Life::Ended(exit) => (Kind::ServerGone, exit.to_string()),
-            Life::Down => (Kind::ServerFailed, self.next_try(now, call.server)),
+            Life::Down => (Kind::ServerFailed, self.next_try(now, call.request.server)),
             _ => (Kind::ServerFailed, "it is being restarted".into()),
         };
         let mut failure = self.failure(now, call, kind, None);
@@ -99,22 +101,22 @@ impl Engine {
             // Of what could not be started, or is being restarted, a note was made before.
             self.note(Note::Failed(Box::new(failure)));
         }
-        self.reply(call.client, call.batch, Some(&call.id), answer);
-        self.first_request_was_answered(now, call.server);
+        self.reply(call.request.client, call.request.batch, Some(&call.request.id), answer);
+        self.first_request_was_answered(now, call.request.server);
     }
 
     /// A call that waited to be sent again finds its server gone for good, or for a while.
     pub(super) fn fail_at_gone_server(&mut self, now: Mono, id: CallId) {
         let Some(call) = self.calls.get(id) else { return };
-        let detail = self.next_try(now, call.server);
+        let detail = self.next_try(now, call.request.server);
         let mut failure = self.failure(now, call, Kind::ServerFailed, None);
         failure.detail = Some(detail);
         self.fail(id, failure);
     }
 
     fn error_for(&self, call: &Call, failure: &Failure) -> Outgoing {
-        let id = call.id.patch();
-        Outgoing::plain(failure.answer(id.as_slice(), call.modern, self.config.manner.wording()))
+        let id = call.request.id.patch();
+        Outgoing::plain(failure.answer(id.as_slice(), call.request.modern, self.config.manner.wording()))
     }
 
     /// All that is known about a call that fails now.
@@ -124,21 +126,21 @@ impl Engine {
             _ if !sent => ServerState::NeverReached,
             // It was sent before, and waits to be sent again.
             Kind::Timeout | Kind::Max if call.attempt().is_none() => ServerState::Restarting,
-            Kind::Timeout | Kind::Max if call.method.is_handshake() => ServerState::Running,
+            Kind::Timeout | Kind::Max if call.request.method.is_handshake() => ServerState::Running,
             Kind::Timeout | Kind::Max => ServerState::Cancelled,
             Kind::MessageTooLarge => ServerState::Running,
             _ => ServerState::Gone,
         };
         let retry = match kind {
             Kind::ServerFailed | Kind::MessageTooLarge => Retry::Pointless,
-            _ if sent && may_act(&call.method) => Retry::Unsafe,
+            _ if sent && may_act(&call.request.method) => Retry::Unsafe,
             _ => Retry::Safe,
         };
         Failure {
             kind,
-            server: self.server_name(call.server),
-            method: call.method.as_str().into(),
-            tool: call.tool.clone(),
+            server: self.server_name(call.request.server),
+            method: call.request.method.as_str().into(),
+            tool: call.request.tool.clone(),
             elapsed: now.since(call.began),
             limit: limit.map(|limit| limit.time),
             setting: limit.map(|limit| self.config.rules.source(limit.layer).into()),
@@ -160,8 +162,8 @@ impl Engine {
             Reached::Timeout(limit) => (Kind::Timeout, limit),
             Reached::Max(limit) => (Kind::Max, limit),
         };
-        let (server, attempt, text) = (call.server, call.attempt(), call.id.is_text());
-        let cancels = !call.method.is_handshake();
+        let (server, attempt, text) = (call.request.server, call.attempt(), call.request.id.is_text());
+        let cancels = !call.request.method.is_handshake();
         let again = kind == Kind::Timeout && self.retry_after_timeout(now, id);
         if !again {
             self.fail_by_limit(now, id, kind, limit);
@@ -202,7 +204,9 @@ impl Engine {
     /// Calls of a server, in the order of their slots.
     pub(super) fn calls_at(&self, server: ServerId, sent: bool) -> Vec<CallId> {
         let at = |id: &CallId| {
-            self.calls.get(*id).is_some_and(|call| call.server == server && call.attempt().is_some() == sent)
+            self.calls
+                .get(*id)
+                .is_some_and(|call| call.request.server == server && call.attempt().is_some() == sent)
         };
         self.calls.ids().filter(at).collect()
     }

@@ -46,8 +46,8 @@ impl Engine {
     fn call_due(&mut self, now: Mono, id: CallId) {
         let Some(call) = self.calls.get_mut(id) else { return };
         call.armed = None;
-        let Some(server) = self.servers.get(&call.server) else { return };
-        let server_id = call.server;
+        let Some(server) = self.servers.get(&call.request.server) else { return };
+        let server_id = call.request.server;
         if call.retry_at.is_some_and(|at| at <= now) {
             return self.try_again(now, id);
         }
@@ -115,7 +115,7 @@ impl Engine {
     /// Decides about a call by a sample: keeps it for later, lets the call go on, or ends it.
     fn judge(&mut self, now: Mono, id: CallId, sample: Option<Sample>) {
         let Some(call) = self.calls.get_mut(id) else { return };
-        let Some(server) = self.servers.get(&call.server) else { return };
+        let Some(server) = self.servers.get(&call.request.server) else { return };
         match call.deadline.due(now, &server.clock) {
             Due::FirstSample => {
                 if let Some(sample) = sample {
@@ -147,11 +147,11 @@ impl Engine {
         }
         call.heard = now;
         // A client that does not read would only find a heap of them later.
-        if self.clients.get(&call.client).is_none_or(|client| client.congested) {
+        if self.clients.get(&call.request.client).is_none_or(|client| client.congested) {
             return;
         }
         let Some((value, total)) = call.progress.keep_alive() else { return };
-        let Some(token) = &call.token else { return };
+        let Some(token) = &call.request.token else { return };
         let name = format!("`{}`", cut(call.name(), limits::NAME));
         let waiting = matches!(call.state, State::Waiting(_));
         let sign = call.sign.map(|sign| now.since(sign));
@@ -169,7 +169,7 @@ impl Engine {
         message.extend_from_slice(b",\"message\":");
         message.extend_from_slice(&json_text(&words));
         message.extend_from_slice(br#","_meta":{"dev.outlast/keepAlive":true}}}"#);
-        let client = call.client;
+        let client = call.request.client;
         self.act(Action::ToClient(client, Outgoing::plain(message)));
     }
 }
