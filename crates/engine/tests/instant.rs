@@ -46,7 +46,7 @@ fn the_second_start_answers_at_once_and_the_server_makes_it_true() {
         < {{"id":"1","result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}}}}}}
         .. remember initialize and 1 lists
         >> {{"method":"notifications/initialized"}}
-        >> {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
+        >> {{"id":2,"method":"tools/list"}}
         >> {{"id":3,"method":"tools/call",…}}
         >> {{"id":4,"method":"prompts/list"}}
         # The same list: the client need not know.
@@ -65,7 +65,7 @@ fn an_instant_start_needs_no_restarts() {
         < {{"id":"1","result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}}}}}}
         .. remember initialize and 1 lists
         >> {{"method":"notifications/initialized"}}
-        >> {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
+        >> {{"id":2,"method":"tools/list"}}
         >> {{"id":3,…}}
         >> {{"id":4,…}}
         "#
@@ -82,7 +82,7 @@ fn what_has_changed_since_is_told() {
         .. forget
         .. remember initialize and 1 lists
         >> {{"method":"notifications/initialized"}}
-        >> {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
+        >> {{"id":2,"method":"tools/list"}}
         >> {{"id":3,…}}
         >> {{"id":4,…}}
         < {{"id":2,"result":{{"tools":[]}}}}

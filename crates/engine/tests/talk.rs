@@ -249,6 +249,37 @@ fn a_subscription_outlives_its_process() {
     );
 }
 
+/// A modern client hears of a changed list only on a subscription that asked for it.
+#[test]
+fn a_changed_list_is_told_on_the_subscriptions_that_asked() {
+    check(
+        r#"
+        > {"id":"sub","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged": true}}}
+        >> {"id":"1",…}
+        > {"id":"other","method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true}}}
+        >> {"id":"2",…}
+        > {"id":3,"method":"tools/list","params":{}}
+        >> {"id":3,…}
+        < {"id":3,"result":{"tools":[]}}
+        << {"id":3,"result":{"tools":[]}}
+        output-closed
+        exited 1
+        !! warn: …
+        !! warn: …
+        wait 1s
+        @470ms
+        .. start 1
+        started
+        !! warn: …
+        >> {"id":"4","method":"subscriptions/listen",…}
+        >> {"id":"5","method":"subscriptions/listen",…}
+        >> {"id":6,"method":"tools/list","params":{}}
+        < {"id":6,"result":{"tools":[1]}}
+        << {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}
+        "#,
+    );
+}
+
 #[test]
 fn too_many_subscriptions_are_refused() {
     use outlast_engine::limits::SUBSCRIPTIONS;

@@ -12,8 +12,7 @@ use crate::memory::{self, Memory};
 use crate::method::Method;
 use crate::server::{Alarm, Life};
 use crate::time::Mono;
-use crate::wire::{Field, Message, Outgoing, Scanned, scan};
-use bytes::Bytes;
+use crate::wire::{Field, Message, Outgoing};
 
 impl Engine {
     pub(super) fn remembered(&mut self, server: ServerId, memories: &[Memory]) {
@@ -44,10 +43,6 @@ impl Engine {
             server.handshake.initialize = Some(message.owned());
         }
         server.handshake.done = true;
-        let lists = memory.lists.iter().filter_map(|(method, raw)| {
-            Some((method.clone(), list_request(method)?, Some(fingerprint(raw))))
-        });
-        server.handshake.lists = lists.collect();
         server.instant = Some(memory);
         self.read_capabilities(server_id);
         self.act(Action::ToClient(client, answer));
@@ -81,7 +76,13 @@ impl Engine {
             return false;
         }
         let Some(list) = server.instant.as_ref().and_then(|memory| memory.list(method)) else { return false };
-        let answer = answer(id, list);
+        let (answer, seen) = (answer(id, list), Some(fingerprint(list)));
+        let server_id = self.clients[&client].server;
+        if let Some(server) = self.servers.get_mut(&server_id) {
+            // The server itself is asked the same when it is there, to compare.
+            server.handshake.lists.retain(|(known, _, _)| known != method);
+            server.handshake.lists.push((method.clone(), message.owned(), seen));
+        }
         self.reply(client, batch, Some(id), answer);
         true
     }
@@ -157,13 +158,4 @@ impl Engine {
 fn answer(id: &JsonId, result: &[u8]) -> Outgoing {
     let id = id.patch();
     Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), br#","result":"#, result, b"}"].concat())
-}
-
-/// The request for a list that we have only heard of.
-fn list_request(method: &Method) -> Option<Message> {
-    let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{}"}}"#, method.as_str());
-    match scan(&Bytes::from(text)) {
-        Ok(Scanned::Message(message)) => Some(message),
-        _ => None,
-    }
 }

@@ -286,15 +286,29 @@ impl Engine {
         before.map(|before| before != fingerprint(result))
     }
 
+    /// Tells whoever wants to know: a client of the legacy era in any case, one of the modern era on
+    /// each subscription that asked for it.
     fn list_changed(&mut self, id: ServerId, method: &Method) {
-        let what = match method {
-            Method::ToolsList => "tools",
-            Method::PromptsList => "prompts",
-            _ => "resources",
+        let (what, wanted) = match method {
+            Method::ToolsList => ("tools", "\"toolsListChanged\":true"),
+            Method::PromptsList => ("prompts", "\"promptsListChanged\":true"),
+            _ => ("resources", "\"resourcesListChanged\":true"),
         };
-        let Some(client) = self.client_of(id) else { return };
-        let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/{what}/list_changed"}}"#);
-        self.act(Action::ToClient(client, Outgoing::plain(text)));
+        let legacy = self.servers.get(&id).is_some_and(|server| server.handshake.initialize.is_some());
+        let mut told = Vec::new();
+        if let Some(client) = self.client_of(id).filter(|_| legacy) {
+            told.push((client, list_changed_message(what, None)));
+        }
+        for subscription in self.subscriptions.values().filter(|subscription| subscription.server == id) {
+            let blanks = |byte: &u8| !byte.is_ascii_whitespace();
+            let request: Vec<u8> = subscription.message.bytes.iter().copied().filter(blanks).collect();
+            if memchr::memmem::find(&request, wanted.as_bytes()).is_some() {
+                told.push((subscription.client, list_changed_message(what, Some(&subscription.id))));
+            }
+        }
+        for (client, message) in told {
+            self.act(Action::ToClient(client, Outgoing::plain(message)));
+        }
     }
 
     /// Keeps what a restarted server must be told again.
@@ -339,4 +353,13 @@ impl Engine {
             server.handshake.initialized = Some(message.owned());
         }
     }
+}
+
+/// `notifications/…/list_changed`, for a subscription where there is one.
+fn list_changed_message(what: &str, subscription: Option<&JsonId>) -> Vec<u8> {
+    let head = format!(r#"{{"jsonrpc":"2.0","method":"notifications/{what}/list_changed""#);
+    let Some(subscription) = subscription else { return format!("{head}}}").into_bytes() };
+    let id = subscription.patch();
+    let meta = br#","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"#;
+    [head.as_bytes(), meta, id.as_slice(), b"}}}"].concat()
 }
