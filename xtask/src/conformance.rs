@@ -84,12 +84,12 @@ pub fn run(args: &[String]) -> Result<()> {
     let scenarios = chosen(scenarios::all(&tools)?, &options.names)?;
     adopt_orphans()?;
     let started = Instant::now();
-    let found = run_all(&jobs(&scenarios, options.direct_only), &tools)?;
+    let (found, mut complaints) = run_all(&jobs(&scenarios, options.direct_only), &tools)?;
     if options.counts {
         print!("{}", expected::counts(&found));
         return Ok(());
     }
-    let mut complaints = Expected::read(&tools.sources)?.complaints(&found, &scenarios);
+    complaints.extend(Expected::read(&tools.sources)?.complaints(&found, &scenarios));
     complaints.extend(leftovers().into_iter().map(|left| format!("still running afterwards: {left}")));
     report(&found, &complaints, started)
 }
@@ -128,34 +128,33 @@ fn jobs(scenarios: &[Scenario], direct_only: bool) -> Vec<Job<'_>> {
     jobs
 }
 
-fn run_all(jobs: &[Job<'_>], tools: &Tools) -> Result<Found> {
+/// What all jobs found, and what went wrong with those that could not be run.
+fn run_all(jobs: &[Job<'_>], tools: &Tools) -> Result<(Found, Vec<String>)> {
     let (timed, others): (Vec<&Job<'_>>, Vec<&Job<'_>>) =
         jobs.iter().partition(|job| job.scenarios.iter().any(|scenario| scenario.name == TIMED));
-    let found = Mutex::new(Ok(Found::new()));
+    let results = Mutex::default();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 while let Some(job) = others.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    note(&found, job, tools);
+                    run_job(job, tools, &results);
                 }
             });
         }
     });
-    timed.into_iter().for_each(|job| note(&found, job, tools));
-    found.into_inner().ok().context("a worker panicked")?
+    timed.into_iter().for_each(|job| run_job(job, tools, &results));
+    results.into_inner().ok().context("a worker panicked")
 }
 
-/// Runs a job and puts what it found to the rest; after an error the rest is of no interest.
-fn note(found: &Mutex<Result<Found>>, job: &Job<'_>, tools: &Tools) {
+fn run_job(job: &Job<'_>, tools: &Tools, results: &Mutex<(Found, Vec<String>)>) {
     let result = suite::run(job.route, &job.scenarios, tools);
-    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-    let Ok(all) = found.as_mut() else { return };
+    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
     match result {
-        Ok(results) => {
-            all.extend(results.into_iter().map(|(scenario, checks)| ((scenario, job.route), checks)))
+        Ok(checks) => {
+            results.0.extend(checks.into_iter().map(|(scenario, checks)| ((scenario, job.route), checks)));
         }
-        Err(error) => *found = Err(error),
+        Err(error) => results.1.push(format!("{error:#}")),
     }
 }
 

@@ -126,6 +126,9 @@ fn about_route(
     direct: &Checks,
     through: &Checks,
 ) -> Vec<String> {
+    if through.0.is_empty() && !direct.0.is_empty() {
+        return vec![format!("{scenario}: no findings about {route}")];
+    }
     let seen = changes(direct, through);
     let explained =
         |change: Change, check: &str| entry.exceptions.contains(&(route, change, check.to_owned()));
