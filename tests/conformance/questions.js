@@ -27,7 +27,8 @@ const DEFAULTS = form(
 );
 
 const OPTIONS = ['option1', 'option2', 'option3'];
-const titled = word => ['First', 'Second', 'Third'].map((nth, i) => ({ const: `value${i + 1}`, title: `${nth} ${word}` }));
+const titled = word =>
+    ['First', 'Second', 'Third'].map((nth, i) => ({ const: `value${i + 1}`, title: `${nth} ${word}` }));
 const ENUMS = form(
     {
         untitledSingle: { type: 'string', enum: OPTIONS },
@@ -47,27 +48,49 @@ export function addQuestions(server, { seal }) {
     const tool = (name, description, body, input = {}) =>
         server.registerTool(name, { description, inputSchema: z.object(input) }, body);
 
-    tool('test_sampling', 'has the client sample', ({ prompt }, { mcpReq }) => {
-        const answer = inputResponse(mcpReq.inputResponses, 'sample');
-        if (answer.kind === 'sampling') return say(`LLM response: ${answer.result.content.text}`);
-        return inputRequired({ inputRequests: { sample: sample(prompt, 100) } });
-    }, { prompt: z.string() });
+    tool(
+        'test_sampling',
+        'has the client sample',
+        ({ prompt }, { mcpReq }) => {
+            const answer = inputResponse(mcpReq.inputResponses, 'sample');
+            if (answer.kind === 'sampling') return say(`LLM response: ${answer.result.content.text}`);
+            return inputRequired({ inputRequests: { sample: sample(prompt, 100) } });
+        },
+        { prompt: z.string() }
+    );
 
     const asks = (name, description, question, word, input) =>
-        tool(name, description, (args, { mcpReq }) => {
-            const answer = inputResponse(mcpReq.inputResponses, 'answer');
-            if (answer.kind === 'elicit') {
-                return say(`${word}: action=${answer.action}, content=${JSON.stringify(answer.content ?? {})}`);
-            }
-            return inputRequired({ inputRequests: { answer: question(args) } });
-        }, input);
+        tool(
+            name,
+            description,
+            (args, { mcpReq }) => {
+                const answer = inputResponse(mcpReq.inputResponses, 'answer');
+                if (answer.kind === 'elicit') {
+                    return say(`${word}: action=${answer.action}, content=${JSON.stringify(answer.content ?? {})}`);
+                }
+                return inputRequired({ inputRequests: { answer: question(args) } });
+            },
+            input
+        );
     const account = form({
         username: { type: 'string', description: "User's response" },
         email: { type: 'string', description: "User's email address" }
     });
-    asks('test_elicitation', 'asks the user', ({ message }) => elicit(message, account), 'User response', { message: z.string() });
-    asks('test_elicitation_sep1034_defaults', 'asks with defaults', () => elicit('Please review', DEFAULTS), 'Elicitation completed');
-    asks('test_elicitation_sep1330_enums', 'asks with choices', () => elicit('Please choose', ENUMS), 'Elicitation completed');
+    asks('test_elicitation', 'asks the user', ({ message }) => elicit(message, account), 'User response', {
+        message: z.string()
+    });
+    asks(
+        'test_elicitation_sep1034_defaults',
+        'asks with defaults',
+        () => elicit('Please review', DEFAULTS),
+        'Elicitation completed'
+    );
+    asks(
+        'test_elicitation_sep1330_enums',
+        'asks with choices',
+        () => elicit('Please choose', ENUMS),
+        'Elicitation completed'
+    );
     asks('test_streaming_elicitation', 'asks on its stream', () => NAME, 'Answer');
 
     tool('test_missing_capability', 'needs a client that can sample', () =>
@@ -89,7 +112,9 @@ export function addQuestions(server, { seal }) {
         return inputRequired({ inputRequests: { client_roots: inputRequired.listRoots() } });
     });
     tool('test_input_required_result_multiple_inputs', 'asks three things at once', async (_, ctx) => {
-        const answers = ['user_name', 'greeting', 'client_roots'].map(key => inputResponse(ctx.mcpReq.inputResponses, key));
+        const answers = ['user_name', 'greeting', 'client_roots'].map(key =>
+            inputResponse(ctx.mcpReq.inputResponses, key)
+        );
         if (answers.every(answer => answer.kind !== 'missing')) return say('three answers');
         return inputRequired({
             inputRequests: {
@@ -130,10 +155,14 @@ export function addQuestions(server, { seal }) {
         });
     });
 
-    server.registerPrompt('test_input_required_result_prompt', { description: 'asks for its context' }, ({ mcpReq }) => {
-        const context = acceptedContent(mcpReq.inputResponses, 'user_context')?.context;
-        if (context) return { messages: [{ role: 'user', content: { type: 'text', text: `Use ${context}.` } }] };
-        const question = elicit('What context should the prompt use?', form({ context: TEXT }));
-        return inputRequired({ inputRequests: { user_context: question } });
-    });
+    server.registerPrompt(
+        'test_input_required_result_prompt',
+        { description: 'asks for its context' },
+        ({ mcpReq }) => {
+            const context = acceptedContent(mcpReq.inputResponses, 'user_context')?.context;
+            if (context) return { messages: [{ role: 'user', content: { type: 'text', text: `Use ${context}.` } }] };
+            const question = elicit('What context should the prompt use?', form({ context: TEXT }));
+            return inputRequired({ inputRequests: { user_context: question } });
+        }
+    );
 }

@@ -57,6 +57,9 @@ export function addPrompts(server) {
         ]
     }));
     prompt('test_prompt_with_image', undefined, () => ({
-        messages: [user({ type: 'image', data: PNG, mimeType: 'image/png' }), user(text('Please analyze the image above.'))]
+        messages: [
+            user({ type: 'image', data: PNG, mimeType: 'image/png' }),
+            user(text('Please analyze the image above.'))
+        ]
     }));
 }

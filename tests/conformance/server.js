@@ -8,7 +8,13 @@
 
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
-import { localhostHostValidation, localhostOriginValidation, NodeStreamableHTTPServerTransport, toNodeHandler, toWebRequest } from '@modelcontextprotocol/node';
+import {
+    localhostHostValidation,
+    localhostOriginValidation,
+    NodeStreamableHTTPServerTransport,
+    toNodeHandler,
+    toWebRequest
+} from '@modelcontextprotocol/node';
 import { createMcpHandler, isInitializeRequest, isLegacyRequest } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { build, changes } from './fixture.js';
@@ -79,7 +85,10 @@ function serveHttp(port) {
         if (new URL(req.url, 'http://localhost').pathname !== '/mcp') return res.writeHead(404).end();
         if (req.method !== 'POST') return serveLegacy(req, res);
         const request = await toWebRequest(req);
-        const body = await request.clone().json().catch(() => undefined);
+        const body = await request
+            .clone()
+            .json()
+            .catch(() => undefined);
         if (await isLegacyRequest(request)) return serveLegacy(req, res, body);
         return serveModern(req, res, body);
     });

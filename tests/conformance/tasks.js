@@ -4,7 +4,12 @@
 // A client that did not declare the extension with its request is never handed a task.
 
 import { randomUUID } from 'node:crypto';
-import { inputRequired, MissingRequiredClientCapabilityError, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import {
+    inputRequired,
+    MissingRequiredClientCapabilityError,
+    ProtocolError,
+    ProtocolErrorCode
+} from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { say, sleep } from './tools.js';
 
@@ -109,7 +114,10 @@ const WORK = {
     multi_input: {
         required: true,
         work: async (_, task) => {
-            await task.ask({ first: question('First?', 'name', 'string'), second: question('Second?', 'name', 'string') });
+            await task.ask({
+                first: question('First?', 'name', 'string'),
+                second: question('Second?', 'name', 'string')
+            });
             return say('both answered');
         }
     },
@@ -133,18 +141,23 @@ export function addTasks(server) {
         server.registerTool(name, { description: name, inputSchema: z.object(input) }, body);
     tool('greet', { name: z.string() }, ({ name }) => say(`Hello, ${name}!`));
     for (const [name, { input = {}, work, asksFirst }] of Object.entries(WORK)) {
-        const ask = () => inputRequired({ inputRequests: { user_name: question('What is your name?', 'name', 'string') } });
+        const ask = () =>
+            inputRequired({ inputRequests: { user_name: question('What is your name?', 'name', 'string') } });
         tool(name, input, asksFirst ? ask : work);
     }
     standInFront(server.server);
 
     const method = (name, params, body) =>
-        server.server.setRequestHandler(name, { params: z.looseObject({ taskId: z.string(), ...params }) }, (given, ctx) => {
-            requireExtension(ctx);
-            const task = tasks.get(given.taskId);
-            if (!task) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `no task ${given.taskId}`);
-            return body(task, given, ctx) ?? {};
-        });
+        server.server.setRequestHandler(
+            name,
+            { params: z.looseObject({ taskId: z.string(), ...params }) },
+            (given, ctx) => {
+                requireExtension(ctx);
+                const task = tasks.get(given.taskId);
+                if (!task) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `no task ${given.taskId}`);
+                return body(task, given, ctx) ?? {};
+            }
+        );
     method('tasks/get', {}, task => task.details);
     method('tasks/cancel', {}, task => task.cancel());
     method('tasks/update', {}, (task, _, { mcpReq }) => task.answer(mcpReq.inputResponses ?? {}));

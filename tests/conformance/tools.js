@@ -8,8 +8,7 @@ export const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 export const say = text => ({ content: [{ type: 'text', text }] });
 
 /** A red pixel, and a silent moment. */
-export const PNG =
-    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
+export const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
 const WAV = 'UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=';
 
 const image = { type: 'image', data: PNG, mimeType: 'image/png' };
@@ -99,7 +98,12 @@ export function addTools(server, { changes }) {
         return say('answered after the stream was closed');
     });
     tool('json_schema_2020_12_tool', 'has a rich schema', () => say('ok'), fromJsonSchema(RICH_SCHEMA));
-    tool('test_region', 'has an argument that is also a header', ({ region }) => say(region), fromJsonSchema(REGION_SCHEMA));
+    tool(
+        'test_region',
+        'has an argument that is also a header',
+        ({ region }) => say(region),
+        fromJsonSchema(REGION_SCHEMA)
+    );
     tool('test_trigger_tool_change', 'says that the tools changed', async () => {
         changes.emit('tools');
         await server.server.sendToolListChanged();
