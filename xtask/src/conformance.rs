@@ -81,7 +81,8 @@ fn parse(args: &[String]) -> Result<Options> {
 pub fn run(args: &[String]) -> Result<()> {
     let options = parse(args)?;
     let tools = setup::prepare(options.outlast, options.direct_only)?;
-    let scenarios = chosen(scenarios::all(&tools)?, &options.names)?;
+    let all = scenarios::all(&tools)?;
+    let scenarios = chosen(&all, &options.names)?;
     adopt_orphans()?;
     let started = Instant::now();
     let (found, mut complaints) = run_all(&jobs(&scenarios, options.direct_only), &tools)?;
@@ -89,17 +90,19 @@ pub fn run(args: &[String]) -> Result<()> {
         print!("{}", expected::counts(&found));
         return Ok(());
     }
-    complaints.extend(Expected::read(&tools.sources)?.complaints(&found, &scenarios));
+    let expected = Expected::read(&tools.sources)?;
+    complaints.extend(expected.complaints(&found, &scenarios));
+    complaints.extend(expected.gone(&all));
     complaints.extend(leftovers().into_iter().map(|left| format!("still running afterwards: {left}")));
     report(&found, &complaints, started)
 }
 
-fn chosen(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>> {
-    let wanted = |scenario: &Scenario| {
+fn chosen(all: &[Scenario], names: &[String]) -> Result<Vec<Scenario>> {
+    let wanted = |scenario: &&Scenario| {
         names.first().is_none_or(|revision| scenario.revision == *revision)
             && names.get(1).is_none_or(|name| scenario.name == *name)
     };
-    let chosen: Vec<_> = all.into_iter().filter(wanted).collect();
+    let chosen: Vec<_> = all.iter().filter(wanted).cloned().collect();
     ensure!(!chosen.is_empty(), "the suite knows no such scenario");
     Ok(chosen)
 }

@@ -83,6 +83,12 @@ impl Expected {
         }
         complaints
     }
+
+    /// Scenarios that the suite no longer has.
+    pub fn gone(&self, all: &[Scenario]) -> Vec<String> {
+        let gone = self.0.keys().filter(|scenario| !all.contains(scenario));
+        gone.map(|scenario| format!("{scenario}: the suite has no such scenario")).collect()
+    }
 }
 
 /// `LEG REVISION SCENARIO PASSES`
