@@ -333,6 +333,11 @@ impl Server {
         Some(doubled(plan.backoff, recent).mul_f64(plan.jitter))
     }
 
+    /// It is away for the first time since it was there.
+    pub(crate) fn has_just_gone(&self) -> bool {
+        self.tries <= 1
+    }
+
     /// It is ready.
     pub(crate) fn is_up(&mut self) {
         self.life = Life::Up;

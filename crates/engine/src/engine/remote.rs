@@ -47,7 +47,7 @@ impl Engine {
         if matches!(life, Life::Leaving | Life::Ended(_)) {
             return;
         }
-        self.note(Note::RestartFailed { server: name, why: why.into() });
+        self.note(Note::Unreachable { server: name, why: why.into() });
         if let Some(call) = self.call_of(attempt)
             && !self.wait_unsent(now, call)
         {
