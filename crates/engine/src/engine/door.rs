@@ -132,7 +132,11 @@ impl Engine {
         let supported = &self.servers.get(&server)?.supported;
         let version_known = |known: &str| known == version;
         let same = head.version.as_deref() == Some(&version);
-        let taken = if supported.is_empty() { version == MODERN } else { supported.iter().any(|known| version_known(known)) };
+        let taken = if supported.is_empty() {
+            version == MODERN
+        } else {
+            supported.iter().any(|known| version_known(known))
+        };
         if self.config.transport == Transport::Http || taken || !same {
             return None;
         }
