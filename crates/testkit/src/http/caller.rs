@@ -123,6 +123,7 @@ impl Caller {
             let head = Head::read(&mut self.stream).unwrap_or_else(|error| ended(&error))?;
             let status: u16 = head.word(1).parse().unwrap_or_else(|_| panic!("no status: {}", head.start));
             if status >= 200 {
+                self.rest.clear();
                 let empty = matches!(status, 204 | 304);
                 self.framing = head.framing(if empty { Framing::Over } else { Framing::UntilClose });
                 return Some((status, head));
@@ -138,8 +139,12 @@ impl Caller {
     /// The next answer, all of it; none if the connection ends before it begins.
     pub fn try_response(&mut self) -> Option<Response> {
         let (status, head) = self.try_head()?;
-        let body = self.framing.read_all(&mut self.stream).expect("the rest of the answer");
-        Some(Response { status, head, body })
+        Some(Response { status, head, body: self.body() })
+    }
+
+    /// What is left of the body whose head has been read.
+    pub fn body(&mut self) -> Vec<u8> {
+        self.framing.read_all(&mut self.stream).expect("the rest of the answer")
     }
 
     /// The next answer, all of it.
