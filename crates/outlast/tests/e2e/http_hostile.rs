@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::http_client::{assert_refused, call, history};
 use crate::http_world::{ACCEPT, JSON, answer_of, serve};
-use crate::world::{MUCH_MEMORY, memory_of};
+use crate::world::{MUCH_MEMORY, data, memory_of};
 
 // Sizes.
 
@@ -169,22 +169,6 @@ fn half_a_request_and_then_nothing_reaches_nobody() {
     served.assert_goes_on();
 }
 
-/// A client that says nothing, or a byte now and then, does not keep its place for ever.
-#[test]
-fn a_slow_head_is_not_waited_for() {
-    let mut served = serve(&[], &[]);
-    let mut silent = served.caller();
-    let mut slow = served.caller();
-    slow.send(format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nX-Slow: ", served.address));
-    served.assert_goes_on();
-    if let Some(response) = slow.try_response() {
-        assert_eq!(response.status, 408);
-    }
-    assert!(slow.wait_for_close());
-    assert!(silent.try_response().is_none_or(|response| response.status == 408));
-    served.assert_goes_on();
-}
-
 #[test]
 fn a_slow_body_is_not_waited_for() {
     let mut served = serve(&[], &[]);
@@ -245,4 +229,66 @@ fn a_client_that_does_not_read_holds_up_nobody() {
     for (mut caller, id) in unread {
         assert_eq!(answer_of(&mut caller)["id"], id);
     }
+}
+
+// Bounds of one principal.
+
+#[test]
+fn sessions_are_bounded() {
+    let served = serve(&["--share", "all", "--max-sessions", "2"], &[]);
+    let (first, _second) = (served.session(), served.session());
+    let headers = [ACCEPT, JSON];
+    let open = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+    }});
+    let response = served.ask("POST /mcp", &headers, open.to_string());
+    assert_refused(&response, 429, -31007);
+    first.delete();
+    served.session();
+}
+
+#[test]
+fn calls_in_flight_are_bounded() {
+    let mut served = serve(&["--max-calls", "3"], &[]);
+    let mut session = served.session();
+    let hanging: Vec<_> = (0..3).map(|_| session.begin_call("silent", &json!({"ms": 700}))).collect();
+    let mut hanging: Vec<_> =
+        hanging.into_iter().map(|(mut caller, id)| (caller.head(), caller, id)).collect();
+    let answer = session.call("echo", &json!({}));
+    assert_eq!(
+        (&answer["error"]["code"], &data(&answer)["kind"]),
+        (&json!(-31004), &json!("overloaded")),
+        "{answer}"
+    );
+    for (_, caller, id) in &mut hanging {
+        assert_eq!(caller.answer(id)["result"]["structuredContent"], "done");
+    }
+    served.assert_goes_on();
+}
+
+#[test]
+fn bytes_in_flight_are_bounded() {
+    let mut served = serve(&["--max-bytes", "64KiB"], &[]);
+    let mut session = served.session();
+    let arguments = json!({"ms": 700, "filler": "x".repeat(40_000)});
+    let (mut first, id) = session.begin_call("silent", &arguments);
+    first.head();
+    let message = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "silent", "arguments": arguments}});
+    assert_refused(&session.post(&message), 429, -31008);
+    assert_eq!(first.answer(&id)["result"]["structuredContent"], "done");
+    drop(first);
+    assert_eq!(session.value_of("silent", &arguments), "done");
+    served.assert_goes_on();
+}
+
+#[test]
+fn connections_are_bounded_and_the_next_one_waits() {
+    let mut served = serve(&["--max-connections", "3"], &[]);
+    let silent: Vec<_> = (0..3).map(|_| served.caller()).collect();
+    let mut waiting = served.caller();
+    waiting.request("GET /healthz", &[], "");
+    drop(silent);
+    assert_eq!(waiting.response().status, 200);
+    drop(waiting);
+    served.assert_goes_on();
 }
