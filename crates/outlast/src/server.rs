@@ -1,6 +1,6 @@
 //! Whom we call.
 
+pub mod http;
 pub mod life;
-#[allow(dead_code, reason = "read by the HTTP edge")]
 pub mod sse;
 pub mod stdio;

@@ -118,25 +118,6 @@ fn a_stream_is_read_the_same_however_it_is_cut() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_says_so() {
-    let table: [(&str, bool); 8] = [
-        ("", false),
-        ("data: a\n\n", false),
-        ("data: a\r\n\r", false),
-        (": comment\n", false),
-        ("data: a\n", true),
-        ("da", true),
-        ("id: 1\n", true),
-        ("data: a\n\nevent: x\n", true),
-    ];
-    for (input, broken) in table {
-        let mut parser = Parser::new(MAX);
-        parser.feed(input.as_bytes(), &mut |_| {});
-        assert_eq!(parser.finish(), broken, "{input:?}");
-    }
-}
-
-#[test]
 fn an_event_beyond_the_bound_is_skipped_and_named() {
     let known = |id: &str| Oversized { id: Some(bytes(id)), answer: true };
     let long = "x".repeat(30);
