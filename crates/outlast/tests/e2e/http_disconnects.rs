@@ -97,8 +97,9 @@ fn an_event_id_that_nobody_gave_is_refused() {
     let mut session = served.session();
     let (caller, _, event) = begun(&mut session, "silent", &json!({"ms": 50}));
     drop(caller);
-    let near = format!("{event}0");
-    for forged in ["0", "-1", "forged", "99999999999999999999", "a\tb", &near] {
+    let (stream, _) = event.split_once('-').expect("a stream and a number");
+    let (later, other) = (format!("{stream}-999"), format!("9{event}"));
+    for forged in ["0", "-1", "forged", "99999999999999999999-1", "a\tb", &later, &other] {
         let (status, _) = session.listen(Some(forged)).head();
         assert!((400..500).contains(&status), "{forged:?}: {status}");
     }

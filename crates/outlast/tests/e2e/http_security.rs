@@ -201,14 +201,13 @@ struct Tokens {
 fn new_token(name: &str) -> (String, String) {
     let output = outlast_alone().args(["token", "new", name]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    let line = text.lines().map(str::trim).find(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        matches!(&words[..], [first, hash] if *first == name && hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    });
-    let line = line.unwrap_or_else(|| panic!("no line for the file: {text}")).to_owned();
-    let words = text.split_whitespace().filter(|word| !line.contains(word));
-    let token = words.max_by_key(|word| word.len()).expect("a token").to_owned();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (_, token) = text.split_once("token (for the client, shown once): ").expect("the token");
+    let (_, line) = text.split_once("line (for --token-file): ").expect("its line");
+    let first = |text: &str| text.lines().next().unwrap_or_default().trim().to_owned();
+    let (token, line) = (first(token), first(line));
+    let (whose, hash) = line.split_once(' ').expect("a name and a hash");
+    assert!(whose == name && hash.len() == 64, "{line}");
     (token, line)
 }
 

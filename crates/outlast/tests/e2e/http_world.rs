@@ -235,9 +235,14 @@ pub struct Session {
 impl Session {
     /// The handshake, with a token if there is one.
     pub fn open(address: SocketAddr, token: Option<&str>) -> Session {
+        Session::open_as(address, token, LEGACY)
+    }
+
+    /// The same in another revision.
+    pub fn open_as(address: SocketAddr, token: Option<&str>, version: &str) -> Session {
         let mut session = Session { address, id: String::new(), token: token.map(str::to_owned), next_id: 0 };
         let who = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": who});
+        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": who});
         let (mut caller, id) = session.begin("initialize", &params);
         let (status, head) = caller.head();
         assert_eq!(status, 200, "{head:?}");
