@@ -126,6 +126,8 @@ pub(crate) struct Server {
     pub(crate) welcome: Option<Message>,
     /// Sessions that wait for the same answer.
     pub(crate) joining: Vec<(ClientId, Way, JsonId)>,
+    /// The revisions it named in `server/discover`.
+    pub(crate) supported: Vec<Box<str>>,
     /// Arguments that are mirrored in headers.
     pub(crate) mirrors: Mirrors,
     /// An HTTP server has forgotten our session: the next run begins a new one.
@@ -237,6 +239,7 @@ impl Server {
             greeted: None,
             welcome: None,
             joining: Vec::new(),
+            supported: Vec::new(),
             mirrors: Mirrors::default(),
             session_lost: false,
             made_whole: None,
@@ -328,6 +331,11 @@ impl Server {
             return Some(Duration::ZERO);
         }
         Some(doubled(plan.backoff, recent).mul_f64(plan.jitter))
+    }
+
+    /// It is away for the first time since it was there.
+    pub(crate) fn has_just_gone(&self) -> bool {
+        self.tries <= 1
     }
 
     /// It is ready.

@@ -47,7 +47,7 @@ impl Engine {
         if matches!(life, Life::Leaving | Life::Ended(_)) {
             return;
         }
-        self.note(Note::RestartFailed { server: name, why: why.into() });
+        self.note(Note::Unreachable { server: name, why: why.into() });
         if let Some(call) = self.call_of(attempt)
             && !self.wait_unsent(now, call)
         {
@@ -206,7 +206,11 @@ impl Engine {
         let (call_id, call) = call;
         call.breaks += 1;
         call.reconnect_at = Some(now + end.retry.unwrap_or_else(|| doubling(call.breaks)));
+        let (way, polls) = (call.request.way, end.retry.filter(|_| end.status.is_none()));
         self.arm_call(now, call_id);
+        if let Some(retry) = polls {
+            self.let_client_poll(way, retry);
+        }
     }
 
     /// The time has come to open a call's stream again.
