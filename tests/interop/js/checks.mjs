@@ -121,6 +121,26 @@ async function echoesWhatItGot(peer, echo, message) {
     return `${message.length} characters`;
 }
 
+/** Over HTTP the process is not ours to end, but a legacy session is. */
+async function endsSession(peer, url) {
+    const session = peer.session();
+    await bounded(peer.close(), 1900, 'close');
+    if (session === undefined) return 'closed';
+    const answer = await fetch(url, {
+        method: 'POST',
+        headers: {
+            'accept': 'application/json, text/event-stream',
+            'content-type': 'application/json',
+            'mcp-protocol-version': peer.version,
+            'mcp-session-id': session
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 'after', method: 'ping' })
+    });
+    await answer.body?.cancel();
+    expect(answer.status === 404 || answer.status === 400, `the ended session answered ${answer.status}`);
+    return 'the session has ended';
+}
+
 async function closesCleanly(peer) {
     const pid = peer.pid();
     expect(pid, 'the transport does not know its process');
@@ -367,7 +387,7 @@ function descendants(root) {
 function parse(argv) {
     const options = { era: 'auto', profile: 'fixture', only: undefined, silenceMs: 60_000 };
     const end = argv.indexOf('--');
-    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] -- COMMAND...');
+    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] -- COMMAND...|URL');
     for (let i = 0; i < end; i += 2) {
         const value = argv[i + 1];
         if (argv[i] === '--era') options.era = value;
@@ -378,13 +398,13 @@ function parse(argv) {
     }
     expect(profiles[options.profile], `unknown profile ${options.profile}`);
     const [command, ...args] = argv.slice(end + 1);
-    return { ...options, command, args };
+    return command.startsWith('http') ? { ...options, url: command } : { ...options, command, args };
 }
 
 /**
  * Runs the checks against the server that the command line names and sets the exit code.
  *
- * `connect(options)` starts the server through the SDK and gives the adapter back.
+ * `connect(options)` starts the server or connects to its URL through the SDK, and gives the adapter back.
  */
 export async function main(connect) {
     const options = parse(process.argv.slice(2));
@@ -422,7 +442,7 @@ export async function main(connect) {
     }
     if (options.only?.includes('crash')) await run('crash', () => crash(peer));
     await beside;
-    await run('close', () => closesCleanly(peer));
+    await run('close', () => (options.url ? endsSession(peer, options.url) : closesCleanly(peer)));
     if (options.only) await bounded(peer.close(), 6000, 'close').catch(() => {});
     process.exit(failed ? 1 : 0);
 }

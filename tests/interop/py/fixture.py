@@ -1,5 +1,10 @@
 """What both Python fixture servers have in common; `../README.md` says what each tool does."""
 
+import socket
+import sys
+
+import uvicorn
+
 COUNTER = "test://counter"
 PEOPLE = ["Ada", "Alan", "Grace"]
 LEVELS = "debug info notice warning error critical alert emergency".split()
@@ -40,3 +45,18 @@ class State:
 
 def completions(prefix):
     return [name for name in PEOPLE if name.startswith(prefix)]
+
+
+async def serve_http(manager):
+    """Listens on a free port of loopback and says on stderr where, until it is ended."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
+    config = uvicorn.Config(
+        manager.handle_request,
+        interface="asgi3",
+        lifespan="off",
+        log_level="warning",
+        timeout_graceful_shutdown=1,
+    )
+    async with manager.run():
+        await uvicorn.Server(config).serve(sockets=[listener])

@@ -1,18 +1,21 @@
 """The fixture server on the official Python SDK 2.x; `../README.md` says what each tool does.
 
 It speaks both eras: the first message of the client decides. A legacy client is asked for input by
-a request, a modern one by an `input_required` result and a second call.
+a request, a modern one by an `input_required` result and a second call. With `--http` it listens on
+a free port and says where.
 """
 
 import json
+import sys
 import warnings
 
 import anyio
 import mcp_types as types
-from fixture import COLOUR, COUNTER, SCHEMAS, State, completions
+from fixture import COLOUR, COUNTER, SCHEMAS, State, completions, serve_http
 from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
 # The SDK calls half of the legacy era deprecated, which is what we are here to offer.
@@ -65,7 +68,8 @@ async def ask_sampling(ctx, params, prompt):
 
 async def ask_elicit(ctx, params):
     if ctx.protocol_version < MODERN:
-        answer = await ctx.session.elicit_form("Which colour?", COLOUR)
+        # Over HTTP this question belongs to the call and travels on its stream; the one above does not.
+        answer = await ctx.session.elicit_form("Which colour?", COLOUR, ctx.request_id)
         return say(f"{answer.action} {(answer.content or {}).get('colour')}")
     if params.input_responses:
         answer = params.input_responses["colour"]
@@ -181,9 +185,12 @@ server = Server(
 )
 
 
-async def main():
+async def serve_stdio():
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
-anyio.run(main)
+if "--http" in sys.argv:
+    anyio.run(serve_http, StreamableHTTPSessionManager(server))
+else:
+    anyio.run(serve_stdio)
