@@ -113,7 +113,8 @@ async def reach(options, peer):
         return
     async with create_mcp_http_client() as http:
         http.event_hooks = {"response": [peer.note_session]}
-        yield streamable_http_client(options.url, http_client=http)
+        # By default the SDK takes no event beyond 1 MiB, but an answer in plain JSON of any size.
+        yield streamable_http_client(options.url, http_client=http, max_sse_event_size=1 << 22)
 
 
 @asynccontextmanager
