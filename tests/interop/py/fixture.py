@@ -3,8 +3,6 @@
 import socket
 import sys
 
-import uvicorn
-
 COUNTER = "test://counter"
 PEOPLE = ["Ada", "Alan", "Grace"]
 LEVELS = "debug info notice warning error critical alert emergency".split()
@@ -49,6 +47,8 @@ def completions(prefix):
 
 async def serve_http(manager):
     """Listens on a free port of loopback and says on stderr where, until it is ended."""
+    import uvicorn  # Half a second of loading that stdio can do without.
+
     listener = socket.create_server(("127.0.0.1", 0))
     print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
     config = uvicorn.Config(
