@@ -26,7 +26,7 @@ TAG = "example.org/tag"
 MODERN_VERSION = "io.modelcontextprotocol/protocolVersion"
 MODERN_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 TOOLS = sorted(
-    "ask_elicit ask_sampling echo log meta progress slow touch wait_cancel was_cancelled".split()
+    "ask_elicit ask_sampling echo hang_up log meta progress slow touch wait_cancel was_cancelled".split()
 )
 UNICODE = 'żółć 漢字 🦀 "quoted" \\ tab\t newline\n \u2028\u2029 \u0000 \ufeff end'
 LARGE = "x0123456789abcde" * (1 << 16)
@@ -184,6 +184,10 @@ class Fixture:
             with anyio.fail_after(4):
                 same(await next_update(), COUNTER)
         return "subscriptions/listen" if peer.era == "modern" else "resources/subscribe"
+
+    async def resume(peer):
+        # Over HTTP the stream breaks off in mid-call, and the client has to come back for the answer.
+        return text(await peer.call("hang_up", {}))
 
     async def prompt(peer):
         result = await peer.get_prompt("greet", {"name": "Ada"})

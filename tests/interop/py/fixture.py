@@ -17,6 +17,7 @@ _ARGUMENTS = {
     "ask_elicit": {},
     "wait_cancel": {},
     "was_cancelled": {},
+    "hang_up": {},
     "touch": {},
     "log": {"level": _TEXT, "text": _TEXT},
     "meta": {},

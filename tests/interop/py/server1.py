@@ -79,6 +79,12 @@ async def was_cancelled(ctx):
     return say(state.cancelled)
 
 
+async def hang_up(ctx):
+    # Without a store for events this SDK has no stream to come back to.
+    await anyio.sleep(0.3)
+    return say("still here")
+
+
 async def touch(ctx):
     state.touched += 1
     if COUNTER in state.watched:

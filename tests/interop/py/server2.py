@@ -15,6 +15,7 @@ from fixture import COLOUR, COUNTER, SCHEMAS, State, completions, serve_http
 from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http import EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
@@ -90,6 +91,13 @@ async def wait_cancel(ctx, params):
 
 async def was_cancelled(ctx, params):
     return say(state.cancelled)
+
+
+async def hang_up(ctx, params):
+    if ctx.close_sse_stream:
+        await ctx.close_sse_stream()
+    await anyio.sleep(0.3)
+    return say("still here")
 
 
 async def touch(ctx, params):
@@ -185,12 +193,32 @@ server = Server(
 )
 
 
+class Events(EventStore):
+    """What was sent, so that a legacy client whose stream broke can have the rest."""
+
+    def __init__(self):
+        self.sent = []
+
+    async def store_event(self, stream_id, message):
+        self.sent.append((stream_id, message))
+        return str(len(self.sent))
+
+    async def replay_events_after(self, last_event_id, send_callback):
+        last = int(last_event_id)
+        stream_id = self.sent[last - 1][0]
+        for index, (stream, message) in enumerate(self.sent[last:], start=last + 1):
+            if stream == stream_id and message is not None:
+                await send_callback(EventMessage(message, str(index)))
+        return stream_id
+
+
 async def serve_stdio():
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
 if "--http" in sys.argv:
-    anyio.run(serve_http, StreamableHTTPSessionManager(server))
+    manager = StreamableHTTPSessionManager(server, event_store=Events(), retry_interval=100)
+    anyio.run(serve_http, manager)
 else:
     anyio.run(serve_stdio)

@@ -70,6 +70,11 @@ function build() {
         })
     );
     tool('was_cancelled', {}, () => say(cancelled));
+    tool('hang_up', {}, async (_, { closeSSEStream }) => {
+        closeSSEStream?.();
+        await sleep(300);
+        return say('still here');
+    });
     tool('touch', {}, async () => {
         touched += 1;
         if (watched.has(COUNTER)) await server.server.sendResourceUpdated({ uri: COUNTER });

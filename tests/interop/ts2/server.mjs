@@ -77,6 +77,11 @@ function build({ era }) {
         })
     );
     tool('was_cancelled', {}, () => say(cancelled));
+    tool('hang_up', {}, async (_, { http }) => {
+        http?.closeSSE?.();
+        await sleep(300);
+        return say('still here');
+    });
     tool('touch', {}, async () => {
         touched += 1;
         if (era === 'modern') await tellListeners(server);

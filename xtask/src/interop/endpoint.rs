@@ -66,6 +66,10 @@ impl Endpoint {
         Ok(())
     }
 
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// What it said last, for a person who has to find out why.
     pub fn log(&self) -> &Path {
         &self.log

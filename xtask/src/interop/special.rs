@@ -1,8 +1,9 @@
 //! Checks of one feature each, only through outlast: what no pair can show by being the same.
 
+use std::slice::from_ref;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::client::{Outcome, Run};
 use super::endpoint::Endpoint;
@@ -17,23 +18,21 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// How often outlast says that a silent call lives; its client has two seconds of patience.
 const KEEP_ALIVE: [&str; 2] = ["--keep-alive", "500ms"];
 
+type Check = fn(&Places, &str) -> Result<Run>;
+
 /// Makes the check of this name over stdio and over HTTP.
 pub fn check(name: &str, places: &Places, outlast: &str, tally: &Tally) {
-    std::thread::scope(|scope| match name {
-        "crash" => tally.add(name, check_crash(places, outlast)),
-        _ => {
-            scope.spawn(|| tally.add(name, check_keepalive(places, outlast)));
-            tally.add(name, check_keepalive_over_http(places, outlast));
-        }
+    let (over_stdio, over_http): (Check, Check) = match name {
+        "crash" => (crash, crash_over_http),
+        _ => (keepalive, keepalive_over_http),
+    };
+    let in_words = |result: Result<Run>| {
+        result.map_err(|error| vec![format!("{error:#}")]).and_then(|run| verdict(&run, name))
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| tally.add(name, in_words(over_stdio(places, outlast))));
+        tally.add(name, in_words(over_http(places, outlast)).map(|line| line + ", over HTTP"));
     });
-}
-
-/// The reference server is killed in mid-call; the next call must find a new one.
-fn check_crash(places: &Places, outlast: &str) -> Verdict {
-    let pair = matrix::crash_pair();
-    let target = before(outlast, &[], &pair.server.stdio_command(places));
-    let run = pair.run_with(places, &["--only", "crash"], &target, "crash", RUN_LIMIT);
-    verdict(&run, "crash")
 }
 
 /// What came of the one check that a run was for.
@@ -45,36 +44,48 @@ fn verdict(run: &Run, check: &str) -> Verdict {
     }
 }
 
+/// The reference server is killed in mid-call; the next call must find a new one.
+fn crash(places: &Places, outlast: &str) -> Result<Run> {
+    let pair = matrix::crash_pair();
+    let target = before(outlast, &[], &pair.server.stdio_command(places));
+    Ok(pair.run_with(places, &["--only", "crash"], &target, "crash", RUN_LIMIT))
+}
+
+/// The same with a client over HTTP.
+fn crash_over_http(places: &Places, outlast: &str) -> Result<Run> {
+    let pair = matrix::crash_pair();
+    let server = [vec!["--".to_owned()], pair.server.stdio_command(places)].concat();
+    let proxy = http::serve(outlast, &[], &server, places, "crash-http-outlast.log")?;
+    let pid = proxy.pid().unwrap_or_default().to_string();
+    let options = ["--only", "crash", "--pid", &pid];
+    let run = pair.run_with(places, &options, from_ref(&proxy.url), "crash-http", RUN_LIMIT);
+    proxy.stop()?;
+    Ok(run)
+}
+
 /// A client with two seconds of patience that resets on progress, a server that is silent for a
 /// minute, and only outlast to say that the call lives.
-fn check_keepalive(places: &Places, outlast: &str) -> Verdict {
+fn keepalive(places: &Places, outlast: &str) -> Result<Run> {
     let pair = matrix::keepalive_pair();
     let server = pair.server.stdio_command(places);
     // Without outlast the call has to die, or the check would prove nothing.
     let control = ask(&pair, places, Duration::from_secs(4), &server, "keepalive-direct");
     let died = |outcome: &Outcome| outcome.ok == Outcome::FAILED;
     if !control.outcomes.get("keepalive").is_some_and(died) {
-        let mut complaints = vec!["a silent call survived without outlast".to_owned()];
-        complaints.extend(control.story());
-        return Err(complaints);
+        bail!("a silent call survived without outlast: {}", control.story().join(" "));
     }
     let target = before(outlast, &KEEP_ALIVE, &server);
-    verdict(&ask(&pair, places, SILENCE, &target, "keepalive-outlast"), "keepalive")
+    Ok(ask(&pair, places, SILENCE, &target, "keepalive-outlast"))
 }
 
 /// The same with HTTP on both sides.
-fn check_keepalive_over_http(places: &Places, outlast: &str) -> Verdict {
+fn keepalive_over_http(places: &Places, outlast: &str) -> Result<Run> {
     let pair = matrix::keepalive_pair();
-    let run = ask_over_http(&pair, places, outlast).map_err(|error| vec![format!("{error:#}")])?;
-    Ok(verdict(&run, "keepalive")? + " over HTTP")
-}
-
-fn ask_over_http(pair: &Pair, places: &Places, outlast: &str) -> Result<Run> {
     let log = places.logs().join("keepalive-http-server.log");
     let server = Endpoint::start(&pair.server.http_command(places), &log)?;
     let log = "keepalive-http-outlast.log";
-    let proxy = http::serve(outlast, &KEEP_ALIVE, std::slice::from_ref(&server.url), places, log)?;
-    let run = ask(pair, places, SILENCE, std::slice::from_ref(&proxy.url), "keepalive-http");
+    let proxy = http::serve(outlast, &KEEP_ALIVE, from_ref(&server.url), places, log)?;
+    let run = ask(&pair, places, SILENCE, from_ref(&proxy.url), "keepalive-http");
     proxy.stop()?;
     server.stop()?;
     Ok(run)

@@ -25,7 +25,7 @@ const COUNTER: &str = "test://counter";
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// The name of each tool and of its arguments; `ms` and `steps` are numbers, the rest is text.
-const TOOLS: [(&str, &[&str]); 10] = [
+const TOOLS: [(&str, &[&str]); 11] = [
     ("echo", &["text"]),
     ("slow", &["ms"]),
     ("progress", &["ms", "steps"]),
@@ -33,6 +33,7 @@ const TOOLS: [(&str, &[&str]); 10] = [
     ("ask_elicit", &[]),
     ("wait_cancel", &[]),
     ("was_cancelled", &[]),
+    ("hang_up", &[]),
     ("touch", &[]),
     ("log", &["level", "text"]),
     ("meta", &[]),
@@ -257,6 +258,11 @@ impl ServerHandler for Fixture {
             "ask_elicit" => self.ask_elicit(&call, &context).await,
             "wait_cancel" => self.wait_cancel(&context).await,
             "was_cancelled" => say(self.state().cancelled),
+            // This SDK lets no tool hang up.
+            "hang_up" => {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                say("still here")
+            }
             "touch" => self.touch(&context).await,
             "log" => self.log(text("level"), text("text"), &context).await,
             "meta" => self.meta(&context),
