@@ -13,7 +13,6 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout)]
 
 mod expected;
-mod process;
 mod scenarios;
 mod setup;
 mod suite;

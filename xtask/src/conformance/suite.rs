@@ -11,10 +11,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::process::{Server, log, without_proxies};
 use super::scenarios::{EXTENSION, Leg, Scenario};
 use super::setup::Tools;
 use crate::interop::client::wait;
+use crate::interop::endpoint::Endpoint;
 
 /// A start of the suite that takes longer than this is stuck; what it did not get to has no findings.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -129,31 +129,32 @@ fn examine_server(
         suite.args(["server", "--url", url]).args(selection(&batch));
         found.extend(finish(suite, &batch, folder)?);
     }
+    for endpoint in outlast.into_iter().chain(fixture) {
+        endpoint.stop()?;
+    }
     Ok(found)
 }
 
 /// The fixture over HTTP, unless outlast is to start it over stdio.
-fn fixture(route: Route, tools: &Tools, folder: &Path) -> Result<Option<Server>> {
+fn fixture(route: Route, tools: &Tools, folder: &Path) -> Result<Option<Endpoint>> {
     if route == Route::Stdio {
         return Ok(None);
     }
-    let mut command = Command::new(&tools.node);
-    command.arg(tools.fixture.join("server.js")).args(["--http", "0"]);
-    Server::start(command, &log(folder, "fixture")).map(Some)
+    let command = [tools.server(), vec!["--http".into(), "0".into()]].concat();
+    Endpoint::start(&command, &folder.join("fixture")).map(Some)
 }
 
 /// Outlast in front of the fixture, unless the suite goes there directly.
-fn relay(route: Route, fixture: Option<&Server>, tools: &Tools, folder: &Path) -> Result<Option<Server>> {
+fn relay(route: Route, fixture: Option<&Endpoint>, tools: &Tools, folder: &Path) -> Result<Option<Endpoint>> {
     if route == Route::Direct {
         return Ok(None);
     }
-    let mut command = Command::new(tools.outlast()?);
-    command.args(["serve", "--listen", "127.0.0.1:0"]);
-    match fixture {
-        Some(fixture) => command.arg(&fixture.url),
-        None => command.arg("--").arg(&tools.node).arg(tools.fixture.join("server.js")).arg("--stdio"),
+    let serve = [tools.outlast()?, "serve", "--listen", "127.0.0.1:0"].map(str::to_owned).to_vec();
+    let target = match fixture {
+        Some(fixture) => vec![fixture.url.clone()],
+        None => [vec!["--".into()], tools.server(), vec!["--stdio".into()]].concat(),
     };
-    Server::start(command, &log(folder, "outlast")).map(Some)
+    Endpoint::start(&[serve, target].concat(), &folder.join("outlast")).map(Some)
 }
 
 /// The suite can run a whole revision at once, but extensions only one scenario at a time.
@@ -183,7 +184,7 @@ fn examine_client(
     // The suite cuts this at blanks, so a path with a blank in it cannot be helped.
     let mut client = format!("{} {}", tools.node.display(), tools.fixture.join("client.js").display());
     if route == Route::Outlast {
-        client += &format!(" --through {}", tools.outlast()?.display());
+        client += &format!(" --through {}", tools.outlast()?);
     }
     let mut suite = tools.suite();
     suite.args(["client", "--command", &client]).args(selection(&[scenario]));
@@ -194,9 +195,8 @@ fn examine_client(
 ///
 /// Its exit status says whether checks failed, which is what the findings are for.
 fn finish(mut suite: Command, batch: &[&Scenario], folder: &Path) -> Result<Vec<(Scenario, Checks)>> {
-    let words = fs::File::options().create(true).append(true).open(log(folder, "suite"))?;
+    let words = fs::File::options().create(true).append(true).open(folder.join("suite.log"))?;
     suite.arg("--output-dir").arg(folder);
-    without_proxies(&mut suite);
     suite.stdin(Stdio::null()).stdout(words.try_clone()?).stderr(words).process_group(0);
     let _ = wait(suite.spawn().context("cannot start the suite")?, LIMIT);
     let findings = findings(folder)?;
