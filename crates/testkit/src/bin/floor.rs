@@ -1,13 +1,20 @@
-//! The floor of the benchmark: `floor COMMAND...`, a process in the middle that only copies bytes.
+//! The floor of the benchmark: a process in the middle that only copies bytes.
 //!
-//! Every ratio of `cargo xtask bench` is against this program, so it is as fast as simple code can
-//! be: one blocking thread per direction and one read and one write per chunk. It does not look at
-//! a single byte. It does not use `splice` either, because a proxy that must see messages cannot.
+//! `floor COMMAND...` copies between its own pipes and those of a child; `floor --connect ADDRESS`
+//! accepts connections on a loopback port that it names on stderr, and copies each to one of its own
+//! to that address.
+//!
+//! Ratios of `cargo xtask bench` are against this program or shown beside it, so it is as fast as
+//! simple code can be: one blocking thread per direction and one read and one write per chunk. It
+//! does not look at a single byte. It does not use `splice` either, because a proxy that must see
+//! messages cannot.
 
 #![allow(clippy::disallowed_methods, reason = "a program of its own: its arguments are real")]
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -16,9 +23,17 @@ const CHUNK: usize = 64 * 1024;
 
 fn main() -> io::Result<ExitCode> {
     let mut words = std::env::args_os().skip(1);
-    let Some(program) = words.next() else {
-        return Err(io::Error::other("usage: floor COMMAND..."));
+    let Some(first) = words.next() else {
+        return Err(io::Error::other("usage: floor COMMAND... | floor --connect ADDRESS"));
     };
+    if first != "--connect" {
+        return between_pipes(first, words);
+    }
+    let address = words.next().and_then(|word| word.into_string().ok());
+    between_sockets(&address.ok_or_else(|| io::Error::other("--connect needs an address"))?)
+}
+
+fn between_pipes(program: OsString, words: impl Iterator<Item = OsString>) -> io::Result<ExitCode> {
     let mut child = Command::new(program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let to_child = child.stdin.take().map(OwnedFd::from);
     let from_child = child.stdout.take().map(OwnedFd::from);
@@ -28,8 +43,8 @@ fn main() -> io::Result<ExitCode> {
     let stdin = unbuffered(io::stdin())?;
     let stdout = unbuffered(io::stdout())?;
     // Not joined: once the child's stdout is closed nothing more can come of what we would read.
-    std::thread::spawn(move || copy(stdin, to_child.into()));
-    copy(from_child.into(), stdout)?;
+    std::thread::spawn(move || copy(stdin, File::from(to_child)));
+    copy(File::from(from_child), stdout)?;
     let status = child.wait()?;
     Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1)))
 }
@@ -39,8 +54,31 @@ fn unbuffered(stream: impl AsFd) -> io::Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }
 
-/// Copies until end of file; dropping `to` closes it, which is how the end travels on.
-fn copy(mut from: File, mut to: File) -> io::Result<()> {
+/// Serves until it is ended.
+fn between_sockets(address: &str) -> io::Result<ExitCode> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    eprintln!("floor: listening on http://{}/mcp", listener.local_addr()?);
+    loop {
+        let (near, _) = listener.accept()?;
+        let far = TcpStream::connect(address)?;
+        near.set_nodelay(true)?;
+        far.set_nodelay(true)?;
+        copy_socket(near.try_clone()?, far.try_clone()?);
+        copy_socket(far, near);
+    }
+}
+
+/// Copies one direction until its end, and passes the end on.
+fn copy_socket(from: TcpStream, to: TcpStream) {
+    std::thread::spawn(move || {
+        // A broken connection ends like any other: both peers see it.
+        let _ = copy(&from, &to);
+        let _ = to.shutdown(Shutdown::Write);
+    });
+}
+
+/// Copies until end of file; dropping `to` closes a pipe, which is how the end travels on.
+fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     loop {
         match from.read(&mut chunk) {
