@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
-const USAGE: &str =
-    "cargo xtask bench [--quick] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--check]
+use super::tables::{TABLES, Table};
 
-      --quick         few calls and one round, under 30 s: shows that it works, not how fast it is
+const USAGE: &str = "cargo xtask bench [stdio|http] [--quick] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--check]
+
+      stdio, http     only this table [default: both]
+      --quick         few calls and one round, under a minute: shows that it works, not how fast it is
       --rounds N      median over this many rounds [default: 5; at least 5 unless --quick]
-      --json FILE     [default: target/bench/bench.json; with --quick target/bench/quick.json]
-      --svg FILE      [default: docs/bench.svg; with --quick target/bench/quick.svg]
+      --json FILE     of one table [default: target/bench/TABLE.json; with --quick TABLE-quick.json]
+      --svg FILE      of one table [default: in docs; with --quick target/bench/TABLE-quick.svg]
       --outlast PATH  measure this program instead of building outlast
       --check         fail if a goal is missed";
 
@@ -18,10 +20,11 @@ const USAGE: &str =
 const LEAST_ROUNDS: usize = 5;
 
 pub struct Options {
+    pub tables: Vec<&'static Table>,
     pub quick: bool,
     pub rounds: usize,
-    pub json: PathBuf,
-    pub svg: PathBuf,
+    json: Option<PathBuf>,
+    svg: Option<PathBuf>,
     pub outlast: Option<PathBuf>,
     pub check: bool,
 }
@@ -32,32 +35,47 @@ impl Options {
         let mut options = Options::defaults(quick);
         let mut words = words.iter();
         while let Some(word) = words.next() {
+            if let Some(table) = TABLES.iter().find(|table| table.name == word) {
+                options.tables.push(table);
+                continue;
+            }
             let mut value = || words.next().with_context(|| format!("{word} needs a value\n\n{USAGE}"));
             match word.as_str() {
                 "--quick" => {}
                 "--check" => options.check = true,
                 "--rounds" => options.rounds = rounds(value()?, quick)?,
-                "--json" => options.json = value()?.into(),
-                "--svg" => options.svg = value()?.into(),
+                "--json" => options.json = Some(value()?.into()),
+                "--svg" => options.svg = Some(value()?.into()),
                 "--outlast" => options.outlast = Some(existing(value()?)?),
                 other => bail!("unknown option `{other}`\n\n{USAGE}"),
             }
         }
+        if options.tables.is_empty() {
+            options.tables.extend(&TABLES);
+        }
+        let files = options.json.is_some() || options.svg.is_some();
+        ensure!(!files || options.tables.len() == 1, "--json and --svg are of one table\n\n{USAGE}");
         Ok(options)
     }
 
-    /// A quick run never replaces the published plot: its figures are not meant to be read.
     fn defaults(quick: bool) -> Options {
-        let root = root();
-        let scratch = scratch();
-        Options {
-            quick,
-            rounds: if quick { 1 } else { LEAST_ROUNDS },
-            json: scratch.join(if quick { "quick.json" } else { "bench.json" }),
-            svg: if quick { scratch.join("quick.svg") } else { root.join("docs/bench.svg") },
-            outlast: None,
-            check: false,
-        }
+        let rounds = if quick { 1 } else { LEAST_ROUNDS };
+        Options { tables: Vec::new(), quick, rounds, json: None, svg: None, outlast: None, check: false }
+    }
+
+    pub fn json(&self, table: &Table) -> PathBuf {
+        let quick = if self.quick { "-quick" } else { "" };
+        let default = || scratch().join(format!("{}{quick}.json", table.name));
+        self.json.clone().unwrap_or_else(default)
+    }
+
+    /// A quick run never replaces the published plot: its figures are not meant to be read.
+    pub fn svg(&self, table: &Table) -> PathBuf {
+        let default = || match self.quick {
+            true => scratch().join(format!("{}-quick.svg", table.name)),
+            false => root().join(table.svg),
+        };
+        self.svg.clone().unwrap_or_else(default)
     }
 }
 

@@ -5,8 +5,8 @@
 //! to that address.
 //!
 //! Ratios of `cargo xtask bench` are against this program or shown beside it, so it is as fast as
-//! simple code can be: one blocking thread per direction and one read and one write per chunk. It
-//! does not look at a single byte. It does not use `splice` either, because a proxy that must see
+//! simple code can be: on pipes one blocking thread per direction, and one read and one write per
+//! chunk. It does not look at a single byte. It does not use `splice` either, because a proxy that must see
 //! messages cannot.
 
 #![allow(clippy::disallowed_methods, reason = "a program of its own: its arguments are real")]
@@ -14,9 +14,11 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, ExitCode, Stdio};
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
 /// What a Linux pipe holds by default: a larger buffer would never be filled.
 const CHUNK: usize = 64 * 1024;
@@ -54,31 +56,67 @@ fn unbuffered(stream: impl AsFd) -> io::Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }
 
-/// Serves until it is ended.
+/// Serves until it is ended: one thread for all connections, because two threads for each cost more
+/// than the copying.
 fn between_sockets(address: &str) -> io::Result<ExitCode> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     eprintln!("floor: listening on http://{}/mcp", listener.local_addr()?);
+    let epoll = Epoll::new(EpollCreateFlags::empty())?;
+    epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
+    let mut sockets = Sockets::default();
+    let mut events = [EpollEvent::empty(); 256];
+    let mut chunk = vec![0; CHUNK];
     loop {
-        let (near, _) = listener.accept()?;
-        let far = TcpStream::connect(address)?;
-        near.set_nodelay(true)?;
-        far.set_nodelay(true)?;
-        copy_socket(near.try_clone()?, far.try_clone()?);
-        copy_socket(far, near);
+        let count = epoll.wait(&mut events, EpollTimeout::NONE)?;
+        for event in &events[..count] {
+            if event.data() != LISTENER {
+                sockets.copy(event.data(), &mut chunk);
+                continue;
+            }
+            let near = listener.accept()?.0;
+            let far = TcpStream::connect(address)?;
+            for (place, socket) in sockets.join(near, far)? {
+                epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, place))?;
+            }
+        }
     }
 }
 
-/// Copies one direction until its end, and passes the end on.
-fn copy_socket(from: TcpStream, to: TcpStream) {
-    std::thread::spawn(move || {
-        // A broken connection ends like any other: both peers see it.
-        let _ = copy(&from, &to);
-        let _ = to.shutdown(Shutdown::Write);
-    });
+/// The place of the listener among the sockets.
+const LISTENER: u64 = u64::MAX;
+
+/// Pairs of sockets, beside each other: the peer of place 2n is 2n + 1.
+#[derive(Default)]
+struct Sockets(Vec<Option<TcpStream>>);
+
+impl Sockets {
+    fn join(
+        &mut self,
+        near: TcpStream,
+        far: TcpStream,
+    ) -> io::Result<impl Iterator<Item = (u64, &TcpStream)>> {
+        near.set_nodelay(true)?;
+        far.set_nodelay(true)?;
+        let place = self.0.len();
+        self.0.extend([Some(near), Some(far)]);
+        Ok((place as u64..).zip(self.0[place..].iter().flatten()))
+    }
+
+    /// Copies what is there. A write waits for its peer, which is only right for one that reads
+    /// before it writes again, as ours does. A connection that ends, or breaks, takes its pair along.
+    fn copy(&mut self, place: u64, chunk: &mut [u8]) {
+        let (from, to) = (place as usize, (place ^ 1) as usize);
+        let (Some(mut source), Some(mut sink)) = (self.0[from].as_ref(), self.0[to].as_ref()) else { return };
+        let copied = source.read(chunk).and_then(|count| sink.write_all(&chunk[..count]).map(|()| count));
+        if copied.unwrap_or(0) == 0 {
+            self.0[from] = None;
+            self.0[to] = None;
+        }
+    }
 }
 
-/// Copies until end of file; dropping `to` closes a pipe, which is how the end travels on.
-fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+/// Copies until end of file; dropping `to` closes it, which is how the end travels on.
+fn copy(mut from: File, mut to: File) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     loop {
         match from.read(&mut chunk) {

@@ -6,8 +6,8 @@
 use std::io;
 use std::time::Duration;
 
-use memchr::memmem::Finder;
 use memchr::memchr2;
+use memchr::memmem::Finder;
 
 /// Results that are always the same. What only one era asks for is in all of them: to the other it
 /// is a member like any unknown one.
