@@ -89,7 +89,7 @@ impl Programs {
     /// The server on HTTP.
     pub fn server(&self, flags: &[&str]) -> Command {
         let mut command = Command::new(&self.echo_server);
-        command.arg("--http").args(flags);
+        command.args(["--parse", "--http"]).args(flags);
         command
     }
 
@@ -114,7 +114,7 @@ impl Programs {
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
         match server {
             Some(address) => command.arg(url(address)),
-            None => command.arg("--").arg(&self.echo_server),
+            None => command.arg("--").arg(&self.echo_server).arg("--parse"),
         };
         isolate(&mut command);
         command

@@ -5,7 +5,8 @@
 //! stream. Both eras of the protocol, as the client opens.
 //!
 //! Whatever this process spends is added to both sides of a ratio and hides what the proxy spends.
-//! So fields are found by searching the raw bytes, no tree is built (`echo_server/messages.rs`).
+//! So fields are found by searching the raw bytes (`echo_server/messages.rs`); with `--parse` they are
+//! parsed and written as JSON, as by a real server.
 //!
 //! Tools: `echo` gives `payload` back, `later` answers after `ms` milliseconds, `never` does not
 //! answer, `stats` tells how many calls and `notifications/cancelled` were seen.
@@ -28,16 +29,22 @@ mod stdio;
 use std::io;
 use std::time::Duration;
 
+use http::Form;
+use messages::Reader;
+
 fn main() -> io::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    start_slowly();
-    match words[..] {
-        [] => stdio::serve(),
-        ["--http"] => http::serve(http::Form::Json),
-        ["--http", "--sse"] => http::serve(http::Form::Stream),
-        _ => Err(io::Error::other("usage: echo-server [--http [--sse]]")),
+    let (mut parse, mut http, mut form) = (false, false, Form::Json);
+    for word in std::env::args().skip(1) {
+        match word.as_str() {
+            "--parse" => parse = true,
+            "--http" => http = true,
+            "--sse" => form = Form::Stream,
+            _ => return Err(io::Error::other("usage: echo-server [--parse] [--http [--sse]]")),
+        }
     }
+    start_slowly();
+    let reader = Reader::new(parse);
+    if http { http::serve(reader, form) } else { stdio::serve(reader) }
 }
 
 /// `ECHO_SLOW_START_MS`: as long as a launcher needs to load a server.

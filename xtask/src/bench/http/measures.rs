@@ -15,6 +15,9 @@ use crate::bench::results::median;
 use crate::bench::sizes::Sizes;
 use crate::bench::targets::{Programs, Target};
 
+/// Large calls until every buffer is as large as it gets.
+const GROWING: usize = 3;
+
 /// Small calls one by one.
 pub fn round_trip(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<Sample>> {
     let site = Site::open(programs, target, Behind::Stdio, &[])?;
@@ -149,13 +152,13 @@ pub fn large(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<S
     Ok(samples)
 }
 
-/// The median in milliseconds; the first one grows buffers and does not count.
+/// The median in milliseconds; the first ones grow buffers and do not count.
 fn time_large(site: &Site, era: Era, size: usize, count: usize) -> Result<f64> {
     let mut connection = Connection::open(site.address)?;
     let mut client = Client::enter(&mut connection, era)?;
     let request = client.prepare(Call::echo_of(era, size));
     let mut times = Vec::new();
-    for _ in 0..=count {
+    for _ in 0..GROWING + count {
         let id = client.fresh_ids(1);
         let bytes = request.bytes(id);
         let began = Instant::now();
@@ -164,5 +167,5 @@ fn time_large(site: &Site, era: Era, size: usize, count: usize) -> Result<f64> {
         reply.expect_result(id)?;
         ensure!(reply.length > size, "{size} bytes came back as {}", reply.length);
     }
-    median(times.split_off(1)).context("nothing was timed")
+    median(times.split_off(GROWING)).context("nothing was timed")
 }

@@ -23,7 +23,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Sleep;
 
-use super::messages::{self, Ask, Counts, ECHO, INITIALIZED, Members, Message, NOTHING};
+use super::messages::{self, Ask, Counts, ECHO, INITIALIZED, Message, NOTHING, Reader};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -43,16 +43,16 @@ pub enum Form {
 }
 
 /// Serves until it is ended.
-pub fn serve(form: Form) -> io::Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(accept(form))
+pub fn serve(reader: Reader, form: Form) -> io::Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(accept(reader, form))
 }
 
-async fn accept(form: Form) -> io::Result<()> {
+async fn accept(reader: Reader, form: Form) -> io::Result<()> {
     let socket = TcpSocket::new_v4()?;
     socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
     let listener = socket.listen(BACKLOG)?;
     eprintln!("echo-server: listening on http://{}/mcp", listener.local_addr()?);
-    let server = Arc::new(Server::new(form));
+    let server = Arc::new(Server::new(reader, form));
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
@@ -71,7 +71,7 @@ async fn converse(stream: TcpStream, server: Arc<Server>) {
 
 struct Server {
     form: Form,
-    members: Members,
+    reader: Reader,
     state: Mutex<State>,
 }
 
@@ -82,8 +82,8 @@ struct State {
 }
 
 impl Server {
-    fn new(form: Form) -> Server {
-        Server { form, members: Members::new(), state: Mutex::default() }
+    fn new(reader: Reader, form: Form) -> Server {
+        Server { form, reader, state: Mutex::default() }
     }
 
     async fn respond(&self, request: Request<Incoming>) -> Response<Answer> {
@@ -110,7 +110,7 @@ impl Server {
         let (head, body) = request.into_parts();
         let Ok(body) = body.collect().await else { return empty(StatusCode::BAD_REQUEST) };
         let text = body.to_bytes();
-        let Ok(message) = self.members.read(&text) else { return empty(StatusCode::BAD_REQUEST) };
+        let Ok(message) = self.reader.read(&text) else { return empty(StatusCode::BAD_REQUEST) };
         self.state().counts.note(&message);
         let Message::Request { id, ask } = message else { return empty(StatusCode::ACCEPTED) };
         if matches!(ask, Ask::Initialize) {
@@ -139,6 +139,7 @@ impl Server {
             Ask::Initialize => self.now(whole(id, INITIALIZED)),
             Ask::Same(result) => self.now(whole(id, result)),
             Ask::Echo(payload) => self.now(echo(id, text.slice_ref(payload))),
+            Ask::Say(said) => self.now(say(id, &said)),
             Ask::Stats => self.now(whole(id, &self.state().counts.result())),
             Ask::Never if self.form == Form::Stream => stream(VecDeque::new(), Wait::Forever),
             Ask::Never => std::future::pending().await,
@@ -190,6 +191,13 @@ fn whole(id: &[u8], result: &[u8]) -> VecDeque<Bytes> {
     messages::begin(id, &mut out);
     out.extend_from_slice(result);
     out.push(b'}');
+    VecDeque::from([out.into()])
+}
+
+fn say(id: &[u8], said: &str) -> VecDeque<Bytes> {
+    let mut out = Vec::new();
+    // Writing a string to a vector cannot fail.
+    let _ = messages::say(id, said, &mut out);
     VecDeque::from([out.into()])
 }
 

@@ -1,13 +1,19 @@
-//! Messages as the benchmark's driver writes them, found by searching the raw bytes.
+//! Messages as the benchmark's driver writes them, read in one of two ways.
 //!
-//! Only right for such messages: no blanks between tokens, `arguments` last, no member called `id`,
-//! `method` or `name` before the one that is meant. A proxy may replace the id and add to `_meta`.
+//! Searching the raw bytes costs next to nothing, and is only right for such messages: no blanks
+//! between tokens, `arguments` last, no member called `id`, `method` or `name` before the one that is
+//! meant. A proxy may replace the id and add to `_meta`.
+//!
+//! Parsing costs what it costs every real server: the message is read as JSON, the answer written so.
 
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
 use memchr::memchr2;
 use memchr::memmem::Finder;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// Results that are always the same. What only one era asks for is in all of them: to the other it
 /// is a member like any unknown one.
@@ -32,7 +38,10 @@ pub enum Ask<'a> {
     Initialize,
     /// Anything else with always the same result.
     Same(&'static [u8]),
+    /// Text as it stands in the message, escapes and all.
     Echo(&'a [u8]),
+    /// Text that was parsed and must be written as JSON again.
+    Say(Cow<'a, str>),
     Later(Duration),
     Never,
     Stats,
@@ -64,6 +73,43 @@ impl Counts {
     }
 }
 
+/// How messages are read.
+pub enum Reader {
+    Search(Box<Members>),
+    Parse,
+}
+
+impl Reader {
+    pub fn new(parse: bool) -> Reader {
+        if parse { Reader::Parse } else { Reader::Search(Box::new(Members::new())) }
+    }
+
+    /// Reads a message; one that is not understood is an error, since it would spoil a figure.
+    pub fn read<'a>(&self, text: &'a [u8]) -> io::Result<Message<'a>> {
+        let message = match self {
+            Reader::Search(members) => members.find(text),
+            Reader::Parse => parse(text),
+        };
+        message.ok_or_else(|| strange(text))
+    }
+}
+
+/// Anything that is no call.
+fn plain(method: &[u8]) -> Option<Ask<'static>> {
+    match method {
+        b"initialize" => Some(Ask::Initialize),
+        b"server/discover" => Some(Ask::Same(DISCOVERED)),
+        b"tools/list" => Some(Ask::Same(TOOLS)),
+        b"ping" => Some(Ask::Same(b"{}")),
+        _ => None,
+    }
+}
+
+fn notification<'a>(method: &[u8]) -> Option<Message<'a>> {
+    let cancels = method == b"notifications/cancelled";
+    method.starts_with(b"notifications/").then_some(Message::Notification { cancels })
+}
+
 /// Searchers for the members that matter, built once.
 pub struct Members {
     id: Finder<'static>,
@@ -74,7 +120,7 @@ pub struct Members {
 }
 
 impl Members {
-    pub fn new() -> Members {
+    fn new() -> Members {
         Members {
             id: Finder::new(br#""id":"#),
             method: Finder::new(br#""method":""#),
@@ -84,25 +130,13 @@ impl Members {
         }
     }
 
-    /// Reads a message; one that is not understood is an error, since it would spoil a figure.
-    pub fn read<'a>(&self, text: &'a [u8]) -> io::Result<Message<'a>> {
-        self.find(text).ok_or_else(|| strange(text))
-    }
-
     fn find<'a>(&self, text: &'a [u8]) -> Option<Message<'a>> {
         let method = after(text, &self.method).and_then(string)?;
-        if method.starts_with(b"notifications/") {
-            return Some(Message::Notification { cancels: method == b"notifications/cancelled" });
+        if let Some(notification) = notification(method) {
+            return Some(notification);
         }
         let id = after(text, &self.id).and_then(scalar)?;
-        let ask = match method {
-            b"tools/call" => self.call(text)?,
-            b"initialize" => Ask::Initialize,
-            b"server/discover" => Ask::Same(DISCOVERED),
-            b"tools/list" => Ask::Same(TOOLS),
-            b"ping" => Ask::Same(b"{}"),
-            _ => return None,
-        };
+        let ask = if method == b"tools/call" { self.call(text)? } else { plain(method)? };
         Some(Message::Request { id, ask })
     }
 
@@ -118,6 +152,79 @@ impl Members {
             _ => None,
         }
     }
+}
+
+/// A message as a server's types describe it.
+#[derive(Deserialize)]
+struct Parsed<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Params<'a> {
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    arguments: Arguments<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Arguments<'a> {
+    #[serde(borrow, default)]
+    payload: Cow<'a, str>,
+    #[serde(default)]
+    ms: u64,
+}
+
+fn parse(text: &[u8]) -> Option<Message<'_>> {
+    let Parsed { id, method, params } = serde_json::from_slice(text).ok()?;
+    if let Some(notification) = notification(method.as_bytes()) {
+        return Some(notification);
+    }
+    let id = id?.get().as_bytes();
+    if method != "tools/call" {
+        return Some(Message::Request { id, ask: plain(method.as_bytes())? });
+    }
+    let ask = match &*params.name {
+        "echo" => Ask::Say(params.arguments.payload),
+        "later" => Ask::Later(Duration::from_millis(params.arguments.ms)),
+        "never" => Ask::Never,
+        "stats" => Ask::Stats,
+        _ => return None,
+    };
+    Some(Message::Request { id, ask })
+}
+
+/// The result of an `echo` that was parsed.
+#[derive(Serialize)]
+struct Said<'a> {
+    #[serde(rename = "resultType")]
+    result_type: &'a str,
+    content: [Content<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    r#type: &'a str,
+    text: &'a str,
+}
+
+/// Room for what stands around a text.
+const ENVELOPE: usize = 256;
+
+/// The whole answer to an `echo` that was parsed.
+pub fn say(id: &[u8], text: &str, out: &mut Vec<u8>) -> io::Result<()> {
+    let said = Said { result_type: "complete", content: [Content { r#type: "text", text }] };
+    out.reserve(text.len() + ENVELOPE);
+    begin(id, out);
+    serde_json::to_writer(&mut *out, &said)?;
+    out.push(b'}');
+    Ok(())
 }
 
 /// The front of an answer, up to the result; `}` ends it.
@@ -167,16 +274,32 @@ mod tests {
     #[test]
     fn members_are_found_behind_what_a_proxy_adds() {
         let text = br#"{"jsonrpc":"2.0","id":"o-7","method":"tools/call","params":{"_meta":{"progressToken":7},"name":"later","arguments":{"ms":250}}}"#;
-        let Ok(Message::Request { id, ask: Ask::Later(delay) }) = Members::new().read(text) else {
-            panic!("not understood")
-        };
-        assert_eq!((id, delay), (&br#""o-7""#[..], Duration::from_millis(250)));
+        for reader in [Reader::new(false), Reader::new(true)] {
+            let Ok(Message::Request { id, ask: Ask::Later(delay) }) = reader.read(text) else {
+                panic!("not understood")
+            };
+            assert_eq!((id, delay), (&br#""o-7""#[..], Duration::from_millis(250)));
+        }
     }
 
     #[test]
     fn what_is_not_understood_is_an_error() {
         let text = br#"{"jsonrpc":"2.0","id":1,"method":"resources/list"}"#;
-        assert!(Members::new().read(text).is_err());
+        for reader in [Reader::new(false), Reader::new(true)] {
+            assert!(reader.read(text).is_err());
+        }
+    }
+
+    #[test]
+    fn parsed_text_comes_back_as_it_was() {
+        let text = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"payload":"a\"b\n"}}}"#;
+        let Ok(Message::Request { id, ask: Ask::Say(said) }) = Reader::new(true).read(text) else {
+            panic!("not understood")
+        };
+        let mut out = Vec::new();
+        say(id, &said, &mut out).unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(answer["result"]["content"][0]["text"], "a\"b\n");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use super::messages::{self, Ask, Counts, ECHO, INITIALIZED, Members, Message, NOTHING};
+use super::messages::{self, Ask, Counts, ECHO, INITIALIZED, Message, NOTHING, Reader};
 
 /// At least this much room is offered to every read.
 const CHUNK: usize = 256 * 1024;
@@ -26,10 +26,10 @@ const LARGE: usize = 64 * 1024;
 const LAST_WAIT: Duration = Duration::from_millis(20);
 
 /// Serves until end of file.
-pub fn serve() -> io::Result<()> {
+pub fn serve(reader: Reader) -> io::Result<()> {
     let mut input = Input::new(File::from(io::stdin().as_fd().try_clone_to_owned()?));
     let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let mut server = Server::new(stdout);
+    let mut server = Server::new(stdout, reader);
     loop {
         let readable = wait(&input.from, server.next_due())?;
         if readable && !input.fill()? {
@@ -126,7 +126,7 @@ type Pending = Reverse<(Instant, u64, Box<[u8]>)>;
 
 struct Server {
     stdout: File,
-    members: Members,
+    reader: Reader,
     /// Answers that leave with the next write.
     out: Vec<u8>,
     pending: BinaryHeap<Pending>,
@@ -134,10 +134,10 @@ struct Server {
 }
 
 impl Server {
-    fn new(stdout: File) -> Server {
+    fn new(stdout: File, reader: Reader) -> Server {
         Server {
             stdout,
-            members: Members::new(),
+            reader,
             out: Vec::with_capacity(CHUNK),
             pending: BinaryHeap::new(),
             counts: Counts::default(),
@@ -145,13 +145,17 @@ impl Server {
     }
 
     fn handle(&mut self, line: &[u8], now: Instant) -> io::Result<()> {
-        let message = self.members.read(line)?;
+        let message = self.reader.read(line)?;
         self.counts.note(&message);
         let Message::Request { id, ask } = message else { return Ok(()) };
         match ask {
             Ask::Initialize => self.answer(id, INITIALIZED),
             Ask::Same(result) => self.answer(id, result),
             Ask::Echo(payload) => self.echo(id, payload)?,
+            Ask::Say(text) => {
+                messages::say(id, &text, &mut self.out)?;
+                self.out.push(b'\n');
+            }
             Ask::Later(delay) => self.pending.push(Reverse((now + delay, self.counts.calls, id.into()))),
             Ask::Never => {}
             Ask::Stats => self.answer(id, &self.counts.result()),
