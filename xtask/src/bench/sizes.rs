@@ -45,7 +45,7 @@ impl Sizes {
                 ten_megabytes: 2,
                 sessions: 200,
                 streams: 2_000,
-                pending: Duration::from_secs(1),
+                pending: Duration::from_secs(3),
             },
         }
     }

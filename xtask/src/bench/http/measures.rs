@@ -18,45 +18,49 @@ use crate::bench::targets::{Programs, Target};
 /// Large calls until every buffer is as large as it gets.
 const GROWING: usize = 3;
 
-/// Small calls one by one.
-pub fn round_trip(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<Sample>> {
-    let site = Site::open(programs, target, Behind::Stdio, &[])?;
+/// Both eras, each with a fresh target: what one has done to its memory must not help the other.
+fn each_era(
+    programs: &Programs,
+    target: Target,
+    behind: Behind,
+    take: impl Fn(&Site, Era) -> Result<Vec<Sample>>,
+) -> Result<Vec<Sample>> {
     let mut samples = Vec::new();
     for era in Era::ALL {
-        let times = one_by_one(&site, era, sizes.http.one_by_one)?;
-        samples.push((Metric::HttpP50(era), at(&times, 0.5)?));
-        samples.push((Metric::HttpP99(era), at(&times, 0.99)?));
+        let site = Site::open(programs, target, behind, &[])?;
+        samples.extend(take(&site, era).with_context(|| site.last_words("failed"))?);
+        site.close()?;
     }
-    site.close()?;
     Ok(samples)
+}
+
+/// Small calls one by one.
+pub fn round_trip(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<Sample>> {
+    each_era(programs, target, Behind::Stdio, |site, era| {
+        let times = one_by_one(site, era, sizes.http.one_by_one)?;
+        Ok(vec![(Metric::HttpP50(era), at(&times, 0.5)?), (Metric::HttpP99(era), at(&times, 0.99)?)])
+    })
 }
 
 /// The same with a server on HTTP behind outlast.
 pub fn to_http(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<Sample>> {
-    let site = Site::open(programs, target, Behind::Http, &[])?;
-    let mut samples = Vec::new();
-    for era in Era::ALL {
-        let times = one_by_one(&site, era, sizes.http.one_by_one)?;
-        samples.push((Metric::HttpToHttp(era), at(&times, 0.5)?));
-    }
-    site.close()?;
-    Ok(samples)
+    each_era(programs, target, Behind::Http, |site, era| {
+        let times = one_by_one(site, era, sizes.http.one_by_one)?;
+        Ok(vec![(Metric::HttpToHttp(era), at(&times, 0.5)?)])
+    })
 }
 
 /// The same from a client on stdio; directly there is only HTTP.
 pub fn from_stdio(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<Sample>> {
     let count = sizes.http.one_by_one;
+    if target != Target::Outlast {
+        return each_era(programs, target, Behind::Http, |site, era| {
+            Ok(vec![(Metric::StdioToHttp(era), at(&one_by_one(site, era, count)?, 0.5)?)])
+        });
+    }
     let mut samples = Vec::new();
     for era in Era::ALL {
-        let times = match target {
-            Target::Outlast => one_by_one_on_stdio(programs, era, count)?,
-            Target::Direct | Target::Floor => {
-                let site = Site::open(programs, target, Behind::Http, &[])?;
-                let times = one_by_one(&site, era, count)?;
-                site.close()?;
-                times
-            }
-        };
+        let times = one_by_one_on_stdio(programs, era, count)?;
         samples.push((Metric::StdioToHttp(era), at(&times, 0.5)?));
     }
     Ok(samples)
@@ -65,7 +69,7 @@ pub fn from_stdio(programs: &Programs, target: Target, sizes: &Sizes) -> Result<
 /// How long each call took, in microseconds.
 fn one_by_one(site: &Site, era: Era, count: u64) -> Result<Vec<f64>> {
     let mut connection = Connection::open(site.address)?;
-    let mut client = Client::enter(&mut connection, era).with_context(|| site.last_words("failed"))?;
+    let mut client = Client::enter(&mut connection, era)?;
     let request = client.prepare(Call::echo_of(era, SMALL));
     let mut times = Vec::with_capacity(count as usize);
     let first = client.fresh_ids(WARM_UP + count);
@@ -98,17 +102,14 @@ fn one_by_one_on_stdio(programs: &Programs, era: Era, count: u64) -> Result<Vec<
 
 /// Small calls on 64 connections, one always under way on each.
 pub fn in_flight(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<Sample>> {
-    let site = Site::open(programs, target, Behind::Stdio, &[])?;
-    let mut samples = Vec::new();
-    for era in Era::ALL {
-        let count = sizes.http.in_flight;
-        per_second(&site, era, WARM_UP)?;
+    let count = sizes.http.in_flight;
+    each_era(programs, target, Behind::Stdio, |site, era| {
+        per_second(site, era, WARM_UP)?;
         let spent = Spent::begin(site.own_processes(), target)?;
-        samples.push((Metric::HttpPerSecond(era), per_second(&site, era, count)?));
+        let mut samples = vec![(Metric::HttpPerSecond(era), per_second(site, era, count)?)];
         samples.extend(spent.per_call(count)?.map(|cpu| (Metric::HttpCpu(era), cpu)));
-    }
-    site.close()?;
-    Ok(samples)
+        Ok(samples)
+    })
 }
 
 fn per_second(site: &Site, era: Era, count: u64) -> Result<f64> {
@@ -134,22 +135,18 @@ fn per_second(site: &Site, era: Era, count: u64) -> Result<f64> {
             free.push(place);
             reply.expect_result(asked[place])
         })?;
-        ensure!(in_time, "{}", site.last_words("was not done in time"));
+        ensure!(in_time, "not done in time");
     }
     Ok(count as f64 / began.elapsed().as_secs_f64())
 }
 
 /// 1 MB and 10 MB there and back, one by one.
 pub fn large(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<Sample>> {
-    let site = Site::open(programs, target, Behind::Stdio, &[])?;
-    let mut samples = Vec::new();
-    for era in Era::ALL {
-        let one = time_large(&site, era, MEGABYTE, sizes.http.one_megabyte)?;
-        let ten = time_large(&site, era, 10 * MEGABYTE, sizes.http.ten_megabytes)?;
-        samples.extend([(Metric::HttpOneMegabyte(era), one), (Metric::HttpTenMegabytes(era), ten)]);
-    }
-    site.close()?;
-    Ok(samples)
+    each_era(programs, target, Behind::Stdio, |site, era| {
+        let one = time_large(site, era, MEGABYTE, sizes.http.one_megabyte)?;
+        let ten = time_large(site, era, 10 * MEGABYTE, sizes.http.ten_megabytes)?;
+        Ok(vec![(Metric::HttpOneMegabyte(era), one), (Metric::HttpTenMegabytes(era), ten)])
+    })
 }
 
 /// The median in milliseconds; the first ones grow buffers and do not count.
@@ -162,7 +159,7 @@ fn time_large(site: &Site, era: Era, size: usize, count: usize) -> Result<f64> {
         let id = client.fresh_ids(1);
         let bytes = request.bytes(id);
         let began = Instant::now();
-        let reply = connection.exchange(&bytes).with_context(|| site.last_words("failed"))?;
+        let reply = connection.exchange(&bytes)?;
         times.push(millis(began.elapsed()));
         reply.expect_result(id)?;
         ensure!(reply.length > size, "{size} bytes came back as {}", reply.length);
