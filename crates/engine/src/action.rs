@@ -2,10 +2,12 @@
 
 use crate::error::Failure;
 use crate::event::{Exit, StartFailure};
-use crate::id::{ClientId, Run, ServerId};
+use crate::http::{Post, Response};
+use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::memory::Memory;
 use crate::settings::show_duration;
 use crate::wire::Outgoing;
+use bytes::Bytes;
 use std::time::Duration;
 
 /// Something to be done by an edge. Messages to one peer leave in the order of their actions.
@@ -15,6 +17,23 @@ pub enum Action {
     ToClient(ClientId, Outgoing),
     /// Write a message to a server.
     ToServer(ServerId, Outgoing),
+    /// Post a message to an HTTP server. What comes back is told as `Event::FromStream`, then
+    /// `StreamEnded` unless the answer was among it; or `Trouble`.
+    Post(ServerId, Box<Post>),
+    /// Open the stream of an attempt again, from the last event id that was seen on it.
+    Reconnect(ServerId, AttemptId),
+    /// Close the stream of an attempt: nothing on it matters any more.
+    Abandon(ServerId, AttemptId),
+    /// Open the standing stream of an HTTP server, from the last event id that was seen on it.
+    Stand(ServerId),
+    /// Begin the response to a client's HTTP request.
+    Respond(ExchangeId, Response),
+    /// Write events to a client's open stream.
+    Write(ExchangeId, Bytes),
+    /// End a client's stream, once all is written.
+    Finish(ExchangeId),
+    /// Bring `Event::Entropy`.
+    NeedEntropy,
     /// Start a server's process; what was to be written to an earlier one is dropped.
     Start(ServerId, Run),
     /// Close a server's input once all is written.
@@ -23,6 +42,8 @@ pub enum Action {
     Terminate(ServerId),
     /// End a server and all its descendants.
     Kill(ServerId),
+    /// A server is not needed any more and has ended: let go of it.
+    LetGo(ServerId),
     /// Read a server's signs of life and answer with `Event::Sampled`.
     Sample(ServerId),
     /// Keep this for the next start, in place of what was kept for the same client.
@@ -56,6 +77,10 @@ pub enum Level {
 pub enum Note {
     /// A call ended without an answer from its server.
     Failed(Box<Failure>),
+    /// A session was not used for a while: what it held is freed.
+    SessionSleeps { session: Box<str> },
+    /// An HTTP server refused something that nobody waits for.
+    PostRefused { server: Box<str>, why: String },
     /// A server's process runs.
     Started { server: Box<str>, run: Run },
     /// A server's process could not be started.
@@ -115,6 +140,7 @@ impl Note {
             | Note::Exited { .. }
             | Note::Closed { .. }
             | Note::Restarting { .. }
+            | Note::PostRefused { .. }
             | Note::Restarted { .. }
             | Note::RestartFailed { .. }
             | Note::Down { .. }
@@ -127,6 +153,7 @@ impl Note {
             | Note::BadClientLine { .. }
             | Note::AskTimedOut { .. }
             | Note::TooManyAsks { .. } => Level::Warn,
+            Note::SessionSleeps { .. } => Level::Debug,
             Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
             Note::UnknownAnswer { .. } | Note::Slept { .. } | Note::Repeated { .. } => Level::Info,
             Note::Started { .. } | Note::StrayProgress { .. } | Note::Ending { .. } => Level::Debug,
@@ -137,6 +164,8 @@ impl Note {
     pub fn kind(&self) -> &'static str {
         match self {
             Note::Failed(failure) => failure.kind.name(),
+            Note::SessionSleeps { .. } => "session-sleeps",
+            Note::PostRefused { .. } => "post-refused",
             Note::Started { .. } => "started",
             Note::StartFailed { .. } => "start-failed",
             Note::Exited { .. } => "exited",
@@ -171,6 +200,8 @@ impl std::fmt::Display for Note {
         match self {
             Note::Failed(failure) => f.write_str(&failure.log_line()),
             Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
+            Note::SessionSleeps { session } => write!(f, "session {session}… is not used; it sleeps"),
+            Note::PostRefused { server, why } => write!(f, "`{server}` refused a message: {why}"),
             Note::StartFailed { command, why } => write!(f, "cannot start `{command}`: {why}"),
             Note::Exited { server, exit } => write!(f, "`{server}` ended: {exit}"),
             Note::Closed { server, what } => write!(f, "`{server}` has closed its {what}; it is stopped"),

@@ -1,5 +1,6 @@
 //! A request of a server to the client: sampling, elicitation, roots, ping.
 
+use crate::client::Way;
 use crate::id::{ClientId, JsonId, Run, ServerId};
 use crate::method::Method;
 use crate::policy::Limit;
@@ -9,6 +10,7 @@ use crate::time::Mono;
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) client: ClientId,
+    pub(crate) way: Way,
     pub(crate) server: ServerId,
     /// The process that asked: its successor must not get the answer.
     pub(crate) run: Run,

@@ -34,7 +34,8 @@ pub mod deadline;
 pub mod progress;
 pub mod retry;
 
-use crate::id::{AttemptId, BatchId, ClientId, JsonId, ServerId};
+use crate::client::Way;
+use crate::id::{AttemptId, ClientId, JsonId, ServerId};
 use crate::method::Method;
 use crate::policy::Policy;
 use crate::time::Mono;
@@ -54,7 +55,7 @@ pub(crate) enum State {
     Sent(AttemptId),
 }
 
-/// What a client asked for. Fixed from the beginning, but for the array it is answered in.
+/// What a client asked for. Fixed from the beginning, but for the way back.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) client: ClientId,
@@ -67,7 +68,8 @@ pub(crate) struct Request {
     pub(crate) modern: bool,
     /// Asked for as a legacy task: its progress may outlive its answer.
     pub(crate) task: bool,
-    pub(crate) batch: Option<BatchId>,
+    /// Where its answer goes.
+    pub(crate) way: Way,
     /// The client's own progress token.
     pub(crate) token: Option<JsonId>,
     /// How its client said hello, for a handshake that is to be remembered.
@@ -84,6 +86,8 @@ pub(crate) struct Call {
     pub(crate) signs_of_call: bool,
     /// How often it may still be tried again; 0 where that is not safe.
     pub(crate) retries: u32,
+    /// Sending it again does no harm, even if it arrived.
+    pub(crate) safe: bool,
     /// A person, or a trusted server, says that running it twice does no harm.
     pub(crate) repeatable: bool,
     /// Kept so that it can be sent again.
@@ -91,6 +95,13 @@ pub(crate) struct Call {
     pub(crate) attempts: u32,
     /// When it is sent again.
     pub(crate) retry_at: Option<Mono>,
+    /// Streams of an HTTP server that broke in a row, and when the next one is opened.
+    pub(crate) breaks: u32,
+    pub(crate) reconnect_at: Option<Mono>,
+    /// It was sent again with other headers.
+    pub(crate) mirrored: bool,
+    /// When its response begins as a stream, if it has not been answered by then.
+    pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
     pub(crate) began: Mono,
     /// When the client last heard of it.
@@ -109,10 +120,15 @@ impl Call {
             progress: Progress::default(),
             signs_of_call: policy.signs.call,
             retries: 0,
+            safe: false,
             repeatable: false,
             kept: None,
             attempts: 0,
             retry_at: None,
+            breaks: 0,
+            reconnect_at: None,
+            mirrored: false,
+            stream_at: None,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             heard: now,
@@ -147,7 +163,10 @@ impl Call {
     /// When to look at it again.
     pub(crate) fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
         let limit = self.deadline.wake_at(now, clock);
-        [self.keep_alive_at(), self.retry_at].into_iter().flatten().fold(limit, Mono::min)
+        [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at]
+            .into_iter()
+            .flatten()
+            .fold(limit, Mono::min)
     }
 
     /// What a person calls it.

@@ -1,8 +1,13 @@
-//! One client: what is open on its connection.
+//! One client: who it is, how it is reached, and what it has open.
+//!
+//! A stdio client is one connection. A legacy HTTP client is a session, which outlives its
+//! connections. A modern HTTP client is one exchange: the revision knows no more of it.
 
 use crate::call::progress::Progress;
 use crate::hash::IdMap;
-use crate::id::{AskId, AttemptId, BatchId, CallId, JsonId, ServerId};
+use crate::id::{AttemptId, BatchId, CallId, JsonId, ServerId, StreamId};
+use crate::session::Session;
+use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,17 +18,37 @@ pub(crate) enum Open {
     Subscription(AttemptId),
 }
 
-/// The state of one connection.
+/// Where what belongs to a request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The one line of a stdio client.
+    Line,
+    /// The same, collected with the other answers of an array.
+    Array(BatchId),
+    /// A stream of events.
+    Stream(StreamId),
+}
+
+/// How a client is reached.
+#[derive(Debug)]
+pub(crate) enum Door {
+    Line,
+    Session(Box<Session>),
+    Exchange(StreamId),
+}
+
+/// The state of one client.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) server: ServerId,
+    pub(crate) door: Door,
+    /// The name of its token.
+    pub(crate) principal: Option<Box<str>>,
     /// By [`JsonId::key`]. If a client uses an id twice at once, the newer one is found.
     pub(crate) open: IdMap<JsonId, Open>,
     pub(crate) subscriptions: usize,
     pub(crate) batches: BTreeMap<BatchId, Batch>,
     pub(crate) next_batch: u64,
-    /// Ids of ours that the client's answers name.
-    pub(crate) next_ask: u64,
     pub(crate) task_tokens: VecDeque<TaskToken>,
     pub(crate) congested: bool,
 }
@@ -50,30 +75,54 @@ pub(crate) struct TaskToken {
 pub(crate) struct Subscription {
     pub(crate) client: crate::id::ClientId,
     pub(crate) server: ServerId,
+    pub(crate) way: Way,
     pub(crate) id: JsonId,
     /// Sent again to a restarted server.
     pub(crate) message: Message,
     /// It was sent again: the client knows already that it is acknowledged.
     pub(crate) again: bool,
+    /// Streams to an HTTP server that broke in a row.
+    pub(crate) breaks: u32,
+    pub(crate) armed: Option<Mono>,
 }
 
 impl Client {
-    pub(crate) fn new(server: ServerId) -> Client {
+    pub(crate) fn new(server: ServerId, door: Door, principal: Option<Box<str>>) -> Client {
         Client {
             server,
+            door,
+            principal,
             open: IdMap::default(),
             subscriptions: 0,
             batches: BTreeMap::new(),
             next_batch: 0,
-            next_ask: 0,
             task_tokens: VecDeque::new(),
             congested: false,
         }
     }
 
-    pub(crate) fn new_ask(&mut self) -> AskId {
-        self.next_ask += 1;
-        AskId(self.next_ask)
+    /// The session that it is.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        match &self.door {
+            Door::Session(session) => Some(session),
+            Door::Line | Door::Exchange(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn session_mut(&mut self) -> Option<&mut Session> {
+        match &mut self.door {
+            Door::Session(session) => Some(session),
+            Door::Line | Door::Exchange(_) => None,
+        }
+    }
+
+    /// The only call it has open.
+    pub(crate) fn only_call(&self) -> Option<CallId> {
+        match (self.open.len(), self.open.values().next()) {
+            (1, Some(Open::Call(id))) => Some(*id),
+            _ => None,
+        }
     }
 
     /// Forgets an id, unless a newer request has taken it over.

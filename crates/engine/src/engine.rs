@@ -2,15 +2,20 @@
 
 mod asks;
 mod batches;
+mod door;
 mod ending;
 mod from_client;
 mod from_server;
 mod hang;
 mod instant;
 mod lifecycle;
+mod remote;
 mod repeat;
 mod revival;
+mod routes;
 mod settle;
+mod sharing;
+mod streams;
 mod ticks;
 
 use crate::action::{Action, Note};
@@ -21,13 +26,16 @@ use crate::client::{Client, Open, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
-use crate::id::{AskId, AttemptId, CallId, ClientId, Run, ServerId};
+use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId};
 use crate::memory::Memory;
 use crate::policy::Rules;
 use crate::server::{Alarm, Server};
+use crate::session::Stream;
 use crate::time::{Mono, Now};
 use crate::timers::{Owner, Timers};
 use ending::Ending;
+pub use sharing::Share;
+use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -38,16 +46,31 @@ pub enum Manner {
     Wrap,
     /// Those of `timeout-mcp`: we stay until the client goes, and end with status 0.
     TimeoutMcp,
+    /// Those of a service: clients come and go, servers are started as they are needed.
+    Serve,
+}
+
+/// How servers are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A process behind pipes.
+    Process,
+    /// Streamable HTTP.
+    Http,
 }
 
 impl Manner {
     fn outlives_its_server(self) -> bool {
-        self == Manner::TimeoutMcp
+        self != Manner::Wrap
+    }
+
+    fn serves(self) -> bool {
+        self == Manner::Serve
     }
 
     fn wording(self) -> Wording {
         match self {
-            Manner::Wrap => Wording::Own,
+            Manner::Wrap | Manner::Serve => Wording::Own,
             Manner::TimeoutMcp => Wording::TimeoutMcp,
         }
     }
@@ -75,6 +98,20 @@ pub struct Config {
     pub command: Box<str>,
     /// Whose habits we have.
     pub manner: Manner,
+    /// How the server is reached.
+    pub transport: Transport,
+    /// Who shares a server.
+    pub share: Share,
+    /// How long an HTTP session may be unused before what it holds is freed.
+    pub session_idle: Duration,
+    /// How long a broken stream can be taken up again.
+    pub resume_wait: Duration,
+    /// How long a client should wait before it does.
+    pub resume_min_wait: Duration,
+    /// Sessions of one principal.
+    pub max_sessions: usize,
+    /// Calls of one principal that are in flight.
+    pub max_calls: usize,
     /// Limits per method and tool.
     pub rules: Rules,
     /// Between telling a server to cancel and calling it hung.
@@ -111,6 +148,13 @@ impl Default for Config {
             server_name: "server".into(),
             command: "server".into(),
             manner: Manner::Wrap,
+            transport: Transport::Process,
+            share: Share::Principal,
+            session_idle: Duration::from_secs(5 * 60),
+            resume_wait: Duration::from_secs(10 * 60),
+            resume_min_wait: Duration::from_secs(1),
+            max_sessions: 1_000,
+            max_calls: 20_000,
             rules: Rules::default(),
             cancel_grace: Duration::from_secs(5),
             drain: Duration::from_secs(30),
@@ -140,9 +184,28 @@ pub struct Engine {
     attempts: IdMap<AttemptId, CallId>,
     subscriptions: BTreeMap<AttemptId, Subscription>,
     asks: BTreeMap<AskId, Ask>,
+    /// Sessions by their names.
+    sessions: BTreeMap<Box<str>, ClientId>,
+    /// Calls in flight by principal, of clients that come over HTTP.
+    in_flight: BTreeMap<Option<Box<str>>, usize>,
+    streams: IdMap<StreamId, Stream>,
+    exchanges: IdMap<ExchangeId, StreamId>,
+    shared: BTreeMap<ShareKey, ServerId>,
+    /// Random bytes for the next session.
+    entropy: Option<[u8; 32]>,
+    /// The attempt on whose stream the message came that is being looked at.
+    tied: Option<AttemptId>,
+    /// The time of the event that is being handled.
+    at: Mono,
     next_attempt: u64,
+    next_ask: u64,
+    next_client: u64,
+    next_stream: u64,
+    next_server: u32,
     /// Bytes of calls that are kept to be repeated.
     kept_bytes: usize,
+    /// Bytes of events that are kept for clients that come back.
+    kept_events: usize,
     timers: Timers,
     chance: Chance,
     ending: Option<Ending>,
@@ -161,8 +224,21 @@ impl Engine {
             attempts: IdMap::default(),
             subscriptions: BTreeMap::new(),
             asks: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            streams: IdMap::default(),
+            exchanges: IdMap::default(),
+            shared: BTreeMap::new(),
+            entropy: None,
+            tied: None,
+            at: Mono::default(),
             next_attempt: 1,
+            next_ask: 0,
+            next_client: 0,
+            next_stream: 1,
+            next_server: 1,
             kept_bytes: 0,
+            kept_events: 0,
             timers: Timers::default(),
             chance: Chance::new(config.seed),
             ending: None,
@@ -181,6 +257,7 @@ impl Engine {
             return;
         }
         let at = now.mono;
+        self.at = at;
         match &event {
             Event::FromClient(client, line) => self.line_from_client(at, *client, line),
             Event::FromServer(server, run, line) if self.is_current(*server, *run) => {
@@ -212,12 +289,33 @@ impl Engine {
                 self.stderr(at, *server, bytes);
             }
             Event::Sampled(server, sample) => self.sampled(at, *server, *sample),
+            Event::Posted(exchange, head, line) => self.posted(at, *exchange, head, line),
+            Event::Got(exchange, head) => self.got(at, *exchange, head),
+            Event::Deleted(exchange, head) => self.deleted(at, *exchange, head),
+            Event::HungUp(exchange) => self.hung_up(at, *exchange),
+            Event::Entropy(bytes) => self.entropy = Some(*bytes),
+            Event::FromStream(server, run, attempt, line) if self.is_current(*server, *run) => {
+                self.streamed(at, *server, *attempt, line);
+            }
+            Event::StreamEnded(server, run, attempt, end) if self.is_current(*server, *run) => {
+                self.stream_ended(at, *server, *attempt, end);
+            }
+            Event::StandingEnded(server, run, end) if self.is_current(*server, *run) => {
+                self.standing_ended(at, *server, end);
+            }
+            Event::Trouble(server, run, attempt, trouble) if self.is_current(*server, *run) => {
+                self.trouble(at, *server, *attempt, trouble);
+            }
             Event::Slept(time) => self.note(Note::Slept { time: *time }),
             Event::Stop(signal) => self.stop(at, *signal),
             Event::Tick => self.tick(at),
             // The last words of a process that has been replaced.
             Event::FromServer(..)
             | Event::ServerOversized(..)
+            | Event::FromStream(..)
+            | Event::StreamEnded(..)
+            | Event::StandingEnded(..)
+            | Event::Trouble(..)
             | Event::Started(..)
             | Event::StartFailed(..)
             | Event::Exited(..)
@@ -241,6 +339,12 @@ impl Engine {
     /// Calls that are not settled.
     pub fn open_calls(&self) -> usize {
         self.calls.len()
+    }
+
+    /// Whether requests are taken, and no server has been given up for now.
+    pub fn is_ready(&self) -> bool {
+        let down = |server: &Server| server.life == crate::server::Life::Down;
+        self.ending.is_none() && !self.ended && !self.servers.values().any(down)
     }
 
     /// Whether what this attempt says still counts.
@@ -284,7 +388,12 @@ impl Engine {
         if self.calls.len() == 0 && self.kept_bytes > 0 {
             return Err("what was kept outlived its calls".into());
         }
-        let owners = self.calls.len() + self.asks.len() + 2 * self.servers.len() + 1;
+        let owners = self.calls.len()
+            + self.asks.len()
+            + 3 * self.servers.len()
+            + self.sessions.len()
+            + self.subscriptions.len()
+            + 1;
         if self.timers.len() > owners {
             return Err("a timer outlived its owner".into());
         }

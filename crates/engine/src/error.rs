@@ -23,6 +23,14 @@ pub enum Kind {
     ServerFailed,
     /// A bound in `limits.rs` was reached.
     Overloaded,
+    /// An HTTP server answered with a status and no MCP.
+    HttpStatus,
+    /// What an HTTP server answered is no MCP.
+    NotMcp,
+    /// A principal has too many sessions open.
+    TooManySessions,
+    /// A principal sends too much at once.
+    TooManyBytes,
     /// A message was longer than `max-message`.
     MessageTooLarge,
 }
@@ -36,6 +44,10 @@ impl Kind {
             Kind::ServerGone => "server-gone",
             Kind::ServerFailed => "server-failed",
             Kind::Overloaded => "overloaded",
+            Kind::HttpStatus => "http-status",
+            Kind::NotMcp => "not-mcp",
+            Kind::TooManySessions => "too-many-sessions",
+            Kind::TooManyBytes => "too-many-bytes",
             Kind::MessageTooLarge => "message-too-large",
         }
     }
@@ -49,6 +61,10 @@ impl Kind {
             Kind::ServerGone => -31002,
             Kind::ServerFailed => -31003,
             Kind::Overloaded => -31004,
+            Kind::HttpStatus => -31005,
+            Kind::NotMcp => -31006,
+            Kind::TooManySessions => -31007,
+            Kind::TooManyBytes => -31008,
             Kind::MessageTooLarge => -31011,
         }
     }
@@ -236,6 +252,23 @@ impl Failure {
             Kind::Overloaded => {
                 say(&["`", what, "` was not sent: ", detail, ". Ask again when other calls have ended."]);
             }
+            Kind::HttpStatus => {
+                say(&["server `", server, "` refused `", what, "`: ", detail, "."]);
+            }
+            Kind::NotMcp => {
+                say(&[
+                    "server `",
+                    server,
+                    "` answered `",
+                    what,
+                    "` with something that is no MCP: ",
+                    detail,
+                    ". ",
+                ]);
+                say(&["Is the URL that of an MCP endpoint?"]);
+            }
+            // Whoever sends too much is refused before there is a call.
+            Kind::TooManySessions | Kind::TooManyBytes => say(&[detail]),
             Kind::MessageTooLarge => {
                 say(&["`", what, "`: ", detail, " (max-message). "]);
                 say(&["Raise it with --max-message, or ask for less."]);
@@ -313,6 +346,11 @@ impl Failure {
         }
         line
     }
+}
+
+/// A JSON-RPC error of an edge, to what never became a message.
+pub fn edge_error(code: i32, message: &str) -> Vec<u8> {
+    error_answer(b"null", code, message, None)
 }
 
 /// A JSON-RPC error answer. `id` is raw JSON.

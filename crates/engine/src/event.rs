@@ -1,6 +1,7 @@
 //! Everything that can happen to the engine.
 
-use crate::id::{ClientId, Run, ServerId};
+use crate::http::{Head, StreamEnd, Trouble};
+use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::life::Sample;
 use crate::memory::Memory;
 use crate::wire::{Oversized, Refused, Scanned};
@@ -46,6 +47,25 @@ pub enum Event {
     Stderr(ServerId, Run, Bytes),
     /// The sample that was asked for; `None` where it could not be taken.
     Sampled(ServerId, Option<Sample>),
+    /// A client's HTTP POST.
+    Posted(ExchangeId, Box<Head>, Line),
+    /// A client's HTTP GET.
+    Got(ExchangeId, Box<Head>),
+    /// A client's HTTP DELETE.
+    Deleted(ExchangeId, Box<Head>),
+    /// A client closed its connection before the response was finished.
+    HungUp(ExchangeId),
+    /// Random bytes for what nobody may guess.
+    Entropy([u8; 32]),
+    /// A message of an HTTP server, on the stream of an attempt.
+    FromStream(ServerId, Run, AttemptId, Line),
+    /// The stream of an attempt ended before its answer.
+    StreamEnded(ServerId, Run, AttemptId, StreamEnd),
+    /// The standing stream of an HTTP server ended, or was refused.
+    StandingEnded(ServerId, Run, StreamEnd),
+    /// Something could not be posted to an HTTP server, or was not answered as MCP; or, without an
+    /// attempt, no connection could be made.
+    Trouble(ServerId, Run, Option<AttemptId>, Trouble),
     /// The machine slept for about this long. Limits were not charged for it.
     Slept(Duration),
     /// We are asked to end by this signal.

@@ -5,7 +5,7 @@ use serde_json::from_slice;
 
 /// A connection to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClientId(pub u32);
+pub struct ClientId(pub u64);
 
 /// A server that we were told to reach. It keeps its id when its process is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +14,15 @@ pub struct ServerId(pub u32);
 /// One life of a server: a process. What an earlier run says is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Run(pub u32);
+
+/// One HTTP request of a client, until its response is finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExchangeId(pub u64);
+
+/// One stream of events to a client. It may outlive the exchange that opened it, and be taken up by
+/// another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
 
 /// One call, from arrival until it is settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

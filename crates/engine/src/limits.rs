@@ -85,3 +85,36 @@ pub const SAMPLE_LEAD: Duration = Duration::from_secs(10);
 
 /// The shortest keep-alive interval; a client needs no more.
 pub const KEEP_ALIVE_MIN: Duration = Duration::from_millis(50);
+
+// HTTP: clients.
+
+/// Events of one stream that are kept for a client that comes back. More: the oldest go, and the
+/// stream cannot be taken up from before them.
+pub const STREAM_EVENTS: usize = 1_000;
+
+/// Bytes of events that are kept for one session. More: those of the oldest streams go first.
+pub const SESSION_BYTES: usize = 16 << 20;
+
+/// Streams of a session that are kept, settled or not. More: the oldest settled ones go.
+pub const SESSION_STREAMS: usize = 256;
+
+/// Bytes of events that are kept for all sessions. More: nothing further is kept.
+pub const EVENTS_BYTES: usize = 256 << 20;
+
+/// Sessions that sleep: only their names and handshakes are kept. More: the oldest are forgotten.
+pub const SLEEPERS: usize = 10_000;
+
+/// How long a sleeping session is remembered.
+pub const SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long a modern request may take before its response begins as a stream. Until then an answer
+/// still decides about the status.
+pub const BEGIN_STREAM: Duration = Duration::from_millis(500);
+
+// HTTP: servers.
+
+/// The wait before a broken stream is opened again, where the server wishes nothing; doubles.
+pub const RECONNECT: Duration = Duration::from_millis(500);
+
+/// The longest such wait.
+pub const RECONNECT_LONGEST: Duration = Duration::from_secs(30);

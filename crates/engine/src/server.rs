@@ -25,12 +25,14 @@
 
 use crate::call::deadline::WorkClock;
 use crate::call::retry::Budget;
+use crate::client::Way;
 use crate::event::{Exit, StartFailure};
-use crate::id::{AttemptId, CallId, Run};
+use crate::id::{AttemptId, CallId, ClientId, JsonId, Run};
 use crate::life::Sample;
 use crate::limits;
 use crate::memory::Memory;
 use crate::method::Method;
+use crate::mirror::Mirrors;
 use crate::policy::Declared;
 use crate::time::Mono;
 use crate::wire::Message;
@@ -60,6 +62,8 @@ pub(crate) enum Life {
     Reviving(AttemptId),
     /// Has failed too often; is tried again now and then.
     Down,
+    /// Not needed any more; told to end.
+    Leaving,
     /// Ended, and stays so.
     Ended(Exit),
     /// Could not be started, and stays so.
@@ -104,6 +108,8 @@ pub(crate) enum Alarm {
     Handshake,
     /// No first request came to a server that cannot run.
     FirstRequest,
+    /// Nobody has needed it for a while.
+    Idle,
 }
 
 /// One server.
@@ -112,6 +118,27 @@ pub(crate) struct Server {
     pub(crate) name: Box<str>,
     pub(crate) run: Run,
     pub(crate) life: Life,
+    /// Who uses it.
+    pub(crate) clients: BTreeSet<ClientId>,
+    /// The session whose hello it got.
+    pub(crate) greeted: Option<ClientId>,
+    /// What it answered to that.
+    pub(crate) welcome: Option<Message>,
+    /// Sessions that wait for the same answer.
+    pub(crate) joining: Vec<(ClientId, Way, JsonId)>,
+    /// Arguments that are mirrored in headers.
+    pub(crate) mirrors: Mirrors,
+    /// An HTTP server has forgotten our session: the next run begins a new one.
+    pub(crate) session_lost: bool,
+    /// The run that has been told everything.
+    pub(crate) made_whole: Option<Run>,
+    /// It was tried with a version of its own.
+    pub(crate) other_version: bool,
+    /// Why it could not be reached last.
+    pub(crate) last_trouble: Option<Box<str>>,
+    /// Standing streams that broke in a row, and when the next one is opened.
+    pub(crate) standing_breaks: u32,
+    pub(crate) standing_armed: Option<Mono>,
     /// It has answered something, in some run.
     pub(crate) ever_answered: bool,
     /// It has been ready, in this run.
@@ -168,6 +195,8 @@ pub(crate) enum Own {
     Quiet,
     /// A list that the client knows: has it changed?
     List(Method),
+    /// Tools whose schemas a call waits for.
+    Tools(CallId),
 }
 
 /// What is waited for after a server was told to cancel.
@@ -190,8 +219,10 @@ pub(crate) struct Handshake {
     /// The server declared logging, so a warning may be given that way.
     pub(crate) logging: bool,
     pub(crate) log_level: Option<Message>,
-    /// By the raw uri.
-    pub(crate) subscribed: BTreeMap<Box<[u8]>, Message>,
+    /// The revision that was agreed on.
+    pub(crate) version: Option<Box<str>>,
+    /// By the raw uri, with who asked for it.
+    pub(crate) subscribed: BTreeMap<Box<[u8]>, (Message, BTreeSet<ClientId>)>,
     /// The client's own request for each list, and what came back, as a number.
     pub(crate) lists: Vec<(Method, Message, Option<u64>)>,
 }
@@ -202,6 +233,17 @@ impl Server {
             name,
             run: Run(0),
             life: Life::Starting,
+            clients: BTreeSet::new(),
+            greeted: None,
+            welcome: None,
+            joining: Vec::new(),
+            mirrors: Mirrors::default(),
+            session_lost: false,
+            made_whole: None,
+            other_version: false,
+            last_trouble: None,
+            standing_breaks: 0,
+            standing_armed: None,
             ever_answered: false,
             came_up: true,
             exit: None,
@@ -239,7 +281,7 @@ impl Server {
         match self.life {
             Life::Starting | Life::Up => Readiness::Runs,
             Life::Stopping | Life::Resting | Life::Restarting | Life::Reviving(_) => Readiness::ComesBack,
-            Life::Down | Life::Ended(_) | Life::Failed(_) => Readiness::IsGone,
+            Life::Down | Life::Leaving | Life::Ended(_) | Life::Failed(_) => Readiness::IsGone,
         }
     }
 
@@ -252,6 +294,7 @@ impl Server {
     pub(crate) fn next_run(&mut self) -> Run {
         self.run = Run(self.run.0 + 1);
         self.came_up = false;
+        self.session_lost = false;
         self.own.clear();
         self.exit = None;
         self.output_closed = false;
@@ -290,8 +333,14 @@ impl Server {
     /// It is ready.
     pub(crate) fn is_up(&mut self) {
         self.life = Life::Up;
+        self.answers();
+    }
+
+    /// It answers, so it has come up.
+    pub(crate) fn answers(&mut self) {
         self.came_up = true;
         self.tries = 0;
+        self.standing_breaks = 0;
     }
 
     pub(crate) fn keep_stderr(&mut self, bytes: &[u8]) {

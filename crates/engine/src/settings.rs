@@ -67,6 +67,8 @@ pub enum Kind {
     Path,
     /// `GLOB=KEY:VALUE,…`.
     Rules,
+    /// Any text; may be given several times. What stands for it in `--help`.
+    Lines(&'static str),
 }
 
 /// Where a setting may stand.
@@ -101,6 +103,24 @@ pub enum Key {
     RetryBackoff,
     Trust,
     Instant,
+    Connect,
+    PoolIdle,
+    PoolMaxIdle,
+    Header,
+    CaFile,
+    Listen,
+    TokenFile,
+    NoAuth,
+    AllowHost,
+    AllowOrigin,
+    Share,
+    SessionIdle,
+    ResumeWait,
+    ResumeMinWait,
+    MaxSessions,
+    MaxCalls,
+    MaxBytes,
+    MaxConnections,
     Tool,
     Method,
     Log,
@@ -332,6 +352,181 @@ pub static SETTINGS: &[Setting] = &[
                If its real answers differ, the client gets `list_changed`. `outlast cache clear` forgets all.",
     },
     Setting {
+        key: Key::Connect,
+        name: "connect",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "10s",
+        short: "how long a connection to a remote server may take",
+        long: "Name, TCP, proxy and TLS. Nothing else about a remote server has a time limit of its own: what a call may \
+               take is up to `timeout` and `max`. Tries that fail are repeated as `connect-retries` says.",
+    },
+    Setting {
+        key: Key::PoolIdle,
+        name: "pool-idle",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "90s",
+        short: "how long an unused connection to a remote server is kept",
+        long: "Then it is closed.",
+    },
+    Setting {
+        key: Key::PoolMaxIdle,
+        name: "pool-max-idle",
+        kind: Kind::Count,
+        scope: Scope::Process,
+        default: "32",
+        short: "unused connections that are kept",
+        long: "One more is closed at once.",
+    },
+    Setting {
+        key: Key::Header,
+        name: "header",
+        kind: Kind::Lines("'NAME: VALUE'"),
+        scope: Scope::Process,
+        default: "",
+        short: "a header for every request to a remote server",
+        long: "`--header 'Authorization: Bearer ${TOKEN}'`; `${VAR}` is taken from the environment, and a missing one is an \
+               error. May be given several times; in the environment one a line. The client's own token is never \
+               passed on.",
+    },
+    Setting {
+        key: Key::CaFile,
+        name: "ca-file",
+        kind: Kind::Path,
+        scope: Scope::Process,
+        default: "",
+        short: "trust the certificates in this PEM file, beside the system's",
+        long: "For servers with a certificate of your own authority.",
+    },
+    Setting {
+        key: Key::Listen,
+        name: "listen",
+        kind: Kind::Lines("ADDR"),
+        scope: Scope::Process,
+        default: "",
+        short: "`serve`: where to listen, such as 127.0.0.1:7600",
+        long: "The endpoint is `/mcp`; `/healthz` and `/readyz` say whether it lives and is ready. Port 0 takes a free one; \
+               the line that `serve` writes to stderr names it. An address that others can reach needs `token-file` or `no-auth`.",
+    },
+    Setting {
+        key: Key::TokenFile,
+        name: "token-file",
+        kind: Kind::Path,
+        scope: Scope::Process,
+        default: "",
+        short: "`serve`: who may come in: a line for each, NAME SHA256-HEX",
+        long: "`outlast token new NAME` makes a token and its line. A request then needs `Authorization: Bearer TOKEN`; its name is \
+               the principal whose sessions, calls and streams are kept apart from others.",
+    },
+    Setting {
+        key: Key::NoAuth,
+        name: "no-auth",
+        kind: Kind::Switch,
+        scope: Scope::Process,
+        default: "false",
+        short: "`serve`: let everybody in who can reach the address",
+        long: "Only needed for addresses that others can reach.",
+    },
+    Setting {
+        key: Key::AllowHost,
+        name: "allow-host",
+        kind: Kind::Lines("NAME"),
+        scope: Scope::Process,
+        default: "",
+        short: "`serve`: a host name that requests may use",
+        long: "`localhost` and addresses are always taken; every other name in `Host` or `Origin` is refused with 403, \
+               because a web page could have its own name point here. May be given several times.",
+    },
+    Setting {
+        key: Key::AllowOrigin,
+        name: "allow-origin",
+        kind: Kind::Lines("ORIGIN"),
+        scope: Scope::Process,
+        default: "",
+        short: "`serve`: a web origin that may send requests",
+        long: "`https://app.example.com`. Origins on an allowed host are taken anyway. No CORS headers are sent. May be \
+               given several times.",
+    },
+    Setting {
+        key: Key::Share,
+        name: "share",
+        kind: Kind::Choice(&["principal", "session", "all"]),
+        scope: Scope::Process,
+        default: "principal",
+        short: "`serve`: who shares a server: principal, session or all",
+        long: "`principal`: the sessions of one token share one process (or one remote session), until it asks a client \
+               something, or a session subscribes or sets a log level; from then on new sessions get their own. \
+               Without tokens every session is its own principal. `session`: never shared. `all`: shared by everybody. \
+               Only sessions share that ask for the same version and have the same name and capabilities; modern \
+               clients, who have no sessions, share one per principal.",
+    },
+    Setting {
+        key: Key::SessionIdle,
+        name: "session-idle",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "5m",
+        short: "`serve`: free what an unused session holds after this long",
+        long: "Unused: no request, no open stream, no unfinished call. Its id is remembered for 24 hours, and the next \
+               request wakes it on a server that is told the same `initialize`.",
+    },
+    Setting {
+        key: Key::ResumeWait,
+        name: "resume-wait",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "10m",
+        short: "`serve`: how long a finished stream can still be fetched by Last-Event-ID",
+        long: "At most 16 MiB and 256 streams per session are kept.",
+    },
+    Setting {
+        key: Key::ResumeMinWait,
+        name: "resume-min-wait",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        default: "1s",
+        short: "`serve`: how long a client should wait before it comes back",
+        long: "Sent as `retry` on every stream of a legacy client.",
+    },
+    Setting {
+        key: Key::MaxSessions,
+        name: "max-sessions",
+        kind: Kind::Count,
+        scope: Scope::Process,
+        default: "1000",
+        short: "`serve`: sessions of one principal",
+        long: "One more is refused with 429 and `too-many-sessions`.",
+    },
+    Setting {
+        key: Key::MaxCalls,
+        name: "max-calls",
+        kind: Kind::Count,
+        scope: Scope::Process,
+        default: "20000",
+        short: "`serve`: calls of one principal in flight",
+        long: "One more is answered at once with `overloaded`.",
+    },
+    Setting {
+        key: Key::MaxBytes,
+        name: "max-bytes",
+        kind: Kind::Size,
+        scope: Scope::Process,
+        default: "256MiB",
+        short: "`serve`: bytes of one principal in requests that are not answered",
+        long: "A request beyond that is refused with 429 and `too-many-bytes`.",
+    },
+    Setting {
+        key: Key::MaxConnections,
+        name: "max-connections",
+        kind: Kind::Count,
+        scope: Scope::Process,
+        default: "20000",
+        short: "`serve`: connections open at once",
+        long: "One more waits until another is closed. A connection that has sent no whole head of a request for 60s is \
+               closed; so is one whose body pauses for 10s or takes longer than 5 minutes.",
+    },
+    Setting {
         key: Key::Tool,
         name: "tool",
         kind: Kind::Rules,
@@ -412,6 +607,7 @@ impl Setting {
             Kind::Choice(_) => "WORD",
             Kind::Path => "FILE",
             Kind::Rules => "RULE",
+            Kind::Lines(placeholder) => placeholder,
         }
     }
 }
@@ -432,7 +628,7 @@ mod tests {
     #[test]
     fn every_default_that_is_a_value_parses() {
         for item in SETTINGS {
-            if !matches!(item.kind, Kind::Rules | Kind::Path) && item.key != Key::Timeout {
+            if !matches!(item.kind, Kind::Rules | Kind::Path | Kind::Lines(_)) && item.key != Key::Timeout {
                 assert!(item.parse(item.default).is_ok(), "{}", item.name);
             }
         }

@@ -4,7 +4,7 @@
 //! is left in the heap, and whoever takes it out asks its owner whether it still stands. When more
 //! than half of the entries are such leftovers, they are swept out together.
 
-use crate::id::{AskId, CallId, ServerId};
+use crate::id::{AskId, AttemptId, CallId, ClientId, ServerId};
 use crate::time::Mono;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,6 +18,12 @@ pub(crate) enum Owner {
     Server(ServerId),
     /// The judgement after a limit fired.
     Grace(ServerId),
+    /// A session that may fall asleep.
+    Session(ClientId),
+    /// The standing stream of an HTTP server.
+    Standing(ServerId),
+    /// A subscription whose stream broke.
+    Listen(AttemptId),
     /// The end of it all: see `ending.rs`.
     Ending,
 }
@@ -96,6 +102,9 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Server(ServerId(id)) => (2, u64::from(id)),
         Owner::Grace(ServerId(id)) => (3, u64::from(id)),
         Owner::Ending => (4, 0),
+        Owner::Session(ClientId(id)) => (5, id),
+        Owner::Standing(ServerId(id)) => (6, u64::from(id)),
+        Owner::Listen(AttemptId(id)) => (7, id),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
 }
@@ -116,6 +125,9 @@ fn owner(entry: Entry) -> Option<Owner> {
         2 => Owner::Server(ServerId(id as u32)),
         3 => Owner::Grace(ServerId(id as u32)),
         4 => Owner::Ending,
+        5 => Owner::Session(ClientId(id)),
+        6 => Owner::Standing(ServerId(id as u32)),
+        7 => Owner::Listen(AttemptId(id)),
         _ => return None,
     })
 }
@@ -135,6 +147,9 @@ mod tests {
             Owner::Server(ServerId(u32::MAX)),
             Owner::Grace(ServerId(1)),
             Owner::Ending,
+            Owner::Session(ClientId(9)),
+            Owner::Standing(ServerId(2)),
+            Owner::Listen(AttemptId(3)),
         ];
         let at = |index: usize| Mono::after_start(Duration::from_secs(index as u64));
         for (index, owner) in owners.iter().enumerate().rev() {

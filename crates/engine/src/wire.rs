@@ -70,6 +70,7 @@ pub enum Field {
     ParamsInputResponses,
     ParamsCursor,
     ParamsUri,
+    ParamsTaskId,
     ParamsMeta,
     MetaProgressToken,
     MetaSubscriptionId,

@@ -3,6 +3,7 @@
 mod doctor;
 pub mod help;
 mod install;
+mod serve;
 mod timeout_mcp;
 
 use crate::config::{self, Settings};
@@ -20,11 +21,13 @@ use std::process::ExitCode;
 const USAGE: u8 = 2;
 
 /// What is to be done.
-#[derive(Debug)]
 enum Task {
     /// Print this and end.
     Print(String),
     Wrap(Box<Settings>, Vec<OsString>),
+    Remote(Box<Settings>, Box<crate::server::http::Options>),
+    Serve(Box<Settings>, Box<crate::serve::Service>, crate::serve::Target),
+    Guardian(Vec<OsString>),
     Demo,
     DemoServer,
     ClearCache,
@@ -73,7 +76,20 @@ fn complain(why: &str) {
 fn run(task: Task) -> ExitCode {
     let done = match task {
         Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
-        Task::Wrap(settings, command) => return run_wrap(*settings, &command),
+        Task::Wrap(settings, command) => {
+            return with_observers(*settings, |config, observers| wrap::run(config, observers, &command));
+        }
+        Task::Remote(settings, options) => {
+            return with_observers(*settings, |config, observers| {
+                wrap::run_remote(config, observers, *options)
+            });
+        }
+        Task::Serve(settings, service, target) => {
+            return with_observers(*settings, |config, observers| {
+                crate::serve::run(config, observers, *service, target)
+            });
+        }
+        Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
         Task::Demo => demo::run(),
         Task::ClearCache => memory::clear().map(|count| {
             complain(&format!("{count} remembered server(s) forgotten"));
@@ -90,7 +106,10 @@ fn run(task: Task) -> ExitCode {
     })
 }
 
-fn run_wrap(settings: Settings, command: &[OsString]) -> ExitCode {
+fn with_observers(
+    settings: Settings,
+    run: impl FnOnce(outlast_engine::Config, Observers) -> std::io::Result<ExitCode>,
+) -> ExitCode {
     for name in &settings.unknown {
         complain(&format!("warn: the variable {name} is no setting of ours; ignored"));
     }
@@ -103,7 +122,7 @@ fn run_wrap(settings: Settings, command: &[OsString]) -> ExitCode {
         }
     };
     let observers = Observers::new(Stderr::default(), settings.log, trace);
-    wrap::run(settings.engine, observers, command).unwrap_or_else(|error| {
+    run(settings.engine, observers).unwrap_or_else(|error| {
         complain(&format!("cannot start: {error}"));
         ExitCode::FAILURE
     })
@@ -115,10 +134,18 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
     if words.first().is_some_and(|word| word == "timeout-mcp") {
         return timeout_mcp::parse(words.split_off(1));
     }
+    if words.first().is_some_and(|word| word == crate::guardian::GUARDIAN) {
+        return Ok(Task::Guardian(words.split_off(1)));
+    }
     if words.first().is_some_and(|word| word == "doctor") {
         return doctor::parse(words.split_off(1));
     }
     let command = end.map(|end| words.split_off(end).split_off(1));
+    let serves = words.first().is_some_and(|word| word == "serve");
+    if serves {
+        words.remove(0);
+    }
+    let mut url = None;
     let mut parser = lexopt::Parser::from_args(words);
     let mut flags: Vec<(&'static Setting, String)> = Vec::new();
     while let Some(argument) = parser.next()? {
@@ -133,12 +160,23 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
                 };
                 flags.push((setting, value.to_string_lossy().into_owned()));
             }
+            Value(word) if serve::is_url(&word) && url.is_none() => url = Some(word),
+            Value(word) if serves || url.is_some() => {
+                return Err(Wrong(format!(
+                    "`{}` is not understood here; see outlast --help",
+                    word.to_string_lossy()
+                )));
+            }
             Value(word) => return named_task(&word, parser),
             Short(letter) => return Err(Wrong(format!("unknown flag `-{letter}`; see outlast --help"))),
         }
     }
-    match command {
-        Some(command) if !command.is_empty() => wrap_task(&flags, command),
+    if serves {
+        return serve::serve(url.as_ref(), command, &flags);
+    }
+    match (url, command) {
+        (Some(url), None) => serve::remote(&url, &flags),
+        (None, Some(command)) if !command.is_empty() => wrap_task(&flags, command),
         _ => Err(Wrong("no command to run; write: outlast -- npx -y some-server (or outlast --help)".into())),
     }
 }
@@ -152,6 +190,7 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
             Some(Value(word)) if word == "clear" => Task::ClearCache,
             _ => return Err(Wrong("write: outlast cache clear".into())),
         },
+        "token" => return serve::token(parser),
         "install" => return install::parse(installer::Aim::Install, parser),
         "uninstall" => return install::parse(installer::Aim::Uninstall, parser),
         "help" => match parser.next()? {

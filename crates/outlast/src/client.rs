@@ -1,3 +1,4 @@
-//! Who calls us.
+//! Edges to clients.
 
+pub mod http;
 pub mod stdio;

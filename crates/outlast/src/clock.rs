@@ -36,7 +36,7 @@ impl Clock {
 
     /// Whether a moment has passed.
     pub fn is_past(&self, moment: Instant) -> bool {
-        Instant::now() > moment
+        is_past(moment)
     }
 
     /// How far the wall clock has run ahead of the monotonic one since the last call: the machine
@@ -50,6 +50,17 @@ impl Clock {
         self.wall_start += ahead;
         Some(ahead)
     }
+}
+
+/// A moment that lies this far ahead.
+pub fn in_future(time: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(time).unwrap_or(now)
+}
+
+/// Whether a moment has passed.
+pub fn is_past(moment: Instant) -> bool {
+    Instant::now() > moment
 }
 
 fn millis_since_1970(time: SystemTime) -> u64 {

@@ -8,13 +8,19 @@
 use crate::observe::log::{Format, Log};
 use outlast_engine::policy::Rules;
 use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
-use outlast_engine::{Config, Level, Manner, Restart};
+use outlast_engine::{Config, Level, Manner, Restart, Share, Transport};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Variables of the environment that are ours; a server never sees them.
 pub fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OUTLAST_"))
+}
+
+/// A variable of the environment, for `${VAR}`.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// The path of our own program.
@@ -35,6 +41,11 @@ pub fn directory(variable: &str) -> Option<PathBuf> {
 /// Where a bare name of a program is looked for, in order.
 pub fn search_path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+/// The proxies that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name.
+pub fn proxies() -> hyper_util::client::proxy::matcher::Matcher {
+    hyper_util::client::proxy::matcher::Matcher::from_env()
 }
 
 /// Our arguments, the program's name first.
@@ -66,23 +77,86 @@ pub struct Settings {
     pub log: Log,
     /// Where messages are recorded.
     pub trace: Option<String>,
+    /// How a remote server is reached.
+    pub remote: RemoteSettings,
+    /// Where clients come in.
+    pub service: ServiceSettings,
     /// Variables that begin as ours do and mean nothing.
     pub unknown: Vec<String>,
+}
+
+/// How a remote server is reached, as it was written.
+#[derive(Debug)]
+pub struct RemoteSettings {
+    /// `connect`.
+    pub connect: Duration,
+    /// `pool-idle`.
+    pub pool_idle: Duration,
+    /// `pool-max-idle`.
+    pub pool_max_idle: usize,
+    /// `header`, each as it was written.
+    pub headers: Vec<String>,
+    /// `ca-file`.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Where clients come in and who they may be, as it was written.
+#[derive(Debug)]
+pub struct ServiceSettings {
+    /// `listen`.
+    pub listen: Option<String>,
+    /// `token-file`.
+    pub token_file: Option<PathBuf>,
+    /// `no-auth`.
+    pub no_auth: bool,
+    /// `allow-host`.
+    pub hosts: Vec<String>,
+    /// `allow-origin`.
+    pub origins: Vec<String>,
+    /// `max-bytes`.
+    pub max_bytes: usize,
+    /// `max-connections`.
+    pub max_connections: usize,
 }
 
 impl Settings {
     /// The built-in values for a command.
     pub fn new(command: &[OsString]) -> Settings {
-        let engine = Config {
-            server_name: server_name(command).into(),
-            seed: seed(),
-            command: command.first().map(|word| word.to_string_lossy()).unwrap_or_default().as_ref().into(),
-            ..Config::default()
-        };
+        let first = command.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+        Settings::named(&server_name(command), &first)
+    }
+
+    /// The built-in values for a remote server.
+    pub fn for_remote(url: &hyper::Uri) -> Settings {
+        let host = url.host().unwrap_or_default();
+        let mut settings = Settings::named(host, host);
+        settings.engine.transport = Transport::Http;
+        settings
+    }
+
+    fn named(name: &str, command: &str) -> Settings {
+        let engine =
+            Config { server_name: name.into(), seed: seed(), command: command.into(), ..Config::default() };
         Settings {
             engine,
             log: Log { level: Level::Warn, format: Format::Text },
             trace: None,
+            remote: RemoteSettings {
+                connect: Duration::from_secs(10),
+                pool_idle: Duration::from_secs(90),
+                pool_max_idle: 32,
+                headers: Vec::new(),
+                ca_file: None,
+            },
+            service: ServiceSettings {
+                listen: None,
+                token_file: None,
+                no_auth: false,
+                hosts: Vec::new(),
+                origins: Vec::new(),
+                max_bytes: 256 << 20,
+                max_connections: 20_000,
+            },
             unknown: Vec::new(),
         }
     }
@@ -103,6 +177,10 @@ impl Settings {
             if setting.kind == Kind::Rules {
                 for rule in value.split(';').filter(|rule| !rule.trim().is_empty()) {
                     self.engine.rules.add(setting.key, rule.trim(), &name).map_err(named)?;
+                }
+            } else if matches!(setting.kind, Kind::Lines(_)) {
+                for line in value.lines().filter(|line| !line.trim().is_empty()) {
+                    self.take(setting, line, &name).map_err(named)?;
                 }
             } else {
                 self.take(setting, &value, &name).map_err(named)?;
@@ -138,6 +216,26 @@ impl Settings {
             (Key::RetryBackoff, Value::Time(Some(time))) => self.engine.retry_backoff = time,
             (Key::Trust, Value::Switch(trust)) => self.engine.trust = trust,
             (Key::Instant, Value::Switch(instant)) => self.engine.instant = instant,
+            (Key::Share, Value::Text(word)) => self.engine.share = share(&word),
+            (Key::SessionIdle, Value::Time(Some(time))) => self.engine.session_idle = time,
+            (Key::ResumeWait, Value::Time(Some(time))) => self.engine.resume_wait = time,
+            (Key::ResumeMinWait, Value::Time(Some(time))) => self.engine.resume_min_wait = time,
+            (Key::MaxSessions, Value::Count(count)) => self.engine.max_sessions = count as usize,
+            (Key::MaxCalls, Value::Count(count)) => self.engine.max_calls = count as usize,
+            (Key::MaxBytes, Value::Size(size)) => self.service.max_bytes = size,
+            (Key::MaxConnections, Value::Count(count)) => {
+                self.service.max_connections = count.max(1) as usize
+            }
+            (Key::Listen, Value::Text(text)) => self.service.listen = Some(text),
+            (Key::TokenFile, Value::Text(path)) => self.service.token_file = Some(path.into()),
+            (Key::NoAuth, Value::Switch(on)) => self.service.no_auth = on,
+            (Key::AllowHost, Value::Text(text)) => self.service.hosts.push(text),
+            (Key::AllowOrigin, Value::Text(text)) => self.service.origins.push(text),
+            (Key::Connect, Value::Time(Some(time))) => self.remote.connect = time,
+            (Key::PoolIdle, Value::Time(Some(time))) => self.remote.pool_idle = time,
+            (Key::PoolMaxIdle, Value::Count(count)) => self.remote.pool_max_idle = count as usize,
+            (Key::Header, Value::Text(text)) => self.remote.headers.push(text),
+            (Key::CaFile, Value::Text(path)) => self.remote.ca_file = Some(path.into()),
             (Key::Log, Value::Text(word)) => self.log.level = level(&word),
             (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
@@ -177,6 +275,14 @@ fn level(word: &str) -> Level {
         "info" => Level::Info,
         "debug" => Level::Debug,
         _ => Level::Warn,
+    }
+}
+
+fn share(word: &str) -> Share {
+    match word {
+        "session" => Share::Session,
+        "all" => Share::All,
+        _ => Share::Principal,
     }
 }
 

@@ -58,7 +58,7 @@ fn wrapped(text: &str, width: usize, indent: &str) -> String {
 }
 
 /// A peer's text for a person: cut, and nothing in it can steer a terminal.
-fn glimpse(bytes: &[u8], most: usize) -> String {
+pub fn glimpse(bytes: &[u8], most: usize) -> String {
     let cut = &bytes[..bytes.len().min(most)];
     let dots = if cut.len() < bytes.len() { "…" } else { "" };
     crate::observe::log::escape(String::from_utf8_lossy(cut).into_owned()) + dots

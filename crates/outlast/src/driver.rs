@@ -4,16 +4,18 @@
 //! the engine, does what the engine wants done, and writes all that is ready in one go. There is no
 //! engine task and no channel to one.
 
+use crate::client::http::flow::Flow;
 use crate::clock::Clock;
 use crate::guardian::Guardian;
+use crate::link::{Link, Outlet, Process, Signals, Starter, Wrote};
 use crate::memory::Keeper;
 use crate::observe::Observers;
-use crate::outbox::{HARD, Outbox};
-use crate::server::{life, stdio};
+use crate::outbox::HARD;
+use crate::server::life;
 use crate::sys::unix::Sink;
-use outlast_engine::id::{ClientId, Run, ServerId};
-use outlast_engine::{Action, Config, Engine, Event, Mono, Now};
-use std::io;
+use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -23,17 +25,14 @@ pub const CLIENT: ClientId = ClientId(0);
 /// The one server of wrap mode.
 pub const SERVER: ServerId = ServerId(0);
 
-/// Which of the two peers.
+/// Who is read from or written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// Who calls us.
+    /// The client on our standard streams.
     Client,
-    /// Whom we call.
-    Server,
+    /// A server's process.
+    Server(ServerId),
 }
-
-/// More than this waiting at once is called large.
-const LARGE: usize = 128 << 10;
 
 /// Joins the edges and the engine.
 #[derive(Debug)]
@@ -42,18 +41,10 @@ pub struct Driver {
     /// Somebody waits for a deadline that has moved forward.
     deadline_moved: Notify,
     ended: Notify,
-    client: Signals,
-    server: Signals,
+    client: Arc<Signals>,
     max_message: usize,
-}
-
-/// What the tasks of one peer wait for.
-#[derive(Debug, Default)]
-struct Signals {
-    /// Something could not be written at once.
-    backlog: Notify,
-    /// It may be read from again.
-    may_read: Notify,
+    /// One source feeds many outlets: a full one does not stop the others.
+    serves: bool,
 }
 
 /// What a turn works on.
@@ -65,61 +56,50 @@ pub struct State {
     now: Now,
     /// The deadline that is waited for.
     armed: Option<Mono>,
-    guardian: Option<Guardian>,
+    starter: Starter,
+    links: BTreeMap<ServerId, Link>,
+    /// Servers that something was written to in this turn.
+    touched: Vec<ServerId>,
     observers: Observers,
     keeper: Option<Keeper>,
     client: Outlet,
-    server: Outlet,
-    run: Run,
+    flows: HashMap<ExchangeId, Arc<Flow>>,
+    next_exchange: u64,
     /// The status to end with, and how long a slow reader is waited for.
     end: Option<(u8, Duration)>,
 }
 
-/// The way out to one peer.
-#[derive(Debug, Default)]
-struct Outlet {
-    outbox: Outbox,
-    sink: Option<Arc<Sink>>,
-    /// Close it when all is written.
-    closing: bool,
-    /// Nobody reads there any more.
-    broken: bool,
-    /// Bytes that were read on stderr, for signs of life.
-    stderr: u64,
-    /// It has been prepared for large messages.
-    wide: bool,
-}
-
 impl Driver {
-    /// A driver for one client and one server; nothing happens before [`Driver::open`].
+    /// A driver; nothing happens before an event is fed.
     pub fn new(
         config: Config,
         clock: Clock,
-        guardian: Guardian,
+        starter: Starter,
         observers: Observers,
         keeper: Option<Keeper>,
     ) -> Arc<Driver> {
-        let max_message = config.max_message;
         Arc::new_cyclic(|me| Driver {
-            max_message,
+            max_message: config.max_message,
+            serves: config.manner == Manner::Serve,
             state: Mutex::new(State {
                 me: me.clone(),
                 engine: Engine::new(config),
                 now: clock.now(),
                 clock,
                 armed: None,
-                guardian: Some(guardian),
+                starter,
+                links: BTreeMap::new(),
+                touched: Vec::new(),
                 observers,
                 keeper,
                 client: Outlet::default(),
-                server: Outlet::default(),
-                run: Run(0),
+                flows: HashMap::new(),
+                next_exchange: 0,
                 end: None,
             }),
             deadline_moved: Notify::new(),
             ended: Notify::new(),
-            client: Signals::default(),
-            server: Signals::default(),
+            client: Arc::default(),
         })
     }
 
@@ -127,25 +107,21 @@ impl Driver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn signals(&self, peer: Peer) -> &Signals {
-        match peer {
-            Peer::Client => &self.client,
-            Peer::Server => &self.server,
-        }
-    }
-
     /// One turn: whatever `events` feeds is handled at one time and written together.
-    pub fn turn(&self, events: impl FnOnce(&mut State)) {
+    pub fn turn<T>(&self, events: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         state.now = state.clock.now();
-        events(&mut state);
-        self.write(&mut state, Peer::Server);
-        self.write(&mut state, Peer::Client);
+        let result = events(&mut state);
+        while let Some(server) = state.touched.pop() {
+            self.write_to_server(&mut state, server);
+        }
+        self.write_to_client(&mut state);
         state.observers.flush();
         self.wake_waiters(&mut state);
+        result
     }
 
-    /// Connects the client's output and starts the server.
+    /// Connects the client on our standard streams and starts the server.
     pub fn open(&self, sink: Arc<Sink>) {
         self.turn(|state| {
             state.client.sink = Some(sink);
@@ -157,20 +133,40 @@ impl Driver {
         });
     }
 
-    fn write(&self, state: &mut State, peer: Peer) {
-        match state.outlet(peer).write() {
+    fn write_to_client(&self, state: &mut State) {
+        match state.client.write() {
             Wrote::All => {}
-            Wrote::Some => self.signals(peer).backlog.notify_one(),
-            Wrote::Broken if peer == Peer::Client => state.feed(Event::ClientGone(CLIENT)),
-            Wrote::Broken => state.feed(Event::InputBroken(SERVER, state.run)),
+            Wrote::Some => self.client.backlog.notify_one(),
+            Wrote::Broken => state.feed(Event::ClientGone(CLIENT)),
         }
-        if let Some(congested) = state.outlet(peer).outbox.check_marks() {
-            if peer == Peer::Client {
-                state.feed(Event::Congested(CLIENT, congested));
-            }
+        if let Some(congested) = state.client.outbox.check_marks() {
+            state.feed(Event::Congested(CLIENT, congested));
             if !congested {
-                self.client.may_read.notify_one();
-                self.server.may_read.notify_one();
+                self.let_read(state);
+            }
+        }
+    }
+
+    fn write_to_server(&self, state: &mut State, id: ServerId) {
+        let Some(Link::Process(process)) = state.links.get_mut(&id) else { return };
+        let run = process.run;
+        match process.outlet.write() {
+            Wrote::All => {}
+            Wrote::Some => process.signals.backlog.notify_one(),
+            Wrote::Broken => state.feed(Event::InputBroken(id, run)),
+        }
+        let Some(Link::Process(process)) = state.links.get_mut(&id) else { return };
+        if process.outlet.outbox.check_marks() == Some(false) {
+            self.let_read(state);
+        }
+    }
+
+    /// An outlet has room again.
+    fn let_read(&self, state: &State) {
+        self.client.may_read.notify_one();
+        for link in state.links.values() {
+            if let Link::Process(process) = link {
+                process.signals.may_read.notify_one();
             }
         }
     }
@@ -189,29 +185,70 @@ impl Driver {
     /// a pipe would leave it.
     pub async fn may_read(&self, from: Peer) {
         loop {
-            {
-                let mut state = self.lock();
-                let to = if from == Peer::Client { Peer::Server } else { Peer::Client };
-                let full = state.outlet(to).outbox.is_congested() && !state.outlet(to).broken;
-                if !full && state.outlet(from).outbox.len() < HARD {
+            let signals = {
+                let state = self.lock();
+                let full = match from {
+                    Peer::Client => state.processes().any(|process| process.outlet.is_full()),
+                    Peer::Server(_) => state.client.is_full() && !self.serves,
+                };
+                let (behind, signals) = match from {
+                    Peer::Client => (state.client.outbox.len(), self.client.clone()),
+                    Peer::Server(id) => match state.links.get(&id) {
+                        Some(Link::Process(process)) => {
+                            (process.outlet.outbox.len(), process.signals.clone())
+                        }
+                        _ => return,
+                    },
+                };
+                if !full && behind < HARD {
                     return;
                 }
-            }
-            self.signals(from).may_read.notified().await;
+                signals
+            };
+            signals.may_read.notified().await;
         }
     }
 
-    /// Writes to a peer what could not be written at once.
+    /// Whether the client does not read what a remote server sends.
+    pub fn client_is_full(&self) -> bool {
+        !self.serves && self.lock().client.is_full()
+    }
+
+    /// Waits until the client reads again.
+    pub async fn client_has_room(&self) {
+        while self.client_is_full() {
+            self.client.may_read.notified().await;
+        }
+    }
+
+    /// Writes to a peer what could not be written at once, for as long as it is there.
     pub async fn pump(self: Arc<Driver>, peer: Peer) {
+        let signals = match (peer, &*self.lock()) {
+            (Peer::Client, _) => self.client.clone(),
+            (Peer::Server(id), state) => match state.links.get(&id) {
+                Some(Link::Process(process)) => process.signals.clone(),
+                _ => return,
+            },
+        };
         loop {
-            self.signals(peer).backlog.notified().await;
+            signals.backlog.notified().await;
             // Held only while there is something to write: a sink closes when it is let go of.
-            let sink = self.lock().outlet(peer).sink.clone();
+            let sink = match (peer, &*self.lock()) {
+                (Peer::Client, state) => state.client.sink.clone(),
+                (Peer::Server(id), state) => match state.links.get(&id) {
+                    Some(Link::Process(process)) => process.outlet.sink.clone(),
+                    _ => return,
+                },
+            };
             if let Some(sink) = sink {
                 // A broken sink shows itself in the next write.
                 let _ = sink.writable().await;
                 drop(sink);
-                self.turn(|_| {});
+                self.turn(|state| {
+                    if let Peer::Server(id) = peer {
+                        state.touched.push(id);
+                    }
+                });
             }
         }
     }
@@ -250,9 +287,12 @@ impl Driver {
         }
     }
 
-    /// Waits for the end.
-    pub async fn ended(&self) {
-        while self.lock().end.is_none() {
+    /// Waits for the end; the status to end with.
+    pub async fn ended(&self) -> u8 {
+        loop {
+            if let Some((status, _)) = self.lock().end {
+                return status;
+            }
             self.ended.notified().await;
         }
     }
@@ -281,16 +321,22 @@ impl Driver {
         self.max_message
     }
 
-    /// The run of the server that was started last.
-    pub fn current_run(&self) -> Run {
-        self.lock().run
+    /// Whether requests are taken and servers can be reached.
+    pub fn is_ready(&self) -> bool {
+        self.lock().engine.is_ready()
     }
 
-    /// Lets go of the server and of the guardian, which then takes down what is left of it.
-    pub fn let_go_of_server(&self) -> Option<Guardian> {
+    /// The run of a server that was started last.
+    pub fn current_run(&self, server: ServerId) -> Run {
+        self.lock().links.get(&server).map_or(Run(0), Link::run)
+    }
+
+    /// Lets go of the servers and of their guardians, which then take down what is left of them.
+    pub fn let_go_of_servers(&self) -> Vec<Guardian> {
         let mut state = self.lock();
-        state.server.sink = None;
-        state.guardian.take()
+        let forked = state.starter.forked.take();
+        let links = std::mem::take(&mut state.links);
+        links.into_values().filter_map(Link::guardian).chain(forked).collect()
     }
 
     /// Lets go of the client.
@@ -299,14 +345,32 @@ impl Driver {
         state.client.sink = None;
         state.observers.finish();
     }
+
+    /// A client hung up before its response was finished.
+    pub fn hung_up(&self, exchange: ExchangeId) {
+        self.turn(|state| {
+            state.flows.remove(&exchange);
+            state.feed(Event::HungUp(exchange));
+        });
+    }
+
+    /// A new HTTP exchange, and where its response will come.
+    pub fn new_exchange(&self) -> (ExchangeId, Arc<Flow>) {
+        let mut state = self.lock();
+        state.next_exchange += 1;
+        let id = ExchangeId(state.next_exchange);
+        let flow = Arc::new(Flow::default());
+        state.flows.insert(id, flow.clone());
+        (id, flow)
+    }
 }
 
 impl State {
-    fn outlet(&mut self, peer: Peer) -> &mut Outlet {
-        match peer {
-            Peer::Client => &mut self.client,
-            Peer::Server => &mut self.server,
-        }
+    fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.links.values().filter_map(|link| match link {
+            Link::Process(process) => Some(process),
+            Link::Remote(..) => None,
+        })
     }
 
     /// Hands an event to the engine and does what it wants done.
@@ -332,14 +396,47 @@ impl State {
         self.observers.action(&action);
         match action {
             Action::ToClient(_, message) => self.client.push(&message),
-            Action::ToServer(_, message) => self.server.push(&message),
-            Action::Start(_, run) => return self.start(run),
-            Action::CloseInput(_) => self.server.closing = true,
-            Action::Terminate(_) => self.guardian.iter().for_each(Guardian::terminate),
-            Action::Kill(_) => self.guardian.iter().for_each(Guardian::kill),
+            Action::ToServer(id, message) => {
+                if let Some(Link::Process(process)) = self.links.get_mut(&id) {
+                    process.outlet.push(&message);
+                    self.touch(id);
+                }
+            }
+            Action::Respond(exchange, response) => {
+                let flow = self.flows.get(&exchange)?;
+                let over = !matches!(response.body, outlast_engine::http::Body::Events);
+                flow.respond(response);
+                if over {
+                    self.flows.remove(&exchange);
+                }
+            }
+            Action::Write(exchange, bytes) => {
+                if !self.flows.get(&exchange)?.write(bytes) {
+                    self.flows.remove(&exchange);
+                    return Some(Event::HungUp(exchange));
+                }
+            }
+            Action::Finish(exchange) => self.flows.remove(&exchange)?.finish(),
+            Action::NeedEntropy => return Some(Event::Entropy(crate::client::http::token::random())),
+            Action::Start(id, run) => return self.start(id, run),
+            Action::CloseInput(id) => {
+                self.touch(id);
+                self.links.get_mut(&id)?.close_input();
+            }
+            Action::Terminate(id) => self.links.get(&id)?.terminate(),
+            Action::Kill(id) => self.links.get(&id)?.kill(),
+            Action::LetGo(id) => self.let_go(id),
+            Action::Post(id, post) => self.remote(id)?.post(post),
+            Action::Reconnect(id, attempt) => self.remote(id)?.reconnect(attempt),
+            Action::Abandon(id, attempt) => self.remote(id)?.abandon(attempt),
+            Action::Stand(id) => self.remote(id)?.stand(),
             Action::Sample(server) => {
-                let root = self.guardian.as_ref().map(|guardian| guardian.pid);
-                let sample = root.and_then(|root| life::sample(root, self.now.mono, self.server.stderr));
+                let sample = match self.links.get(&server) {
+                    Some(Link::Process(process)) => {
+                        process.root().and_then(|root| life::sample(root, self.now.mono, process.stderr))
+                    }
+                    _ => None,
+                };
                 return Some(Event::Sampled(server, sample));
             }
             Action::Remember(_, memory) => {
@@ -352,73 +449,44 @@ impl State {
         None
     }
 
-    fn start(&mut self, run: Run) -> Option<Event> {
+    fn touch(&mut self, id: ServerId) {
+        if self.touched.last() != Some(&id) {
+            self.touched.push(id);
+        }
+    }
+
+    fn remote(&self, id: ServerId) -> Option<&crate::server::http::Session> {
+        match self.links.get(&id)? {
+            Link::Remote(session, _) => Some(session),
+            Link::Process(_) => None,
+        }
+    }
+
+    fn start(&mut self, id: ServerId, run: Run) -> Option<Event> {
         let driver = self.me.upgrade()?;
-        self.run = run;
-        self.server = Outlet { outbox: std::mem::take(&mut self.server.outbox), ..Outlet::default() };
-        if run > Run(0) {
-            self.server.outbox.clear();
-        }
-        match stdio::start(&driver, self.guardian.as_ref()?, run) {
-            Ok(sink) => {
-                self.server.sink = Some(sink);
-                None
+        let before = self.links.remove(&id);
+        match self.starter.start(&driver, id, run, before) {
+            Ok((link, event)) => {
+                self.links.insert(id, link);
+                event
             }
-            Err(error) => {
-                let why =
-                    outlast_engine::event::StartFailure::Refused(error.raw_os_error().unwrap_or_default());
-                Some(Event::StartFailed(SERVER, run, why))
-            }
+            Err(why) => Some(Event::StartFailed(id, run, why)),
         }
+    }
+
+    /// Takes down what is left of a server. That may take a moment, so nobody waits for it here.
+    fn let_go(&mut self, id: ServerId) {
+        let Some(guardian) = self.links.remove(&id).and_then(Link::guardian) else { return };
+        let others: Vec<_> = self.processes().filter_map(Process::root).collect();
+        tokio::task::spawn_blocking(move || guardian.finish(&others));
     }
 
     /// Passes a server's stderr on.
-    pub fn stderr(&mut self, run: Run, bytes: bytes::Bytes) {
-        self.server.stderr += bytes.len() as u64;
+    pub fn stderr(&mut self, id: ServerId, run: Run, bytes: bytes::Bytes) {
+        if let Some(Link::Process(process)) = self.links.get_mut(&id) {
+            process.stderr += bytes.len() as u64;
+        }
         self.observers.server_stderr(&bytes);
-        self.feed(Event::Stderr(SERVER, run, bytes));
-    }
-}
-
-enum Wrote {
-    All,
-    Some,
-    Broken,
-}
-
-impl Outlet {
-    fn push(&mut self, message: &outlast_engine::wire::Outgoing) {
-        if !self.broken {
-            self.outbox.push(message);
-        }
-    }
-
-    /// Writes what fits at once.
-    fn write(&mut self) -> Wrote {
-        while let Some(sink) = self.sink.as_ref().filter(|_| !self.outbox.is_empty()) {
-            let (slices, count) = self.outbox.slices();
-            match sink.try_write(&slices[..count]) {
-                Ok(count) => self.outbox.consume(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !self.wide && self.outbox.len() > LARGE {
-                        self.wide = true;
-                        sink.widen();
-                        continue;
-                    }
-                    return Wrote::Some;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => {
-                    self.broken = true;
-                    self.sink = None;
-                    self.outbox.clear();
-                    return Wrote::Broken;
-                }
-            }
-        }
-        if self.closing && self.outbox.is_empty() {
-            self.sink = None;
-        }
-        Wrote::All
+        self.feed(Event::Stderr(id, run, bytes));
     }
 }

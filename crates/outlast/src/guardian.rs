@@ -8,7 +8,7 @@
 //!
 //! Requests are one byte, reports five.
 
-use crate::sys::unix::{adopt_orphans, signal_descendants};
+use crate::sys::unix::{adopt_orphans, descendants, signal_descendants};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -109,6 +109,20 @@ impl Guardian {
         }
     }
 
+    /// Starts the guardian of a command as a program of its own, because there are threads by now.
+    pub fn spawn(command: &[OsString]) -> io::Result<Guardian> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let child = Command::new(crate::config::own_program()?)
+            .arg0("outlast")
+            .arg(GUARDIAN)
+            .args(command)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Guardian { socket: ours, pid: Pid::from_raw(child.id() as i32) })
+    }
+
     /// A second handle on the line, to read reports from.
     pub fn reports(&self) -> io::Result<UnixStream> {
         self.socket.try_clone()
@@ -150,16 +164,31 @@ impl Guardian {
         waitpid(self.pid, None)
     }
 
-    /// Lets go of the line and waits until the guardian has ended, and with it everything below.
-    pub fn finish(self) {
+    /// Lets go of the line and waits until the guardian has ended, and with it everything below. `others`
+    /// are guardians that live on.
+    pub fn finish(self, others: &[Pid]) {
         // Other handles on the line may still be around; this closes it for all of them.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         let ended = self.wait();
         if !matches!(ended, Ok(WaitStatus::Exited(..))) {
             // Somebody killed it. What it guarded has come to us, because we adopt orphans too.
-            signal_descendants(Pid::this(), Signal::SIGKILL);
+            let below: Vec<Pid> = others.iter().flat_map(|other| descendants(*other)).collect();
+            let orphans = descendants(Pid::this()).into_iter();
+            for orphan in orphans.filter(|pid| !others.contains(pid) && !below.contains(pid)) {
+                // It may have ended since.
+                let _ = nix::sys::signal::kill(orphan, Signal::SIGKILL);
+            }
         }
     }
+}
+
+/// What a guardian that was started as a program is called with.
+pub const GUARDIAN: &str = "guardian-of";
+
+/// The life of such a guardian: its line is its standard input.
+pub fn run(command: &[OsString]) -> io::Result<()> {
+    let line = std::io::stdin().as_fd().try_clone_to_owned()?;
+    guard(UnixStream::from(line), command)
 }
 
 /// The guardian's life: serves requests until the line closes, then takes everything down.

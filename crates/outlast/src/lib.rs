@@ -1,7 +1,7 @@
 //! The edges of outlast: what turns bytes into events and actions into bytes.
 //!
-//! Map: `cli` and `config` read what people wrote; `wrap` puts the parts together; `driver` joins
-//! them to the engine; `client` and `server` are the two sides; `guardian` is the parent of the
+//! Map: `cli` and `config` read what people wrote; `wrap` and `serve` put the parts together;
+//! `driver` joins them to the engine, `link` is what it holds of each server; `client` and `server` are the two sides; `guardian` is the parent of the
 //! server's process; `lines`, `outbox` and `pool` handle bytes; `memory` keeps what an instant start
 //! needs; `observe` is the log and the record; `clock` reads time; `sys` is what differs by system;
 //! `demo` shows it all in ten seconds; `install` edits the files of clients; `doctor` examines servers
@@ -17,10 +17,12 @@ mod driver;
 mod guardian;
 mod install;
 mod lines;
+mod link;
 mod memory;
 mod observe;
 mod outbox;
 mod pool;
+mod serve;
 mod server;
 mod sys;
 mod wrap;

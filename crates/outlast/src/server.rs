@@ -1,4 +1,6 @@
 //! Whom we call.
 
+pub mod http;
 pub mod life;
+pub mod sse;
 pub mod stdio;

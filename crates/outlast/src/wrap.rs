@@ -4,9 +4,10 @@ use crate::client;
 use crate::clock::Clock;
 use crate::driver::{Driver, Peer};
 use crate::guardian::Guardian;
+use crate::link::Starter;
 use crate::memory::Keeper;
 use crate::observe::Observers;
-use crate::server::stdio::read_reports;
+use crate::server::http::{Options, Remote};
 use crate::sys::unix;
 use outlast_engine::{Config, Event};
 use std::ffi::OsString;
@@ -21,14 +22,26 @@ const LAST_WRITE: Duration = Duration::from_millis(500);
 
 /// Runs until the client or the server ends. The guardian is forked first, while there is one thread.
 pub fn run(config: Config, observers: Observers, command: &[OsString]) -> io::Result<ExitCode> {
-    let guardian = Guardian::fork(command)?;
+    let starter = Starter { forked: Some(Guardian::fork(command)?), ..Starter::default() };
     unix::adopt_orphans();
     unix::raise_file_limit();
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let keeper = if config.instant { Keeper::open(command) } else { None };
-    let status = runtime.block_on(serve(config, observers, guardian, keeper))?;
+    let status = runtime.block_on(serve(config, observers, starter, keeper))?;
     // Threads that are blocked on a terminal or a file must not keep us.
+    runtime.shutdown_background();
+    Ok(ExitCode::from(status))
+}
+
+/// The same with a remote server.
+pub fn run_remote(config: Config, observers: Observers, options: Options) -> io::Result<ExitCode> {
+    let remote = Remote::new(options).map_err(io::Error::other)?;
+    unix::raise_file_limit();
+    unix::return_large_buffers();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let starter = Starter { remote: Some(remote), ..Starter::default() };
+    let status = runtime.block_on(serve(config, observers, starter, None))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
 }
@@ -36,24 +49,21 @@ pub fn run(config: Config, observers: Observers, command: &[OsString]) -> io::Re
 async fn serve(
     config: Config,
     observers: Observers,
-    guardian: Guardian,
+    starter: Starter,
     keeper: Option<Keeper>,
 ) -> io::Result<u8> {
     let max_message = config.max_message;
-    let reports = guardian.reports()?;
     let (sink, last_writer) = unix::stdout_sink()?;
     let (source, sink) = (unix::stdin_source()?, Arc::new(sink));
-    let driver = Driver::new(config, Clock::start(), guardian, observers, keeper);
+    let driver = Driver::new(config, Clock::start(), starter, observers, keeper);
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
     tokio::spawn(driver.clone().pump(Peer::Client));
-    tokio::spawn(driver.clone().pump(Peer::Server));
     driver.open(sink.clone());
-    tokio::spawn(read_reports(driver.clone(), reports));
     tokio::spawn(client::stdio::read(driver.clone(), source, max_message));
     let reader_watch = tokio::spawn(watch_reader(driver.clone(), sink));
     driver.ended().await;
-    driver.let_go_of_server().into_iter().for_each(Guardian::finish);
+    driver.let_go_of_servers().into_iter().for_each(|guardian| guardian.finish(&[]));
     let status = driver.last_words().await;
     reader_watch.abort();
     driver.let_go_of_client();
@@ -65,7 +75,7 @@ async fn serve(
 }
 
 /// Ends when asked to: by the client's host, a terminal, or a service manager.
-fn watch_signals(driver: &Arc<Driver>) -> io::Result<()> {
+pub fn watch_signals(driver: &Arc<Driver>) -> io::Result<()> {
     for (kind, number) in
         [(SignalKind::terminate(), 15), (SignalKind::interrupt(), 2), (SignalKind::hangup(), 1)]
     {

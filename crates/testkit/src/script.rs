@@ -17,12 +17,16 @@
 
 use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
-use outlast_engine::id::{ClientId, Run, ServerId};
+use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
+use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::wire::Oversized;
-use outlast_engine::{Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Wall, wire};
+use outlast_engine::{
+    Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Share, Transport, Wall, wire,
+};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const CLIENT: ClientId = ClientId(0);
@@ -76,7 +80,12 @@ pub struct World {
     pub engine: Engine,
     config: Config,
     now: Duration,
-    run: Run,
+    /// The run of each server.
+    runs: BTreeMap<ServerId, Run>,
+    /// The server that was started last.
+    server: ServerId,
+    /// Sessions that got a name.
+    names: u8,
     open: bool,
     work: u64,
     /// What samples of the server show.
@@ -92,7 +101,9 @@ impl Default for World {
             engine: Engine::new(config.clone()),
             config,
             now: Duration::ZERO,
-            run: Run(0),
+            runs: BTreeMap::new(),
+            server: SERVER,
+            names: 0,
             open: false,
             work: 0,
             looks: "still".into(),
@@ -111,7 +122,8 @@ impl World {
         }
         if word == "again" {
             // Another process, another day; only what was kept is still there.
-            (self.open, self.run) = (false, Run(0));
+            self.open = false;
+            self.runs.clear();
             return Vec::new();
         }
         if word == "looks" {
@@ -122,10 +134,7 @@ impl World {
         if !self.open {
             self.open = true;
             self.engine = Engine::new(self.config.clone());
-            self.feed(Event::Remembered(SERVER, self.kept.clone()));
-            let first = self.feed(Event::Opened(CLIENT, SERVER));
-            assert_eq!(first, [".. start 0"]);
-            self.feed(Event::Started(SERVER, self.run));
+            self.open_door();
         }
         if word == "wait" {
             self.wait(parse_duration(rest).expect(line), &mut out);
@@ -135,7 +144,40 @@ impl World {
         self.feed(event)
     }
 
+    fn open_door(&mut self) {
+        if self.config.manner == Manner::Serve {
+            let name = self.name();
+            self.feed(Event::Entropy(name));
+            return;
+        }
+        self.feed(Event::Remembered(SERVER, self.kept.clone()));
+        let first = self.feed(Event::Opened(CLIENT, SERVER));
+        assert_eq!(first, [".. start 0"]);
+        self.feed(Event::Started(SERVER, Run(0)));
+    }
+
+    /// Bytes that make the name of the next session: the first is all 1, the second all 2.
+    fn name(&mut self) -> [u8; 32] {
+        self.names += 1;
+        [self.names; 32]
+    }
+
+    fn run(&self) -> Run {
+        self.runs.get(&self.server).copied().unwrap_or_default()
+    }
+
     fn event(&mut self, word: &str, rest: &str) -> Option<Event> {
+        if let Some(number) = word.strip_prefix("server-") {
+            // What follows concerns this server.
+            if let Ok(number) = number.parse() {
+                self.server = ServerId(number);
+                let (word, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+                return self.event(word, rest);
+            }
+        }
+        if let Some(event) = self.http_event(word, rest) {
+            return Some(event);
+        }
         let bytes = || Bytes::copy_from_slice(rest.as_bytes());
         // `ID answer`, `ID request` or nothing.
         let oversized = || {
@@ -145,27 +187,57 @@ impl World {
         };
         Some(match word {
             ">" => Event::FromClient(CLIENT, wire::scan(&bytes())),
-            "<" => Event::FromServer(SERVER, self.run, wire::scan(&bytes())),
+            "<" => Event::FromServer(self.server, self.run(), wire::scan(&bytes())),
             // A line of the process before this one.
-            "<old" => Event::FromServer(SERVER, Run(self.run.0 - 1), wire::scan(&bytes())),
+            "<old" => Event::FromServer(self.server, Run(self.run().0 - 1), wire::scan(&bytes())),
             "<latin1" => {
                 let line: Vec<u8> = rest.chars().map(|c| c as u8).collect();
-                Event::FromServer(SERVER, self.run, wire::scan(&line.into()))
+                Event::FromServer(self.server, self.run(), wire::scan(&line.into()))
             }
             "client-oversized" => Event::ClientOversized(CLIENT, oversized()),
-            "server-oversized" => Event::ServerOversized(SERVER, self.run, oversized()),
+            "server-oversized" => Event::ServerOversized(self.server, self.run(), oversized()),
             "eof" => Event::ClientEof(CLIENT),
             "gone" => Event::ClientGone(CLIENT),
             "congested" => Event::Congested(CLIENT, rest == "on"),
-            "started" => Event::Started(SERVER, self.run),
-            "start-failed" => Event::StartFailed(SERVER, self.run, start_failure(rest)),
-            "exited" => Event::Exited(SERVER, self.run, exit(rest)),
-            "output-closed" => Event::OutputClosed(SERVER, self.run),
-            "input-broken" => Event::InputBroken(SERVER, self.run),
-            "stderr" => Event::Stderr(SERVER, self.run, bytes()),
+            "started" => Event::Started(self.server, self.run()),
+            "start-failed" => Event::StartFailed(self.server, self.run(), start_failure(rest)),
+            "exited" => Event::Exited(self.server, self.run(), exit(rest)),
+            "output-closed" => Event::OutputClosed(self.server, self.run()),
+            "input-broken" => Event::InputBroken(self.server, self.run()),
+            "stderr" => Event::Stderr(self.server, self.run(), bytes()),
             "slept" => Event::Slept(parse_duration(rest).ok()?),
             "stop" => Event::Stop(rest.parse().ok()?),
             "tick" => Event::Tick,
+            _ => return None,
+        })
+    }
+
+    /// What only HTTP knows.
+    fn http_event(&self, word: &str, rest: &str) -> Option<Event> {
+        let line = |text: &str| wire::scan(&Bytes::copy_from_slice(text.as_bytes()));
+        let (first, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        let exchange = || ExchangeId(first.parse().expect(rest));
+        let (server, run) = (self.server, self.run());
+        if let Some(attempt) = word.strip_prefix("<~") {
+            let attempt = AttemptId(attempt.parse().ok()?);
+            return Some(Event::FromStream(server, run, attempt, line(rest)));
+        }
+        Some(match word {
+            "post" => {
+                let (head, body) = head(more);
+                Event::Posted(exchange(), Box::new(head), line(body))
+            }
+            "get" => Event::Got(exchange(), Box::new(head(more).0)),
+            "delete" => Event::Deleted(exchange(), Box::new(head(more).0)),
+            "hang-up" => Event::HungUp(exchange()),
+            "trouble" => {
+                let attempt = first.parse().ok().map(AttemptId);
+                Event::Trouble(server, run, attempt, trouble(more))
+            }
+            "stream-ended" => {
+                Event::StreamEnded(server, run, AttemptId(first.parse().ok()?), stream_end(more))
+            }
+            "standing-ended" => Event::StandingEnded(server, run, stream_end(rest)),
             _ => return None,
         })
     }
@@ -188,6 +260,18 @@ impl World {
                 };
                 return;
             }
+            "serve" => return self.config.manner = Manner::Serve,
+            "http" => return self.config.transport = Transport::Http,
+            "share" => {
+                self.config.share = match value {
+                    "all" => Share::All,
+                    "session" => Share::Session,
+                    _ => Share::Principal,
+                };
+                return;
+            }
+            "max-sessions" => return self.config.max_sessions = value.parse().expect(text),
+            "max-calls" => return self.config.max_calls = value.parse().expect(text),
             "trust" => return self.config.trust = true,
             "instant" => return self.config.instant = true,
             "restart-intensity" => return self.config.restart_intensity = value.parse().expect(text),
@@ -235,7 +319,15 @@ impl World {
         let mut out = Vec::new();
         while let Some(action) = self.engine.poll() {
             match action {
-                Action::Start(_, run) => self.run = run,
+                Action::Start(server, run) => {
+                    self.runs.insert(server, run);
+                    self.server = server;
+                }
+                Action::NeedEntropy => {
+                    let name = self.name();
+                    self.engine.handle(now, Event::Entropy(name));
+                    continue;
+                }
                 Action::Remember(_, ref memory) => self.kept = vec![(**memory).clone()],
                 Action::Forget(_) => self.kept.clear(),
                 Action::Sample(server) => {
@@ -250,6 +342,75 @@ impl World {
         }
         out
     }
+}
+
+/// `session=1 version=V principal=P method=M name=N last=ID param-X=V accept=json`, then the body.
+fn head(text: &str) -> (Head, &str) {
+    let body = text.find(['{', '[']).unwrap_or(text.len());
+    let (words, body) = text.split_at(body);
+    let mut head = Head { takes_json: true, takes_events: true, ..Head::default() };
+    for word in words.split_whitespace() {
+        let (key, value) = word.split_once('=').expect(word);
+        let text = || Some(value.into());
+        match key {
+            "session" => head.session = Some(session_name(value)),
+            "version" => head.version = text(),
+            "principal" => head.principal = text(),
+            "method" => head.method = text(),
+            "name" => head.name = text(),
+            "last" => head.last_event = text(),
+            "accept" => (head.takes_json, head.takes_events) = (value == "json", value == "events"),
+            _ => head.params.push((key.strip_prefix("param-").expect(key).into(), value.into())),
+        }
+    }
+    (head, body)
+}
+
+/// A session by the order in which it got its name; anything else as it stands.
+fn session_name(text: &str) -> Box<str> {
+    text.parse::<u8>().map_or_else(|_| text.into(), |number| format!("{number:02x}").repeat(32).into())
+}
+
+/// `unreachable WHY`, `broken WHY`, `not-mcp WHY`, `status N [after=TIME] [session] BODY`.
+fn trouble(text: &str) -> Trouble {
+    let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
+    match kind {
+        "unreachable" => Trouble::Unreachable(rest.into()),
+        "broken" => Trouble::Broken(rest.into()),
+        "not-mcp" => Trouble::NotMcp(rest.into()),
+        _ => {
+            let body = rest.find('{').unwrap_or(rest.len());
+            let (words, body) = rest.split_at(body);
+            let mut words = words.split_whitespace();
+            let status = words.next().and_then(|word| word.parse().ok()).expect(text);
+            let (mut retry_after, mut had_session) = (None, false);
+            for word in words {
+                match word.strip_prefix("after=") {
+                    Some(time) => retry_after = parse_duration(time).ok(),
+                    None => had_session = word == "session",
+                }
+            }
+            Trouble::Status {
+                status,
+                retry_after,
+                had_session,
+                body: Bytes::copy_from_slice(body.as_bytes()),
+            }
+        }
+    }
+}
+
+/// `resumable`, `retry=TIME`, `status=N`, in any order.
+fn stream_end(text: &str) -> StreamEnd {
+    let mut end = StreamEnd { resumable: false, retry: None, status: None, why: "it ended".into() };
+    for word in text.split_whitespace() {
+        match word.split_once('=') {
+            Some(("retry", time)) => end.retry = parse_duration(time).ok(),
+            Some(("status", status)) => end.status = status.parse().ok(),
+            _ => end.resumable = word == "resumable",
+        }
+    }
+    end
 }
 
 fn exit(text: &str) -> Exit {
@@ -268,14 +429,40 @@ fn start_failure(text: &str) -> StartFailure {
 }
 
 fn show(action: &Action) -> String {
+    let of = |server: ServerId| if server == SERVER { String::new() } else { format!("{}: ", server.0) };
     let text = |message: &wire::Outgoing| String::from_utf8_lossy(&message.to_vec()).into_owned();
     match action {
         Action::ToClient(_, message) => format!("<< {}", text(message)),
-        Action::ToServer(_, message) => format!(">> {}", text(message)),
-        Action::Start(_, run) => format!(".. start {}", run.0),
-        Action::CloseInput(_) => ".. close-input".into(),
-        Action::Terminate(_) => ".. terminate".into(),
-        Action::Kill(_) => ".. kill".into(),
+        Action::ToServer(server, message) => format!(">> {}{}", of(*server), text(message)),
+        Action::Post(server, post) => {
+            let header = |(name, value): &(Box<str>, Box<str>)| format!("{name}: {value}");
+            let headers: Vec<String> = post.headers.iter().map(header).collect();
+            let begins = if post.begins_session { "begins session, " } else { "" };
+            format!(">> {}post [{begins}{}] {}", of(*server), headers.join(", "), text(&post.message))
+        }
+        Action::Reconnect(_, attempt) => format!(".. reconnect {}", attempt.0),
+        Action::Abandon(_, attempt) => format!(".. abandon {}", attempt.0),
+        Action::Stand(_) => ".. stand".into(),
+        Action::Respond(exchange, response) => {
+            let session = if response.session.is_some() { " with a session" } else { "" };
+            let body = match &response.body {
+                Body::Empty => String::new(),
+                Body::Json(bytes) => format!(" {}", String::from_utf8_lossy(bytes)),
+                Body::Events => " events".into(),
+            };
+            format!("<< {}: {}{session}{body}", exchange.0, response.status)
+        }
+        Action::Write(exchange, bytes) => {
+            let text = String::from_utf8_lossy(bytes).replace('\n', "|");
+            format!("<< {}: {text}", exchange.0)
+        }
+        Action::Finish(exchange) => format!("<< {}: finish", exchange.0),
+        Action::NeedEntropy => ".. entropy".into(),
+        Action::LetGo(server) => format!(".. let go of {}", server.0),
+        Action::Start(server, run) => format!(".. {}start {}", of(*server), run.0),
+        Action::CloseInput(server) => format!(".. {}close-input", of(*server)),
+        Action::Terminate(server) => format!(".. {}terminate", of(*server)),
+        Action::Kill(server) => format!(".. {}kill", of(*server)),
         Action::Sample(_) => ".. sample".into(),
         Action::Remember(_, memory) => {
             format!(".. remember {} and {} lists", memory.method.as_str(), memory.lists.len())

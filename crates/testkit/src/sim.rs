@@ -300,6 +300,16 @@ impl World {
             }
             Action::Note(note) => drop(note.to_string()),
             Action::Remember(..) | Action::Forget(_) => {}
+            // One client and one process: this world knows no HTTP.
+            other @ (Action::Post(..)
+            | Action::Reconnect(..)
+            | Action::Abandon(..)
+            | Action::Stand(_)
+            | Action::Respond(..)
+            | Action::Write(..)
+            | Action::Finish(_)
+            | Action::NeedEntropy
+            | Action::LetGo(_)) => panic!("{other:?} in a world of pipes"),
             Action::End { .. } => self.ended = true,
         }
     }

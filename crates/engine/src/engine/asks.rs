@@ -5,7 +5,7 @@
 
 use super::Engine;
 use super::settle::cancel_message;
-use crate::action::{Action, Note};
+use crate::action::Note;
 use crate::ask::Ask;
 use crate::error::{Kind, error_answer};
 use crate::id::{AskId, ClientId, JsonId, ServerId, own_id, read_own_id};
@@ -19,13 +19,16 @@ use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Span};
 impl Engine {
     pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
-        let Some(client_id) = self.client_of(server_id) else { return };
+        let Some((client_id, way)) = self.who_is_asked(server_id) else {
+            return self.nobody_to_ask(server_id, &id);
+        };
         if self.asks.len() >= limits::ASKS {
             return self.refuse_ask(server_id, &id);
         }
-        let Some(client) = self.clients.get_mut(&client_id) else { return };
+        self.stop_sharing(server_id);
         let Some(server) = self.servers.get_mut(&server_id) else { return };
-        let ask_id = client.new_ask();
+        self.next_ask += 1;
+        let ask_id = AskId(self.next_ask);
         let method = Method::of(message);
         if method.waits_for_a_person() {
             server.clock.wait_begins(now);
@@ -33,18 +36,26 @@ impl Engine {
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let edit = Edit::replace(span, own_id(ask_id.0, id.is_text()));
         let limit = self.config.rules.for_ask(&method).timeout;
-        let mut ask =
-            Ask { client: client_id, server: server_id, run: server.run, id, method, limit, armed: None };
+        let mut ask = Ask {
+            client: client_id,
+            way,
+            server: server_id,
+            run: server.run,
+            id,
+            method,
+            limit,
+            armed: None,
+        };
         let at = limit.map(|limit| now + limit.time);
         self.timers.set(Owner::Ask(ask_id), &mut ask.armed, at);
         self.asks.insert(ask_id, ask);
-        self.act(Action::ToClient(client_id, Outgoing::edited(message.bytes.clone(), vec![edit])));
+        self.tell(client_id, way, Outgoing::edited(message.bytes.clone(), vec![edit]));
     }
 
     fn refuse_ask(&mut self, server: ServerId, id: &JsonId) {
         let text = format!("outlast: more than {} requests wait for the client", limits::ASKS);
         let answer = error_answer(id.patch().as_slice(), -32603, &text, None);
-        self.act(Action::ToServer(server, Outgoing::plain(answer)));
+        self.send(server, None, None, Outgoing::plain(answer));
         let Some(server) = self.servers.get_mut(&server) else { return };
         server.refused_asks += 1;
         // A flood of questions must not become a flood of notes.
@@ -63,7 +74,7 @@ impl Engine {
         };
         let Some(ask) = self.close_ask(now, ask_id) else { return };
         let edit = Edit::replace(span, ask.id.patch());
-        self.act(Action::ToServer(ask.server, Outgoing::edited(message.bytes.clone(), vec![edit])));
+        self.send(ask.server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
     }
 
     /// The client's answer was too long to keep: the server gets an error instead of silence.
@@ -78,7 +89,7 @@ impl Engine {
         let known = number.filter(|id| self.asks.get(id).is_some_and(|ask| ask.client == client));
         let Some(ask) = known.and_then(|id| self.close_ask(now, id)) else { return };
         let answer = error_answer(ask.id.patch().as_slice(), Kind::MessageTooLarge.code(false), text, None);
-        self.act(Action::ToServer(ask.server, Outgoing::plain(answer)));
+        self.send(ask.server, None, None, Outgoing::plain(answer));
     }
 
     /// The open question that a server means by an id of its own.
@@ -91,7 +102,7 @@ impl Engine {
     pub(super) fn take_ask_back(&mut self, now: Mono, id: AskId, span: Span, message: &Message) {
         let Some(ask) = self.close_ask(now, id) else { return };
         let edit = Edit::replace(span, own_id(id.0, ask.id.is_text()));
-        self.act(Action::ToClient(ask.client, Outgoing::edited(message.bytes.clone(), vec![edit])));
+        self.tell(ask.client, ask.way, Outgoing::edited(message.bytes.clone(), vec![edit]));
     }
 
     /// The client did not answer in time: the server gets an error, the client a cancel.
@@ -107,10 +118,10 @@ impl Engine {
             "the client did not answer {method} within {time}; raise it with --method '{method}=timeout:TIME'"
         );
         let answer = error_answer(ask.id.patch().as_slice(), -32001, &text, None);
-        self.act(Action::ToServer(ask.server, Outgoing::plain(answer)));
+        self.send(ask.server, None, None, Outgoing::plain(answer));
         let wire_id = own_id(id.0, ask.id.is_text());
         let cancel = cancel_message(wire_id.as_slice(), &format!("Timeout: no answer within {time}"), limit);
-        self.act(Action::ToClient(ask.client, Outgoing::plain(cancel)));
+        self.tell(ask.client, ask.way, Outgoing::plain(cancel));
         let server = self.server_name(ask.server);
         self.note(Note::AskTimedOut { server, method: method.into(), limit: limit.time });
     }
@@ -127,11 +138,11 @@ impl Engine {
                 br#","reason":"the server that asked has ended"}}"#,
             ]
             .concat();
-            self.act(Action::ToClient(ask.client, Outgoing::plain(cancel)));
+            self.tell(ask.client, ask.way, Outgoing::plain(cancel));
         }
     }
 
-    fn close_ask(&mut self, now: Mono, id: AskId) -> Option<Ask> {
+    pub(super) fn close_ask(&mut self, now: Mono, id: AskId) -> Option<Ask> {
         let mut ask = self.asks.remove(&id)?;
         self.timers.set(Owner::Ask(id), &mut ask.armed, None);
         let server = self.servers.get_mut(&ask.server)?;

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::action::Action;
-use crate::client::Batch;
+use crate::client::{Batch, Way};
 use crate::id::{BatchId, ClientId, JsonId};
 use crate::time::Mono;
 use crate::wire::{Message, Outgoing, Refused, Shape};
@@ -23,25 +23,26 @@ impl Engine {
         client.batches.insert(batch, Batch { open: open + 1, ..Batch::default() });
         for member in members {
             match member {
-                Ok(message) => self.client_message(now, client_id, message, Some(batch)),
+                Ok(message) => self.client_message(now, client_id, message, Way::Array(batch)),
                 Err(refused) => {
                     let answer = self.refusal(refused);
-                    self.reply(client_id, Some(batch), None, Outgoing::plain(answer));
+                    self.reply(client_id, Way::Array(batch), None, Outgoing::plain(answer));
                 }
             }
         }
         self.member_done(client_id, batch);
     }
 
-    /// Gives a client an answer: at once, or as part of its array.
-    pub(super) fn reply(
-        &mut self,
-        client: ClientId,
-        batch: Option<BatchId>,
-        to: Option<&JsonId>,
-        answer: Outgoing,
-    ) {
-        let Some(id) = batch else { return self.act(Action::ToClient(client, answer)) };
+    /// Gives a client an answer: at once, or as part of its array, or on a stream.
+    pub(super) fn reply(&mut self, client: ClientId, way: Way, to: Option<&JsonId>, answer: Outgoing) {
+        let id = match way {
+            Way::Array(id) => id,
+            Way::Line => return self.act(Action::ToClient(client, answer)),
+            Way::Stream(stream) => {
+                self.answer_on_stream(stream, &answer);
+                return self.settled_on_stream(self.at, stream);
+            }
+        };
         let limit = self.config.max_message;
         let Some(collected) = self.clients.get_mut(&client).and_then(|c| c.batches.get_mut(&id)) else {
             return;

@@ -7,7 +7,7 @@
 use super::Engine;
 use crate::action::{Action, Note};
 use crate::error::Kind;
-use crate::id::{CallId, ClientId, ServerId};
+use crate::id::{CallId, ClientId, ExchangeId, ServerId};
 use crate::limits;
 use crate::server::Server;
 use crate::time::Mono;
@@ -61,10 +61,33 @@ impl Engine {
     }
 
     pub(super) fn stop(&mut self, now: Mono, signal: u8) {
+        if self.config.manner.serves() && self.ending.is_none() {
+            return self.stop_serving(now);
+        }
         self.note(Note::Ending { why: "a signal came", calls: self.calls.len() });
         let again = self.ending.as_ref().is_some_and(|ending| ending.stage >= Stage::Terminating);
         let stage = if again { Stage::Killing } else { Stage::Terminating };
         self.enter(now, stage, Some(128u8.wrapping_add(signal)));
+    }
+
+    /// A service is stopped with grace: calls may finish, and whoever can come back is asked to.
+    fn stop_serving(&mut self, now: Mono) {
+        let calls = self.calls.len();
+        self.note(Note::Ending { why: "a signal came", calls });
+        let stage = if calls > 0 { Stage::Draining } else { Stage::Closing };
+        self.enter(now, stage, Some(0));
+    }
+
+    /// Nothing more comes on any stream. Legacy clients find their way back by the event ids.
+    fn hang_up_everywhere(&mut self) {
+        let mut open: Vec<ExchangeId> = self.exchanges.drain().map(|(exchange, _)| exchange).collect();
+        open.sort_unstable();
+        for exchange in open {
+            self.act(Action::Finish(exchange));
+        }
+        for stream in self.streams.values_mut() {
+            stream.exchange = None;
+        }
     }
 
     fn enter(&mut self, now: Mono, stage: Stage, status: Option<u8>) {
@@ -75,8 +98,12 @@ impl Engine {
             Stage::Terminating => limits::KILL_GRACE,
             Stage::Killing => limits::REAP_GRACE,
         };
+        if stage == Stage::Closing && self.config.manner.serves() {
+            self.hang_up_everywhere();
+        }
         for server in servers {
             match stage {
+                Stage::Closing if self.config.manner.serves() => self.act(Action::CloseInput(server)),
                 Stage::Draining | Stage::Closing => {}
                 Stage::Terminating => self.act(Action::Terminate(server)),
                 Stage::Killing => self.act(Action::Kill(server)),
@@ -87,7 +114,8 @@ impl Engine {
         ending.status = status.or(ending.status);
         self.timers.set(Owner::Ending, &mut ending.armed, Some(now + wait));
         self.ending = Some(ending);
-        if stage >= Stage::Terminating && !self.servers.values().any(Server::has_process) {
+        let last = if self.config.manner.serves() { Stage::Closing } else { Stage::Terminating };
+        if stage >= last && !self.servers.values().any(Server::has_process) {
             self.end_with_servers(now);
         }
     }
@@ -150,7 +178,8 @@ impl Engine {
     }
 
     pub(super) fn client_is_congested(&self, server: ServerId) -> bool {
-        self.client_of(server).and_then(|id| self.clients.get(&id)).is_some_and(|client| client.congested)
+        let clients = self.servers.get(&server).map(|server| server.clients.iter());
+        clients.into_iter().flatten().any(|id| self.clients.get(id).is_some_and(|client| client.congested))
     }
 
     pub(super) fn congested(&mut self, client: ClientId, congested: bool) {

@@ -1,12 +1,12 @@
 //! What a client sends: requests become calls, cancels find their call, answers go to who asked.
 
-use super::Engine;
-use crate::action::{Action, Note};
+use super::{Engine, Transport};
+use crate::action::Note;
 use crate::call::{Call, Request, State};
-use crate::client::{Open, Subscription};
+use crate::client::{Open, Subscription, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
-use crate::id::{AttemptId, BatchId, CallId, ClientId, JsonId, ServerId, own_id};
+use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::CallFacts;
@@ -21,24 +21,18 @@ impl Engine {
             return;
         }
         match line {
-            Ok(Scanned::Message(message)) => self.client_message(now, client, message, None),
+            Ok(Scanned::Message(message)) => self.client_message(now, client, message, Way::Line),
             Ok(Scanned::Batch(members)) => self.client_batch(now, client, members),
             Err(refused) => {
                 let answer = self.refusal(refused);
-                self.act(Action::ToClient(client, Outgoing::plain(answer)));
+                self.tell_client(client, Outgoing::plain(answer));
             }
         }
     }
 
-    pub(super) fn client_message(
-        &mut self,
-        now: Mono,
-        client: ClientId,
-        message: &Message,
-        batch: Option<BatchId>,
-    ) {
+    pub(super) fn client_message(&mut self, now: Mono, client: ClientId, message: &Message, way: Way) {
         match message.shape {
-            Shape::Request => self.request(now, client, message, batch),
+            Shape::Request => self.request(now, client, message, way),
             Shape::Notification => self.client_notification(client, message),
             Shape::Answer => self.answer_to_ask(now, client, message),
         }
@@ -71,33 +65,33 @@ impl Engine {
         }
         let id = line.id.as_deref().filter(|raw| JsonId::new(raw).is_some()).unwrap_or(b"null");
         let answer = error_answer(id, Kind::MessageTooLarge.code(false), &text, None);
-        self.act(Action::ToClient(client, Outgoing::plain(answer)));
+        self.tell_client(client, Outgoing::plain(answer));
     }
 
-    fn request(&mut self, now: Mono, client: ClientId, message: &Message, batch: Option<BatchId>) {
+    fn request(&mut self, now: Mono, client: ClientId, message: &Message, way: Way) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else {
             let bytes = message.bytes.clone();
             let refused = Refused { fault: Fault::NotAMessage, id: None, bytes };
             let answer = self.refusal(&refused);
-            self.reply(client, batch, None, Outgoing::plain(answer));
+            self.reply(client, way, None, Outgoing::plain(answer));
             return;
         };
         let method = Method::of(message);
-        if batch.is_some() && matches!(method, Method::Initialize | Method::Listen) {
+        if matches!(way, Way::Array(_)) && matches!(method, Method::Initialize | Method::Listen) {
             // One is forbidden there, and the other has no end that the array could wait for.
             let text = format!("Invalid request: {} inside an array", method.as_str());
             let answer = error_answer(id.patch().as_slice(), -32600, &text, None);
-            self.reply(client, batch, Some(&id), Outgoing::plain(answer));
+            self.reply(client, way, Some(&id), Outgoing::plain(answer));
             return;
         }
         if self.config.instant
-            && batch.is_none()
+            && way == Way::Line
             && method.is_handshake()
             && self.instant_handshake(now, client, &id, &method, message)
         {
             return;
         }
-        if self.config.instant && self.instant_list(client, &id, &method, message, batch) {
+        if self.config.instant && self.instant_list(client, &id, &method, message, way) {
             return;
         }
         let server = self.clients[&client].server;
@@ -111,7 +105,7 @@ impl Engine {
         let hello = (self.config.instant && method.is_handshake())
             .then(|| crate::memory::client_of(message))
             .flatten();
-        let request = Request { client, server, id, method, tool, modern, task, batch, token, hello };
+        let request = Request { client, server, id, method, tool, modern, task, way, token, hello };
         if request.method == Method::Listen {
             self.subscribe(now, request, message);
         } else {
@@ -133,11 +127,21 @@ impl Engine {
             || (readiness == Readiness::ComesBack
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
         let mut call = Call::new(request, &policy, now, &server.clock);
+        if self.may_still_be_json(call.request.way) {
+            call.stream_at = Some(now + limits::BEGIN_STREAM);
+        }
+        if !full && !self.one_call_more(call.request.client) {
+            let why = format!("{} calls are in flight (max-calls)", self.config.max_calls);
+            return self.refuse_call(now, &call, Kind::Overloaded, why);
+        }
         if full {
             return self.refuse_call(now, &call, Kind::Overloaded, "too many calls are in flight".into());
         }
         match readiness {
-            Readiness::IsGone => self.refuse_by_gone_server(now, &call),
+            Readiness::IsGone => {
+                self.one_call_less(call.request.client);
+                self.refuse_by_gone_server(now, &call);
+            }
             Readiness::ComesBack => {
                 self.make_repeatable(&mut call, &policy, message);
                 self.wait_for_server(now, call, message);
@@ -177,17 +181,19 @@ impl Engine {
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);
         call.attempts += 1;
-        let (server, first) = (call.request.server, call.attempts == 1);
+        let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
         let edits = request_edits(message, &call.request.id, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {
             let method = call.request.method.clone();
-            self.keep_for_revival(server, &method, message);
+            self.shapes_sharing(server, &method);
+            self.keep_for_revival(server, client, &method, message);
         }
         if let Some(server) = self.servers.get_mut(&server).filter(|_| first) {
             server.budget.first(now);
         }
         self.attempts.insert(attempt, id);
-        self.act(Action::ToServer(server, Outgoing::edited(message.bytes.clone(), edits)));
+        let outgoing = Outgoing::edited(message.bytes.clone(), edits);
+        self.send(server, Some(attempt), Some(message), outgoing);
     }
 
     fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
@@ -212,13 +218,16 @@ impl Engine {
         let subscription = Subscription {
             client: request.client,
             server: request.server,
+            way: request.way,
             id: request.id,
             message: message.owned(),
             again: false,
+            breaks: 0,
+            armed: None,
         };
         self.subscriptions.insert(attempt, subscription);
-        let message = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
-        self.act(Action::ToServer(request.server, message));
+        let outgoing = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
+        self.send(request.server, Some(attempt), Some(message), outgoing);
     }
 
     fn client_notification(&mut self, client: ClientId, message: &Message) {
@@ -228,17 +237,19 @@ impl Engine {
                 self.cancelled_by_client(client, message);
             }
             Some("notifications/initialized") => {
-                self.keep_initialized(server, message);
-                self.pass_to_server(server, message);
+                if self.initialized_by(client, message) {
+                    self.keep_initialized(server, message);
+                    self.pass_to_server(server, message);
+                }
             }
             _ => self.pass_to_server(server, message),
         }
     }
 
-    fn pass_to_server(&mut self, server: ServerId, message: &Message) {
+    pub(super) fn pass_to_server(&mut self, server: ServerId, message: &Message) {
         // A server that is being restarted has forgotten what a notification would be about.
         if self.servers[&server].readiness() == Readiness::Runs {
-            self.act(Action::ToServer(server, Outgoing::plain(message.bytes.clone())));
+            self.send(server, None, Some(message), Outgoing::plain(message.bytes.clone()));
         }
     }
 
@@ -259,22 +270,34 @@ impl Engine {
         if call.request.method.is_handshake() {
             return;
         }
-        let (server, attempt, text) = (call.request.server, call.attempt(), call.request.id.is_text());
+        let (server, attempt) = (call.request.server, call.attempt());
+        let (modern, text) = (call.request.modern, call.request.id.is_text());
         self.settle(id, None);
         if let Some(attempt) = attempt {
-            self.forward_cancel(server, attempt, text, message);
+            self.forward_cancel(server, attempt, modern, text, message);
         }
     }
 
     fn cancel_subscription(&mut self, attempt: AttemptId, message: &Message) {
         let Some(subscription) = self.close_subscription(attempt) else { return };
-        self.forward_cancel(subscription.server, attempt, subscription.id.is_text(), message);
+        self.forward_cancel(subscription.server, attempt, true, subscription.id.is_text(), message);
     }
 
-    fn forward_cancel(&mut self, server: ServerId, attempt: AttemptId, text: bool, message: &Message) {
+    fn forward_cancel(
+        &mut self,
+        server: ServerId,
+        attempt: AttemptId,
+        modern: bool,
+        text: bool,
+        message: &Message,
+    ) {
+        if self.config.transport == Transport::Http && modern {
+            return self.abandon(server, attempt);
+        }
         let Some(span) = message.envelope.get(Field::ParamsRequestId) else { return };
         let edit = Edit::replace(span, own_id(attempt.0, text));
-        self.act(Action::ToServer(server, Outgoing::edited(message.bytes.clone(), vec![edit])));
+        self.send(server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
+        self.abandon(server, attempt);
     }
 }
 

@@ -1,11 +1,13 @@
 //! What a server sends: answers find their call, progress is merged, requests are passed on.
 
-use super::Engine;
-use crate::action::{Action, Note};
+use super::remote::error_code;
+use super::{Engine, Transport};
+use crate::action::Note;
 use crate::call::progress::{Forward, Progress};
+use crate::client::Way;
 use crate::error::{Kind, cut, error_answer};
 use crate::event::Line;
-use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, read_own_id};
+use crate::id::{AttemptId, CallId, JsonId, ServerId, read_own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::Declared;
@@ -61,7 +63,8 @@ impl Engine {
         let call = self.attempt_named(message).and_then(|(attempt, _)| self.attempts.get(&attempt).copied());
         let Some(call) = call.and_then(|id| self.calls.get_mut(id)) else { return };
         let client = call.request.client;
-        if let Some(batch) = call.request.batch.take() {
+        if let Way::Array(batch) = call.request.way {
+            call.request.way = Way::Line;
             self.member_done(client, batch);
         }
     }
@@ -89,7 +92,7 @@ impl Engine {
         if let Some(id) = line.id.as_deref().and_then(JsonId::new).filter(|_| !line.answer) {
             let text = format!("a message is longer than max-message ({} bytes)", self.config.max_message);
             let answer = error_answer(id.patch().as_slice(), Kind::MessageTooLarge.code(false), &text, None);
-            self.act(Action::ToServer(server, Outgoing::plain(answer)));
+            self.send(server, None, None, Outgoing::plain(answer));
             return self.bad_line(server, b"(a request longer than max-message)");
         }
         let attempt = line.id.as_deref().and_then(read_own_id).map(|(number, _)| AttemptId(number));
@@ -121,7 +124,7 @@ impl Engine {
         if self.servers[&server].life == Life::Reviving(attempt) {
             return self.revived(now, server, message);
         }
-        if self.answer_to_own(server, attempt, message) {
+        if self.answer_to_own(now, server, attempt, message) {
             return;
         }
         let name = self.server_name(server);
@@ -138,10 +141,7 @@ impl Engine {
     fn answer_without_our_id(&mut self, server: ServerId, message: &Message) {
         let id = message.raw(Field::Id).unwrap_or(b"null");
         if id == b"null" && message.raw(Field::Error).is_some() {
-            if let Some(client) = self.client_of(server) {
-                self.act(Action::ToClient(client, Outgoing::plain(message.bytes.clone())));
-            }
-            return;
+            return self.tell_everybody(server, &message.bytes);
         }
         let id = cut(&String::from_utf8_lossy(id), limits::NAME).to_owned();
         let name = self.server_name(server);
@@ -160,8 +160,10 @@ impl Engine {
             .then(|| (call.request.method.clone(), call.request.hello, call.began));
         let list = call.request.method.shapes_the_connection().then(|| call.request.method.clone());
         let task = call.request.task && message.raw(Field::Result).is_some();
+        let (modern, way) = (call.request.modern, call.request.way);
         if let Some(server) = self.servers.get_mut(&server_id) {
             server.ever_answered = true;
+            server.answers();
             if other_type && !server.noted_id_type {
                 server.noted_id_type = true;
                 let server = server.name.clone();
@@ -170,6 +172,9 @@ impl Engine {
         }
         if let Some((method, hello, began)) = handshake {
             self.handshake_answered(server_id, message);
+            if method == Method::Initialize {
+                self.handshake_is_shared(server_id, message);
+            }
             self.remember_handshake(server_id, hello, &method, message);
             self.mention_slow_start(now, server_id, began);
         } else if let Some(method) = list {
@@ -178,9 +183,15 @@ impl Engine {
             if self.config.trust && method == Method::ToolsList {
                 self.read_hints(server_id, message);
             }
+            if method == Method::ToolsList && (modern || self.config.transport == Transport::Http) {
+                self.learn_mirrors(server_id, message);
+            }
         }
         if task {
             self.keep_task_token(id);
+        }
+        if modern && way != Way::Line && message.raw(Field::Error).is_some() {
+            self.set_status(way, error_code(message));
         }
         self.settle(id, Some(Outgoing::edited(message.bytes.clone(), vec![edit])));
     }
@@ -189,6 +200,7 @@ impl Engine {
         let Some(result) = message.raw(Field::Result) else { return };
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.handshake.done = true;
+        server.handshake.version = agreed_version(result);
         self.learn_capabilities(id, result);
     }
 
@@ -222,7 +234,7 @@ impl Engine {
         let spans = [Field::Id, Field::ResultMetaSubscriptionId].map(|field| message.envelope.get(field));
         let edits = spans.into_iter().flatten().map(|span| Edit::replace(span, subscription.id.patch()));
         let answer = Outgoing::edited(message.bytes.clone(), edits.collect());
-        self.act(Action::ToClient(subscription.client, answer));
+        self.reply(subscription.client, subscription.way, Some(&subscription.id), answer);
     }
 
     fn server_notification(&mut self, now: Mono, server: ServerId, message: &Message) {
@@ -235,8 +247,7 @@ impl Engine {
 
     fn pass_to_client(&mut self, server: ServerId, message: &Message) {
         let Some(span) = message.envelope.get(Field::MetaSubscriptionId) else {
-            let Some(client) = self.client_of(server) else { return };
-            return self.act(Action::ToClient(client, Outgoing::plain(message.bytes.clone())));
+            return self.tell_audience(server, message);
         };
         let attempt = read_own_id(span.of(&message.bytes)).map(|(number, _)| AttemptId(number));
         let Some(subscription) = attempt.and_then(|attempt| self.subscriptions.get_mut(&attempt)) else {
@@ -250,8 +261,8 @@ impl Engine {
             return;
         }
         let edit = Edit::replace(span, subscription.id.patch());
-        let client = subscription.client;
-        self.act(Action::ToClient(client, Outgoing::edited(message.bytes.clone(), vec![edit])));
+        let (client, way) = (subscription.client, subscription.way);
+        self.tell(client, way, Outgoing::edited(message.bytes.clone(), vec![edit]));
     }
 
     /// Either a question of its own that it takes back, or a subscription that it ends.
@@ -266,8 +277,12 @@ impl Engine {
         let attempt = read_own_id(raw).map(|(number, _)| AttemptId(number));
         let Some(subscription) = attempt.and_then(|attempt| self.close_subscription(attempt)) else { return };
         let edit = Edit::replace(span, subscription.id.patch());
-        let client = subscription.client;
-        self.act(Action::ToClient(client, Outgoing::edited(message.bytes.clone(), vec![edit])));
+        let message = Outgoing::edited(message.bytes.clone(), vec![edit]);
+        match subscription.way {
+            // Its stream ends, and that says the same.
+            Way::Stream(stream) => self.settled_on_stream(now, stream),
+            way => self.tell(subscription.client, way, message),
+        }
     }
 
     fn progress(&mut self, now: Mono, server_id: ServerId, message: &Message) {
@@ -283,7 +298,7 @@ impl Engine {
         // What another outlast says in a server's place is no sign of the server.
         let counts = message.raw(Field::MetaKeepAlive).is_none();
         let kept = if counts { call.shows_life(now, &server.clock) } else { None };
-        let client = call.request.client;
+        let (client, way) = (call.request.client, call.request.way);
         let report =
             call.request.token.as_ref().and_then(|token| forwarded(message, token, &mut call.progress));
         if report.is_some() {
@@ -291,19 +306,19 @@ impl Engine {
         }
         self.let_go_of_kept(kept);
         if let Some(report) = report {
-            self.act(Action::ToClient(client, report));
+            self.tell(client, way, report);
         }
     }
 
     /// Progress that outlives its answer, as it may for a task.
     fn progress_of_task(&mut self, server: ServerId, attempt: AttemptId, message: &Message) {
-        let client_id: Option<ClientId> = self.client_of(server);
+        let client_id = self.holds_task_token(server, attempt);
         let kept = client_id
             .and_then(|id| self.clients.get_mut(&id))
             .and_then(|client| client.task_tokens.iter_mut().find(|kept| kept.attempt == attempt));
         let (Some(client), Some(kept)) = (client_id, kept) else { return self.stray_progress(server) };
         if let Some(report) = forwarded(message, &kept.token, &mut kept.progress) {
-            self.act(Action::ToClient(client, report));
+            self.tell_client(client, report);
         }
     }
 
@@ -311,6 +326,16 @@ impl Engine {
         let server = self.server_name(server);
         self.note(Note::StrayProgress { server });
     }
+}
+
+/// The revision that a server agreed on.
+pub(super) fn agreed_version(result: &[u8]) -> Option<Box<str>> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Agreed {
+        protocol_version: Box<str>,
+    }
+    serde_json::from_slice::<Agreed>(result).ok().map(|agreed| agreed.protocol_version)
 }
 
 /// A server's report as its client may see it: under the client's token, and rising.

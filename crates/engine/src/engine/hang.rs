@@ -45,7 +45,7 @@ impl Engine {
         if let Some(server) = self.servers.get_mut(&id) {
             server.own.insert(attempt, Own::Quiet);
         }
-        self.act(Action::ToServer(id, Outgoing::plain(ping)));
+        self.send(id, Some(attempt), None, Outgoing::plain(ping));
     }
 
     fn sample(&mut self, id: ServerId) {

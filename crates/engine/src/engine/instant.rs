@@ -6,8 +6,9 @@
 
 use super::Engine;
 use crate::action::{Action, Note};
+use crate::client::Way;
 use crate::hash::fingerprint;
-use crate::id::{BatchId, ClientId, JsonId, ServerId};
+use crate::id::{ClientId, JsonId, ServerId};
 use crate::memory::{self, Memory};
 use crate::method::Method;
 use crate::server::{Alarm, Life};
@@ -45,7 +46,7 @@ impl Engine {
         server.handshake.done = true;
         server.instant = Some(memory);
         self.read_capabilities(server_id);
-        self.act(Action::ToClient(client, answer));
+        self.tell_client(client, answer);
         self.send_own(server_id, message, method, attempt);
         self.arm_server(server_id, limit.map(|limit| (Alarm::Handshake, now + limit.time)));
         true
@@ -69,7 +70,7 @@ impl Engine {
         id: &JsonId,
         method: &Method,
         message: &Message,
-        batch: Option<BatchId>,
+        way: Way,
     ) -> bool {
         let Some(server) = self.servers.get(&self.clients[&client].server) else { return false };
         if !matches!(server.life, Life::Reviving(_)) || message.raw(Field::ParamsCursor).is_some() {
@@ -83,7 +84,7 @@ impl Engine {
             server.handshake.lists.retain(|(known, _, _)| known != method);
             server.handshake.lists.push((method.clone(), message.owned(), seen));
         }
-        self.reply(client, batch, Some(id), answer);
+        self.reply(client, way, Some(id), answer);
         true
     }
 

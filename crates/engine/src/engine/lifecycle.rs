@@ -3,7 +3,7 @@
 use super::revival::Why;
 use super::{Engine, Manner, Restart};
 use crate::action::{Action, Note};
-use crate::client::Client;
+use crate::client::{Client, Door};
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, Run, ServerId};
@@ -16,13 +16,14 @@ use bytes::Bytes;
 
 impl Engine {
     pub(super) fn opened(&mut self, client: ClientId, server: ServerId) {
-        self.clients.entry(client).or_insert_with(|| Client::new(server));
+        self.clients.entry(client).or_insert_with(|| Client::new(server, Door::Line, None));
         if !self.servers.contains_key(&server) {
             let new = Server::new(self.config.server_name.clone());
             let run = new.run;
             self.servers.insert(server, new);
             self.act(Action::Start(server, run));
         }
+        self.join(client, server);
     }
 
     pub(super) fn started(&mut self, now: Mono, id: ServerId) {
@@ -43,7 +44,7 @@ impl Engine {
     pub(super) fn start_failed(&mut self, now: Mono, id: ServerId, why: StartFailure) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         // With an instant start its client may have been answered already.
-        let first = server.run == Run(0) && !server.ever_answered;
+        let first = server.run == Run(0) && !server.ever_answered && !self.config.manner.serves();
         if !first {
             let failed = Note::RestartFailed { server: server.name.clone(), why: why.to_string() };
             self.note(failed);
@@ -85,7 +86,7 @@ impl Engine {
                 self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
             }
             // Whether it runs at all is not known yet, or it is being stopped anyway.
-            Life::Starting | Life::Restarting | Life::Stopping => {}
+            Life::Starting | Life::Restarting | Life::Stopping | Life::Leaving => {}
         }
     }
 
@@ -123,13 +124,14 @@ impl Engine {
             }
             Some(Alarm::LastOutput) => self.gone(now, id),
             Some(Alarm::Lingers) => {
-                if server.output_closed && self.ending.is_none() {
+                if server.output_closed && self.ending.is_none() && server.life != Life::Leaving {
                     self.note(Note::Closed { server: name, what: "stdout" });
                 }
                 self.act(Action::Terminate(id));
                 self.arm_server(id, Some((Alarm::Kill, now + limits::KILL_GRACE)));
             }
             Some(Alarm::Kill) => self.act(Action::Kill(id)),
+            Some(Alarm::Idle) => self.dismiss(now, id),
             Some(Alarm::Restart) => self.start_again(id),
             Some(Alarm::Handshake) => {
                 let limit =
@@ -150,6 +152,9 @@ impl Engine {
         let exit = server.exit.unwrap_or(Exit::Code(0));
         let before = server.life;
         let (ever_answered, name) = (server.ever_answered, server.name.clone());
+        if before == Life::Leaving {
+            return self.let_go(id);
+        }
         if before != Life::Stopping && self.ending.is_none() {
             self.note(Note::Exited { server: name.clone(), exit });
         }
@@ -172,7 +177,9 @@ impl Engine {
             self.end_subscriptions(id, exit);
         }
         if self.ending.is_some() {
-            self.end_with_server(now, id);
+            if !self.servers.values().any(Server::has_process) {
+                self.end_with_server(now, id);
+            }
         } else if restarts {
             let why = if before == Life::Stopping { Why::Stopped } else { Why::Ended };
             self.rest(now, id, why);
@@ -187,7 +194,7 @@ impl Engine {
         let proven = self.servers.get(&id).is_some_and(|server| server.ever_answered);
         self.config.restart > Restart::Never
             && self.ending.is_none()
-            && (proven || self.config.manner == Manner::TimeoutMcp)
+            && (proven || self.config.manner != Manner::Wrap)
     }
 
     /// The process that had these calls is gone, or will be: they wait for the next one if repeating
@@ -221,7 +228,8 @@ impl Engine {
             let text = format!("server `{}` went away ({exit}); subscribe again", self.server_name(server));
             let id = subscription.id.patch();
             let answer = error_answer(id.as_slice(), Kind::ServerGone.code(true), &text, None);
-            self.act(Action::ToClient(subscription.client, Outgoing::plain(answer)));
+            let id = subscription.id;
+            self.reply(subscription.client, subscription.way, Some(&id), Outgoing::plain(answer));
         }
     }
 

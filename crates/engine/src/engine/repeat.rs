@@ -1,6 +1,6 @@
 //! Calls that are sent once more, where that does no harm.
 
-use super::Engine;
+use super::{Engine, Transport};
 use crate::action::Note;
 use crate::call::{Call, State, retry};
 use crate::id::CallId;
@@ -9,6 +9,7 @@ use crate::method::Method;
 use crate::policy::Policy;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
+use std::time::Duration;
 
 impl Engine {
     /// Decides once, when a call begins, whether it may ever be repeated, and keeps it if so.
@@ -22,7 +23,10 @@ impl Engine {
             .any(|field| message.raw(*field).is_some());
         let size = message.bytes.len();
         let fits = size <= limits::REPEATABLE_BYTES && self.kept_bytes + size <= limits::KEPT_BYTES;
-        if safe && !continues && policy.retries > 0 && fits {
+        call.safe = safe && !continues && policy.retries > 0;
+        // What goes by HTTP may turn out never to have arrived, and can be sent again then.
+        let wanted = call.safe || self.config.transport == Transport::Http;
+        if wanted && fits {
             call.retries = policy.retries;
             call.kept = Some(Box::new(message.owned()));
             self.kept_bytes += size;
@@ -48,15 +52,58 @@ impl Engine {
     }
 
     /// Takes one retry for a call, if it may have one.
-    fn take_retry(&mut self, now: Mono, id: CallId) -> bool {
+    fn take_retry(&mut self, now: Mono, id: CallId, arrived: bool) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
         let Some(server) = self.servers.get_mut(&call.request.server) else { return false };
-        call.kept.is_some() && call.attempts <= call.retries && server.budget.take(now)
+        let may = call.kept.is_some() && (call.safe || !arrived);
+        may && call.attempts <= call.retries && server.budget.take(now)
+    }
+
+    /// A call that never left waits for its server. False if it was not kept.
+    pub(super) fn wait_unsent(&mut self, now: Mono, id: CallId) -> bool {
+        let Some(call) = self.calls.get_mut(id) else { return false };
+        let Some(kept) = call.kept.clone() else { return false };
+        call.attempts = call.attempts.saturating_sub(1);
+        if let Some(attempt) = call.attempt() {
+            self.attempts.remove(&attempt);
+        }
+        let size = kept.bytes.len();
+        call.state = State::Waiting(kept);
+        if let Some(server) = self.servers.get_mut(&call.request.server) {
+            server.waiting.push_back(id);
+            server.waiting_bytes += size;
+        }
+        self.arm_call(now, id);
+        true
+    }
+
+    /// A call whose HTTP exchange failed is sent again after a while. False if it must not be.
+    pub(super) fn retry_later(
+        &mut self,
+        now: Mono,
+        id: CallId,
+        wish: Option<Duration>,
+        never_ran: bool,
+        why: &'static str,
+    ) -> bool {
+        let chance = self.chance.next();
+        let Some(call) = self.calls.get(id) else { return false };
+        let wait = wish.unwrap_or_else(|| retry::wait(self.config.retry_backoff, call.attempts, chance));
+        let in_time = now + wait < call.deadline.ends_at();
+        if !in_time || !self.take_retry(now, id, !never_ran) {
+            return false;
+        }
+        self.detach(now, id, why);
+        if let Some(call) = self.calls.get_mut(id) {
+            call.retry_at = Some(now + wait);
+        }
+        self.arm_call(now, id);
+        true
     }
 
     /// A call whose process is gone waits for the next one. False if it must not be repeated.
     pub(super) fn wait_for_next_run(&mut self, now: Mono, id: CallId) -> bool {
-        if !self.take_retry(now, id) {
+        if !self.take_retry(now, id, true) {
             return false;
         }
         self.detach(now, id, "its server went away");
@@ -77,7 +124,7 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return false };
         let wait = retry::wait(self.config.retry_backoff, call.attempts, chance);
         let in_time = now + wait < call.deadline.ends_at() && call.attempt().is_some();
-        if !in_time || !self.take_retry(now, id) {
+        if !in_time || !self.take_retry(now, id, true) {
             return false;
         }
         self.detach(now, id, "it timed out");

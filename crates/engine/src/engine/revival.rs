@@ -1,12 +1,12 @@
 //! How a server is started again and made whole: what the old process knew, the new one is told.
 
 use super::from_client::request_edits;
-use super::{Engine, Restart};
+use super::{Engine, Restart, Transport};
 use crate::action::{Action, Note};
 use crate::call::State;
 use crate::error::{Kind, json_text};
 use crate::hash::fingerprint;
-use crate::id::{AttemptId, CallId, JsonId, Run, ServerId};
+use crate::id::{AttemptId, CallId, ClientId, JsonId, Run, ServerId};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::{CallFacts, Limit};
@@ -14,6 +14,7 @@ use crate::server::{Alarm, Life, Own, RestartPlan};
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Why a server is started again.
@@ -22,6 +23,8 @@ pub(super) enum Why {
     Ended,
     Stopped,
     NotStarted,
+    Unreachable,
+    SessionLost,
 }
 
 impl Why {
@@ -30,6 +33,8 @@ impl Why {
             Why::Ended => "it ended",
             Why::Stopped => "it was stopped",
             Why::NotStarted => "it could not be started",
+            Why::Unreachable => "it cannot be reached",
+            Why::SessionLost => "it has forgotten our session",
         }
     }
 }
@@ -67,7 +72,8 @@ impl Engine {
             jitter: 0.5 + self.chance.next() / 2.0,
         };
         let Some(server) = self.servers.get_mut(&id) else { return };
-        let Some(wait) = server.restart_after(now, &plan, why == Why::Stopped) else {
+        let Some(wait) = server.restart_after(now, &plan, matches!(why, Why::Stopped | Why::SessionLost))
+        else {
             return self.goes_down(now, id, why);
         };
         server.life = Life::Resting;
@@ -109,22 +115,26 @@ impl Engine {
     pub(super) fn next_try(&self, now: Mono, id: ServerId) -> String {
         let at = self.servers.get(&id).and_then(|server| server.armed);
         let wait = at.map_or(self.config.reconnect_every, |at| at.since(now));
-        format!("it has failed several times in a row; the next try is in {}", show_duration(wait))
+        let why = self.servers.get(&id).and_then(|server| server.last_trouble.as_deref());
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        format!("it has failed several times in a row{why}; the next try is in {}", show_duration(wait))
     }
 
     pub(super) fn start_again(&mut self, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.life = Life::Restarting;
-        let run = server.next_run();
+        // A connection that could not be made ends nothing: other calls may still run on others.
+        let same = self.config.transport == Transport::Http && !server.session_lost;
+        let run = if same { server.run } else { server.next_run() };
         self.act(Action::Start(id, run));
     }
 
     /// Tells a new process what the client told the old one.
     pub(super) fn revive(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
-        let Some(initialize) = server.handshake.initialize.clone().filter(|_| server.handshake.done) else {
-            return self.up_again(now, id);
-        };
+        let lives_on = self.config.transport == Transport::Http && server.made_whole == Some(server.run);
+        let hello = server.handshake.initialize.clone().filter(|_| server.handshake.done && !lives_on);
+        let Some(initialize) = hello else { return self.up_again(now, id) };
         let attempt = self.new_attempt();
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.life = Life::Reviving(attempt);
@@ -143,26 +153,76 @@ impl Engine {
     pub(super) fn send_own(&mut self, id: ServerId, message: &Message, method: &Method, attempt: AttemptId) {
         let raw_id = message.raw(Field::Id).and_then(JsonId::new).unwrap_or(JsonId::Int(0));
         let edits = request_edits(message, &raw_id, method, attempt);
-        self.act(Action::ToServer(id, Outgoing::edited(message.bytes.clone(), edits)));
+        let outgoing = Outgoing::edited(message.bytes.clone(), edits);
+        self.send(id, Some(attempt), Some(message), outgoing);
     }
 
     /// A restarted server answered the handshake.
     pub(super) fn revived(&mut self, now: Mono, id: ServerId, answer: &Message) {
         if let Some(error) = answer.raw(Field::Error) {
+            if self.try_its_own_version(id, error) {
+                return;
+            }
             let why =
                 format!("it refused initialize: {}", String::from_utf8_lossy(&error[..error.len().min(200)]));
-            let server = self.server_name(id);
-            self.note(Note::RestartFailed { server, why });
-            return self.stop_for_restart(now, id, limits::KILL_GRACE);
+            return self.revival_failed(now, id, why);
+        }
+        if let (Some(server), Some(result)) = (self.servers.get_mut(&id), answer.raw(Field::Result)) {
+            server.handshake.version =
+                super::from_server::agreed_version(result).or(server.handshake.version.take());
         }
         self.compare_with_memory(id, answer);
         self.up_again(now, id);
     }
 
+    /// A server that was started again, or whose session began again, did not come up.
+    pub(super) fn revival_failed(&mut self, now: Mono, id: ServerId, why: String) {
+        let server = self.server_name(id);
+        self.note(Note::RestartFailed { server, why });
+        if self.config.transport == Transport::Process {
+            return self.stop_for_restart(now, id, limits::KILL_GRACE);
+        }
+        if let Some(server) = self.servers.get_mut(&id) {
+            server.came_up = false;
+            server.session_lost = true;
+        }
+        self.rest(now, id, Why::NotStarted);
+    }
+
+    /// A server that refuses a version says which it has: one more try with the first of them.
+    fn try_its_own_version(&mut self, id: ServerId, error: &[u8]) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Error {
+            data: Data,
+        }
+        #[derive(serde::Deserialize)]
+        struct Data {
+            supported: Vec<Box<str>>,
+        }
+        let Ok(Error { data }) = serde_json::from_slice(error) else { return false };
+        let Some(version) = data.supported.first() else { return false };
+        let attempt = self.new_attempt();
+        let Some(server) = self.servers.get_mut(&id).filter(|server| !server.other_version) else {
+            return false;
+        };
+        let Some(initialize) = server.handshake.initialize.clone() else { return false };
+        server.other_version = true;
+        let Some(message) = with_version(&initialize, version) else { return false };
+        server.life = Life::Reviving(attempt);
+        self.send_own(id, &message, &Method::Initialize, attempt);
+        true
+    }
+
     fn up_again(&mut self, now: Mono, id: ServerId) {
         self.arm_server(id, None);
         let Some(server) = self.servers.get_mut(&id) else { return };
-        server.is_up();
+        let whole = self.config.transport == Transport::Http && server.made_whole == Some(server.run);
+        server.made_whole = Some(server.run);
+        server.other_version = false;
+        server.life = Life::Up;
+        if self.config.transport == Transport::Process {
+            server.is_up();
+        }
         server.waiting_bytes = 0;
         let waiting = std::mem::take(&mut server.waiting);
         let restarted = server.run > Run(0);
@@ -170,7 +230,9 @@ impl Engine {
         if restarted {
             self.note(note);
         }
-        self.make_whole(id, restarted);
+        if !whole {
+            self.make_whole(id, restarted);
+        }
         for id in waiting {
             let state = self.calls.get_mut(id).map(|call| std::mem::replace(&mut call.state, State::New));
             if let Some(State::Waiting(message)) = state {
@@ -190,7 +252,8 @@ impl Engine {
         let handshake = &server.handshake;
         let initialized = handshake.initialized.clone();
         let quiet =
-            handshake.log_level.iter().chain(handshake.subscribed.values()).cloned().collect::<Vec<_>>();
+            handshake.log_level.iter().chain(handshake.subscribed.values().map(|(message, _)| message));
+        let quiet: Vec<Message> = quiet.cloned().collect();
         // A list that the client never got cannot have changed for it.
         let known = |list: &&(Method, Message, Option<u64>)| list.2.is_some();
         let lists: Vec<(Method, Message)> = handshake
@@ -200,7 +263,8 @@ impl Engine {
             .map(|(method, message, _)| (method.clone(), message.clone()))
             .collect();
         if let Some(initialized) = initialized {
-            self.act(Action::ToServer(id, Outgoing::plain(initialized.bytes)));
+            let outgoing = Outgoing::plain(initialized.bytes.clone());
+            self.send(id, None, Some(&initialized), outgoing);
         }
         for message in quiet {
             self.ask_again(id, &message, Own::Quiet);
@@ -231,16 +295,32 @@ impl Engine {
             .map(|(attempt, _)| *attempt)
             .collect();
         for old in open {
-            let attempt = self.new_attempt();
-            let Some(mut subscription) = self.subscriptions.remove(&old) else { continue };
-            subscription.again = true;
-            self.reopen(&subscription.client, &subscription.id, attempt);
-            if let Some(span) = subscription.message.envelope.get(Field::Id) {
-                let edit = Edit::replace(span, crate::id::own_id(attempt.0, subscription.id.is_text()));
-                let message = Outgoing::edited(subscription.message.bytes.clone(), vec![edit]);
-                self.act(Action::ToServer(id, message));
-            }
-            self.subscriptions.insert(attempt, subscription);
+            self.listen_anew(id, old);
+        }
+    }
+
+    fn listen_anew(&mut self, id: ServerId, old: AttemptId) {
+        let attempt = self.new_attempt();
+        let Some(mut subscription) = self.subscriptions.remove(&old) else { return };
+        self.timers.set(crate::timers::Owner::Listen(old), &mut subscription.armed, None);
+        subscription.again = true;
+        self.reopen(&subscription.client, &subscription.id, attempt);
+        if let Some(span) = subscription.message.envelope.get(Field::Id) {
+            let edit = Edit::replace(span, crate::id::own_id(attempt.0, subscription.id.is_text()));
+            let outgoing = Outgoing::edited(subscription.message.bytes.clone(), vec![edit]);
+            self.send(id, Some(attempt), Some(&subscription.message), outgoing);
+        }
+        self.subscriptions.insert(attempt, subscription);
+    }
+
+    /// The stream of a subscription to an HTTP server broke a while ago: it is opened again.
+    pub(super) fn listen_due(&mut self, attempt: AttemptId) {
+        let Some(subscription) = self.subscriptions.get_mut(&attempt) else { return };
+        subscription.armed = None;
+        let server = subscription.server;
+        // While its server comes back it waits, and is opened with everything else.
+        if self.servers.get(&server).is_some_and(|server| server.life == Life::Up) {
+            self.listen_anew(server, attempt);
         }
     }
 
@@ -253,26 +333,35 @@ impl Engine {
     fn warn_of_lost_state(&mut self, id: ServerId) {
         let Some(server) = self.servers.get(&id).filter(|server| server.handshake.logging) else { return };
         let text = format!("server `{}` was restarted; what it remembered may be lost", server.name);
-        let Some(client) = self.client_of(id) else { return };
         let warning = [
             br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"outlast","data":"#,
             &*json_text(&text),
             b"}}",
         ]
         .concat();
-        self.act(Action::ToClient(client, Outgoing::plain(warning)));
+        self.tell_everybody(id, &warning);
     }
 
     /// An answer to a request of our own. True if it was one.
-    pub(super) fn answer_to_own(&mut self, id: ServerId, attempt: AttemptId, answer: &Message) -> bool {
+    pub(super) fn answer_to_own(
+        &mut self,
+        now: Mono,
+        id: ServerId,
+        attempt: AttemptId,
+        answer: &Message,
+    ) -> bool {
         let Some(own) = self.servers.get_mut(&id).and_then(|server| server.own.remove(&attempt)) else {
             return false;
         };
-        if let Own::List(method) = own {
-            if self.remember_list(id, &method, answer) == Some(true) {
-                self.list_changed(id, &method);
+        match own {
+            Own::Quiet => {}
+            Own::Tools(call) => self.tools_are_listed(now, id, call, answer),
+            Own::List(method) => {
+                if self.remember_list(id, &method, answer) == Some(true) {
+                    self.list_changed(id, &method);
+                }
+                self.remember_whole_list(id, &method, answer);
             }
-            self.remember_whole_list(id, &method, answer);
         }
         true
     }
@@ -295,25 +384,33 @@ impl Engine {
             _ => ("resources", "\"resourcesListChanged\":true"),
         };
         let legacy = self.servers.get(&id).is_some_and(|server| server.handshake.initialize.is_some());
-        let mut told = Vec::new();
-        if let Some(client) = self.client_of(id).filter(|_| legacy) {
-            told.push((client, list_changed_message(what, None)));
+        if legacy {
+            self.tell_everybody(id, &list_changed_message(what, None));
         }
+        let mut told = Vec::new();
         for subscription in self.subscriptions.values().filter(|subscription| subscription.server == id) {
             let blanks = |byte: &u8| !byte.is_ascii_whitespace();
             let request: Vec<u8> = subscription.message.bytes.iter().copied().filter(blanks).collect();
             if memchr::memmem::find(&request, wanted.as_bytes()).is_some() {
-                told.push((subscription.client, list_changed_message(what, Some(&subscription.id))));
+                let message = list_changed_message(what, Some(&subscription.id));
+                told.push((subscription.client, subscription.way, message));
             }
         }
-        for (client, message) in told {
-            self.act(Action::ToClient(client, Outgoing::plain(message)));
+        for (client, way, message) in told {
+            self.tell(client, way, Outgoing::plain(message));
         }
     }
 
     /// Keeps what a restarted server must be told again.
-    pub(super) fn keep_for_revival(&mut self, id: ServerId, method: &Method, message: &Message) {
-        if self.config.restart == Restart::Never || message.bytes.len() > limits::HANDSHAKE_BYTES {
+    pub(super) fn keep_for_revival(
+        &mut self,
+        id: ServerId,
+        client: ClientId,
+        method: &Method,
+        message: &Message,
+    ) {
+        let kept = self.config.restart > Restart::Never || self.config.transport == Transport::Http;
+        if !kept || message.bytes.len() > limits::HANDSHAKE_BYTES {
             return;
         }
         let Some(server) = self.servers.get_mut(&id) else { return };
@@ -326,7 +423,9 @@ impl Engine {
             }
             Method::LoggingSetLevel => handshake.log_level = Some(message.owned()),
             Method::ResourcesSubscribe if handshake.subscribed.len() < limits::SUBSCRIBED => {
-                handshake.subscribed.insert(uri(), message.owned());
+                let entry =
+                    handshake.subscribed.entry(uri()).or_insert_with(|| (message.owned(), BTreeSet::new()));
+                entry.1.insert(client);
             }
             Method::ResourcesUnsubscribe => {
                 handshake.subscribed.remove(&uri());
@@ -345,13 +444,28 @@ impl Engine {
     }
 
     pub(super) fn keep_initialized(&mut self, id: ServerId, message: &Message) {
-        let needed = self.config.restart > Restart::Never || self.config.instant;
+        let needed = self.config.restart > Restart::Never
+            || self.config.instant
+            || self.config.transport == Transport::Http;
         if !needed || message.bytes.len() > limits::HANDSHAKE_BYTES {
             return;
         }
         if let Some(server) = self.servers.get_mut(&id) {
             server.handshake.initialized = Some(message.owned());
         }
+    }
+}
+
+/// The same `initialize` with another version.
+fn with_version(initialize: &Message, version: &str) -> Option<Message> {
+    let mut params: serde_json::Value = serde_json::from_slice(initialize.raw(Field::Params)?).ok()?;
+    *params.get_mut("protocolVersion")? = version.into();
+    let span = initialize.envelope.get(Field::Params)?;
+    let edit = Edit::replace(span, crate::wire::Patch::of(&[params.to_string().as_bytes()]));
+    let bytes = Outgoing::edited(initialize.bytes.clone(), vec![edit]).to_vec();
+    match crate::wire::scan(&bytes.into()) {
+        Ok(crate::wire::Scanned::Message(message)) => Some(message),
+        _ => None,
     }
 }
 

@@ -1,10 +1,10 @@
 //! How a call ends: exactly once, and nothing of it stays behind.
 
-use super::{Engine, Restart};
-use crate::action::{Action, Note};
+use super::{Engine, Restart, Transport};
+use crate::action::Note;
 use crate::call::deadline::Reached;
 use crate::call::{Call, State};
-use crate::client::{Open, Subscription, TaskToken};
+use crate::client::{Door, Open, Subscription, TaskToken, Way};
 use crate::error::{Failure, Kind, Retry, ServerState, json_text};
 use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
 use crate::limits;
@@ -34,10 +34,12 @@ impl Engine {
             }
         }
         self.let_go_of_kept(call.kept.take());
-        match (answer, call.request.batch) {
-            (Some(answer), batch) => self.reply(call.request.client, batch, Some(&call.request.id), answer),
-            (None, Some(batch)) => self.member_done(call.request.client, batch),
-            (None, None) => {}
+        self.one_call_less(call.request.client);
+        match (answer, call.request.way) {
+            (Some(answer), way) => self.reply(call.request.client, way, Some(&call.request.id), answer),
+            (None, Way::Array(batch)) => self.member_done(call.request.client, batch),
+            (None, Way::Stream(stream)) => self.settled_on_stream(self.at, stream),
+            (None, Way::Line) => {}
         }
         self.drained();
     }
@@ -79,7 +81,7 @@ impl Engine {
         failure.detail = Some(detail);
         let answer = self.error_for(call, &failure);
         self.note(Note::Failed(Box::new(failure)));
-        self.reply(call.request.client, call.request.batch, Some(&call.request.id), answer);
+        self.reply(call.request.client, call.request.way, Some(&call.request.id), answer);
     }
 
     pub(super) fn refuse_by_gone_server(&mut self, now: Mono, call: &Call) {
@@ -101,7 +103,7 @@ impl Engine {
             // Of what could not be started, or is being restarted, a note was made before.
             self.note(Note::Failed(Box::new(failure)));
         }
-        self.reply(call.request.client, call.request.batch, Some(&call.request.id), answer);
+        self.reply(call.request.client, call.request.way, Some(&call.request.id), answer);
         self.first_request_was_answered(now, call.request.server);
     }
 
@@ -128,7 +130,7 @@ impl Engine {
             Kind::Timeout | Kind::Max if call.attempt().is_none() => ServerState::Restarting,
             Kind::Timeout | Kind::Max if call.request.method.is_handshake() => ServerState::Running,
             Kind::Timeout | Kind::Max => ServerState::Cancelled,
-            Kind::MessageTooLarge => ServerState::Running,
+            Kind::MessageTooLarge | Kind::HttpStatus | Kind::NotMcp => ServerState::Running,
             _ => ServerState::Gone,
         };
         let retry = match kind {
@@ -162,14 +164,17 @@ impl Engine {
             Reached::Timeout(limit) => (Kind::Timeout, limit),
             Reached::Max(limit) => (Kind::Max, limit),
         };
-        let (server, attempt, text) = (call.request.server, call.attempt(), call.request.id.is_text());
+        let (server, attempt) = (call.request.server, call.attempt());
+        let (modern, text) = (call.request.modern, call.request.id.is_text());
         let cancels = !call.request.method.is_handshake();
         let again = kind == Kind::Timeout && self.retry_after_timeout(now, id);
         if !again {
             self.fail_by_limit(now, id, kind, limit);
         }
         if let Some(attempt) = attempt.filter(|_| cancels) {
-            self.tell_to_cancel(server, attempt, text, limit);
+            self.tell_to_cancel(server, attempt, modern, text, limit);
+        } else if let Some(attempt) = attempt {
+            self.abandon(server, attempt);
         }
         if attempt.is_some() {
             self.watch(now, server, limit);
@@ -186,14 +191,26 @@ impl Engine {
         self.fail(id, failure);
     }
 
-    fn tell_to_cancel(&mut self, server: ServerId, attempt: AttemptId, text: bool, limit: Limit) {
+    fn tell_to_cancel(
+        &mut self,
+        server: ServerId,
+        attempt: AttemptId,
+        modern: bool,
+        text: bool,
+        limit: Limit,
+    ) {
+        if self.config.transport == Transport::Http && modern {
+            return self.abandon(server, attempt);
+        }
         let reason = format!("Timeout: no answer within {}", crate::settings::show_duration(limit.time));
         let cancel = cancel_message(own_id(attempt.0, text).as_slice(), &reason, limit);
-        self.act(Action::ToServer(server, Outgoing::plain(cancel)));
+        self.send(server, None, None, Outgoing::plain(cancel));
+        self.abandon(server, attempt);
     }
 
     pub(super) fn close_subscription(&mut self, attempt: AttemptId) -> Option<Subscription> {
-        let subscription = self.subscriptions.remove(&attempt)?;
+        let mut subscription = self.subscriptions.remove(&attempt)?;
+        self.timers.set(Owner::Listen(attempt), &mut subscription.armed, None);
         if let Some(client) = self.clients.get_mut(&subscription.client) {
             client.subscriptions -= 1;
             client.close(&subscription.id, Open::Subscription(attempt));
@@ -211,8 +228,31 @@ impl Engine {
         self.calls.ids().filter(at).collect()
     }
 
-    pub(super) fn client_of(&self, server: ServerId) -> Option<ClientId> {
-        self.clients.iter().find(|(_, client)| client.server == server).map(|(id, _)| *id)
+    /// Counts what a principal has in flight. False if that is too much.
+    pub(super) fn one_call_more(&mut self, client: ClientId) -> bool {
+        let Some(client) = self.clients.get(&client).filter(|client| !matches!(client.door, Door::Line))
+        else {
+            return true;
+        };
+        let count = self.in_flight.entry(client.principal.clone()).or_default();
+        if *count >= self.config.max_calls {
+            return false;
+        }
+        *count += 1;
+        true
+    }
+
+    pub(super) fn one_call_less(&mut self, client: ClientId) {
+        let Some(client) = self.clients.get(&client).filter(|client| !matches!(client.door, Door::Line))
+        else {
+            return;
+        };
+        if let Some(count) = self.in_flight.get_mut(&client.principal) {
+            *count -= 1;
+            if *count == 0 {
+                self.in_flight.remove(&client.principal);
+            }
+        }
     }
 }
 

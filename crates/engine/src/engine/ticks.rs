@@ -1,21 +1,16 @@
 //! What is due: limits, keep-alive, samples, and the server's own timers.
 
 use super::Engine;
-use super::ending::Ending;
 use crate::action::Action;
-use crate::arena::Arena;
-use crate::ask::Ask;
 use crate::call::deadline::{Due, Reached};
 use crate::call::{State, progress};
 use crate::error::{cut, json_text};
-use crate::id::{AskId, CallId, ServerId};
+use crate::id::{CallId, ServerId};
 use crate::life::Sample;
 use crate::limits;
-use crate::server::Server;
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::Outgoing;
-use std::collections::BTreeMap;
 
 impl Engine {
     pub(super) fn tick(&mut self, now: Mono) {
@@ -25,21 +20,27 @@ impl Engine {
                 Owner::Ask(id) => self.ask_timed_out(now, id),
                 Owner::Server(id) => self.server_due(now, id),
                 Owner::Grace(id) => self.grace_over(id),
+                Owner::Session(id) => self.session_due(now, id),
+                Owner::Standing(id) => self.standing_due(id),
+                Owner::Listen(attempt) => self.listen_due(attempt),
                 Owner::Ending => self.ending_due(now),
             }
         }
     }
 
     fn next_due(&mut self, now: Mono) -> Option<Owner> {
-        let stands = stands(&self.calls, &self.asks, &self.servers, self.ending.as_ref());
-        self.timers.pop_due(now, stands)
+        let mut timers = std::mem::take(&mut self.timers);
+        let due = timers.pop_due(now, |owner, at| armed(self, owner) == Some(at));
+        self.timers = timers;
+        due
     }
 
     /// Now and then throws out the timers of what is settled.
     pub(super) fn tidy(&mut self) {
         if self.timers.is_cluttered() {
-            let stands = stands(&self.calls, &self.asks, &self.servers, self.ending.as_ref());
-            self.timers.sweep(stands);
+            let mut timers = std::mem::take(&mut self.timers);
+            timers.sweep(|owner, at| armed(self, owner) == Some(at));
+            self.timers = timers;
         }
     }
 
@@ -50,6 +51,15 @@ impl Engine {
         let server_id = call.request.server;
         if call.retry_at.is_some_and(|at| at <= now) {
             return self.try_again(now, id);
+        }
+        if call.reconnect_at.is_some_and(|at| at <= now) {
+            return self.reconnect(now, id);
+        }
+        if call.stream_at.is_some_and(|at| at <= now) {
+            call.stream_at = None;
+            let way = call.request.way;
+            self.stream_is_due(way);
+            return self.arm_call(now, id);
         }
         match call.deadline.due(now, &server.clock) {
             Due::End(reached) => return self.limit_reached(now, id, reached),
@@ -169,26 +179,21 @@ impl Engine {
         message.extend_from_slice(b",\"message\":");
         message.extend_from_slice(&json_text(&words));
         message.extend_from_slice(br#","_meta":{"dev.outlast/keepAlive":true}}}"#);
-        let client = call.request.client;
-        self.act(Action::ToClient(client, Outgoing::plain(message)));
+        let (client, way) = (call.request.client, call.request.way);
+        self.tell(client, way, Outgoing::plain(message));
     }
 }
 
-/// Whether an owner's timer is still where an entry says it is.
-fn stands(
-    calls: &Arena,
-    asks: &BTreeMap<AskId, Ask>,
-    servers: &BTreeMap<ServerId, Server>,
-    ending: Option<&Ending>,
-) -> impl Fn(Owner, Mono) -> bool {
-    move |owner, at| {
-        let armed = match owner {
-            Owner::Call(id) => calls.get(id).and_then(|call| call.armed),
-            Owner::Ask(id) => asks.get(&id).and_then(|ask| ask.armed),
-            Owner::Server(id) => servers.get(&id).and_then(|server| server.armed),
-            Owner::Grace(id) => servers.get(&id).and_then(|server| server.grace_armed),
-            Owner::Ending => ending.and_then(|ending| ending.armed),
-        };
-        armed == Some(at)
+/// Where an owner's timer stands.
+fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
+    match owner {
+        Owner::Call(id) => engine.calls.get(id)?.armed,
+        Owner::Ask(id) => engine.asks.get(&id)?.armed,
+        Owner::Server(id) => engine.servers.get(&id)?.armed,
+        Owner::Grace(id) => engine.servers.get(&id)?.grace_armed,
+        Owner::Standing(id) => engine.servers.get(&id)?.standing_armed,
+        Owner::Session(id) => engine.clients.get(&id)?.session()?.armed,
+        Owner::Listen(attempt) => engine.subscriptions.get(&attempt)?.armed,
+        Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

@@ -39,7 +39,8 @@ impl Setting {
                 bad(format!("{}: `{text}` is none of {}", self.name, words.join(", ")))
             }
             Kind::Path if text.is_empty() => bad(format!("{}: a path is missing", self.name)),
-            Kind::Choice(_) | Kind::Path | Kind::Rules => Ok(Value::Text(text.to_owned())),
+            Kind::Lines(_) if text.is_empty() => bad(format!("{}: a value is missing", self.name)),
+            Kind::Choice(_) | Kind::Path | Kind::Rules | Kind::Lines(_) => Ok(Value::Text(text.to_owned())),
         }
     }
 

@@ -1,12 +1,12 @@
 //! A server behind three pipes, started by the guardian.
 
-use crate::driver::{Driver, Peer, SERVER};
+use crate::driver::{Driver, Peer};
 use crate::guardian::{Guardian, Report, Streams};
 use crate::lines::{Cut, Lines};
 use crate::sys::unix::{Sink, Source, closed_on_exec_pipe};
 use bytes::Bytes;
 use outlast_engine::event::Exit;
-use outlast_engine::id::Run;
+use outlast_engine::id::{Run, ServerId};
 use outlast_engine::{Event, wire};
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const QUIET: Duration = Duration::from_secs(1);
 const STDERR: usize = 8 << 10;
 
 /// Makes pipes, has the guardian start the server on them, and begins to read.
-pub fn start(driver: &Arc<Driver>, guardian: &Guardian, run: Run) -> io::Result<Arc<Sink>> {
+pub fn start(driver: &Arc<Driver>, guardian: &Guardian, id: ServerId, run: Run) -> io::Result<Arc<Sink>> {
     let (stdin, to_server) = closed_on_exec_pipe()?;
     let (from_server, stdout) = closed_on_exec_pipe()?;
     let (errors, stderr) = closed_on_exec_pipe()?;
@@ -28,25 +28,25 @@ pub fn start(driver: &Arc<Driver>, guardian: &Guardian, run: Run) -> io::Result<
     let source = Source::pipe(from_server)?;
     let errors = Source::pipe(errors)?;
     guardian.start(Streams { stdin, stdout, stderr })?;
-    tokio::spawn(read(driver.clone(), source, run));
-    tokio::spawn(read_stderr(driver.clone(), errors, run));
+    tokio::spawn(read(driver.clone(), source, id, run));
+    tokio::spawn(read_stderr(driver.clone(), errors, id, run));
     Ok(sink)
 }
 
-async fn read(driver: Arc<Driver>, mut source: Source, run: Run) {
+async fn read(driver: Arc<Driver>, mut source: Source, id: ServerId, run: Run) {
     let mut lines = Lines::new(driver.max_message());
     loop {
-        driver.may_read(Peer::Server).await;
+        driver.may_read(Peer::Server(id)).await;
         let count = read_or_rest(&mut source, &mut lines).await;
         driver.turn(|state| {
             let mut feed = |cut| match cut {
-                Cut::Line(line) => state.feed(Event::FromServer(SERVER, run, wire::scan(&line))),
-                Cut::Oversized(id) => state.feed(Event::ServerOversized(SERVER, run, id)),
+                Cut::Line(line) => state.feed(Event::FromServer(id, run, wire::scan(&line))),
+                Cut::Oversized(line) => state.feed(Event::ServerOversized(id, run, line)),
             };
             match count {
                 0 => {
                     lines.finish(&mut feed);
-                    state.feed(Event::OutputClosed(SERVER, run));
+                    state.feed(Event::OutputClosed(id, run));
                 }
                 count => lines.read(count, &mut feed),
             }
@@ -70,16 +70,16 @@ pub async fn read_or_rest(source: &mut Source, lines: &mut Lines) -> usize {
     source.read(lines.space()).await.unwrap_or(0)
 }
 
-async fn read_stderr(driver: Arc<Driver>, mut source: Source, run: Run) {
+async fn read_stderr(driver: Arc<Driver>, mut source: Source, id: ServerId, run: Run) {
     let mut buffer = [0; STDERR];
     while let Ok(count @ 1..) = source.read(&mut buffer).await {
         let bytes = Bytes::copy_from_slice(&buffer[..count]);
-        driver.turn(|state| state.stderr(run, bytes));
+        driver.turn(|state| state.stderr(id, run, bytes));
     }
 }
 
 /// Brings the guardian's reports; each is about the server that was started last.
-pub async fn read_reports(driver: Arc<Driver>, line: std::os::unix::net::UnixStream) {
+pub async fn read_reports(driver: Arc<Driver>, id: ServerId, line: std::os::unix::net::UnixStream) {
     let Ok(mut line) = line.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(line))
     else {
         return;
@@ -87,13 +87,13 @@ pub async fn read_reports(driver: Arc<Driver>, line: std::os::unix::net::UnixStr
     let mut report = [0; Report::SIZE];
     loop {
         let read = line.read_exact(&mut report).await;
-        let run = driver.current_run();
+        let run = driver.current_run(id);
         let event = match read.as_ref().ok().and_then(|_| Report::decode(report)) {
-            Some(Report::Started) => Event::Started(SERVER, run),
-            Some(Report::StartFailed(why)) => Event::StartFailed(SERVER, run, why),
-            Some(Report::Exited(exit)) => Event::Exited(SERVER, run, exit),
+            Some(Report::Started) => Event::Started(id, run),
+            Some(Report::StartFailed(why)) => Event::StartFailed(id, run, why),
+            Some(Report::Exited(exit)) => Event::Exited(id, run, exit),
             // Somebody killed the guardian, and everything below it went with it.
-            None => Event::Exited(SERVER, run, Exit::Signal(9)),
+            None => Event::Exited(id, run, Exit::Signal(9)),
         };
         driver.turn(|state| state.feed(event));
         if read.is_err() {

@@ -144,7 +144,7 @@ impl Lab {
 
     /// Ends everything.
     pub fn close(self) {
-        self.guardian.finish();
+        self.guardian.finish(&[]);
     }
 }
 

@@ -1,0 +1,342 @@
+//! The HTTP door: what a client's POST, GET or DELETE means, in either era.
+//!
+//! A request that carries the modern revision in its `_meta`, or names it in its header, is modern and
+//! stands for itself. Everything else belongs to a session that began with `initialize`.
+
+use super::Engine;
+use crate::action::Action;
+use crate::client::{Client, Door, Way};
+use crate::error::{Kind, error_answer};
+use crate::event::Line;
+use crate::http::{Body, Head, Response};
+use crate::id::{ClientId, ExchangeId, StreamId};
+use crate::method::Method;
+use crate::mirror;
+use crate::session::Session;
+use crate::time::Mono;
+use crate::wire::{Field, Message, Refused, Scanned, Shape};
+
+/// The revisions with sessions.
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// The first revision without.
+const MODERN: &str = "2026-07-28";
+
+/// Why a request is not taken: a status, a JSON-RPC code, and words.
+struct No(u16, i32, String);
+
+impl Engine {
+    pub(super) fn posted(&mut self, now: Mono, exchange: ExchangeId, head: &Head, line: &Line) {
+        let done = match line {
+            _ if self.ending.is_some() => Err(No(503, -32603, "outlast is being stopped; try again".into())),
+            _ if !head.takes_json || !head.takes_events => {
+                let why = "Not Acceptable: Accept must allow application/json and text/event-stream";
+                Err(No(406, -32000, why.into()))
+            }
+            Err(refused) => return self.bad_body(exchange, refused),
+            Ok(Scanned::Message(message)) if is_modern(head, message) => {
+                self.modern_post(now, exchange, head, message)
+            }
+            Ok(Scanned::Message(message)) => {
+                self.legacy_post(now, exchange, head, std::slice::from_ref(&Ok(message.clone())), false)
+            }
+            Ok(Scanned::Batch(members)) => self.legacy_post(now, exchange, head, members, true),
+        };
+        if let Err(no) = done {
+            let id = match line {
+                Ok(Scanned::Message(message)) if message.shape == Shape::Request => message.raw(Field::Id),
+                _ => None,
+            };
+            self.refuse(exchange, id, &no);
+        }
+    }
+
+    fn bad_body(&mut self, exchange: ExchangeId, refused: &Refused) {
+        let answer = self.refusal(refused);
+        self.respond(exchange, 400, Body::Json(answer.into()));
+    }
+
+    fn refuse(&mut self, exchange: ExchangeId, id: Option<&[u8]>, no: &No) {
+        let No(status, code, text) = no;
+        let body = error_answer(id.unwrap_or(b"null"), *code, text, None);
+        self.respond(exchange, *status, Body::Json(body.into()));
+    }
+
+    fn respond(&mut self, exchange: ExchangeId, status: u16, body: Body) {
+        self.act(Action::Respond(exchange, Response { status, session: None, body }));
+    }
+
+    // The modern era.
+
+    fn modern_post(
+        &mut self,
+        now: Mono,
+        exchange: ExchangeId,
+        head: &Head,
+        message: &Message,
+    ) -> Result<(), No> {
+        if message.shape == Shape::Answer {
+            return Err(No(400, -32600, "Invalid request: clients of this revision send no answers".into()));
+        }
+        let server = self.server_for_exchange(now, head.principal.as_deref());
+        if message.shape == Shape::Notification {
+            // Closing a stream is the cancel of this revision, and an id alone would name nobody.
+            if message.text(Field::Method).as_deref() != Some("notifications/cancelled") {
+                self.pass_to_server(server, message);
+            }
+            self.respond(exchange, 202, Body::Empty);
+            return Ok(());
+        }
+        required_meta(message)?;
+        let params =
+            self.servers.get(&server).and_then(|server| server.mirrors.contradiction(&head.params, message));
+        if let Some(why) = mirror::contradiction(head, message).or(params) {
+            return Err(No(400, -32020, format!("Header mismatch: {why}")));
+        }
+        let client = self.new_client_id();
+        let stream = StreamId(self.next_stream);
+        let new = Client::new(server, Door::Exchange(stream), head.principal.clone());
+        self.clients.insert(client, new);
+        self.join(client, server);
+        self.new_stream(client, Some(exchange), false, 1);
+        if Method::of(message) == Method::Listen {
+            self.begin_stream(stream, None);
+        }
+        self.client_message(now, client, message, Way::Stream(stream));
+        Ok(())
+    }
+
+    // The legacy era.
+
+    fn legacy_post(
+        &mut self,
+        now: Mono,
+        exchange: ExchangeId,
+        head: &Head,
+        members: &[Result<Message, Refused>],
+        array: bool,
+    ) -> Result<(), No> {
+        let hello = match members {
+            [Ok(message)] if message.shape == Shape::Request && Method::of(message) == Method::Initialize => {
+                Some(message).filter(|_| !array)
+            }
+            _ => None,
+        };
+        let (client, begins) = match hello {
+            Some(message) => (self.new_session(now, head, message)?, true),
+            None => (self.session_of(head)?, false),
+        };
+        if !begins {
+            self.version_fits(client, head, array)?;
+            self.wake(now, client);
+        }
+        self.session_was_used(now, client);
+        let asks = |member: &&Result<Message, Refused>| !matches!(member, Ok(message) if message.shape != Shape::Request);
+        let open = members.iter().filter(asks).count();
+        let way = if open > 0 {
+            let stream = self.new_stream(client, Some(exchange), true, open);
+            let name = self.clients.get(&client).and_then(Client::session).map(|session| session.id.clone());
+            self.begin_stream(stream, name.filter(|_| begins));
+            Way::Stream(stream)
+        } else {
+            self.respond(exchange, 202, Body::Empty);
+            Way::Line
+        };
+        for member in members {
+            match member {
+                Ok(message) if begins => self.initialize_session(now, client, message, way),
+                Ok(message) if array && Method::of(message) == Method::Initialize => {
+                    let id = message.raw(Field::Id).unwrap_or(b"null");
+                    let text = "Invalid request: initialize inside an array";
+                    let answer = error_answer(id, -32600, text, None);
+                    self.reply(client, way, None, crate::wire::Outgoing::plain(answer));
+                }
+                Ok(message) => self.client_message(now, client, message, way),
+                Err(refused) => {
+                    let answer = self.refusal(refused);
+                    self.reply(client, way, None, crate::wire::Outgoing::plain(answer));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The session that a request names. One of another principal does not exist for it.
+    fn session_of(&self, head: &Head) -> Result<ClientId, No> {
+        let Some(name) = &head.session else {
+            let why = "Bad Request: Mcp-Session-Id header is required; begin with initialize";
+            return Err(No(400, -32000, why.into()));
+        };
+        let client = self.sessions.get(name).copied();
+        let own =
+            |id: &ClientId| self.clients.get(id).is_some_and(|client| client.principal == head.principal);
+        client.filter(own).ok_or_else(|| No(404, -32001, "Session not found; begin with initialize".into()))
+    }
+
+    fn version_fits(&self, client: ClientId, head: &Head, array: bool) -> Result<(), No> {
+        let agreed =
+            self.clients.get(&client).and_then(Client::session).map_or("", |session| &session.version);
+        if let Some(version) =
+            head.version.as_deref().filter(|version| !LEGACY.contains(version) && *version != agreed)
+        {
+            let text = format!(
+                "Bad Request: Unsupported protocol version `{}`; this session speaks {agreed}",
+                crate::error::cut(version, 32)
+            );
+            return Err(No(400, -32000, text));
+        }
+        if array && !matches!(agreed, "2025-03-26" | "2024-11-05") {
+            let text = format!("Invalid request: revision {agreed} has no arrays of messages");
+            return Err(No(400, -32600, text));
+        }
+        Ok(())
+    }
+
+    fn new_session(&mut self, now: Mono, head: &Head, message: &Message) -> Result<ClientId, No> {
+        let most = self.config.max_sessions;
+        let same = |client: &&Client| {
+            client.session().is_some_and(|s| !s.asleep) && client.principal == head.principal
+        };
+        if self.clients.values().filter(same).count() >= most {
+            let whose = head.principal.as_deref().unwrap_or("anonymous");
+            let text = format!(
+                "`{whose}` has {most} sessions open (max-sessions); end one with DELETE, or raise it with --max-sessions"
+            );
+            return Err(No(429, Kind::TooManySessions.code(false), text));
+        }
+        let Some(entropy) = self.entropy.take() else {
+            return Err(No(503, -32603, "no random bytes at hand; try again".into()));
+        };
+        self.act(Action::NeedEntropy);
+        let name: Box<str> = entropy.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+        let client = self.new_client_id();
+        let standing = StreamId(self.next_stream);
+        let session = Session {
+            id: name.clone(),
+            version: version_wanted(message),
+            hello: crate::memory::client_of(message).unwrap_or_default(),
+            initialize: message.owned(),
+            initialized: None,
+            asleep: false,
+            standing,
+            streams: std::collections::BTreeSet::new(),
+            kept_bytes: 0,
+            used: now,
+            armed: None,
+        };
+        let server = self.server_for_session(now, head.principal.as_deref(), session.hello);
+        self.clients
+            .insert(client, Client::new(server, Door::Session(Box::new(session)), head.principal.clone()));
+        self.new_stream(client, None, true, 1);
+        self.sessions.insert(name, client);
+        self.join(client, server);
+        Ok(client)
+    }
+
+    pub(super) fn got(&mut self, now: Mono, exchange: ExchangeId, head: &Head) {
+        if let Err(no) = self.open_standing(now, exchange, head) {
+            self.refuse(exchange, None, &no);
+        }
+    }
+
+    fn open_standing(&mut self, now: Mono, exchange: ExchangeId, head: &Head) -> Result<(), No> {
+        if self.ending.is_some() {
+            return Err(No(503, -32603, "outlast is being stopped; try again".into()));
+        }
+        let modern = head.version.as_deref().is_some_and(|version| version >= MODERN);
+        if modern || (head.session.is_none() && head.version.is_none()) {
+            return Err(No(405, -32000, "Method Not Allowed: this revision knows POST alone".into()));
+        }
+        if !head.takes_events {
+            return Err(No(406, -32000, "Not Acceptable: Accept must allow text/event-stream".into()));
+        }
+        let client = self.session_of(head)?;
+        self.session_was_used(now, client);
+        let Some(session) = self.clients.get(&client).and_then(Client::session) else { return Ok(()) };
+        let standing = session.standing;
+        let (stream, after) = match &head.last_event {
+            Some(event) => {
+                let known = parse_event_id(event).filter(|(stream, _)| session.streams.contains(stream));
+                let why = "Bad Request: Last-Event-ID names no event that is still kept for this session";
+                known.ok_or_else(|| No(400, -32000, why.into()))?
+            }
+            None => {
+                let stream = self.streams.get(&standing);
+                if stream.is_some_and(|stream| stream.exchange.is_some()) {
+                    let why = "Conflict: this session has its standing stream open already";
+                    return Err(No(409, -32000, why.into()));
+                }
+                (standing, stream.map_or(0, |stream| stream.written))
+            }
+        };
+        if self.take_up(exchange, stream, after) {
+            return Ok(());
+        }
+        if head.last_event.is_none() {
+            // What could not be kept is lost; the stream goes on with what comes next.
+            let last = self.streams.get(&stream).map_or(0, |stream| stream.last);
+            self.take_up(exchange, stream, last);
+            return Ok(());
+        }
+        let why = "Bad Request: Last-Event-ID is older than what is kept";
+        Err(No(400, -32000, why.into()))
+    }
+
+    pub(super) fn deleted(&mut self, now: Mono, exchange: ExchangeId, head: &Head) {
+        if head.session.is_none() || head.version.as_deref().is_some_and(|version| version >= MODERN) {
+            let no = No(405, -32000, "Method Not Allowed: there is no session to end".into());
+            return self.refuse(exchange, None, &no);
+        }
+        match self.session_of(head) {
+            Err(no) => self.refuse(exchange, None, &no),
+            Ok(client) => {
+                self.end_session(now, client);
+                self.respond(exchange, 200, Body::Empty);
+            }
+        }
+    }
+
+    fn new_client_id(&mut self) -> ClientId {
+        self.next_client += 1;
+        ClientId(self.next_client)
+    }
+}
+
+fn is_modern(head: &Head, message: &Message) -> bool {
+    let hello = message.shape == Shape::Request && Method::of(message) == Method::Initialize;
+    let named = head.version.as_deref().is_some_and(|version| version >= MODERN);
+    !hello && (message.raw(Field::MetaProtocolVersion).is_some() || named)
+}
+
+/// Every modern request says which revision it speaks and what its client can do.
+fn required_meta(message: &Message) -> Result<(), No> {
+    let missing =
+        |key: &str| No(400, -32602, format!("Invalid params: _meta must have io.modelcontextprotocol/{key}"));
+    if message.text(Field::MetaProtocolVersion).is_none() {
+        return Err(missing("protocolVersion"));
+    }
+    let meta = message.raw(Field::ParamsMeta).unwrap_or_default();
+    let plain = memchr::memmem::find(meta, b"\"io.modelcontextprotocol/clientCapabilities\"").is_some();
+    let parsed = || {
+        let meta: Option<serde_json::Value> = serde_json::from_slice(meta).ok();
+        meta.is_some_and(|meta| meta.get("io.modelcontextprotocol/clientCapabilities").is_some())
+    };
+    if plain || parsed() { Ok(()) } else { Err(missing("clientCapabilities")) }
+}
+
+fn version_wanted(initialize: &Message) -> Box<str> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        protocol_version: Box<str>,
+    }
+    let params = initialize.raw(Field::Params).and_then(|raw| serde_json::from_slice::<Params>(raw).ok());
+    // The revision before there was a header for it.
+    params.map_or_else(|| "2025-03-26".into(), |params| params.protocol_version)
+}
+
+/// Event ids are `STREAM-NUMBER`; they say nothing outside their session.
+fn parse_event_id(text: &str) -> Option<(StreamId, u64)> {
+    let (stream, number) = text.split_once('-')?;
+    Some((StreamId(stream.parse().ok()?), number.parse().ok()?))
+}

@@ -1,0 +1,195 @@
+//! Which way a message takes: to a server over its pipe or by HTTP, to a client on its line or on one
+//! of its streams.
+
+use super::{Engine, Transport};
+use crate::action::Action;
+use crate::client::{Client, Door, Open, Way};
+use crate::http::Post;
+use crate::id::{AttemptId, CallId, ClientId, ServerId};
+use crate::method::Method;
+use crate::mirror;
+use crate::wire::{Field, Message, Outgoing};
+
+impl Engine {
+    /// Sends something to a server. `attempt` is the request it carries, `message` what it was made of.
+    pub(super) fn send(
+        &mut self,
+        server: ServerId,
+        attempt: Option<AttemptId>,
+        message: Option<&Message>,
+        outgoing: Outgoing,
+    ) {
+        if self.config.transport == Transport::Process {
+            return self.act(Action::ToServer(server, outgoing));
+        }
+        let Some(state) = self.servers.get(&server) else { return };
+        let modern = message.filter(|message| message.raw(Field::MetaProtocolVersion).is_some());
+        let method = message.map(Method::of);
+        let begins_session = method == Some(Method::Initialize);
+        let goes_first = message.is_some_and(is_initialized);
+        let headers = match (modern, &state.handshake.version) {
+            (Some(message), _) => mirror::headers(message, &state.mirrors),
+            (None, Some(version)) if !begins_session => {
+                vec![("mcp-protocol-version".into(), version.clone())]
+            }
+            (None, _) => Vec::new(),
+        };
+        let post = Post { attempt, message: outgoing, headers, begins_session, goes_first };
+        self.act(Action::Post(server, Box::new(post)));
+        if goes_first {
+            self.act(Action::Stand(server));
+        }
+    }
+
+    /// Tells a client something about a request of its own.
+    pub(super) fn tell(&mut self, client: ClientId, way: Way, message: Outgoing) {
+        match way {
+            Way::Line | Way::Array(_) => self.act(Action::ToClient(client, message)),
+            Way::Stream(stream) => self.tell_stream(stream, &message),
+        }
+    }
+
+    /// Tells a client something that belongs to no request of its own.
+    pub(super) fn tell_client(&mut self, client: ClientId, message: Outgoing) {
+        if let Some(way) = self.way_to(client) {
+            self.tell(client, way, message);
+        }
+    }
+
+    /// The way to a client for what belongs to no request: on a session the request that it must be
+    /// about, if there is only one; else the standing stream, or any that somebody reads.
+    pub(super) fn way_to(&self, client: ClientId) -> Option<Way> {
+        let client = self.clients.get(&client)?;
+        let session = match &client.door {
+            Door::Line => return Some(Way::Line),
+            Door::Exchange(stream) => return Some(Way::Stream(*stream)),
+            Door::Session(session) => session,
+        };
+        let only = client.only_call().and_then(|id| self.way_of_call(id)).filter(|way| self.is_read(*way));
+        let standing = Way::Stream(session.standing);
+        if only.is_some() || self.is_read(standing) {
+            return only.or(Some(standing));
+        }
+        let read = |stream: &&crate::id::StreamId| self.is_read(Way::Stream(**stream));
+        Some(session.streams.iter().rev().find(read).map_or(standing, |stream| Way::Stream(*stream)))
+    }
+
+    fn is_read(&self, way: Way) -> bool {
+        match way {
+            Way::Line | Way::Array(_) => true,
+            Way::Stream(stream) => self
+                .streams
+                .get(&stream)
+                .is_some_and(|stream| stream.exchange.is_some() && stream.settled.is_none()),
+        }
+    }
+
+    fn way_of_call(&self, id: CallId) -> Option<Way> {
+        self.calls.get(id).map(|call| call.request.way)
+    }
+
+    /// The call whose stream a message of an HTTP server came on.
+    pub(super) fn tied_call(&self) -> Option<(ClientId, Way)> {
+        let attempt = self.tied?;
+        if let Some(id) = self.attempts.get(&attempt) {
+            let call = self.calls.get(*id)?;
+            return Some((call.request.client, call.request.way));
+        }
+        let subscription = self.subscriptions.get(&attempt)?;
+        Some((subscription.client, subscription.way))
+    }
+
+    /// The only call that is in flight at a server, whoever made it.
+    fn only_call_at(&self, server: ServerId) -> Option<(ClientId, Way)> {
+        let clients = &self.servers.get(&server)?.clients;
+        let mut found = None;
+        for id in clients {
+            let Some(client) = self.clients.get(id).filter(|client| !client.open.is_empty()) else {
+                continue;
+            };
+            if found.is_some() {
+                return None;
+            }
+            found = Some((*id, client.only_call()?));
+        }
+        let (client, call) = found?;
+        Some((client, self.way_of_call(call)?))
+    }
+
+    /// Clients that can be told something unasked.
+    fn lasting_clients(&self, server: ServerId) -> Vec<ClientId> {
+        let lasts = |id: &&ClientId| {
+            self.clients.get(*id).is_some_and(|client| !matches!(client.door, Door::Exchange(_)))
+        };
+        self.servers
+            .get(&server)
+            .map(|server| server.clients.iter().filter(lasts).copied().collect())
+            .unwrap_or_default()
+    }
+
+    /// Passes a server's notification to whom it concerns: the call whose stream it came on, the only
+    /// call there is, or everybody who shares the server.
+    pub(super) fn tell_audience(&mut self, server: ServerId, message: &Message) {
+        let about_all = message.text(Field::Method).is_some_and(|method| method.ends_with("list_changed"));
+        let call = self.tied_call().or_else(|| self.only_call_at(server).filter(|_| !about_all));
+        if let Some((client, way)) = call {
+            return self.tell(client, way, Outgoing::plain(message.bytes.clone()));
+        }
+        for client in self.wanted_by(server, message) {
+            self.tell_client(client, Outgoing::plain(message.bytes.clone()));
+        }
+    }
+
+    /// Everybody, or of an updated resource those who subscribed to it.
+    fn wanted_by(&self, server: ServerId, message: &Message) -> Vec<ClientId> {
+        let everybody = self.lasting_clients(server);
+        let updated = message.text(Field::Method).as_deref() == Some("notifications/resources/updated");
+        let uri = message.raw(Field::ParamsUri).filter(|_| updated && everybody.len() > 1);
+        let subscribed = uri.and_then(|uri| self.servers.get(&server)?.handshake.subscribed.get(uri));
+        match subscribed {
+            Some((_, clients)) => everybody.into_iter().filter(|id| clients.contains(id)).collect(),
+            None => everybody,
+        }
+    }
+
+    /// Everybody who shares a server is told something of ours.
+    pub(super) fn tell_everybody(&mut self, server: ServerId, message: &[u8]) {
+        for client in self.lasting_clients(server) {
+            self.tell_client(client, Outgoing::plain(bytes::Bytes::copy_from_slice(message)));
+        }
+    }
+
+    /// Who must be meant by a server's question, and the way there. Where several could be meant,
+    /// nobody is asked: a wrong person would be worse.
+    pub(super) fn who_is_asked(&self, server: ServerId) -> Option<(ClientId, Way)> {
+        if let Some(tied) = self.tied_call() {
+            return Some(tied);
+        }
+        let clients = self.lasting_clients(server);
+        let only = match clients.as_slice() {
+            [only] => *only,
+            several => {
+                let busy = |id: &&ClientId| self.clients.get(id).is_some_and(Client::has_calls);
+                let mut busy = several.iter().filter(busy);
+                let first = busy.next()?;
+                busy.next().is_none().then_some(*first)?
+            }
+        };
+        Some((only, self.way_to(only)?))
+    }
+
+    pub(super) fn holds_task_token(&self, server: ServerId, attempt: AttemptId) -> Option<ClientId> {
+        let holds = |client: &Client| client.task_tokens.iter().any(|kept| kept.attempt == attempt);
+        self.lasting_clients(server).into_iter().find(|id| self.clients.get(id).is_some_and(holds))
+    }
+}
+
+impl Client {
+    fn has_calls(&self) -> bool {
+        self.open.values().any(|open| matches!(open, Open::Call(_)))
+    }
+}
+
+fn is_initialized(message: &Message) -> bool {
+    message.raw(Field::Method) == Some(b"\"notifications/initialized\"")
+}

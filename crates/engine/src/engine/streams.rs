@@ -1,0 +1,294 @@
+//! Streams of events to HTTP clients: how they begin, what they carry, how they are taken up again.
+//!
+//! A legacy stream begins at once, its events have ids, and they are kept for a client that comes
+//! back. A modern stream has no ids; its response begins with the first thing there is to say, so that
+//! an answer alone is plain JSON with a status of its own.
+
+use super::Engine;
+use crate::action::Action;
+use crate::client::{Door, Way};
+use crate::http::{Body, Response};
+use crate::id::{ClientId, ExchangeId, StreamId};
+use crate::limits;
+use crate::session::Stream;
+use crate::time::Mono;
+use crate::wire::{Outgoing, Piece};
+use bytes::Bytes;
+
+impl Engine {
+    pub(super) fn new_stream(
+        &mut self,
+        client: ClientId,
+        exchange: Option<ExchangeId>,
+        legacy: bool,
+        open: usize,
+    ) -> StreamId {
+        let id = StreamId(self.next_stream);
+        self.next_stream += 1;
+        if let Some(exchange) = exchange {
+            self.exchanges.insert(exchange, id);
+        }
+        self.streams.insert(id, Stream::new(client, exchange, legacy, open));
+        if let Some(session) = self.clients.get_mut(&client).and_then(|client| client.session_mut()) {
+            session.streams.insert(id);
+        }
+        id
+    }
+
+    /// Begins a response as a stream.
+    pub(super) fn begin_stream(&mut self, id: StreamId, session: Option<Box<str>>) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(exchange) = stream.exchange.filter(|_| !stream.begun) else { return };
+        stream.begun = true;
+        let (client, last) = (stream.client, stream.last);
+        let primed = stream.legacy
+            && self.clients.get(&client).and_then(|client| client.session()).is_some_and(
+                // Older clients take an event without data for a broken message.
+                |session| &*session.version >= "2025-11-25",
+            );
+        self.act(Action::Respond(exchange, Response { status: 200, session, body: Body::Events }));
+        let first = if primed {
+            let retry = self.config.resume_min_wait.as_millis();
+            format!("id: {}-{last}\nretry: {retry}\ndata: \n\n", id.0)
+        } else {
+            ": outlast\n\n".into()
+        };
+        self.act(Action::Write(exchange, first.into()));
+    }
+
+    /// A modern request has waited long enough for an answer that would be a response of its own.
+    pub(super) fn stream_is_due(&mut self, way: Way) {
+        if let Way::Stream(id) = way {
+            self.begin_stream(id, None);
+        }
+    }
+
+    /// Whether a response has not begun yet.
+    pub(super) fn may_still_be_json(&self, way: Way) -> bool {
+        matches!(way, Way::Stream(id) if self.streams.get(&id).is_some_and(|stream| !stream.begun))
+    }
+
+    /// The status that an answer gives its response, if it is one of its own.
+    pub(super) fn set_status(&mut self, way: Way, code: Option<i64>) {
+        let Way::Stream(id) = way else { return };
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.status = match code {
+            Some(-32601) => 404,
+            Some(-32700 | -32600 | -32022..=-32020) => 400,
+            _ => 200,
+        };
+    }
+
+    /// Sends something that is not the last word.
+    pub(super) fn tell_stream(&mut self, id: StreamId, message: &Outgoing) {
+        self.begin_stream(id, None);
+        self.write_event(id, message);
+    }
+
+    /// Sends the answer to one of the requests of a stream.
+    pub(super) fn answer_on_stream(&mut self, id: StreamId, answer: &Outgoing) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        match stream.exchange.filter(|_| !stream.begun && stream.open == 1) {
+            Some(exchange) => {
+                let response = Response {
+                    status: stream.status,
+                    session: None,
+                    body: Body::Json(answer.to_vec().into()),
+                };
+                stream.begun = true;
+                stream.exchange = None;
+                self.exchanges.remove(&exchange);
+                self.act(Action::Respond(exchange, response));
+            }
+            None => self.tell_stream(id, answer),
+        }
+    }
+
+    fn write_event(&mut self, id: StreamId, message: &Outgoing) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.last += 1;
+        let number = stream.legacy.then_some(stream.last);
+        let event = event(id, number, message);
+        let (client, exchange, legacy, last) = (stream.client, stream.exchange, stream.legacy, stream.last);
+        if exchange.is_some() {
+            stream.written = last;
+        }
+        if legacy
+            && self.kept_events + event.len() <= limits::EVENTS_BYTES
+            && event.len() <= limits::SESSION_BYTES
+        {
+            let change = self.streams.get_mut(&id).map_or(0, |stream| stream.keep(last, event.clone()));
+            self.kept_more(client, change);
+            self.make_room(client);
+        }
+        if let Some(exchange) = exchange {
+            self.act(Action::Write(exchange, event));
+        }
+    }
+
+    /// One request of a stream is settled. After the last one the stream ends.
+    pub(super) fn settled_on_stream(&mut self, now: Mono, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.open = stream.open.saturating_sub(1);
+        if stream.open > 0 {
+            return;
+        }
+        stream.settled = Some(now);
+        let (client, legacy) = (stream.client, stream.legacy);
+        if let Some(exchange) = stream.exchange.take() {
+            self.exchanges.remove(&exchange);
+            let never_begun = !stream.begun;
+            if never_begun {
+                // It was cancelled before there was anything to say.
+                self.act(Action::Respond(
+                    exchange,
+                    Response { status: 202, session: None, body: Body::Empty },
+                ));
+            } else {
+                self.act(Action::Finish(exchange));
+            }
+        }
+        if legacy {
+            self.make_room(client);
+        } else {
+            self.close_stream(id);
+            self.exchange_is_over(now, client);
+        }
+    }
+
+    /// Takes up a stream on another connection, from an event on. False if that is not possible.
+    pub(super) fn take_up(&mut self, exchange: ExchangeId, id: StreamId, after: u64) -> bool {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.can_resume_after(after)) else {
+            return false;
+        };
+        let before = stream.exchange.replace(exchange);
+        stream.begun = true;
+        stream.written = stream.last;
+        let over = stream.settled.is_some();
+        let missed: Vec<Bytes> = stream
+            .kept
+            .iter()
+            .filter(|(number, _)| *number > after)
+            .map(|(_, event)| event.clone())
+            .collect();
+        if let Some(before) = before {
+            self.exchanges.remove(&before);
+            self.act(Action::Finish(before));
+        }
+        self.act(Action::Respond(exchange, Response { status: 200, session: None, body: Body::Events }));
+        let retry = self.config.resume_min_wait.as_millis();
+        self.act(Action::Write(exchange, format!(": outlast\nretry: {retry}\n\n").into()));
+        for event in missed {
+            self.act(Action::Write(exchange, event));
+        }
+        if over {
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.exchange = None;
+            }
+            self.act(Action::Finish(exchange));
+        } else {
+            self.exchanges.insert(exchange, id);
+        }
+        true
+    }
+
+    /// Forgets a stream and what was kept of it.
+    pub(super) fn close_stream(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.remove(&id) else { return };
+        if let Some(exchange) = stream.exchange {
+            self.exchanges.remove(&exchange);
+            self.act(Action::Finish(exchange));
+        }
+        let bytes: usize = stream.kept.iter().map(|(_, event)| event.len()).sum();
+        if let Some(session) = self.clients.get_mut(&stream.client).and_then(|client| client.session_mut()) {
+            session.streams.remove(&id);
+        }
+        self.kept_more(stream.client, -(bytes as isize));
+    }
+
+    fn kept_more(&mut self, client: ClientId, change: isize) {
+        self.kept_events = self.kept_events.saturating_add_signed(change);
+        if let Some(session) = self.clients.get_mut(&client).and_then(|client| client.session_mut()) {
+            session.kept_bytes = session.kept_bytes.saturating_add_signed(change);
+        }
+    }
+
+    /// What a session keeps is bounded: the oldest settled streams go, then the oldest events.
+    fn make_room(&mut self, client: ClientId) {
+        while let Some(victim) = self.too_much(client) {
+            let settled = self.streams.get(&victim).is_some_and(|stream| stream.settled.is_some());
+            if settled {
+                self.close_stream(victim);
+                continue;
+            }
+            let dropped = self.streams.get_mut(&victim).and_then(|stream| stream.kept.pop_front());
+            let Some((_, event)) = dropped else { return };
+            self.kept_more(client, -(event.len() as isize));
+        }
+    }
+
+    fn too_much(&self, client: ClientId) -> Option<StreamId> {
+        let session = self.clients.get(&client)?.session()?;
+        let settled = |id: &&StreamId| self.streams.get(id).is_some_and(|stream| stream.settled.is_some());
+        let full = session.kept_bytes > limits::SESSION_BYTES;
+        if !full && session.streams.len() <= limits::SESSION_STREAMS {
+            return None;
+        }
+        let oldest = session.streams.iter().find(settled);
+        let holds = |id: &&StreamId| self.streams.get(id).is_some_and(|stream| !stream.kept.is_empty());
+        oldest.or_else(|| session.streams.iter().find(holds).filter(|_| full)).copied()
+    }
+
+    /// Settled streams that nobody came back for.
+    pub(super) fn forget_old_streams(&mut self, now: Mono, client: ClientId) {
+        let Some(session) = self.clients.get(&client).and_then(|client| client.session()) else { return };
+        let wait = self.config.resume_wait;
+        let old = |id: &&StreamId| {
+            self.streams
+                .get(id)
+                .and_then(|stream| stream.settled)
+                .is_some_and(|settled| now.since(settled) >= wait)
+        };
+        let old: Vec<StreamId> = session.streams.iter().filter(old).copied().collect();
+        for id in old {
+            self.close_stream(id);
+        }
+    }
+
+    /// A client's connection is gone. To a legacy client nothing is lost by that; a modern one has
+    /// cancelled.
+    pub(super) fn hung_up(&mut self, now: Mono, exchange: ExchangeId) {
+        let Some(id) = self.exchanges.remove(&exchange) else { return };
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.exchange = None;
+        let client = stream.client;
+        if stream.legacy {
+            self.session_was_used(now, client);
+            return;
+        }
+        self.close_stream(id);
+        self.cancel_everything(client);
+        self.exchange_is_over(now, client);
+    }
+
+    fn exchange_is_over(&mut self, now: Mono, client: ClientId) {
+        if self.clients.get(&client).is_some_and(|client| matches!(client.door, Door::Exchange(_))) {
+            self.forget_client(now, client);
+        }
+    }
+}
+
+/// One event as it is written. Messages hold no line breaks, so one `data` line is enough.
+fn event(stream: StreamId, number: Option<u64>, message: &Outgoing) -> Bytes {
+    let mut event = Vec::with_capacity(message.len() + 32);
+    if let Some(number) = number {
+        event.extend_from_slice(format!("id: {}-{number}\n", stream.0).as_bytes());
+    }
+    event.extend_from_slice(b"data: ");
+    message.for_each_piece(|piece| match piece {
+        Piece::Kept(range) => event.extend_from_slice(&message.bytes()[range]),
+        Piece::New(bytes) => event.extend_from_slice(bytes),
+    });
+    event.extend_from_slice(b"\n\n");
+    event.into()
+}

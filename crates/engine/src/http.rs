@@ -1,0 +1,103 @@
+//! What HTTP adds to a message: heads, statuses and streams, as the edges read and write them.
+
+use crate::id::AttemptId;
+use crate::wire::Outgoing;
+use bytes::Bytes;
+use std::time::Duration;
+
+/// What the head of a client's request says that matters here. The edge has checked `Origin`, `Host`
+/// and the token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The name of the token; `None` without authentication.
+    pub principal: Option<Box<str>>,
+    /// `Mcp-Session-Id`.
+    pub session: Option<Box<str>>,
+    /// `MCP-Protocol-Version`.
+    pub version: Option<Box<str>>,
+    /// `Mcp-Method`.
+    pub method: Option<Box<str>>,
+    /// `Mcp-Name`, as it was written.
+    pub name: Option<Box<str>>,
+    /// `Mcp-Param-*`: what follows the prefix, and the value as it was written.
+    pub params: Vec<(Box<str>, Box<str>)>,
+    /// `Last-Event-ID`.
+    pub last_event: Option<Box<str>>,
+    /// `Accept` lets us answer with JSON.
+    pub takes_json: bool,
+    /// `Accept` lets us answer with a stream of events.
+    pub takes_events: bool,
+}
+
+/// The response to a client's request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The HTTP status.
+    pub status: u16,
+    /// `Mcp-Session-Id`, where a session begins.
+    pub session: Option<Box<str>>,
+    /// What follows.
+    pub body: Body,
+}
+
+/// What follows the head of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Nothing.
+    Empty,
+    /// One JSON text.
+    Json(Bytes),
+    /// Events, until `Action::Finish`.
+    Events,
+}
+
+/// A message to an HTTP server. The edge adds what every request has: the session, `Accept`,
+/// `Content-Type`, and what a person configured.
+#[derive(Clone, Debug)]
+pub struct Post {
+    /// The request that it carries; `None` for a notification or an answer.
+    pub attempt: Option<AttemptId>,
+    /// What is posted.
+    pub message: Outgoing,
+    /// Headers that mirror the message.
+    pub headers: Vec<(Box<str>, Box<str>)>,
+    /// It begins a session: it is sent without one, and its response may name one.
+    pub begins_session: bool,
+    /// What comes after it must not overtake it.
+    pub goes_first: bool,
+}
+
+/// How a stream of an HTTP server ended before it had to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamEnd {
+    /// An event id was seen, so that the stream can be opened again from there.
+    pub resumable: bool,
+    /// The server's wish how long to wait before that.
+    pub retry: Option<Duration>,
+    /// The status that refused it, if it was refused.
+    pub status: Option<u16>,
+    /// What happened, for people.
+    pub why: Box<str>,
+}
+
+/// Why a message to an HTTP server got no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It never left: no connection could be made.
+    Unreachable(Box<str>),
+    /// It may have arrived, and the connection broke before the answer.
+    Broken(Box<str>),
+    /// The answer is an HTTP status other than 2xx.
+    Status {
+        /// The status.
+        status: u16,
+        /// `Retry-After`.
+        retry_after: Option<Duration>,
+        /// The request named a session.
+        had_session: bool,
+        /// The beginning of what came with it.
+        body: Bytes,
+    },
+    /// The answer is no MCP: another content type, no JSON, nothing.
+    NotMcp(Box<str>),
+}

@@ -1,0 +1,140 @@
+//! `outlast URL`, `outlast serve` and `outlast token`.
+
+use super::{Task, Wrong};
+use crate::client::http::token::{self, Tokens};
+use crate::client::http::visitor::{Doorman, is_loopback};
+use crate::config::{self, Settings};
+use crate::serve::{Service, Target};
+use crate::server::http::{Options, parse_header};
+use hyper::Uri;
+use lexopt::prelude::*;
+use outlast_engine::Manner;
+use outlast_engine::settings::Setting;
+use std::ffi::OsString;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// Whether a word is the address of a remote server.
+pub(super) fn is_url(word: &OsString) -> bool {
+    word.to_str().is_some_and(|word| word.starts_with("http://") || word.starts_with("https://"))
+}
+
+/// Reads such an address.
+fn url(word: &OsString) -> Result<Uri, Wrong> {
+    let wrong = || Wrong("that is no URL of an MCP server; write: outlast https://host/mcp".into());
+    let url: Uri = word.to_str().and_then(|word| word.parse().ok()).ok_or_else(wrong)?;
+    if url.host().is_none_or(str::is_empty) { Err(wrong()) } else { Ok(url) }
+}
+
+/// `outlast [OPTIONS] URL`.
+pub(super) fn remote(word: &OsString, flags: &[(&'static Setting, String)]) -> Result<Task, Wrong> {
+    let url = url(word)?;
+    let settings = take(Settings::for_remote(&url), flags)?;
+    let options = options(url, &settings)?;
+    Ok(Task::Remote(Box::new(settings), Box::new(options)))
+}
+
+/// `outlast serve --listen ADDR [OPTIONS] URL` or `-- COMMAND...`.
+pub(super) fn serve(
+    word: Option<&OsString>,
+    command: Option<Vec<OsString>>,
+    flags: &[(&'static Setting, String)],
+) -> Result<Task, Wrong> {
+    let (mut settings, target) = match (word, command) {
+        (Some(word), None) => {
+            let url = url(word)?;
+            let settings = take(Settings::for_remote(&url), flags)?;
+            let options = options(url, &settings)?;
+            (settings, Target::Remote(Box::new(options)))
+        }
+        (None, Some(command)) if !command.is_empty() => {
+            let settings = take(Settings::new(&command), flags)?;
+            (settings, Target::Command(command))
+        }
+        _ => {
+            let how = "outlast serve --listen 127.0.0.1:7600 -- npx -y some-server";
+            return Err(Wrong(format!(
+                "one server to serve: write: {how} (or a URL in place of -- COMMAND)"
+            )));
+        }
+    };
+    settings.engine.manner = Manner::Serve;
+    let service = service(&settings)?;
+    Ok(Task::Serve(Box::new(settings), Box::new(service), target))
+}
+
+fn take(mut settings: Settings, flags: &[(&'static Setting, String)]) -> Result<Settings, Wrong> {
+    settings.take_environment()?;
+    for (setting, value) in flags {
+        settings.take_flag(setting, value)?;
+    }
+    Ok(settings)
+}
+
+fn options(url: Uri, settings: &Settings) -> Result<Options, Wrong> {
+    let remote = &settings.remote;
+    let read =
+        |text: &String| parse_header(text, config::variable).map_err(|why| Wrong(format!("--header: {why}")));
+    Ok(Options {
+        url,
+        headers: remote.headers.iter().map(read).collect::<Result<_, Wrong>>()?,
+        ca_file: remote.ca_file.clone(),
+        proxies: config::proxies(),
+        connect: remote.connect,
+        pool_idle: remote.pool_idle,
+        pool_max_idle: remote.pool_max_idle,
+        max_message: settings.engine.max_message,
+    })
+}
+
+fn service(settings: &Settings) -> Result<Service, Wrong> {
+    let written = &settings.service;
+    let text = written
+        .listen
+        .as_deref()
+        .ok_or_else(|| Wrong("where to listen? write: --listen 127.0.0.1:7600".into()))?;
+    let listen = address(text)?;
+    let tokens = match &written.token_file {
+        Some(path) => Some(Tokens::read(path).map_err(|why| Wrong(format!("--token-file: {why}")))?),
+        None => None,
+    };
+    let loopback = is_loopback(&listen);
+    if !loopback && tokens.is_none() && !written.no_auth {
+        return Err(Wrong(format!(
+            "others can reach {listen}: say who may come in with --token-file FILE (outlast token new NAME makes a line for it), or let everybody in with --no-auth"
+        )));
+    }
+    Ok(Service {
+        listen,
+        doorman: Doorman { loopback, hosts: written.hosts.clone(), origins: written.origins.clone(), tokens },
+        max_bytes: written.max_bytes,
+        max_connections: written.max_connections,
+    })
+}
+
+fn address(text: &str) -> Result<SocketAddr, Wrong> {
+    let wrong =
+        |why: String| Wrong(format!("--listen: `{text}` {why}; write an address and a port: 127.0.0.1:7600"));
+    let mut found = text.to_socket_addrs().map_err(|error| wrong(format!("is no address ({error})")))?;
+    found.next().ok_or_else(|| wrong("is no address".into()))
+}
+
+/// `outlast token new NAME`.
+pub(super) fn token(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
+    let how = || Wrong("write: outlast token new NAME".into());
+    let mut words: Vec<OsString> = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Value(word) => words.push(word),
+            _ => return Err(how()),
+        }
+    }
+    match words.as_slice() {
+        [new, name] if new == "new" => {
+            let (token, line) = token::new(&name.to_string_lossy()).map_err(Wrong)?;
+            Ok(Task::Print(format!(
+                "token (for the client, shown once): {token}\nline (for --token-file): {line}\n"
+            )))
+        }
+        _ => Err(how()),
+    }
+}

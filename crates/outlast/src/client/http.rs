@@ -1,0 +1,365 @@
+//! Clients that come over HTTP: the server's half of Streamable HTTP, both eras, at `/mcp`.
+//!
+//! Only mechanics: who stands at the door, what their head says, their body as one message; then the
+//! engine decides, and its response is written. What is refused here never becomes a message.
+
+mod body;
+pub mod flow;
+pub mod token;
+pub mod visitor;
+
+use crate::driver::Driver;
+use body::{Out, Visit};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use outlast_engine::error::{Kind, edge_error};
+use outlast_engine::http::{Body, Head};
+use outlast_engine::{Event, wire};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use visitor::{Doorman, Refusal};
+
+/// A connection that has sent no whole head for this long is closed.
+const HEAD_TIME: Duration = Duration::from_secs(60);
+
+/// The longest pause in a body.
+const BODY_PAUSE: Duration = Duration::from_secs(10);
+
+/// The longest time for a body.
+const BODY_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// Bytes of a head. More: 431.
+const HEAD_BYTES: usize = 32 << 10;
+
+/// Headers of a request. More: 431.
+const HEADERS: usize = 100;
+
+/// Bytes of one header that we act on. A longer one counts as absent.
+const HEADER_BYTES: usize = 8 << 10;
+
+/// How long the end waits for responses to be read.
+const LAST_WRITES: Duration = Duration::from_secs(1);
+
+/// Where clients come in.
+#[derive(Debug)]
+pub struct Door {
+    driver: Arc<Driver>,
+    doorman: Doorman,
+    max_bytes: usize,
+    max_connections: usize,
+    /// Bytes of requests that are not answered, by principal.
+    held: Mutex<HashMap<Option<Box<str>>, usize>>,
+}
+
+impl Door {
+    /// A door that is watched by this doorman.
+    pub fn new(driver: Arc<Driver>, doorman: Doorman, max_bytes: usize, max_connections: usize) -> Arc<Door> {
+        Arc::new(Door { driver, doorman, max_bytes, max_connections, held: Mutex::default() })
+    }
+
+    /// Takes connections until `stop` says so; then those that are open may end for a moment.
+    pub async fn listen(self: Arc<Door>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+        let places = Arc::new(Semaphore::new(self.max_connections));
+        loop {
+            let Ok(place) = places.clone().acquire_owned().await else { return };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = stop.changed() => break,
+            };
+            // Too many open files, or a client that was gone before we came: the next one may be luckier.
+            let Ok((stream, _)) = accepted else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            let (door, stop) = (self.clone(), stop.clone());
+            tokio::spawn(async move {
+                door.talk(stream, stop).await;
+                drop(place);
+            });
+        }
+        let all = u32::try_from(self.max_connections).unwrap_or(u32::MAX);
+        let _ = tokio::time::timeout(LAST_WRITES, places.acquire_many(all)).await;
+    }
+
+    async fn talk(self: Arc<Door>, stream: TcpStream, mut stop: watch::Receiver<bool>) {
+        let _ = stream.set_nodelay(true);
+        let service = hyper::service::service_fn(move |request| {
+            let door = self.clone();
+            async move { Ok::<_, Infallible>(door.answer(request).await) }
+        });
+        let connection = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME)
+            .max_buf_size(HEAD_BYTES)
+            .max_headers(HEADERS)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            _ = stop.changed() => connection.as_mut().graceful_shutdown(),
+        }
+        // How a connection ends tells nothing that its exchange has not been told.
+        let _ = connection.await;
+    }
+
+    async fn answer(self: Arc<Door>, request: Request<Incoming>) -> Response<Out> {
+        if let Err(refusal) = self.doorman.check_names(request.headers()) {
+            return refused(refusal);
+        }
+        match request.uri().path() {
+            "/mcp" | "/mcp/" => self.mcp(request).await,
+            "/healthz" => text(StatusCode::OK, "ok\n"),
+            "/readyz" if self.driver.is_ready() => text(StatusCode::OK, "ready\n"),
+            "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+            _ => text(StatusCode::NOT_FOUND, "outlast: the endpoint is /mcp\n"),
+        }
+    }
+
+    async fn mcp(self: Arc<Door>, request: Request<Incoming>) -> Response<Out> {
+        let principal = match self.doorman.principal(request.headers()) {
+            Ok(principal) => principal,
+            Err(refusal) => return refused(refusal),
+        };
+        let head = Box::new(head(request.headers(), principal.clone()));
+        let mut visit = Visit::new(self.clone(), principal);
+        let event = match *request.method() {
+            Method::POST => {
+                if !is_json(request.headers()) {
+                    let why = "Unsupported Media Type: Content-Type must be application/json";
+                    return json_rpc(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32000, why);
+                }
+                let body = match self.read(request, &mut visit).await {
+                    Ok(body) => body,
+                    Err(refusal) => return *refusal,
+                };
+                let line = wire::scan(&one_line(body));
+                move |exchange| Event::Posted(exchange, head, line)
+            }
+            Method::GET => return self.open(visit, move |exchange| Event::Got(exchange, head)).await,
+            Method::DELETE => return self.open(visit, move |exchange| Event::Deleted(exchange, head)).await,
+            _ => {
+                let why = "Method Not Allowed: POST, GET or DELETE";
+                let mut response = json_rpc(StatusCode::METHOD_NOT_ALLOWED, -32000, why);
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+                return response;
+            }
+        };
+        self.open(visit, event).await
+    }
+
+    /// Hands a request to the engine and waits for the response to begin.
+    async fn open(
+        &self,
+        mut visit: Visit,
+        event: impl FnOnce(outlast_engine::id::ExchangeId) -> Event,
+    ) -> Response<Out> {
+        let (exchange, flow) = self.driver.new_exchange();
+        visit.begins(exchange);
+        self.driver.turn(|state| state.feed(event(exchange)));
+        let response = poll_fn(|context| flow.poll_response(context)).await;
+        let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let streams = matches!(response.body, Body::Events);
+        if !streams {
+            visit.is_over();
+        }
+        let (out, kind) = match response.body {
+            Body::Empty => (Out::Empty, None),
+            Body::Json(bytes) => (Out::Whole(Some(bytes)), Some("application/json")),
+            Body::Events => {
+                (Out::Events(Box::new(body::Events::new(flow, visit))), Some("text/event-stream"))
+            }
+        };
+        let mut answer = Response::new(out);
+        *answer.status_mut() = status;
+        let headers = answer.headers_mut();
+        if let Some(kind) = kind {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        }
+        if streams {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+            headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+        }
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        if let Some(session) = response.session.and_then(|name| HeaderValue::from_str(&name).ok()) {
+            headers.insert(HeaderName::from_static("mcp-session-id"), session);
+        }
+        answer
+    }
+
+    /// Reads a body, no longer than a message may be and no slower than a person would type it.
+    async fn read(&self, request: Request<Incoming>, visit: &mut Visit) -> Result<Bytes, Box<Response<Out>>> {
+        let announced = hyper::body::Body::size_hint(request.body()).lower();
+        if announced > self.driver.max_message() as u64 {
+            return Err(Box::new(self.too_large()));
+        }
+        let body = request.into_body();
+        let read = tokio::time::timeout(BODY_TIME, self.read_parts(body, visit)).await;
+        read.unwrap_or_else(|_| Err(Box::new(too_slow())))
+    }
+
+    async fn read_parts(&self, mut body: Incoming, visit: &mut Visit) -> Result<Bytes, Box<Response<Out>>> {
+        let mut first: Option<Bytes> = None;
+        let mut more: Vec<u8> = Vec::new();
+        loop {
+            let frame =
+                tokio::time::timeout(BODY_PAUSE, body.frame()).await.map_err(|_| Box::new(too_slow()))?;
+            let data = match frame {
+                None => break,
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Err(_)) => {
+                    let why = "outlast: the body broke off\n";
+                    return Err(Box::new(text(StatusCode::BAD_REQUEST, why)));
+                }
+            };
+            if !visit.hold(data.len()) {
+                return Err(Box::new(self.too_much(visit.principal())));
+            }
+            let length = first.as_ref().map_or(0, Bytes::len) + more.len() + data.len();
+            if length > self.driver.max_message() {
+                return Err(Box::new(self.too_large()));
+            }
+            match &first {
+                None => first = Some(data),
+                Some(part) => {
+                    if more.is_empty() {
+                        more.extend_from_slice(part);
+                        first = Some(Bytes::new());
+                    }
+                    more.extend_from_slice(&data);
+                }
+            }
+        }
+        Ok(if more.is_empty() { first.unwrap_or_default() } else { more.into() })
+    }
+
+    fn too_large(&self) -> Response<Out> {
+        let limit = self.driver.max_message();
+        let why =
+            format!("the message is longer than max-message ({limit} bytes); raise it with --max-message");
+        json_rpc(StatusCode::PAYLOAD_TOO_LARGE, Kind::MessageTooLarge.code(false), &why)
+    }
+
+    fn too_much(&self, principal: Option<&str>) -> Response<Out> {
+        let whose = principal.unwrap_or("anonymous");
+        let why = format!(
+            "`{whose}` has more than {} bytes in requests that are not answered (max-bytes); wait for some, or raise it with --max-bytes",
+            self.max_bytes
+        );
+        json_rpc(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyBytes.code(false), &why)
+    }
+
+    /// Counts bytes for a principal. False if that is too much.
+    fn hold(&self, principal: &Option<Box<str>>, bytes: usize) -> bool {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = held.get(principal).copied().unwrap_or_default() + bytes;
+        if sum > self.max_bytes {
+            return false;
+        }
+        held.insert(principal.clone(), sum);
+        true
+    }
+
+    fn release(&self, principal: &Option<Box<str>>, bytes: usize) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        match held.get_mut(principal) {
+            Some(sum) if *sum > bytes => *sum -= bytes,
+            _ => drop(held.remove(principal)),
+        }
+    }
+}
+
+/// What a head says that the engine wants to know.
+fn head(headers: &HeaderMap, principal: Option<Box<str>>) -> Head {
+    let text = |name: &str| -> Option<Box<str>> {
+        let value = headers.get(name)?.to_str().ok()?;
+        (value.len() <= HEADER_BYTES).then(|| value.into())
+    };
+    let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accept: Vec<&str> = accept.flat_map(|value| value.split(',')).map(media_type).collect();
+    let takes = |kind: &str, family: &str| {
+        accept.is_empty() || accept.iter().any(|known| *known == kind || *known == family || *known == "*/*")
+    };
+    let mut params: Vec<(Box<str>, Box<str>)> = Vec::new();
+    for (name, value) in headers {
+        if let (Some(name), Ok(value)) = (name.as_str().strip_prefix("mcp-param-"), value.to_str()) {
+            params.push((name.into(), value.into()));
+        }
+    }
+    Head {
+        principal,
+        session: text("mcp-session-id"),
+        version: text("mcp-protocol-version"),
+        method: text("mcp-method"),
+        name: text("mcp-name"),
+        params,
+        last_event: text("last-event-id"),
+        takes_json: takes("application/json", "application/*"),
+        takes_events: takes("text/event-stream", "text/*"),
+    }
+}
+
+/// A media type without its parameters.
+fn media_type(value: &str) -> &str {
+    value.split(';').next().unwrap_or_default().trim()
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(media_type);
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
+}
+
+/// JSON has line breaks only between its parts, where a blank is as good.
+pub fn one_line(body: Bytes) -> Bytes {
+    let body = match body.iter().rposition(|byte| !byte.is_ascii_whitespace()) {
+        Some(last) => body.slice(..=last),
+        None => body,
+    };
+    if memchr::memchr2(b'\n', b'\r', &body).is_none() {
+        return body;
+    }
+    body.iter()
+        .map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte })
+        .collect::<Vec<u8>>()
+        .into()
+}
+
+fn refused(refusal: Refusal) -> Response<Out> {
+    match refusal {
+        Refusal::Forbidden(why) => json_rpc(StatusCode::FORBIDDEN, -32000, &why),
+        Refusal::Unauthorized => {
+            let why = "Unauthorized: send Authorization: Bearer TOKEN; `outlast token new NAME` makes one";
+            let mut response = json_rpc(StatusCode::UNAUTHORIZED, -32000, why);
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response
+        }
+    }
+}
+
+fn too_slow() -> Response<Out> {
+    text(StatusCode::REQUEST_TIMEOUT, "outlast: the body came too slowly\n")
+}
+
+fn json_rpc(status: StatusCode, code: i32, why: &str) -> Response<Out> {
+    let mut response = Response::new(Out::Whole(Some(edge_error(code, why).into())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn text(status: StatusCode, text: &'static str) -> Response<Out> {
+    let mut response = Response::new(Out::Whole(Some(Bytes::from_static(text.as_bytes()))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

@@ -1,0 +1,129 @@
+//! Who may come in: tokens, of which we know only a hash.
+
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::path::Path;
+
+/// Bytes of a token file. More is no list of people.
+const FILE: u64 = 1 << 20;
+
+/// Characters of a name.
+const NAME: usize = 64;
+
+/// The tokens that are let in.
+#[derive(Debug, Default)]
+pub struct Tokens(Vec<(Box<str>, [u8; 32])>);
+
+impl Tokens {
+    /// Reads lines `NAME SHA256-HEX`; empty lines and those that begin with `#` are skipped.
+    pub fn read(path: &Path) -> Result<Tokens, String> {
+        let shown = path.display();
+        let size = std::fs::metadata(path).map_err(|error| format!("cannot read `{shown}`: {error}"))?.len();
+        if size > FILE {
+            return Err(format!("`{shown}` is longer than {FILE} bytes"));
+        }
+        let text =
+            std::fs::read_to_string(path).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+        let mut tokens = Vec::new();
+        for (number, line) in text.lines().map(str::trim).enumerate() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let wrong = || {
+                format!(
+                    "`{shown}` line {}: write NAME SHA256-HEX, as `outlast token new NAME` does",
+                    number + 1
+                )
+            };
+            let (name, hash) = line.split_once(char::is_whitespace).ok_or_else(wrong)?;
+            check_name(name)?;
+            tokens.push((name.into(), unhex(hash.trim()).ok_or_else(wrong)?));
+        }
+        if tokens.is_empty() {
+            return Err(format!("`{shown}` holds no token; make one with `outlast token new NAME`"));
+        }
+        Ok(Tokens(tokens))
+    }
+
+    /// The name of a token. Every hash is looked at in full, so that time tells nothing.
+    pub fn name_of(&self, token: &str) -> Option<&str> {
+        let hash = digest(&SHA256, token.as_bytes());
+        let mut found = None;
+        for (name, known) in &self.0 {
+            let difference = known.iter().zip(hash.as_ref()).fold(0, |sum, (a, b)| sum | (a ^ b));
+            if difference == 0 {
+                found = Some(&**name);
+            }
+        }
+        found
+    }
+}
+
+/// A new token, and its line for the file.
+pub fn new(name: &str) -> Result<(String, String), String> {
+    check_name(name)?;
+    let token = format!("outlast_{}", hex(&random()));
+    let line = format!("{name} {}", hex(digest(&SHA256, token.as_bytes()).as_ref()));
+    Ok((token, line))
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+    if name.is_empty() || name.len() > NAME || !name.chars().all(allowed) {
+        return Err(format!("`{name}` is no name for a token: at most {NAME} letters, digits or -_.@"));
+    }
+    Ok(())
+}
+
+/// Bytes that nobody can guess.
+pub fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    SystemRandom::new().fill(&mut bytes).expect("the system has a secure random source");
+    bytes
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> Result<Tokens, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Tokens::read(file.path())
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_hash() {
+        let (token, line) = new("alice").unwrap();
+        let (other, other_line) = new("bob").unwrap();
+        let tokens = file(&format!("# people\n\n{line}\n{other_line}\n")).unwrap();
+        assert_eq!(tokens.name_of(&token), Some("alice"));
+        assert_eq!(tokens.name_of(&other), Some("bob"));
+        assert_eq!(tokens.name_of("outlast_"), None);
+        assert!(!line.contains(&token));
+    }
+
+    #[test]
+    fn a_bad_file_says_which_line() {
+        assert!(file("alice\n").unwrap_err().contains("line 1"));
+        assert!(file("alice 12\n").unwrap_err().contains("line 1"));
+        assert!(file("\n").unwrap_err().contains("no token"));
+        assert!(file("a/b 00\n").unwrap_err().contains("no name"));
+        assert!(new("a b").is_err() && new("").is_err());
+    }
+}

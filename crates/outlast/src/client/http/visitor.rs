@@ -1,0 +1,190 @@
+//! Who stands at the door: is the name they called us by ours, does a web page send them, do they have
+//! a token?
+//!
+//! A web page may have its own name point to this machine. Its requests then carry that name in `Host`
+//! and in `Origin`, and that is what gives them away.
+
+use super::token::Tokens;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
+use std::net::{IpAddr, SocketAddr};
+
+/// What is asked of a visitor.
+#[derive(Debug, Default)]
+pub struct Doorman {
+    /// Only this machine can reach us.
+    pub loopback: bool,
+    /// Names that requests may use, beside addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// Web origins that may send requests.
+    pub origins: Vec<String>,
+    /// Who is let in; `None`: everybody.
+    pub tokens: Option<Tokens>,
+}
+
+/// Why somebody is not let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// 403: what it is, and what helps.
+    Forbidden(String),
+    /// 401.
+    Unauthorized,
+}
+
+impl Doorman {
+    /// Checks who a request says it was sent to, and by which page.
+    pub fn check_names(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let host = one(headers, &HOST)?.unwrap_or_default();
+        if !self.knows_host(host) {
+            return Err(forbidden("Host", host, "--allow-host"));
+        }
+        if let Some(origin) = one(headers, &ORIGIN)?
+            && !self.knows_origin(origin)
+        {
+            return Err(forbidden("Origin", origin, "--allow-origin"));
+        }
+        Ok(())
+    }
+
+    /// The name of a request's token, where tokens are asked for.
+    pub fn principal(&self, headers: &HeaderMap) -> Result<Option<Box<str>>, Refusal> {
+        let Some(tokens) = &self.tokens else { return Ok(None) };
+        let token = one(headers, &AUTHORIZATION)?.and_then(bearer).ok_or(Refusal::Unauthorized)?;
+        tokens.name_of(token).map(|name| Some(name.into())).ok_or(Refusal::Unauthorized)
+    }
+
+    fn knows_host(&self, host: &str) -> bool {
+        let name = without_port(host);
+        let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+        let address = bare.parse::<IpAddr>().ok();
+        let own = address.is_some_and(|address| !self.loopback || address.is_loopback());
+        own || name.eq_ignore_ascii_case("localhost")
+            || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    fn knows_origin(&self, origin: &str) -> bool {
+        let listed =
+            self.origins.iter().any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin));
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        listed || host.is_some_and(|host| self.knows_host(host))
+    }
+}
+
+/// A header that may stand once.
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(Refusal::Forbidden(format!("Forbidden: {name} stands twice")));
+    }
+    match first.map(|value| value.to_str()) {
+        None => Ok(None),
+        Some(Ok(text)) => Ok(Some(text)),
+        Some(Err(_)) => Err(Refusal::Forbidden(format!("Forbidden: {name} is not readable"))),
+    }
+}
+
+fn forbidden(header: &str, value: &str, flag: &str) -> Refusal {
+    let shown: String = value.chars().filter(|c| c.is_ascii_graphic()).take(100).collect();
+    Refusal::Forbidden(format!(
+        "Forbidden: {header} `{shown}` is not known here; if it is yours, say so with {flag}"
+    ))
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// `localhost:80` and `[::1]:80` without the port.
+fn without_port(host: &str) -> &str {
+    match host.rfind(':') {
+        Some(at) if !host[at..].contains(']') && host[at + 1..].bytes().all(|byte| byte.is_ascii_digit()) => {
+            &host[..at]
+        }
+        _ => host,
+    }
+}
+
+/// Whether only this machine can reach an address.
+pub fn is_loopback(address: &SocketAddr) -> bool {
+    address.ip().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Doorman {
+        fn check(&self, headers: &HeaderMap) -> Result<Option<Box<str>>, Refusal> {
+            self.check_names(headers)?;
+            self.principal(headers)
+        }
+    }
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            map.append(*name, value.parse().unwrap());
+        }
+        map
+    }
+
+    #[test]
+    fn names_that_are_not_ours_are_refused() {
+        let door = Doorman { loopback: true, hosts: vec!["box.lan".into()], ..Doorman::default() };
+        for host in
+            ["localhost", "LOCALHOST:80", "127.0.0.1:7600", "127.9.9.9", "[::1]:80", "[::1]", "box.lan:1"]
+        {
+            assert_eq!(door.check(&headers(&[("host", host)])), Ok(None), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "10.0.0.1",
+            "127.0.0.1.evil.example:80",
+            "",
+            "localhost:80@evil",
+        ] {
+            assert!(matches!(door.check(&headers(&[("host", host)])), Err(Refusal::Forbidden(_))), "{host}");
+        }
+        assert!(door.check(&headers(&[])).is_err(), "no Host at all");
+        assert!(door.check(&headers(&[("host", "localhost"), ("host", "evil.example")])).is_err());
+    }
+
+    #[test]
+    fn web_pages_are_refused_unless_they_are_ours() {
+        let door =
+            Doorman { loopback: true, origins: vec!["https://app.example".into()], ..Doorman::default() };
+        let check = |origin| door.check(&headers(&[("host", "localhost"), ("origin", origin)]));
+        for origin in ["http://localhost:3000", "http://127.0.0.1", "https://app.example"] {
+            assert_eq!(check(origin), Ok(None), "{origin}");
+        }
+        for origin in ["null", "http://evil.example", "file://", "https://app.example.evil", "localhost", ""]
+        {
+            assert!(check(origin).is_err(), "{origin}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_enough_where_others_may_come() {
+        let door = Doorman::default();
+        assert_eq!(door.check(&headers(&[("host", "10.0.0.1:7600")])), Ok(None));
+        assert!(door.check(&headers(&[("host", "evil.example")])).is_err());
+    }
+
+    #[test]
+    fn tokens_are_asked_for() {
+        let (token, line) = super::super::token::new("alice").unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), line).unwrap();
+        let tokens = Some(Tokens::read(file.path()).unwrap());
+        let door = Doorman { loopback: true, tokens, ..Doorman::default() };
+        let mut with = headers(&[("host", "localhost")]);
+        assert_eq!(door.check(&with), Err(Refusal::Unauthorized));
+        with.insert(AUTHORIZATION, format!("bearer {token}").parse().unwrap());
+        assert_eq!(door.check(&with), Ok(Some("alice".into())));
+        with.insert(AUTHORIZATION, format!("Basic {token}").parse().unwrap());
+        assert_eq!(door.check(&with), Err(Refusal::Unauthorized));
+    }
+}

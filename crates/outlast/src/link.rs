@@ -1,0 +1,291 @@
+//! What the driver holds of each server: the way out to it, and how it is started.
+
+use crate::driver::{Driver, Peer};
+use crate::guardian::Guardian;
+use crate::outbox::Outbox;
+use crate::server::http::{Feed, Happening, Remote, Session};
+use crate::server::stdio;
+use crate::sys::unix::Sink;
+use nix::unistd::Pid;
+use outlast_engine::Event;
+use outlast_engine::event::{Exit, StartFailure};
+use outlast_engine::id::{Run, ServerId};
+use outlast_engine::wire::Outgoing;
+use std::ffi::OsString;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use tokio::sync::Notify;
+
+/// More than this waiting at once is called large.
+const LARGE: usize = 128 << 10;
+
+/// What the tasks of one peer wait for.
+#[derive(Debug, Default)]
+pub struct Signals {
+    /// Something could not be written at once.
+    pub backlog: Notify,
+    /// It may be read from again.
+    pub may_read: Notify,
+}
+
+/// One server.
+#[derive(Debug)]
+pub enum Link {
+    /// Behind pipes.
+    Process(Process),
+    /// Behind HTTP.
+    Remote(Session, Run),
+}
+
+/// A server's process.
+#[derive(Debug)]
+pub struct Process {
+    /// Which of its lives.
+    pub run: Run,
+    /// The way to it.
+    pub outlet: Outlet,
+    /// Bytes that were read on stderr, for signs of life.
+    pub stderr: u64,
+    /// What its tasks wait for.
+    pub signals: Arc<Signals>,
+    guardian: Guardian,
+}
+
+impl Process {
+    /// The process that everything of it descends from.
+    pub fn root(&self) -> Option<Pid> {
+        Some(self.guardian.pid)
+    }
+}
+
+impl Link {
+    /// Which of its lives.
+    pub fn run(&self) -> Run {
+        match self {
+            Link::Process(process) => process.run,
+            Link::Remote(_, run) => *run,
+        }
+    }
+
+    /// Nothing more will be sent to it.
+    pub fn close_input(&mut self) {
+        match self {
+            Link::Process(process) => process.outlet.closing = true,
+            Link::Remote(session, _) => session.close(),
+        }
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        match self {
+            Link::Process(process) => process.guardian.terminate(),
+            Link::Remote(session, _) => session.kill(),
+        }
+    }
+
+    /// Ends it.
+    pub fn kill(&self) {
+        match self {
+            Link::Process(process) => process.guardian.kill(),
+            Link::Remote(session, _) => session.kill(),
+        }
+    }
+
+    /// The guardian of its process, to be finished.
+    pub fn guardian(self) -> Option<Guardian> {
+        match self {
+            Link::Process(process) => Some(process.guardian),
+            Link::Remote(..) => None,
+        }
+    }
+}
+
+/// How servers are started.
+#[derive(Debug, Default)]
+pub struct Starter {
+    /// The guardian that was forked before there were threads.
+    pub forked: Option<Guardian>,
+    /// The command of a server, where every one gets a guardian of its own.
+    pub command: Vec<OsString>,
+    /// The remote server.
+    pub remote: Option<Arc<Remote>>,
+}
+
+impl Starter {
+    /// Starts a server, in place of the one that was there before.
+    pub fn start(
+        &mut self,
+        driver: &Arc<Driver>,
+        id: ServerId,
+        run: Run,
+        before: Option<Link>,
+    ) -> Result<(Link, Option<Event>), StartFailure> {
+        if let Some(remote) = &self.remote {
+            return Ok(connect(driver, remote, id, run, before));
+        }
+        let refused = |error: io::Error| StartFailure::Refused(error.raw_os_error().unwrap_or_default());
+        let (guardian, outbox, signals) = match before {
+            Some(Link::Process(process)) => (process.guardian, process.outlet.outbox, process.signals),
+            _ => (self.guard(driver, id).map_err(refused)?, Outbox::default(), Arc::default()),
+        };
+        let outlet = Outlet { outbox, ..Outlet::default() };
+        let mut process = Process { run, outlet, stderr: 0, signals, guardian };
+        if run > Run(0) {
+            process.outlet.outbox.clear();
+        }
+        match stdio::start(driver, &process.guardian, id, run) {
+            Ok(sink) => {
+                process.outlet.sink = Some(sink);
+                Ok((Link::Process(process), None))
+            }
+            Err(error) => Ok((Link::Process(process), Some(Event::StartFailed(id, run, refused(error))))),
+        }
+    }
+
+    /// A guardian for a new server, and who listens to it.
+    fn guard(&mut self, driver: &Arc<Driver>, id: ServerId) -> io::Result<Guardian> {
+        let guardian = match self.forked.take() {
+            Some(guardian) => guardian,
+            None => Guardian::spawn(&self.command)?,
+        };
+        tokio::spawn(stdio::read_reports(driver.clone(), id, guardian.reports()?));
+        tokio::spawn(driver.clone().pump(Peer::Server(id)));
+        Ok(guardian)
+    }
+}
+
+/// The same run again is a connection that could not be made before; another one is a new session.
+fn connect(
+    driver: &Arc<Driver>,
+    remote: &Arc<Remote>,
+    id: ServerId,
+    run: Run,
+    before: Option<Link>,
+) -> (Link, Option<Event>) {
+    match before {
+        Some(Link::Remote(session, same)) if same == run => {
+            session.connect();
+            (Link::Remote(session, run), None)
+        }
+        before => {
+            if let Some(link) = before {
+                link.kill();
+            }
+            let feed = Arc::new(Told { driver: Arc::downgrade(driver), id, run });
+            let session = Session::new(remote.clone(), feed);
+            (Link::Remote(session, run), Some(Event::Started(id, run)))
+        }
+    }
+}
+
+/// Brings what happens on a remote session to the engine.
+struct Told {
+    driver: Weak<Driver>,
+    id: ServerId,
+    run: Run,
+}
+
+impl Feed for Told {
+    fn feed(&self, happenings: &mut dyn Iterator<Item = Happening>) {
+        let Some(driver) = self.driver.upgrade() else { return };
+        let (id, run) = (self.id, self.run);
+        driver.turn(|state| {
+            for happening in happenings {
+                match happening {
+                    Happening::FromStream(attempt, line) => {
+                        state.feed(Event::FromStream(id, run, attempt, line))
+                    }
+                    Happening::FromStanding(line) => state.feed(Event::FromServer(id, run, line)),
+                    Happening::Oversized(line) => state.feed(Event::ServerOversized(id, run, line)),
+                    Happening::StreamEnded(attempt, end) => {
+                        state.feed(Event::StreamEnded(id, run, attempt, end))
+                    }
+                    Happening::StandingEnded(end) => state.feed(Event::StandingEnded(id, run, end)),
+                    Happening::Trouble(attempt, trouble) => {
+                        state.feed(Event::Trouble(id, run, attempt, trouble))
+                    }
+                    Happening::Connected => state.feed(Event::Started(id, run)),
+                    Happening::Closed => {
+                        state.feed(Event::OutputClosed(id, run));
+                        state.feed(Event::Exited(id, run, Exit::Code(0)));
+                    }
+                }
+            }
+        });
+    }
+
+    fn congestion(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let driver = self.driver.upgrade().filter(|driver| driver.client_is_full())?;
+        Some(Box::pin(async move { driver.client_has_room().await }))
+    }
+}
+
+/// The way out to one peer.
+#[derive(Debug, Default)]
+pub struct Outlet {
+    /// What waits.
+    pub outbox: Outbox,
+    /// Where it goes.
+    pub sink: Option<Arc<Sink>>,
+    /// Close it when all is written.
+    pub closing: bool,
+    /// Nobody reads there any more.
+    pub broken: bool,
+    /// It has been prepared for large messages.
+    wide: bool,
+}
+
+/// How much was written.
+#[derive(Debug)]
+pub enum Wrote {
+    /// All there was.
+    All,
+    /// What fitted.
+    Some,
+    /// Nobody reads there any more.
+    Broken,
+}
+
+impl Outlet {
+    /// Adds a message.
+    pub fn push(&mut self, message: &Outgoing) {
+        if !self.broken {
+            self.outbox.push(message);
+        }
+    }
+
+    /// What feeds it must wait.
+    pub fn is_full(&self) -> bool {
+        self.outbox.is_congested() && !self.broken
+    }
+
+    /// Writes what fits at once.
+    pub fn write(&mut self) -> Wrote {
+        while let Some(sink) = self.sink.as_ref().filter(|_| !self.outbox.is_empty()) {
+            let (slices, count) = self.outbox.slices();
+            match sink.try_write(&slices[..count]) {
+                Ok(count) => self.outbox.consume(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !self.wide && self.outbox.len() > LARGE {
+                        self.wide = true;
+                        sink.widen();
+                        continue;
+                    }
+                    return Wrote::Some;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.broken = true;
+                    self.sink = None;
+                    self.outbox.clear();
+                    return Wrote::Broken;
+                }
+            }
+        }
+        if self.closing && self.outbox.is_empty() {
+            self.sink = None;
+        }
+        Wrote::All
+    }
+}

@@ -1,0 +1,89 @@
+//! Serve mode: clients come over HTTP, servers are started as they are needed.
+
+use crate::client::http::Door;
+use crate::client::http::visitor::Doorman;
+use crate::clock::Clock;
+use crate::driver::Driver;
+use crate::link::Starter;
+use crate::observe::Observers;
+use crate::server::http::{Options, Remote};
+use crate::sys::unix;
+use crate::wrap::watch_signals;
+use outlast_engine::{Config, Event};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// Connections that the system may hold for us while we are busy.
+const BACKLOG: u32 = 1024;
+
+/// What is served.
+#[allow(missing_debug_implementations)] // a remote server's options hold secrets
+pub enum Target {
+    /// A stdio server, started by this command.
+    Command(Vec<OsString>),
+    /// A remote one.
+    Remote(Box<Options>),
+}
+
+/// Where and for whom.
+#[derive(Debug)]
+pub struct Service {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Who is let in.
+    pub doorman: Doorman,
+    /// Bytes of one principal in requests that are not answered.
+    pub max_bytes: usize,
+    /// Connections open at once.
+    pub max_connections: usize,
+}
+
+/// Serves until a signal comes.
+pub fn run(config: Config, observers: Observers, service: Service, target: Target) -> io::Result<ExitCode> {
+    let mut starter = Starter::default();
+    match target {
+        Target::Command(command) => starter.command = command,
+        Target::Remote(options) => starter.remote = Some(Remote::new(*options).map_err(io::Error::other)?),
+    }
+    unix::adopt_orphans();
+    unix::raise_file_limit();
+    unix::return_large_buffers();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let status = runtime.block_on(serve(config, observers, service, starter))?;
+    runtime.shutdown_background();
+    Ok(ExitCode::from(status))
+}
+
+async fn serve(config: Config, observers: Observers, service: Service, starter: Starter) -> io::Result<u8> {
+    let listener = listen(service.listen)?;
+    let address = listener.local_addr()?;
+    let driver = Driver::new(config, Clock::start(), starter, observers, None);
+    watch_signals(&driver)?;
+    tokio::spawn(driver.clone().keep_time());
+    driver.turn(|state| state.feed(Event::Entropy(crate::client::http::token::random())));
+    let (stop, stopped) = watch::channel(false);
+    let door = Door::new(driver.clone(), service.doorman, service.max_bytes, service.max_connections);
+    let doors = tokio::spawn(door.listen(listener, stopped));
+    // Programs wait for this line to know that we are there, and where.
+    let _ = writeln!(io::stderr(), "outlast: listening on http://{address}/mcp");
+    let status = driver.ended().await;
+    let _ = stop.send(true);
+    let _ = doors.await;
+    for guardian in driver.let_go_of_servers() {
+        guardian.finish(&[]);
+    }
+    driver.let_go_of_client();
+    Ok(status)
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket =
+        if address.is_ipv4() { tokio::net::TcpSocket::new_v4()? } else { tokio::net::TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    let listening = socket.bind(address).and_then(|()| socket.listen(BACKLOG));
+    listening.map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
+}

@@ -1,0 +1,92 @@
+//! One connection to a server.
+//!
+//! Whoever holds it drives it: every wait here first lets the connection read and write. So it
+//! needs no task of its own, and dropping it closes it.
+
+use super::io::{Io, Whole};
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+/// A connection that carries one request at a time.
+pub struct Link {
+    sender: SendRequest<Whole>,
+    /// `None` once it has ended.
+    connection: Option<Box<Connection<TokioIo<Io>, Whole>>>,
+}
+
+impl Link {
+    /// Takes a fresh connection.
+    pub async fn new(io: Io) -> Result<Link, hyper::Error> {
+        let (sender, connection) = Builder::new().handshake(TokioIo::new(io)).await?;
+        Ok(Link { sender, connection: Some(Box::new(connection)) })
+    }
+
+    /// Sends a request. The error holds the request if nothing of it was written.
+    #[allow(clippy::result_large_err)] // it is hyper's
+    pub async fn send(
+        &mut self,
+        request: Request<Whole>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Whole>>> {
+        let connection = &mut self.connection;
+        // A request is taken only by a connection that has asked for one.
+        poll_fn(|cx| Poll::Ready(drive(connection, cx))).await;
+        let mut reply = pin!(self.sender.try_send_request(request));
+        poll_fn(|cx| {
+            drive(connection, cx);
+            reply.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// The next part of a response's body; `None` at its end.
+    pub async fn next(&mut self, body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
+        poll_fn(|cx| {
+            drive(&mut self.connection, cx);
+            loop {
+                match Pin::new(&mut *body).poll_frame(cx) {
+                    // Trailers mean nothing here.
+                    Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                        Ok(data) => return Poll::Ready(Some(Ok(data))),
+                        Err(_trailers) => {}
+                    },
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+                    Poll::Ready(None) => return Poll::Ready(None),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        })
+        .await
+    }
+
+    /// Whether it can carry another request; pending while the last one is not quite done.
+    pub fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        drive(&mut self.connection, cx);
+        match (&self.connection, self.sender.is_ready()) {
+            (None, _) => Poll::Ready(false),
+            (Some(_), true) => Poll::Ready(true),
+            (Some(_), false) => Poll::Pending,
+        }
+    }
+
+    /// Whether it has ended; tells the task when it does.
+    pub fn has_ended(&mut self, cx: &mut Context<'_>) -> bool {
+        drive(&mut self.connection, cx);
+        self.connection.is_none()
+    }
+}
+
+/// Lets a connection read and write. How it ended shows in what was waited for.
+fn drive(connection: &mut Option<Box<Connection<TokioIo<Io>, Whole>>>, cx: &mut Context<'_>) {
+    if let Some(running) = connection
+        && Pin::new(&mut **running).poll(cx).is_ready()
+    {
+        *connection = None;
+    }
+}

@@ -1,0 +1,106 @@
+//! Connections without use, for the next request.
+//!
+//! The last one that came is the first that goes, so that a quiet server keeps few. A connection
+//! that the server closes meanwhile is noticed when it is wanted, or by the sweeper.
+
+use super::link::Link;
+use crate::clock;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::task::AbortHandle;
+
+/// Idle connections of one server.
+pub struct Pool {
+    max_idle: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    idle: Vec<Idle>,
+    sweeper: Option<AbortHandle>,
+}
+
+struct Idle {
+    link: Link,
+    until: Instant,
+}
+
+impl Pool {
+    /// Keeps at most `max_idle`.
+    pub fn new(max_idle: usize) -> Arc<Pool> {
+        Arc::new(Pool { max_idle, inner: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection that is still there.
+    pub async fn take(&self) -> Option<Link> {
+        loop {
+            let Idle { mut link, until } = self.lock().idle.pop()?;
+            if clock::is_past(until) {
+                continue;
+            }
+            if poll_fn(|cx| Poll::Ready(link.poll_ready(cx) == Poll::Ready(true))).await {
+                return Some(link);
+            }
+        }
+    }
+
+    /// Keeps a connection that is ready for the next request for this long.
+    pub fn give(self: &Arc<Pool>, link: Link, time: Duration) {
+        let mut inner = self.lock();
+        if time.is_zero() || inner.idle.len() >= self.max_idle {
+            return;
+        }
+        inner.idle.push(Idle { link, until: clock::in_future(time) });
+        if inner.sweeper.is_none() {
+            inner.sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))).abort_handle());
+        }
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.lock().idle.len()
+    }
+
+    /// Lets go of what is over; when the next one will be. With nothing left the sweeper ends.
+    fn clear(&self) -> Option<Instant> {
+        let mut inner = self.lock();
+        inner.idle.retain(|idle| !clock::is_past(idle.until));
+        let next = inner.idle.iter().map(|idle| idle.until).min();
+        if next.is_none() {
+            inner.sweeper = None;
+        }
+        next
+    }
+
+    /// Lets go of what the server has closed.
+    fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.lock();
+        let before = inner.idle.len();
+        inner.idle.retain_mut(|idle| !idle.link.has_ended(cx));
+        if inner.idle.len() < before { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if let Some(sweeper) = self.lock().sweeper.take() {
+            sweeper.abort();
+        }
+    }
+}
+
+/// Closes what is over, until there is nothing left.
+async fn sweep(pool: Weak<Pool>) {
+    while let Some(next) = pool.upgrade().and_then(|pool| pool.clear()) {
+        let closed = poll_fn(|cx| pool.upgrade().map_or(Poll::Ready(()), |pool| pool.poll_closed(cx)));
+        let _ = tokio::time::timeout_at(next.into(), closed).await;
+    }
+}

@@ -1,0 +1,316 @@
+//! What the tasks of a session do: post a message, read what comes back, stand by, say goodbye.
+
+use super::Happening;
+use super::head::{self, Content};
+use super::remote::Remote;
+use super::reply::{LINGER, Reply};
+use super::session::{Gate, Inner, Of};
+use super::words;
+use crate::server::sse::{Parsed, Parser};
+use bytes::{Bytes, BytesMut};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, StatusCode};
+use outlast_engine::event::Line;
+use outlast_engine::http::{Post, Trouble};
+use outlast_engine::id::AttemptId;
+use outlast_engine::wire::{self, Field, Message, Oversized, Patch, Scanned, Shape};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long something waits for what goes first. Then it goes too: a server that does not answer
+/// its first message decides nothing for the others.
+const GATE: Duration = Duration::from_secs(10);
+
+/// How long a goodbye may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// Opens a connection for later.
+pub async fn connect(inner: Arc<Inner>) {
+    match inner.remote.open().await {
+        Ok(()) => inner.tell(&mut Some(Happening::Connected).into_iter()),
+        Err(why) => inner.fail(None, Trouble::Unreachable(why.into())),
+    }
+}
+
+async fn pass(gate: Option<Gate>) {
+    if let Some(mut gate) = gate {
+        let _ = tokio::time::timeout(GATE, gate.changed()).await;
+    }
+}
+
+/// Posts a message and reads what comes back.
+pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener: Option<watch::Sender<()>>) {
+    pass(gate).await;
+    let had_session = !post.begins_session && inner.has_session();
+    let body = Bytes::from(post.message.to_vec());
+    let sent = inner.remote.send(Method::POST, body, |headers| {
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(ACCEPT, EITHER);
+        mirror(&post.headers, headers);
+        if !post.begins_session {
+            inner.session_header(headers);
+        }
+    });
+    let sent = sent.await;
+    if post.begins_session {
+        let named = sent.as_ref().ok().filter(|reply| reply.head.status.is_success());
+        inner.begin_session(named.and_then(|reply| head::session(&reply.head)));
+    }
+    drop(opener);
+    let attempt = post.attempt;
+    drop(post);
+    let trouble = match sent {
+        Err(trouble) => trouble,
+        Ok(mut reply) if !reply.head.status.is_success() => {
+            let trouble = reply.refusal().await;
+            inner.remote.give_back(reply).await;
+            trouble
+        }
+        Ok(reply) => return answer(&inner, attempt, reply).await,
+    };
+    inner.fail(attempt, with_session(trouble, had_session));
+}
+
+/// Headers that the engine wrote. One that HTTP cannot carry is left out, and the server says so.
+fn mirror(written: &[(Box<str>, Box<str>)], headers: &mut HeaderMap) {
+    for (name, value) in written {
+        if let (Some(name), Ok(value)) = (head::name(name), HeaderValue::from_str(value)) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+fn with_session(mut trouble: Trouble, had: bool) -> Trouble {
+    if let Trouble::Status { had_session, .. } = &mut trouble {
+        *had_session = had;
+    }
+    trouble
+}
+
+/// Reads what came with a 2xx.
+async fn answer(inner: &Inner, attempt: Option<AttemptId>, mut reply: Reply) {
+    let Some(attempt) = attempt else {
+        // A notification or an answer has been taken; there is nothing to read.
+        return inner.remote.give_back(reply).await;
+    };
+    match reply.content() {
+        Content::Events => stream(inner, Of::Attempt(attempt), reply).await,
+        Content::Json => json(inner, attempt, reply).await,
+        Content::Other => {
+            let trouble = reply.not_mcp().await;
+            inner.fail(Some(attempt), trouble);
+            inner.remote.give_back(reply).await;
+        }
+    }
+}
+
+/// Reads an answer that comes in one piece.
+async fn json(inner: &Inner, attempt: AttemptId, mut reply: Reply) {
+    inner.room().await;
+    let body = match reply.whole(inner.remote.max_message()).await {
+        Ok(Some(body)) => body,
+        Ok(None) => {
+            inner.settled(attempt);
+            let id = Patch::number(attempt.0, false);
+            let message = Oversized { id: Some(Bytes::copy_from_slice(id.as_slice())), answer: true };
+            return inner.tell(&mut Some(Happening::Oversized(message)).into_iter());
+        }
+        Err(error) => return inner.fail(Some(attempt), words::broken(&error)),
+    };
+    let line = one_line(body);
+    inner.settled(attempt);
+    if line.is_empty() {
+        inner.fail(Some(attempt), Trouble::NotMcp("an empty answer".into()));
+    } else {
+        let line = wire::scan(&line);
+        let trouble = (!has_answer(&line, attempt)).then(|| {
+            let why = Trouble::NotMcp("JSON that is not the answer to the request".into());
+            Happening::Trouble(Some(attempt), why)
+        });
+        inner.tell(&mut Some(Happening::FromStream(attempt, line)).into_iter().chain(trouble));
+    }
+    inner.remote.give_back(reply).await;
+}
+
+/// A message without blanks around it and in one line; line breaks inside are blanks too.
+fn one_line(bytes: Bytes) -> Bytes {
+    let inner = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii();
+    let inner = bytes.slice_ref(inner);
+    if memchr::memchr2(b'\n', b'\r', &inner).is_none() {
+        return inner;
+    }
+    drop(bytes);
+    let mut flat = inner.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+    for byte in flat.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+    flat.freeze()
+}
+
+/// Whether the answer to an attempt is in a line.
+fn has_answer(line: &Line, attempt: AttemptId) -> bool {
+    let answers = |message: &Message| {
+        message.shape == Shape::Answer && message.raw(Field::Id).is_some_and(|id| is_id(id, attempt))
+    };
+    match line {
+        Ok(Scanned::Message(message)) => answers(message),
+        Ok(Scanned::Batch(members)) => members.iter().flatten().any(answers),
+        Err(_) => false,
+    }
+}
+
+/// Whether a raw id is the attempt's: `17`, `"17"`, or `17.0` from languages without integers.
+fn is_id(raw: &[u8], attempt: AttemptId) -> bool {
+    let bare = raw.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(raw);
+    bare.strip_suffix(b".0").unwrap_or(bare) == Patch::number(attempt.0, false).as_slice()
+}
+
+/// Opens a stream (again), from the last event id that was seen on it.
+pub async fn reopen(inner: Arc<Inner>, of: Of, gate: Option<Gate>) {
+    pass(gate).await;
+    let last = inner.place(of).last;
+    if last.is_none() && of != Of::Standing {
+        return inner.stream_ended(of, None, "it has no event id to go on from".into());
+    }
+    let sent = inner.remote.send(Method::GET, Bytes::new(), |headers| {
+        headers.insert(ACCEPT, EVENTS);
+        inner.session_header(headers);
+        inner.version_header(headers);
+        if let Some(last) = &last {
+            headers.insert(head::LAST_EVENT, last.clone());
+        }
+    });
+    match sent.await {
+        Ok(reply) if reply.head.status == StatusCode::OK && reply.content() == Content::Events => {
+            stream(&inner, of, reply).await;
+        }
+        Ok(reply) => {
+            let status = reply.head.status;
+            let why = match status.is_success() {
+                true => "the answer is no stream of events".to_owned(),
+                false => format!("refused with {status}"),
+            };
+            inner.stream_ended(of, Some(status.as_u16()), why);
+            inner.remote.give_back(reply).await;
+        }
+        Err(Trouble::Status { status, body, .. }) => {
+            inner.stream_ended(of, Some(status), String::from_utf8_lossy(&body).into_owned());
+        }
+        Err(Trouble::Unreachable(why) | Trouble::Broken(why) | Trouble::NotMcp(why)) => {
+            inner.stream_ended(of, None, why.into());
+        }
+    }
+}
+
+/// Reads a stream of events to its end.
+async fn stream(inner: &Inner, of: Of, mut reply: Reply) {
+    let mut events = Events {
+        inner,
+        of,
+        parser: Parser::new(inner.remote.max_message()),
+        found: Vec::new(),
+        answered: false,
+    };
+    if let Err(why) = events.read_to_answer(&mut reply).await {
+        inner.stream_ended(of, None, why);
+        return inner.remote.give_back(reply).await;
+    }
+    // The server should end the stream now, and then its connection can be used again.
+    if tokio::time::timeout(LINGER, events.read_to_end(&mut reply)).await.is_ok() {
+        inner.remote.give_back(reply).await;
+    }
+}
+
+/// A stream that is being read.
+struct Events<'a> {
+    inner: &'a Inner,
+    of: Of,
+    parser: Parser,
+    /// What the chunk at hand held.
+    found: Vec<Happening>,
+    answered: bool,
+}
+
+impl Events<'_> {
+    /// Reads until the answer to the attempt; the error says how the stream ended before it.
+    async fn read_to_answer(&mut self, reply: &mut Reply) -> Result<(), String> {
+        while !self.answered {
+            self.inner.room().await;
+            match reply.next().await {
+                Some(Ok(chunk)) => self.take(&chunk),
+                Some(Err(error)) => return Err(words::of_hyper(&error)),
+                None => return Err("the server ended the stream".into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_to_end(&mut self, reply: &mut Reply) {
+        while let Some(Ok(chunk)) = reply.next().await {
+            self.take(&chunk);
+        }
+    }
+
+    fn take(&mut self, chunk: &[u8]) {
+        let Events { inner, of, parser, found, answered } = self;
+        parser.feed(chunk, &mut |parsed| {
+            let id = match parsed {
+                Parsed::Event { data, id, name } => {
+                    if name.is_none_or(|name| name.is_empty() || name == "message"[..]) {
+                        let line = wire::scan(&one_line(data));
+                        found.push(match of {
+                            Of::Attempt(attempt) => {
+                                *answered |= has_answer(&line, *attempt);
+                                Happening::FromStream(*attempt, line)
+                            }
+                            Of::Standing => Happening::FromStanding(line),
+                        });
+                    }
+                    id
+                }
+                Parsed::Oversized { message, id } => {
+                    let is_ours = |attempt| message.id.as_ref().is_some_and(|id| is_id(id, attempt));
+                    *answered |= message.answer && matches!(of, Of::Attempt(attempt) if is_ours(*attempt));
+                    found.push(Happening::Oversized(message));
+                    id
+                }
+                Parsed::Id(id) => Some(id),
+                Parsed::Retry(time) => return inner.note_place(*of, |place| place.retry = Some(time)),
+            };
+            if let Some(id) = id {
+                let last = HeaderValue::from_maybe_shared(id).ok().filter(|id| !id.is_empty());
+                inner.note_place(*of, |place| place.last = last);
+            }
+        });
+        if let (Of::Attempt(attempt), true) = (*of, *answered) {
+            inner.settled(attempt);
+        }
+        if !found.is_empty() {
+            inner.tell(&mut found.drain(..));
+        }
+    }
+}
+
+/// Ends the session at the server once nothing is in flight.
+pub async fn farewell(inner: Arc<Inner>) {
+    inner.quiet().await;
+    if inner.has_session() {
+        let _ = tokio::time::timeout(FAREWELL, delete(&inner, &inner.remote)).await;
+    }
+    inner.closed();
+}
+
+async fn delete(inner: &Inner, remote: &Remote) {
+    let sent = remote.send(Method::DELETE, Bytes::new(), |headers| {
+        inner.session_header(headers);
+        inner.version_header(headers);
+    });
+    if let Ok(reply) = sent.await {
+        remote.give_back(reply).await;
+    }
+}
