@@ -77,6 +77,10 @@ pub enum Level {
 pub enum Note {
     /// A call ended without an answer from its server.
     Failed(Box<Failure>),
+    /// A remote server could not be reached.
+    Unreachable { server: Box<str>, why: String },
+    /// A remote server is tried again after a while.
+    Retrying { server: Box<str>, why: &'static str, wait: Duration },
     /// A session was not used for a while: what it held is freed.
     SessionSleeps { session: Box<str> },
     /// An HTTP server refused something that nobody waits for.
@@ -141,6 +145,8 @@ impl Note {
             | Note::Closed { .. }
             | Note::Restarting { .. }
             | Note::PostRefused { .. }
+            | Note::Unreachable { .. }
+            | Note::Retrying { .. }
             | Note::Restarted { .. }
             | Note::RestartFailed { .. }
             | Note::Down { .. }
@@ -166,6 +172,8 @@ impl Note {
             Note::Failed(failure) => failure.kind.name(),
             Note::SessionSleeps { .. } => "session-sleeps",
             Note::PostRefused { .. } => "post-refused",
+            Note::Unreachable { .. } => "unreachable",
+            Note::Retrying { .. } => "retrying",
             Note::Started { .. } => "started",
             Note::StartFailed { .. } => "start-failed",
             Note::Exited { .. } => "exited",
@@ -202,6 +210,13 @@ impl std::fmt::Display for Note {
             Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
             Note::SessionSleeps { session } => write!(f, "session {session}… is not used; it sleeps"),
             Note::PostRefused { server, why } => write!(f, "`{server}` refused a message: {why}"),
+            Note::Unreachable { server, why } => write!(f, "cannot reach `{server}`: {why}"),
+            Note::Retrying { server, why, wait } if wait.is_zero() => {
+                write!(f, "trying `{server}` again: {why}")
+            }
+            Note::Retrying { server, why, wait } => {
+                write!(f, "trying `{server}` again in {}: {why}", show(wait))
+            }
             Note::StartFailed { command, why } => write!(f, "cannot start `{command}`: {why}"),
             Note::Exited { server, exit } => write!(f, "`{server}` ended: {exit}"),
             Note::Closed { server, what } => write!(f, "`{server}` has closed its {what}; it is stopped"),

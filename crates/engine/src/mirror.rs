@@ -3,12 +3,12 @@
 //! arguments that a tool's schema marks with `x-mcp-header`.
 
 use crate::method::Method;
-use crate::wire::{Field, Message};
+use crate::wire::{Edit, Field, Message, Patch};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const BEFORE: &str = "=?base64?";
 const AFTER: &str = "?=";
@@ -22,7 +22,7 @@ pub fn encode(value: &str) -> Cow<'_, str> {
     let blank = |c: char| c == ' ' || c == '\t';
     let visible = value.chars().all(|c| c.is_ascii_graphic() || blank(c));
     let marked = value.starts_with(BEFORE) && value.ends_with(AFTER);
-    if visible && !marked && !value.is_empty() && !value.starts_with(blank) && !value.ends_with(blank) {
+    if visible && !marked && !value.starts_with(blank) && !value.ends_with(blank) {
         return Cow::Borrowed(value);
     }
     Cow::Owned(format!("{BEFORE}{}{AFTER}", base64(value.as_bytes())))
@@ -194,6 +194,63 @@ impl Mirrors {
     }
 }
 
+/// Takes tools out of a list whose marks are not valid: a client over HTTP must not show them.
+pub(crate) fn without_invalid_tools(answer: &Message) -> Option<Edit> {
+    #[derive(Deserialize)]
+    struct List<'a> {
+        #[serde(borrow)]
+        tools: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tool<'a> {
+        #[serde(borrow)]
+        input_schema: Option<&'a RawValue>,
+    }
+    let result = answer.raw(Field::Result)?;
+    memchr::memmem::find(result, b"x-mcp-header")?;
+    let list: List<'_> = serde_json::from_slice(result).ok()?;
+    let tools: Vec<&RawValue> = serde_json::from_str(list.tools.get()).ok()?;
+    let is_valid = |tool: &&&RawValue| {
+        let schema = serde_json::from_str::<Tool<'_>>(tool.get()).ok().and_then(|tool| tool.input_schema);
+        let schema = schema.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        schema.is_none_or(|schema| marks_are_valid(&schema, true, &mut BTreeSet::new()))
+    };
+    let kept: Vec<&str> = tools.iter().filter(is_valid).map(|tool| tool.get()).collect();
+    if kept.len() == tools.len() {
+        return None;
+    }
+    let start = list.tools.get().as_ptr() as usize - answer.bytes.as_ptr() as usize;
+    let range = start..start + list.tools.get().len();
+    Some(Edit::range(range, Patch::of(&[b"[", kept.join(",").as_bytes(), b"]"])))
+}
+
+/// Whether every mark in a schema is a name that no other has, on a plain value that is reached by
+/// properties alone.
+fn marks_are_valid(schema: &Value, reached: bool, names: &mut BTreeSet<String>) -> bool {
+    match schema {
+        Value::Array(parts) => parts.iter().all(|part| marks_are_valid(part, false, names)),
+        Value::Object(members) => {
+            if let Some(mark) = members.get("x-mcp-header") {
+                let name = mark.as_str().filter(|name| is_token(name)).map(str::to_ascii_lowercase);
+                let kind = members.get("type").and_then(Value::as_str);
+                let plain = matches!(kind, Some("string" | "integer" | "boolean" | "number"));
+                if !reached || !plain || !name.is_some_and(|name| names.insert(name)) {
+                    return false;
+                }
+            }
+            members.iter().all(|(key, value)| match (key.as_str(), value) {
+                ("properties", Value::Object(properties)) => {
+                    properties.values().all(|property| marks_are_valid(property, reached, names))
+                }
+                ("default" | "const" | "enum" | "examples", _) => true,
+                _ => marks_are_valid(value, false, names),
+            })
+        }
+        _ => true,
+    }
+}
+
 /// `42` and `42.0` are the same integer.
 fn same_number(a: &str, b: &str) -> bool {
     matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
@@ -226,6 +283,8 @@ fn find(schema: &Value, path: &mut Vec<Box<str>>, found: &mut Vec<Mirror>) {
         path.push(key.as_str().into());
         if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str)
             && is_token(header)
+            // Numbers are written in more ways than one.
+            && property.get("type").and_then(Value::as_str) != Some("number")
             && found.len() < PER_TOOL
         {
             found.push(Mirror { header: header.to_ascii_lowercase().into(), path: path.clone() });

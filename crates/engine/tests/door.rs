@@ -79,3 +79,580 @@ fn a_signal_ends_a_service_with_grace() {
         "#,
     );
 }
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+/// `M` stands for the headers of a modern `tools/call` of `x`, `B` for its body.
+fn modern(settings: &str, scenario: &str) {
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"x","arguments":{{}},{META}}}}}"#
+    );
+    let scenario = scenario
+        .replace(" M ", " version=2026-07-28 method=tools/call name=x ")
+        .replace(" B\n", &format!(" {body}\n"))
+        .replace("META", META);
+    check(&format!("set serve\n{settings}\n{scenario}"));
+}
+
+#[test]
+fn a_modern_answer_is_plain_json_and_its_code_decides_the_status() {
+    modern(
+        "",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: {"jsonrpc":"2.0","id":1,…
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        << 1: 200 {"jsonrpc":"2.0","id":5,"result":{}}
+        post 2 M B
+        >> 1: {"jsonrpc":"2.0","id":2,…
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"needs sampling"}}
+        << 2: 400 {"jsonrpc":"2.0","id":5,"error":{"code":-32021,"message":"needs sampling"}}
+        post 3 version=2026-07-28 method=no/such {"jsonrpc":"2.0","id":"s","method":"no/such","params":{META}}
+        >> 1: {"jsonrpc":"2.0","id":"3",…
+        < {"jsonrpc":"2.0","id":"3","error":{"code":-32601,"message":"no"}}
+        << 3: 404 {"jsonrpc":"2.0","id":"s","error":{"code":-32601,"message":"no"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_modern_call_that_takes_longer_becomes_a_stream() {
+    modern(
+        "",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        started
+        wait 1s
+        @500ms
+        << 1: 200 events
+        << 1: : outlast||
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        << 1: data: {"jsonrpc":"2.0","id":5,"result":{}}||
+        << 1: finish
+        "#,
+    );
+}
+
+#[test]
+fn what_a_modern_server_says_of_a_call_rides_on_its_stream() {
+    modern(
+        "",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}
+        << 1: 200 events
+        << 1: : outlast||
+        << 1: data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}||
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        << 1: data: {"jsonrpc":"2.0","id":5,"result":{}}||
+        << 1: finish
+        "#,
+    );
+}
+
+#[test]
+fn a_modern_client_that_hangs_up_has_cancelled_its_own_call() {
+    modern(
+        "",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        post 2 M B
+        >> 1: …
+        started
+        hang-up 1
+        >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client hung up"}}
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        !! info: `srv` answered attempt 1, which has ended; dropped
+        < {"jsonrpc":"2.0","id":2,"result":{}}
+        << 2: 200 {"jsonrpc":"2.0","id":5,"result":{}}
+        "#,
+    );
+}
+
+#[test]
+fn headers_that_contradict_the_body_are_refused() {
+    modern(
+        "",
+        r#"
+        post 1 version=2026-07-28 method=tools/list name=x B
+        .. 1: start 0
+        << 1: 400 {"jsonrpc":"2.0","id":5,"error":{"code":-32020,"message":"Header mismatch: Mcp-Method header does not match the body"}}
+        post 2 version=2026-07-28 method=tools/call B
+        << 2: 400 {"jsonrpc":"2.0","id":5,"error":{"code":-32020,"message":"Header mismatch: Mcp-Name header is missing"}}
+        post 3 method=tools/call name=x B
+        << 3: 400 {"jsonrpc":"2.0","id":5,"error":{"code":-32020,"message":"Header mismatch: MCP-Protocol-Version header is missing"}}
+        post 4 version=2026-07-28 method=ping {"jsonrpc":"2.0","id":6,"method":"ping"}
+        << 4: 400 {"jsonrpc":"2.0","id":6,"error":{"code":-32602,"message":"Invalid params: _meta must have io.modelcontextprotocol/protocolVersion"}}
+        post 5 version=2026-07-28 {"jsonrpc":"2.0","id":6,"result":{}}
+        << 5: 400 {"jsonrpc":"2.0","id":null,…
+        post 6 version=v9 method=ping {"jsonrpc":"2.0","id":6,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"v9","io.modelcontextprotocol/clientCapabilities":{}}}}
+        << 6: 400 {"jsonrpc":"2.0","id":6,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"requested":"v9","supported":["2026-07-28"]}}}
+        "#,
+    );
+}
+
+#[test]
+fn a_subscription_of_a_modern_client_is_a_stream_until_it_hangs_up() {
+    modern(
+        "",
+        r#"
+        post 1 version=2026-07-28 method=subscriptions/listen {"jsonrpc":"2.0","id":"L","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},META}}
+        .. 1: start 0
+        << 1: 200 events
+        << 1: : outlast||
+        >> 1: {"jsonrpc":"2.0","id":"1",…
+        started
+        < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"1"}}}
+        << 1: data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}||
+        hang-up 1
+        >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1","reason":"the client hung up"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_server_that_no_modern_client_needs_is_let_go() {
+    modern(
+        "",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        << 1: 200 …
+        wait 5m
+        @5m
+        .. 1: close-input
+        output-closed
+        exited 0
+        .. let go of 1
+        post 2 M B
+        .. 2: start 0
+        >> 2: …
+        "#,
+    );
+}
+
+#[test]
+fn a_legacy_client_that_hangs_up_can_come_back() {
+    in_session(
+        "",
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1}}}
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
+        >> 1: …
+        hang-up 3
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}
+        get 4 session=1 last=3-0
+        << 4: 200 events
+        << 4: : outlast|retry: 1000||
+        << 4: id: 3-1|data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}||
+        < {"jsonrpc":"2.0","id":2,"result":{}}
+        << 4: id: 3-2|data: {"jsonrpc":"2.0","id":2,"result":{}}||
+        << 4: finish
+        # What was written may not have arrived: it can be fetched again.
+        get 5 session=1 last=3-1
+        << 5: 200 events
+        << 5: : outlast|retry: 1000||
+        << 5: id: 3-2|data: {"jsonrpc":"2.0","id":2,"result":{}}||
+        << 5: finish
+        get 6 session=1 last=99-1
+        << 6: 400 …
+        get 7 session=1 last=3-77
+        << 7: 400 …
+        get 8 session=1 last=nonsense
+        << 8: 400 …
+        "#,
+    );
+}
+
+#[test]
+fn a_finished_stream_is_forgotten_after_resume_wait() {
+    in_session(
+        "set resume-wait 2m",
+        r#"
+        get 3 session=1
+        << 3: 200 events
+        << 3: : outlast|retry: 1000||
+        wait 6m
+        get 4 session=1 last=2-0
+        << 4: 400 …
+        "#,
+    );
+}
+
+#[test]
+fn sessions_are_known_by_their_names_and_principals() {
+    in_session(
+        "",
+        r#"
+        post 3 {"jsonrpc":"2.0","id":2,"method":"ping"}
+        << 3: 400 {"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"Bad Request: Mcp-Session-Id header is required; begin with initialize"}}
+        post 4 session=forged {"jsonrpc":"2.0","id":2,"method":"ping"}
+        << 4: 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
+        post 5 session=1 principal=mallory {"jsonrpc":"2.0","id":2,"method":"ping"}
+        << 5: 404 …
+        get 6 session=1 principal=mallory last=2-0
+        << 6: 404 …
+        delete 7 session=1 principal=mallory
+        << 7: 404 …
+        post 8 session=1 version=1999-01-01 {"jsonrpc":"2.0","id":2,"method":"ping"}
+        << 8: 400 {"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"Bad Request: Unsupported protocol version `1999-01-01`; this session speaks 2025-11-25"}}
+        post 9 session=1 accept=json {"jsonrpc":"2.0","id":2,"method":"ping"}
+        << 9: 406 …
+        get 10
+        << 10: 405 …
+        delete 11
+        << 11: 405 …
+        get 12 version=2026-07-28 session=1
+        << 12: 405 …
+        get 13 session=1
+        << 13: 200 events
+        << 13: : outlast|retry: 1000||
+        get 14 session=1
+        << 14: 409 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Conflict: this session has its standing stream open already"}}
+        delete 15 session=1
+        << 13: finish
+        .. 1: close-input
+        << 15: 200
+        post 16 session=1 {"jsonrpc":"2.0","id":2,"method":"ping"}
+        << 16: 404 …
+        "#,
+    );
+}
+
+#[test]
+fn what_belongs_to_no_request_waits_for_the_standing_stream() {
+    in_session(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+        get 3 session=1
+        << 3: 200 events
+        << 3: : outlast|retry: 1000||
+        << 3: id: 1-1|data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}||
+        hang-up 3
+        get 4 session=1
+        << 4: 200 events
+        << 4: : outlast|retry: 1000||
+        < {"jsonrpc":"2.0","id":9,"method":"roots/list"}
+        << 4: id: 1-2|data: {"jsonrpc":"2.0","id":1,"method":"roots/list"}||
+        post 5 session=1 {"jsonrpc":"2.0","id":1,"result":{"roots":[]}}
+        << 5: 202
+        >> 1: {"jsonrpc":"2.0","id":9,"result":{"roots":[]}}
+        "#,
+    );
+}
+
+#[test]
+fn a_question_rides_on_the_call_that_it_must_be_about() {
+    in_session(
+        "",
+        r#"
+        get 3 session=1
+        << 3: 200 events
+        << 3: : outlast|retry: 1000||
+        post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 4: 200 events
+        << 4: id: 3-0|retry: 1000|data: ||
+        >> 1: …
+        < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}
+        << 4: id: 3-1|data: {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}||
+        "#,
+    );
+}
+
+#[test]
+fn a_session_falls_asleep_and_is_woken_on_another_process() {
+    in_session(
+        "",
+        r#"
+        wait 5m
+        @5m
+        .. 1: close-input
+        output-closed
+        exited 0
+        .. let go of 1
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        .. 2: start 0
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
+        started
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> 2: {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> 2: {"jsonrpc":"2.0","id":3,"method":"tools/call",…
+        < {"jsonrpc":"2.0","id":3,"result":{}}
+        << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
+        << 3: finish
+        "#,
+    );
+}
+
+#[test]
+fn an_open_stream_or_call_keeps_a_session_awake() {
+    in_session(
+        "",
+        r#"
+        get 3 session=1
+        << 3: 200 events
+        << 3: : outlast|retry: 1000||
+        wait 20m
+        hang-up 3
+        wait 10m
+        @25m
+        .. 1: close-input
+        @25m1s
+        .. 1: terminate
+        @25m1s500ms
+        .. 1: kill
+        "#,
+    );
+}
+
+#[test]
+fn sessions_of_one_principal_share_a_process_until_one_makes_it_its_own() {
+    check(
+        r#"
+        set serve
+        post 1 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
+        .. 1: start 0
+        << 1: 200 with a session events
+        << 1: : outlast||
+        >> 1: …
+        started
+        # The second waits for the answer that the first one gets.
+        post 2 principal=a {"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
+        << 2: 200 with a session events
+        << 2: : outlast||
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}
+        << 2: id: 4-1|data: {"jsonrpc":"2.0","id":"i","result":{"protocolVersion":"2025-06-18","capabilities":{}}}||
+        << 2: finish
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}||
+        << 1: finish
+        post 3 session=1 principal=a {"jsonrpc":"2.0","method":"notifications/initialized"}
+        << 3: 202
+        >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
+        post 4 session=2 principal=a {"jsonrpc":"2.0","method":"notifications/initialized"}
+        << 4: 202
+        # The third gets it at once.
+        post 5 principal=a {"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
+        << 5: 200 with a session events
+        << 5: : outlast||
+        << 5: id: 6-1|data: {"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}||
+        << 5: finish
+        # Others do not share it: another principal, another hello.
+        post 6 principal=b {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
+        .. 2: start 0
+        << 6: 200 with a session events
+        << 6: : outlast||
+        >> 2: …
+        post 7 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}}}}
+        .. 3: start 0
+        << 7: 200 with a session events
+        << 7: : outlast||
+        >> 3: …
+        # Both may use the same ids.
+        post 8 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"u"}}
+        << 8: 200 events
+        << 8: : outlast||
+        >> 1: {"jsonrpc":"2.0","id":4,…
+        post 9 session=2 principal=a {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 9: 200 events
+        << 9: : outlast||
+        >> 1: {"jsonrpc":"2.0","id":5,…
+        server-1 < {"jsonrpc":"2.0","id":5,"result":{"for":"two"}}
+        << 9: id: 12-1|data: {"jsonrpc":"2.0","id":2,"result":{"for":"two"}}||
+        << 9: finish
+        server-1 < {"jsonrpc":"2.0","id":4,"result":{}}
+        << 8: …
+        << 8: finish
+        # Whoever subscribed hears of it.
+        get 10 session=1 principal=a
+        << 10: 200 events
+        << 10: : outlast|retry: 1000||
+        get 11 session=2 principal=a
+        << 11: 200 events
+        << 11: : outlast|retry: 1000||
+        server-1 < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"u"}}
+        << 10: id: 1-1|data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"u"}}||
+        server-1 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+        << 10: id: 1-2|…
+        << 11: id: 3-1|…
+        # New sessions get their own from now on.
+        post 12 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
+        .. 4: start 0
+        << 12: …
+        << 12: …
+        >> 4: …
+        # A question that could be meant for any of them is asked of none.
+        server-1 < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}
+        >> 1: {"jsonrpc":"2.0","id":9,"error":{"code":-32603,"message":"outlast: several clients share this server, and none of them can be meant alone"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_principal_has_bounds_of_its_own() {
+    check(
+        r#"
+        set serve
+        set max-sessions 1
+        set max-calls 1
+        post 1 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 1: start 0
+        << 1: …
+        << 1: …
+        >> 1: …
+        post 2 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        << 2: 429 {"jsonrpc":"2.0","id":1,"error":{"code":-31007,"message":"`a` has 1 sessions open (max-sessions); end one with DELETE, or raise it with --max-sessions"}}
+        post 3 principal=b {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 2: start 0
+        << 3: …
+        << 3: …
+        >> 2: …
+        post 4 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"ping"}
+        << 4: 200 events
+        << 4: : outlast||
+        !! warn: overloaded …
+        << 4: id: 5-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-31004,"message":"`ping` was not sent: 1 calls are in flight (max-calls). Ask again when other calls have ended.",…
+        << 4: finish
+        "#,
+    );
+}
+
+#[test]
+fn arrays_of_an_old_session_are_answered_one_by_one() {
+    check(
+        r#"
+        set serve
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}
+        .. 1: start 0
+        << 1: …
+        << 1: …
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26"}}
+        << 1: …
+        << 1: finish
+        post 2 session=1 [{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":3,"method":"initialize"}]
+        << 2: 200 events
+        << 2: : outlast||
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"ping"}
+        >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid request: initialize inside an array"}}||
+        < {"jsonrpc":"2.0","id":2,"result":{}}
+        << 2: id: 3-2|data: {"jsonrpc":"2.0","id":2,"result":{}}||
+        << 2: finish
+        post 3 session=1 [{"jsonrpc":"2.0","method":"notifications/initialized"}]
+        << 3: 202
+        post 4 session=1 []
+        !! warn: a line of the client was not taken: Invalid request: an empty array
+        << 4: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: an empty array"}}
+        "#,
+    );
+    in_session(
+        "",
+        r#"
+        post 3 session=1 [{"jsonrpc":"2.0","id":2,"method":"ping"}]
+        << 3: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: revision 2025-11-25 has no arrays of messages"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_cancelled_legacy_call_ends_its_stream() {
+    in_session(
+        "",
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 3: …
+        << 3: …
+        >> 1: …
+        post 4 session=1 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+        << 4: 202
+        << 3: finish
+        >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+        "#,
+    );
+}
+
+#[test]
+fn a_crash_under_a_session_is_made_good() {
+    in_session(
+        "",
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        << 3: …
+        << 3: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        output-closed
+        exited signal 9
+        !! warn: `srv` ended: signal 9
+        !! info: `tools/list` is sent to `srv` again (attempt 2): its server went away
+        !! warn: restarting `srv` in …
+        wait 500ms
+        @…
+        .. 1: start 1
+        started
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"initialize",…
+        < {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        !! warn: `srv` is back after …
+        >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"tools/list"}
+        < {"jsonrpc":"2.0","id":4,"result":{"tools":[]}}
+        << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}||
+        << 3: finish
+        "#,
+    );
+}
+
+#[test]
+fn a_server_that_does_not_start_is_tried_again_and_then_refuses_at_once() {
+    check(
+        r#"
+        set serve
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 1: start 0
+        << 1: …
+        << 1: …
+        >> 1: …
+        start-failed not-found
+        !! warn: restart of `srv` failed: command not found
+        !! warn: restarting `srv` in 2s: it could not be started
+        wait 14s
+        @2s
+        .. 1: start 1
+        "#,
+    );
+}
+
+#[test]
+fn a_log_message_goes_to_the_modern_call_that_asked_for_it() {
+    modern(
+        "",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        started
+        post 2 M {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}}
+        >> 1: …
+        < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}
+        << 2: 200 events
+        << 2: : outlast||
+        << 2: data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}||
+        "#,
+    );
+}

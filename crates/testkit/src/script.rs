@@ -270,6 +270,8 @@ impl World {
                 };
                 return;
             }
+            "session-idle" => return self.config.session_idle = parse_duration(value).expect(text),
+            "resume-wait" => return self.config.resume_wait = parse_duration(value).expect(text),
             "max-sessions" => return self.config.max_sessions = value.parse().expect(text),
             "max-calls" => return self.config.max_calls = value.parse().expect(text),
             "trust" => return self.config.trust = true,

@@ -3,13 +3,13 @@
 //! A request that carries the modern revision in its `_meta`, or names it in its header, is modern and
 //! stands for itself. Everything else belongs to a session that began with `initialize`.
 
-use super::Engine;
+use super::{Engine, Transport};
 use crate::action::Action;
 use crate::client::{Client, Door, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
-use crate::id::{ClientId, ExchangeId, StreamId};
+use crate::id::{ClientId, ExchangeId, JsonId, ServerId, StreamId};
 use crate::method::Method;
 use crate::mirror;
 use crate::session::Session;
@@ -21,6 +21,10 @@ const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 
 /// The first revision without.
 const MODERN: &str = "2026-07-28";
+
+/// Methods that this revision has no more. The others are the server's to refuse; this one would make it
+/// forget which era it is in.
+const NO_HANDSHAKE: &str = "Method not found: initialize; this revision begins with any request";
 
 /// Why a request is not taken: a status, a JSON-RPC code, and words.
 struct No(u16, i32, String);
@@ -34,6 +38,9 @@ impl Engine {
                 Err(No(406, -32000, why.into()))
             }
             Err(refused) => return self.bad_body(exchange, refused),
+            Ok(Scanned::Message(message)) if has_odd_id(message) => {
+                Err(No(400, -32600, "Invalid request: an id is a string or a number".into()))
+            }
             Ok(Scanned::Message(message)) if is_modern(head, message) => {
                 self.modern_post(now, exchange, head, message)
             }
@@ -44,7 +51,9 @@ impl Engine {
         };
         if let Err(no) = done {
             let id = match line {
-                Ok(Scanned::Message(message)) if message.shape == Shape::Request => message.raw(Field::Id),
+                Ok(Scanned::Message(message)) if message.shape == Shape::Request && !has_odd_id(message) => {
+                    message.raw(Field::Id)
+                }
                 _ => None,
             };
             self.refuse(exchange, id, &no);
@@ -87,7 +96,17 @@ impl Engine {
             self.respond(exchange, 202, Body::Empty);
             return Ok(());
         }
+        if let Some(no) = self.unknown_version(server, head, message) {
+            let answer =
+                [br#"{"jsonrpc":"2.0","id":"#, message.raw(Field::Id).unwrap_or(b"null"), no.as_bytes()]
+                    .concat();
+            self.respond(exchange, 400, Body::Json(answer.into()));
+            return Ok(());
+        }
         required_meta(message)?;
+        if Method::of(message) == Method::Initialize {
+            return Err(No(404, -32601, NO_HANDSHAKE.into()));
+        }
         let params =
             self.servers.get(&server).and_then(|server| server.mirrors.contradiction(&head.params, message));
         if let Some(why) = mirror::contradiction(head, message).or(params) {
@@ -104,6 +123,29 @@ impl Engine {
         }
         self.client_message(now, client, message, Way::Stream(stream));
         Ok(())
+    }
+
+    /// A process that is at work does not look at the version of every request, so that is done here. A
+    /// remote server looks itself. Gives the end of the answer.
+    fn unknown_version(&self, server: ServerId, head: &Head, message: &Message) -> Option<String> {
+        let version = message.text(Field::MetaProtocolVersion)?;
+        let supported = &self.servers.get(&server)?.supported;
+        let version_known = |known: &str| known == version;
+        let same = head.version.as_deref() == Some(&version);
+        let taken = if supported.is_empty() {
+            version == MODERN
+        } else {
+            supported.iter().any(|known| version_known(known))
+        };
+        if self.config.transport == Transport::Http || taken || !same {
+            return None;
+        }
+        let ours = [Box::from(MODERN)];
+        let supported = if supported.is_empty() { &ours[..] } else { supported };
+        let data = serde_json::json!({ "supported": supported, "requested": version });
+        Some(format!(
+            r#","error":{{"code":-32022,"message":"Unsupported protocol version","data":{data}}}}}"#
+        ))
     }
 
     // The legacy era.
@@ -302,10 +344,14 @@ impl Engine {
     }
 }
 
+fn has_odd_id(message: &Message) -> bool {
+    message.shape == Shape::Request && message.raw(Field::Id).is_none_or(|raw| JsonId::new(raw).is_none())
+}
+
 fn is_modern(head: &Head, message: &Message) -> bool {
     let hello = message.shape == Shape::Request && Method::of(message) == Method::Initialize;
     let named = head.version.as_deref().is_some_and(|version| version >= MODERN);
-    !hello && (message.raw(Field::MetaProtocolVersion).is_some() || named)
+    message.raw(Field::MetaProtocolVersion).is_some() || (named && !hello)
 }
 
 /// Every modern request says which revision it speaks and what its client can do.

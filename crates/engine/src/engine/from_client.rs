@@ -102,10 +102,11 @@ impl Engine {
         };
         let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token);
         let task = message.raw(Field::ParamsTask).is_some();
+        let logs = message.raw(Field::MetaLogLevel).is_some();
         let hello = (self.config.instant && method.is_handshake())
             .then(|| crate::memory::client_of(message))
             .flatten();
-        let request = Request { client, server, id, method, tool, modern, task, way, token, hello };
+        let request = Request { client, server, id, method, tool, modern, task, way, logs, token, hello };
         if request.method == Method::Listen {
             self.subscribe(now, request, message);
         } else {

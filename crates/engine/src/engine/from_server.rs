@@ -10,6 +10,7 @@ use crate::event::Line;
 use crate::id::{AttemptId, CallId, JsonId, ServerId, read_own_id};
 use crate::limits;
 use crate::method::Method;
+use crate::mirror;
 use crate::policy::Declared;
 use crate::server::Life;
 use crate::time::Mono;
@@ -129,6 +130,10 @@ impl Engine {
         }
         let name = self.server_name(server);
         if attempt.0 < self.next_attempt {
+            let ignored = message.raw(Field::Result).is_some();
+            if let Some(server) = self.servers.get_mut(&server).filter(|_| ignored) {
+                server.speaks_of_ended(now, attempt);
+            }
             self.note(Note::LateAnswer { server: name, attempt: attempt.0 });
         } else {
             let id = attempt.0.to_string();
@@ -161,6 +166,9 @@ impl Engine {
         let list = call.request.method.shapes_the_connection().then(|| call.request.method.clone());
         let task = call.request.task && message.raw(Field::Result).is_some();
         let (modern, way) = (call.request.modern, call.request.way);
+        // What stands between would refuse their calls.
+        let filtered =
+            modern && self.config.transport == Transport::Http && call.request.method == Method::ToolsList;
         if let Some(server) = self.servers.get_mut(&server_id) {
             server.ever_answered = true;
             server.answers();
@@ -193,7 +201,11 @@ impl Engine {
         if modern && way != Way::Line && message.raw(Field::Error).is_some() {
             self.set_status(way, error_code(message));
         }
-        self.settle(id, Some(Outgoing::edited(message.bytes.clone(), vec![edit])));
+        let mut edits = vec![edit];
+        if filtered {
+            edits.extend(mirror::without_invalid_tools(message));
+        }
+        self.settle(id, Some(Outgoing::edited(message.bytes.clone(), edits)));
     }
 
     fn handshake_answered(&mut self, id: ServerId, message: &Message) {
@@ -201,6 +213,7 @@ impl Engine {
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.handshake.done = true;
         server.handshake.version = agreed_version(result);
+        server.supported = supported_versions(result);
         self.learn_capabilities(id, result);
     }
 
@@ -316,7 +329,12 @@ impl Engine {
         let kept = client_id
             .and_then(|id| self.clients.get_mut(&id))
             .and_then(|client| client.task_tokens.iter_mut().find(|kept| kept.attempt == attempt));
-        let (Some(client), Some(kept)) = (client_id, kept) else { return self.stray_progress(server) };
+        let (Some(client), Some(kept)) = (client_id, kept) else {
+            if let Some(server) = self.servers.get_mut(&server) {
+                server.speaks_of_ended(self.at, attempt);
+            }
+            return self.stray_progress(server);
+        };
         if let Some(report) = forwarded(message, &kept.token, &mut kept.progress) {
             self.tell_client(client, report);
         }
@@ -336,6 +354,17 @@ pub(super) fn agreed_version(result: &[u8]) -> Option<Box<str>> {
         protocol_version: Box<str>,
     }
     serde_json::from_slice::<Agreed>(result).ok().map(|agreed| agreed.protocol_version)
+}
+
+/// The revisions that a server names in `server/discover`.
+fn supported_versions(result: &[u8]) -> Vec<Box<str>> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Discovered {
+        supported_versions: Vec<Box<str>>,
+    }
+    let discovered = serde_json::from_slice::<Discovered>(result);
+    discovered.map(|discovered| discovered.supported_versions).unwrap_or_default()
 }
 
 /// A server's report as its client may see it: under the client's token, and rising.

@@ -4,7 +4,7 @@
 //! not remembered waits for it. When its real answers differ, the client is told as far as the
 //! protocol allows.
 
-use super::Engine;
+use super::{Engine, Manner, Transport};
 use crate::action::{Action, Note};
 use crate::client::Way;
 use crate::hash::fingerprint;
@@ -148,7 +148,8 @@ impl Engine {
     /// A slow start is worth a hint, once.
     pub(super) fn mention_slow_start(&mut self, now: Mono, id: ServerId, began: Mono) {
         let took = now.since(began);
-        if !self.config.instant && took > memory::SLOW_START {
+        let helps = self.config.transport == Transport::Process && self.config.manner == Manner::Wrap;
+        if helps && !self.config.instant && took > memory::SLOW_START {
             let server = self.server_name(id);
             self.note(Note::SlowStart { server, took });
         }

@@ -47,7 +47,7 @@ impl Engine {
         if matches!(life, Life::Leaving | Life::Ended(_)) {
             return;
         }
-        self.note(Note::RestartFailed { server: name, why: why.into() });
+        self.note(Note::Unreachable { server: name, why: why.into() });
         if let Some(call) = self.call_of(attempt)
             && !self.wait_unsent(now, call)
         {
@@ -200,13 +200,19 @@ impl Engine {
         // An old connection may still look alive to the server, or the server is busy.
         let passing = end.status.is_none_or(|status| status == 409 || status == 429 || status >= 500);
         let call = self.call_of(Some(attempt)).filter(|_| end.resumable && passing);
-        let Some(call) = call.and_then(|id| self.calls.get_mut(id).map(|call| (id, call))) else {
+        let call = call.and_then(|id| self.calls.get_mut(id).map(|call| (id, call)));
+        // The modern era knows no coming back.
+        let Some(call) = call.filter(|(_, call)| !call.request.modern) else {
             return self.broke_off(now, id, Some(attempt), &end.why);
         };
         let (call_id, call) = call;
         call.breaks += 1;
         call.reconnect_at = Some(now + end.retry.unwrap_or_else(|| doubling(call.breaks)));
+        let (way, polls) = (call.request.way, end.retry.filter(|_| end.status.is_none()));
         self.arm_call(now, call_id);
+        if let Some(retry) = polls {
+            self.let_client_poll(way, retry);
+        }
     }
 
     /// The time has come to open a call's stream again.

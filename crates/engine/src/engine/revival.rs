@@ -77,12 +77,17 @@ impl Engine {
             return self.goes_down(now, id, why);
         };
         server.life = Life::Resting;
-        if why != Why::Stopped {
+        if why != Why::Stopped && server.has_just_gone() {
             server.stopped_at = now;
         }
-        if why != Why::Stopped || !wait.is_zero() {
-            let note = Note::Restarting { server: server.name.clone(), why: why.text(), wait };
-            self.note(note);
+        let (server, text) = (server.name.clone(), why.text());
+        match why {
+            Why::Unreachable | Why::SessionLost => self.note(Note::Retrying { server, why: text, wait }),
+            // That it is restarted was said when it was stopped.
+            Why::Stopped if wait.is_zero() => {}
+            Why::Stopped | Why::Ended | Why::NotStarted => {
+                self.note(Note::Restarting { server, why: text, wait });
+            }
         }
         self.arm_server(id, Some((Alarm::Restart, now + wait)));
     }
@@ -226,8 +231,9 @@ impl Engine {
         server.waiting_bytes = 0;
         let waiting = std::mem::take(&mut server.waiting);
         let restarted = server.run > Run(0);
+        let came_back = restarted || server.last_trouble.take().is_some();
         let note = Note::Restarted { server: server.name.clone(), took: now.since(server.stopped_at) };
-        if restarted {
+        if came_back {
             self.note(note);
         }
         if !whole {

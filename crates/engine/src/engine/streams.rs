@@ -14,6 +14,10 @@ use crate::session::Stream;
 use crate::time::Mono;
 use crate::wire::{Outgoing, Piece};
 use bytes::Bytes;
+use std::time::Duration;
+
+/// The first revision whose clients know that a stream may end before its answer, and come back.
+const POLLING: &str = "2025-11-25";
 
 impl Engine {
     pub(super) fn new_stream(
@@ -44,7 +48,7 @@ impl Engine {
         let primed = stream.legacy
             && self.clients.get(&client).and_then(|client| client.session()).is_some_and(
                 // Older clients take an event without data for a broken message.
-                |session| &*session.version >= "2025-11-25",
+                |session| &*session.version >= POLLING,
             );
         self.act(Action::Respond(exchange, Response { status: 200, session, body: Body::Events }));
         let first = if primed {
@@ -154,6 +158,23 @@ impl Engine {
             self.close_stream(id);
             self.exchange_is_over(now, client);
         }
+    }
+
+    /// The server hung up a stream and wants to be polled: its client, if it knows that too, is asked to
+    /// do the same. The call goes on, and what comes meanwhile is kept.
+    pub(super) fn let_client_poll(&mut self, way: Way, retry: Duration) {
+        let Way::Stream(id) = way else { return };
+        let Some(stream) = self.streams.get(&id).filter(|stream| stream.legacy) else { return };
+        let session = self.clients.get(&stream.client).and_then(|client| client.session());
+        if session.is_none_or(|session| &*session.version < POLLING) {
+            return;
+        }
+        let Some(exchange) = self.streams.get_mut(&id).and_then(|stream| stream.exchange.take()) else {
+            return;
+        };
+        self.exchanges.remove(&exchange);
+        self.act(Action::Write(exchange, format!("retry: {}\n\n", retry.as_millis()).into()));
+        self.act(Action::Finish(exchange));
     }
 
     /// Takes up a stream on another connection, from an event on. False if that is not possible.

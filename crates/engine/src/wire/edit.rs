@@ -84,6 +84,11 @@ impl Edit {
         Edit { at: span.start()..span.end(), with }
     }
 
+    /// Replaces a range.
+    pub fn range(at: Range<usize>, with: Patch) -> Edit {
+        Edit { at, with }
+    }
+
     /// Inserts before the byte at `at`.
     pub fn insert(at: usize, with: Patch) -> Edit {
         Edit { at: at..at, with }

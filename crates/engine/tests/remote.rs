@@ -1,0 +1,419 @@
+//! Servers behind HTTP: statuses, broken streams, lost sessions, mirrored headers.
+
+use outlast_testkit::script::check;
+
+/// A stdio client and a remote server whose handshake is over; the next attempt is 2.
+const LEGACY: &str = r#"
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << …
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
+        .. stand
+"#;
+
+fn legacy(settings: &str, scenario: &str) {
+    check(&format!("set http\n{settings}\n{LEGACY}\n{scenario}"));
+}
+
+#[test]
+fn a_call_is_posted_and_answered_on_its_stream() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
+        <~2 {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}
+        <~2 {"jsonrpc":"2.0","id":2,"result":{}}
+        << {"jsonrpc":"2.0","id":2,"result":{}}
+        "#,
+    );
+}
+
+#[test]
+fn a_stream_that_hangs_up_is_polled_for_as_long_as_its_call_lives() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        stream-ended 2 resumable retry=3s
+        wait 10s
+        @3s
+        .. reconnect 2
+        # An old connection may still look alive to the server.
+        stream-ended 2 resumable status=409
+        wait 1s
+        @11s
+        .. reconnect 2
+        stream-ended 2 resumable
+        wait 10s
+        @13s
+        .. reconnect 2
+        <~2 {"jsonrpc":"2.0","id":2,"result":{}}
+        << {"jsonrpc":"2.0","id":2,"result":{}}
+        "#,
+    );
+}
+
+#[test]
+fn a_stream_that_breaks_without_an_id_loses_a_call_that_may_have_run() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        stream-ended 2
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,"message":"server `srv` went away (it ended) before it answered `x`. Whether it ran is not known.",…"retry":"unsafe"…
+        "#,
+    );
+}
+
+#[test]
+fn a_broken_call_that_only_reads_is_sent_again() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        >> …
+        trouble 2 broken reset
+        !! info: `tools/list` is sent to `srv` again (attempt 2): the connection broke
+        wait 1s
+        @…
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/list"}
+        <~3 {"jsonrpc":"2.0","id":3,"result":{"tools":[]}}
+        << {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
+        "#,
+    );
+}
+
+#[test]
+fn a_busy_server_is_asked_again_when_it_says() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        # Nothing was done yet, so even this may be sent again.
+        trouble 2 status 429 after=7s
+        !! info: `tools/call` is sent to `srv` again (attempt 2): the server is busy
+        wait 10s
+        @7s
+        >> post […] {"jsonrpc":"2.0","id":3,…
+        # Here it may have been.
+        trouble 3 status 503 after=7s
+        !! warn: http-status …
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31005,"message":"server `srv` refused `x`: HTTP status 503.",…"retry":"unsafe"…
+        > {"jsonrpc":"2.0","id":3,"method":"tools/list"}
+        >> …
+        trouble 4 status 503 after=2s
+        !! info: …
+        wait 2s
+        @12s
+        >> post […] {"jsonrpc":"2.0","id":5,"method":"tools/list"}
+        "#,
+    );
+}
+
+#[test]
+fn an_error_with_a_status_is_the_answer() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"x"}}
+        >> …
+        trouble 2 status 400 {"jsonrpc":"2.0","error":{"code":-32602,"message":"bad"}}
+        << {"id":"q","jsonrpc":"2.0","error":{"code":-32602,"message":"bad"}}
+        > {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"x"}}
+        >> …
+        trouble 3 status 500 {"jsonrpc":"2.0","id":"3","error":{"code":-32603,"message":"oops"}}
+        << {"jsonrpc":"2.0","id":"q","error":{"code":-32603,"message":"oops"}}
+        > {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"x"}}
+        >> …
+        trouble 4 status 401
+        !! warn: …
+        << {"jsonrpc":"2.0","id":"q","error":{"code":-31005,"message":"server `srv` refused `x`: HTTP status 401; give it a token with --header 'Authorization: Bearer ${VAR}'.",…
+        > {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"x"}}
+        >> …
+        trouble 5 not-mcp text/html
+        !! warn: …
+        << {"jsonrpc":"2.0","id":"q","error":{"code":-31006,…"kind":"not-mcp"…
+        "#,
+    );
+}
+
+#[test]
+fn a_lost_session_is_begun_again_and_the_request_that_found_out_is_sent_again() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}
+        >> …
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        trouble 3 status 404 session {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,"message":"server `srv` went away (it has forgotten our session) …
+        !! warn: trying `srv` again: it has forgotten our session
+        tick
+        .. start 1
+        started
+        >> post [begins session, ] {"jsonrpc":"2.0","id":4,"method":"initialize",…
+        <~4 {"jsonrpc":"2.0","id":4,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        !! warn: `srv` is back after 0s
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
+        .. stand
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":5,"method":"tools/call",…
+        <~5 {"jsonrpc":"2.0","id":5,"result":{}}
+        << {"jsonrpc":"2.0","id":3,"result":{}}
+        "#,
+    );
+}
+
+#[test]
+fn a_server_that_refuses_a_version_is_tried_with_its_own() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        >> …
+        trouble 2 status 404 session
+        !! warn: …
+        tick
+        .. start 1
+        started
+        >> post [begins session, ] {"jsonrpc":"2.0","id":3,"method":"initialize",…2025-11-25…
+        <~3 {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"no","data":{"supported":["2025-03-26"]}}}
+        >> post [begins session, ] {"jsonrpc":"2.0","id":4,"method":"initialize",…2025-03-26…
+        <~4 {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"no","data":{"supported":["2025-03-26"]}}}
+        !! warn: restart of `srv` failed: it refused initialize: …
+        !! warn: restarting `srv` in 2s: it could not be started
+        "#,
+    );
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_given_time_and_nothing_is_lost() {
+    check(
+        r#"
+        set http
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
+        >> post [begins session, ] …
+        trouble 1 unreachable connection refused
+        !! warn: cannot reach `srv`: connection refused
+        !! warn: trying `srv` again in 2s: it cannot be reached
+        wait 2s
+        @2s
+        .. start 0
+        trouble - unreachable connection refused
+        !! warn: cannot reach `srv`: connection refused
+        !! warn: trying `srv` again in 4s: it cannot be reached
+        wait 4s
+        @6s
+        .. start 0
+        started
+        !! warn: `srv` is back after 6s
+        >> post [begins session, ] {"jsonrpc":"2.0","id":2,"method":"initialize",…
+        <~2 {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25"}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_server_that_stays_away_fails_at_once_and_is_tried_for_ever() {
+    check(
+        r#"
+        set http
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
+        >> …
+        trouble 1 unreachable connection refused
+        !! …
+        !! warn: trying `srv` again in 2s: it cannot be reached
+        wait 2s
+        @2s
+        .. start 0
+        trouble - unreachable connection refused
+        !! …
+        !! warn: trying `srv` again in 4s: it cannot be reached
+        wait 4s
+        @6s
+        .. start 0
+        trouble - unreachable connection refused
+        !! …
+        !! warn: trying `srv` again in 8s: it cannot be reached
+        wait 8s
+        @14s
+        .. start 0
+        trouble - unreachable connection refused
+        !! …
+        !! warn: `srv` has failed too often (it cannot be reached); tried again every 30s
+        !! warn: server-failed …
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (connection refused); the next try is in 30s.",…
+        > {"jsonrpc":"2.0","id":2,"method":"ping"}
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31003,…
+        wait 30s
+        @44s
+        .. start 0
+        started
+        !! …
+        "#,
+    );
+}
+
+#[test]
+fn a_legacy_cancel_is_posted_and_the_stream_let_go() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+        .. abandon 2
+        "#,
+    );
+}
+
+#[test]
+fn a_standing_stream_that_breaks_is_opened_again_and_one_that_is_refused_is_not() {
+    legacy(
+        "",
+        r#"
+        standing-ended
+        wait 500ms
+        @500ms
+        .. stand
+        standing-ended retry=2s
+        wait 2s
+        @2s500ms
+        .. stand
+        standing-ended status=405
+        wait 1m
+        "#,
+    );
+}
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+fn modern(scenario: &str) {
+    check(&format!("set http\n{}", scenario.replace("META", META)));
+}
+
+#[test]
+fn a_modern_call_has_its_headers_and_is_cancelled_by_closing_its_stream() {
+    modern(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"grün",META}}
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: =?base64?Z3LDvG4=?=] {"jsonrpc":"2.0","id":1,…
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+        .. abandon 1
+        "#,
+    );
+}
+
+#[test]
+fn headers_that_the_server_misses_are_learned_and_the_call_is_sent_once_more() {
+    modern(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"region":"eu"},META}}
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: t] …
+        trouble 1 status 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"Mcp-Param-Region is missing"}}
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tools/list] {"jsonrpc":"2.0","id":2,"method":"tools/list",…
+        <~2 {"jsonrpc":"2.0","id":2,"result":{"tools":[],"nextCursor":"more"}}
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tools/list] {"jsonrpc":"2.0","id":3,"method":"tools/list",…"cursor":"more"}}
+        <~3 {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"t","inputSchema":{"properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}}
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: t, mcp-param-region: eu] {"jsonrpc":"2.0","id":4,…
+        # Only once.
+        trouble 4 status 400 {"jsonrpc":"2.0","id":4,"error":{"code":-32020,"message":"still"}}
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"still"}}
+        "#,
+    );
+}
+
+#[test]
+fn tools_with_marks_that_no_header_can_have_are_not_shown() {
+    modern(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{META}}
+        >> …
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"ok","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}},{"name":"bad","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}},{"name":"deep","inputSchema":{"properties":{"l":{"type":"array","items":{"type":"string","x-mcp-header":"X"}}}}}],"ttlMs":0}}
+        << {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"ok","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}],"ttlMs":0}}
+        "#,
+    );
+}
+
+#[test]
+fn a_subscription_whose_stream_breaks_is_opened_again() {
+    modern(
+        r#"
+        > {"jsonrpc":"2.0","id":"L","method":"subscriptions/listen","params":{"notifications":{},META}}
+        >> post […] {"jsonrpc":"2.0","id":"1",…
+        <~1 {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"1"}}}
+        << {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}
+        stream-ended 1
+        wait 500ms
+        @500ms
+        >> post […] {"jsonrpc":"2.0","id":"2",…
+        <~2 {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"2"}}}
+        <~2 {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"2"}}}
+        << {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}
+        "#,
+    );
+}
+
+#[test]
+fn the_clients_end_waits_for_what_is_in_flight() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        eof
+        .. close-input
+        <~2 {"jsonrpc":"2.0","id":2,"result":{}}
+        << {"jsonrpc":"2.0","id":2,"result":{}}
+        output-closed
+        exited 0
+        .. end 0
+        "#,
+    );
+}
+
+#[test]
+fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
+    check(
+        r#"
+        set serve
+        set http
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
+        .. 1: start 0
+        << 1: …
+        << 1: …
+        >> 1: post [begins session, ] …
+        started
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
+        << 1: …
+        << 1: finish
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
+        >> …
+        stream-ended 2 resumable retry=2s
+        << 2: retry: 2000||
+        << 2: finish
+        wait 2s
+        @2s
+        .. reconnect 2
+        <~2 {"jsonrpc":"2.0","id":2,"result":{}}
+        get 3 session=1 last=3-0
+        << 3: 200 events
+        << 3: : outlast|retry: 1000||
+        << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
+        << 3: finish
+        "#,
+    );
+}
