@@ -4,7 +4,7 @@ use crate::shell::{program, root, run as run_program};
 use anyhow::{Result, bail};
 use std::fs;
 
-const TARGETS: [&str; 2] = ["scan", "engine"];
+const TARGETS: [&str; 3] = ["scan", "engine", "sse"];
 
 /// What cargo-fuzz passes to a nightly compiler, without the sanitizers that need one.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -65,6 +65,7 @@ fn seed(corpus: &std::path::Path) -> Result<()> {
         r#"{"jsonrpc":"2.0","id":"a","result":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
         r#"[{"id":1,"method":"ping"},{"method":"notifications/cancelled","params":{"requestId":1}}]"#,
         "0{\"id\":1,\"method\":\"tools/call\",\"params\":{\"_meta\":{\"progressToken\":1}}}\n6{\"method\":\"notifications/progress\",\"params\":{\"progressToken\":1,\"progress\":1,\"total\":2}}\n6{\"id\":1,\"result\":{}}",
+        "\x03\u{feff}: hello\r\nretry: 5\nid: 7\ndata:\n\nevent: message\rdata: {\rdata: }\r\rid: 8\ndata: half",
     ];
     for (index, message) in messages.iter().enumerate() {
         fs::write(corpus.join(format!("seed-{index}")), message)?;

@@ -116,13 +116,16 @@ impl Engine {
 
     fn begin_call(&mut self, now: Mono, request: Request, message: &Message) {
         let server = &self.servers[&request.server];
-        let policy = self.config.rules.for_call(CallFacts {
+        let mut policy = self.config.rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
             wish: wish(message),
             declared: &server.declared,
         });
+        if self.config.manner.serves() && request.method.is_handshake() {
+            policy.for_handshake_of_service();
+        }
         let readiness = server.readiness();
         let full = self.calls.len() >= limits::CALLS
             || (readiness == Readiness::ComesBack

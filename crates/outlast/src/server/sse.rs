@@ -129,13 +129,6 @@ impl Parser {
         }
     }
 
-    /// The stream has ended; an event that is not whole is discarded. Whether it broke off so.
-    pub fn finish(self) -> bool {
-        let Event { data, id, name } = self.event;
-        let in_line = self.field.is_some() || !self.start.is_empty();
-        in_line || data.begun || id.is_some() || name.is_some()
-    }
-
     fn part_of_line(&mut self, part: &[u8]) {
         if let Some(field) = self.field {
             return self.part_of_value(field, part);
@@ -267,3 +260,7 @@ fn number(text: &[u8]) -> Option<u64> {
     let digits = text.iter().all(u8::is_ascii_digit);
     digits.then(|| std::str::from_utf8(text).ok()?.parse().ok())?
 }
+
+#[cfg(test)]
+#[path = "sse/tests.rs"] // said in full, because the fuzzer takes this file from elsewhere
+mod tests;

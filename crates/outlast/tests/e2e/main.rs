@@ -1,6 +1,6 @@
 //! The whole program: a real `outlast` between a client that the test drives and a fake server.
 //!
-//! Map: `world` starts things; every other module is one promise to the people who use outlast,
+//! Map: `world` and `http_world` start things; every other module is one promise to the people who use outlast,
 //! each test named after what they can rely on. Tests wait for messages and for processes to end,
 //! with a limit; only the fake server lets time pass.
 
@@ -14,6 +14,16 @@ mod endings;
 mod errors;
 mod faults;
 mod flags;
+mod http_client;
+mod http_disconnects;
+mod http_events;
+mod http_headers;
+mod http_hostile;
+mod http_recovery;
+mod http_security;
+mod http_server;
+mod http_tls;
+mod http_world;
 mod instant;
 mod limits;
 mod log;
