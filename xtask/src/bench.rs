@@ -84,7 +84,7 @@ fn run_table(
     let (json, svg) = (options.json(table), options.svg(table));
     write(&json, &record::render(&results, machine, options))?;
     write(&svg, &plot::render(&results, machine))?;
-    if !options.quick {
+    if options.is_whole() {
         publish(table, &table::markdown(&results))?;
     }
     println!("written: {}, {}", json.display(), svg.display());
@@ -113,7 +113,7 @@ fn take_rounds(table: &'static Table, options: &Options, programs: &Programs) ->
     let mut results = Results::new(table);
     for round in 0..options.rounds {
         println!("{}, round {} of {}", table.name, round + 1, options.rounds);
-        for measure in table.measures {
+        for measure in table.measures.iter().filter(|measure| options.wants(measure.name)) {
             for target in in_turn(measure.targets, round) {
                 if results.has_failed(measure.name, target) {
                     continue;

@@ -6,13 +6,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::tables::{TABLES, Table};
 
-const USAGE: &str = "cargo xtask bench [stdio|http] [--quick] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--check]
+const USAGE: &str = "cargo xtask bench [stdio|http] [--quick] [--only NAME] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--check]
 
       stdio, http     only this table [default: both]
       --quick         few calls and one round, under a minute: shows that it works, not how fast it is
+      --only NAME     only the measures with this in their name; publishes nothing
       --rounds N      median over this many rounds [default: 5; at least 5 unless --quick]
-      --json FILE     of one table [default: target/bench/TABLE.json; with --quick TABLE-quick.json]
-      --svg FILE      of one table [default: in docs; with --quick target/bench/TABLE-quick.svg]
+      --json FILE     of one table [default: target/bench/TABLE.json; with --quick or --only TABLE-part.json]
+      --svg FILE      of one table [default: in docs; with --quick or --only target/bench/TABLE-part.svg]
       --outlast PATH  measure this program instead of building outlast
       --check         fail if a goal is missed";
 
@@ -22,6 +23,7 @@ const LEAST_ROUNDS: usize = 5;
 pub struct Options {
     pub tables: Vec<&'static Table>,
     pub quick: bool,
+    pub only: Option<String>,
     pub rounds: usize,
     json: Option<PathBuf>,
     svg: Option<PathBuf>,
@@ -42,6 +44,7 @@ impl Options {
             let mut value = || words.next().with_context(|| format!("{word} needs a value\n\n{USAGE}"));
             match word.as_str() {
                 "--quick" => {}
+                "--only" => options.only = Some(value()?.clone()),
                 "--check" => options.check = true,
                 "--rounds" => options.rounds = rounds(value()?, quick)?,
                 "--json" => options.json = Some(value()?.into()),
@@ -60,20 +63,37 @@ impl Options {
 
     fn defaults(quick: bool) -> Options {
         let rounds = if quick { 1 } else { LEAST_ROUNDS };
-        Options { tables: Vec::new(), quick, rounds, json: None, svg: None, outlast: None, check: false }
+        Options {
+            tables: Vec::new(),
+            quick,
+            only: None,
+            rounds,
+            json: None,
+            svg: None,
+            outlast: None,
+            check: false,
+        }
+    }
+
+    /// A part never replaces what is published: a quick run's figures are not meant to be read.
+    pub fn is_whole(&self) -> bool {
+        !self.quick && self.only.is_none()
+    }
+
+    pub fn wants(&self, measure: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| measure.contains(only))
     }
 
     pub fn json(&self, table: &Table) -> PathBuf {
-        let quick = if self.quick { "-quick" } else { "" };
-        let default = || scratch().join(format!("{}{quick}.json", table.name));
+        let part = if self.is_whole() { "" } else { "-part" };
+        let default = || scratch().join(format!("{}{part}.json", table.name));
         self.json.clone().unwrap_or_else(default)
     }
 
-    /// A quick run never replaces the published plot: its figures are not meant to be read.
     pub fn svg(&self, table: &Table) -> PathBuf {
-        let default = || match self.quick {
-            true => scratch().join(format!("{}-quick.svg", table.name)),
-            false => root().join(table.svg),
+        let default = || match self.is_whole() {
+            true => root().join(table.svg),
+            false => scratch().join(format!("{}-part.svg", table.name)),
         };
         self.svg.clone().unwrap_or_else(default)
     }
