@@ -27,6 +27,7 @@ use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId};
+use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
 use crate::server::{Alarm, Server};
@@ -106,6 +107,8 @@ pub struct Config {
     pub session_idle: Duration,
     /// How long a broken stream can be taken up again.
     pub resume_wait: Duration,
+    /// How long an answer may take to leave in one piece with the head of its stream.
+    pub stream_head: Duration,
     /// How long a client should wait before it does.
     pub resume_min_wait: Duration,
     /// Sessions of one principal.
@@ -152,6 +155,7 @@ impl Default for Config {
             share: Share::Principal,
             session_idle: Duration::from_secs(5 * 60),
             resume_wait: Duration::from_secs(10 * 60),
+            stream_head: limits::STREAM_HEAD,
             resume_min_wait: Duration::from_secs(1),
             max_sessions: 1_000,
             max_calls: 20_000,

@@ -41,6 +41,8 @@ pub(crate) struct Stream {
     pub(crate) exchange: Option<ExchangeId>,
     /// The response has begun.
     pub(crate) begun: bool,
+    /// The session that the response names.
+    pub(crate) names: Option<Box<str>>,
     /// Its events have ids, and can be asked for again.
     pub(crate) legacy: bool,
     /// Requests that are answered on it and are not settled.
@@ -63,6 +65,7 @@ impl Stream {
             client,
             exchange,
             begun: false,
+            names: None,
             legacy,
             open,
             status: 200,

@@ -728,3 +728,38 @@ fn calls_that_do_not_finish_within_drain_are_told_so() {
         "#,
     );
 }
+
+#[test]
+fn an_answer_that_comes_at_once_leaves_in_one_piece_with_the_head_of_its_stream() {
+    check(
+        r#"
+        set serve
+        set stream-head 5ms
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 1: start 0
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
+        << 1: finish
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> 1: …
+        wait 1s
+        @5ms
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
+        < {"jsonrpc":"2.0","id":2,"result":{}}
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
+        << 2: finish
+        # One that is given up before that has nothing to say.
+        post 3 session=1 {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
+        >> 1: …
+        post 4 session=1 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
+        << 4: 202
+        << 3: 202
+        >> 1: …
+        "#,
+    );
+}

@@ -96,7 +96,13 @@ pub struct World {
 
 impl Default for World {
     fn default() -> Self {
-        let config = Config { server_name: "srv".into(), command: "srv".into(), ..Config::default() };
+        let config = Config {
+            server_name: "srv".into(),
+            command: "srv".into(),
+            // So that a scenario shows at once what would wait a moment to leave in one piece.
+            stream_head: Duration::ZERO,
+            ..Config::default()
+        };
         World {
             engine: Engine::new(config.clone()),
             config,
@@ -270,6 +276,7 @@ impl World {
                 };
                 return;
             }
+            "stream-head" => return self.config.stream_head = parse_duration(value).expect(text),
             "session-idle" => return self.config.session_idle = parse_duration(value).expect(text),
             "resume-wait" => return self.config.resume_wait = parse_duration(value).expect(text),
             "max-sessions" => return self.config.max_sessions = value.parse().expect(text),

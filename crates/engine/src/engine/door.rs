@@ -119,7 +119,7 @@ impl Engine {
         self.join(client, server);
         self.new_stream(client, Some(exchange), false, 1);
         if Method::of(message) == Method::Listen {
-            self.begin_stream(stream, None);
+            self.begin_stream(stream);
         }
         self.client_message(now, client, message, Way::Stream(stream));
         Ok(())
@@ -178,7 +178,12 @@ impl Engine {
         let way = if open > 0 {
             let stream = self.new_stream(client, Some(exchange), true, open);
             let name = self.clients.get(&client).and_then(Client::session).map(|session| session.id.clone());
-            self.begin_stream(stream, name.filter(|_| begins));
+            if let Some(stream) = self.streams.get_mut(&stream) {
+                stream.names = name.filter(|_| begins);
+            }
+            if self.config.stream_head.is_zero() {
+                self.begin_stream(stream);
+            }
             Way::Stream(stream)
         } else {
             self.respond(exchange, 202, Body::Empty);

@@ -131,9 +131,7 @@ impl Engine {
             || (readiness == Readiness::ComesBack
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
         let mut call = Call::new(request, &policy, now, &server.clock);
-        if self.may_still_be_json(call.request.way) {
-            call.stream_at = Some(now + limits::BEGIN_STREAM);
-        }
+        call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
         if !full && !self.one_call_more(call.request.client) {
             let why = format!("{} calls are in flight (max-calls)", self.config.max_calls);
             return self.refuse_call(now, &call, Kind::Overloaded, why);

@@ -40,10 +40,11 @@ impl Engine {
     }
 
     /// Begins a response as a stream.
-    pub(super) fn begin_stream(&mut self, id: StreamId, session: Option<Box<str>>) {
+    pub(super) fn begin_stream(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let Some(exchange) = stream.exchange.filter(|_| !stream.begun) else { return };
         stream.begun = true;
+        let session = stream.names.take();
         let (client, last) = (stream.client, stream.last);
         let primed = stream.legacy
             && self.clients.get(&client).and_then(|client| client.session()).is_some_and(
@@ -63,13 +64,15 @@ impl Engine {
     /// A modern request has waited long enough for an answer that would be a response of its own.
     pub(super) fn stream_is_due(&mut self, way: Way) {
         if let Way::Stream(id) = way {
-            self.begin_stream(id, None);
+            self.begin_stream(id);
         }
     }
 
-    /// Whether a response has not begun yet.
-    pub(super) fn may_still_be_json(&self, way: Way) -> bool {
-        matches!(way, Way::Stream(id) if self.streams.get(&id).is_some_and(|stream| !stream.begun))
+    /// How long a response may wait for what it begins with.
+    pub(super) fn stream_patience(&self, way: Way) -> Option<Duration> {
+        let Way::Stream(id) = way else { return None };
+        let stream = self.streams.get(&id).filter(|stream| !stream.begun)?;
+        Some(if stream.legacy { self.config.stream_head } else { limits::BEGIN_STREAM })
     }
 
     /// The status that an answer gives its response, if it is one of its own.
@@ -85,14 +88,14 @@ impl Engine {
 
     /// Sends something that is not the last word.
     pub(super) fn tell_stream(&mut self, id: StreamId, message: &Outgoing) {
-        self.begin_stream(id, None);
+        self.begin_stream(id);
         self.write_event(id, message);
     }
 
     /// Sends the answer to one of the requests of a stream.
     pub(super) fn answer_on_stream(&mut self, id: StreamId, answer: &Outgoing) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        match stream.exchange.filter(|_| !stream.begun && stream.open == 1) {
+        match stream.exchange.filter(|_| !stream.begun && !stream.legacy) {
             Some(exchange) => {
                 let response = Response {
                     status: stream.status,

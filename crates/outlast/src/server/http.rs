@@ -42,7 +42,6 @@ use std::pin::Pin;
 use std::time::Duration;
 
 /// How to reach a server. Not printable: it holds secrets.
-#[allow(missing_debug_implementations)]
 pub struct Options {
     /// Where it is.
     pub url: Uri,

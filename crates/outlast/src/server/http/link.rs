@@ -25,24 +25,27 @@ impl Link {
     /// Takes a fresh connection.
     pub async fn new(io: Io) -> Result<Link, hyper::Error> {
         let (sender, connection) = Builder::new().handshake(TokioIo::new(io)).await?;
-        Ok(Link { sender, connection: Some(Box::new(connection)) })
+        let mut link = Link { sender, connection: Some(Box::new(connection)) };
+        // A request is taken only by a connection that has asked for one.
+        poll_fn(|cx| Poll::Ready(link.has_ended(cx))).await;
+        Ok(link)
     }
 
     /// Sends a request. The error holds the request if nothing of it was written.
-    #[allow(clippy::result_large_err)] // it is hyper's
-    pub async fn send(
+    pub fn send(
         &mut self,
         request: Request<Whole>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Whole>>> {
+    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Whole>>>> {
+        let reply = self.sender.try_send_request(request);
         let connection = &mut self.connection;
-        // A request is taken only by a connection that has asked for one.
-        poll_fn(|cx| Poll::Ready(drive(connection, cx))).await;
-        let mut reply = pin!(self.sender.try_send_request(request));
-        poll_fn(|cx| {
-            drive(connection, cx);
-            reply.as_mut().poll(cx)
-        })
-        .await
+        async move {
+            let mut reply = pin!(reply);
+            poll_fn(|cx| {
+                drive(connection, cx);
+                reply.as_mut().poll(cx)
+            })
+            .await
+        }
     }
 
     /// The next part of a response's body; `None` at its end.

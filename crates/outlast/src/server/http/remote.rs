@@ -23,7 +23,7 @@ const REDIRECTS: usize = 5;
 
 /// Connections that are made at the same time. Who wants one more waits, and takes one that becomes
 /// free meanwhile.
-const DIALLING: usize = 64;
+const DIALLING: usize = 128;
 
 /// A server, shared by all sessions on it.
 pub struct Remote {
@@ -110,14 +110,16 @@ impl Remote {
         if let Some(link) = self.pool.take().await {
             return Ok((link, true));
         }
-        let fresh = async {
-            let _turn = self.dialling.acquire().await;
-            if let Some(link) = self.pool.take().await {
-                return Ok((link, true));
-            }
-            self.dial().await.map(|link| (link, false))
-        };
-        self.within_limit(fresh).await
+        // Boxed: it is large, and every post would carry the room for it as long as it lives.
+        Box::pin(self.within_limit(self.fresh())).await
+    }
+
+    async fn fresh(&self) -> Result<(Link, bool), String> {
+        let _turn = self.dialling.acquire().await;
+        if let Some(link) = self.pool.take().await {
+            return Ok((link, true));
+        }
+        self.dial().await.map(|link| (link, false))
     }
 
     async fn within_limit<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {

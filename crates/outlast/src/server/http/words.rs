@@ -27,7 +27,7 @@ pub fn of_io(error: &io::Error) -> String {
 /// A connection that failed after a request may have left on it.
 pub fn broken(error: &hyper::Error) -> Trouble {
     if error.is_parse() {
-        return Trouble::NotMcp("the answer is not HTTP/1.1".into());
+        return Trouble::NotMcp(format!("the answer is not HTTP/1.1 ({error})").into());
     }
     Trouble::Broken(of_hyper(error).into())
 }
@@ -37,7 +37,7 @@ pub fn of_hyper(error: &hyper::Error) -> String {
     match cause(error) {
         Some(cause) => of_io(cause),
         None if error.is_incomplete_message() => "the server closed the connection".into(),
-        None if error.is_body_write_aborted() || error.is_closed() => "connection closed".into(),
+        None if error.is_canceled() || error.is_closed() => "connection closed".into(),
         None => error.to_string(),
     }
 }

@@ -60,7 +60,27 @@ async fn a_connection_that_breaks_before_the_answer_is_told() {
     assert!(told.starts_with("8 broken: "), "{told}");
     let (mut peer, _) = world.call(9).await;
     peer.write("SSH-2.0-OpenSSH\r\n").await;
-    assert_eq!(world.told().await, "9 not mcp: the answer is not HTTP/1.1");
+    assert_eq!(world.told().await, "9 not mcp: the answer is not HTTP/1.1 (invalid HTTP version parsed)");
+    let (mut peer, _) = world.call(10).await;
+    let long = format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(1 << 20));
+    let _ = peer.0.write_all(long.as_bytes()).await;
+    assert_eq!(world.told().await, "10 not mcp: the answer is not HTTP/1.1 (message head is too large)");
+}
+
+/// A kept connection may close just as a request is written to it. Whether it was received cannot be
+/// known, so it is not written again.
+#[tokio::test]
+async fn a_request_that_may_have_been_received_is_never_sent_twice() {
+    let mut world = World::new().await;
+    let (mut peer, _) = world.call(7).await;
+    peer.json(&answer(7)).await;
+    world.told().await;
+    world.session.post(request(8));
+    peer.request().await;
+    drop(peer);
+    assert_eq!(world.told().await, "8 broken: the server closed the connection");
+    world.session.post(request(9));
+    assert!(world.accept().await.request().await.contains("\"id\":9"), "8 came again");
 }
 
 #[tokio::test]
@@ -164,4 +184,62 @@ async fn a_url_without_sense_is_refused() {
     assert!(told.contains("--header 'Authorization") && !told.contains("pass@"), "{told}");
     let remote = Remote::new(options("http://host:81/secret?key=1")).unwrap();
     assert_eq!(format!("{remote:?}"), "Remote(host:81)");
+}
+
+/// The driver calls a session while it is fed by it.
+#[tokio::test]
+async fn a_feed_may_call_the_session() {
+    struct Caller(std::sync::OnceLock<Session>, mpsc::UnboundedSender<String>);
+    impl Feed for Caller {
+        fn feed(&self, happenings: &mut dyn Iterator<Item = Happening>) {
+            let session = self.0.get().unwrap();
+            for happening in happenings {
+                session.abandon(AttemptId(7));
+                session.post(request(8));
+                session.stand();
+                let _ = self.1.send(show(happening));
+            }
+        }
+    }
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let world = World::new().await;
+    let feed = Arc::new(Caller(std::sync::OnceLock::new(), sender));
+    let _ = feed.0.set(Session::new(world.remote.clone(), feed.clone()));
+    feed.0.get().unwrap().post(request(7));
+    let mut peer = world.accept().await;
+    peer.request().await;
+    peer.events().await;
+    peer.chunk(&format!("data: {}\n\ndata: {}\n\n", progress(), answer(7))).await;
+    for expected in [progress().to_owned(), answer(7)] {
+        assert_eq!(patiently(told.recv()).await.unwrap(), format!("stream 7: {expected}"));
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_has_room_for_is_not_read() {
+    struct Full(Arc<tokio::sync::Semaphore>, mpsc::UnboundedSender<String>);
+    impl Feed for Full {
+        fn feed(&self, happenings: &mut dyn Iterator<Item = Happening>) {
+            happenings.for_each(|happening| drop(self.1.send(show(happening))));
+        }
+        fn congestion(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+            let room = self.0.clone();
+            Some(Box::pin(async move { room.acquire_owned().await.unwrap().forget() }))
+        }
+    }
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let room = Arc::new(tokio::sync::Semaphore::new(1));
+    let mut world = World::new().await;
+    world.session = Session::new(world.remote.clone(), Arc::new(Full(room.clone(), sender)));
+    let (mut peer, _) = world.call(7).await;
+    peer.events().await;
+    peer.chunk(&format!("data: {}\n\n", progress())).await;
+    assert_eq!(patiently(told.recv()).await.unwrap(), format!("stream 7: {}", progress()));
+    peer.chunk(&format!("data: {}\n\n", answer(7))).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(told.is_empty());
+    room.add_permits(1);
+    assert_eq!(patiently(told.recv()).await.unwrap(), format!("stream 7: {}", answer(7)));
 }

@@ -26,7 +26,7 @@ async fn a_proxy_gets_the_whole_url_of_a_plain_server() {
 
 #[tokio::test]
 async fn a_proxy_connects_us_to_a_secure_server() {
-    let mut world = through("https://server.invalid/mcp").await;
+    let world = through("https://server.invalid/mcp").await;
     world.session.connect();
     let mut peer = world.accept().await;
     let text = peer.request().await;
