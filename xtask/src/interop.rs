@@ -14,7 +14,7 @@
 
 pub mod client;
 mod compare;
-mod endpoint;
+pub mod endpoint;
 mod http;
 mod matrix;
 pub mod setup;
