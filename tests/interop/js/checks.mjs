@@ -104,11 +104,11 @@ async function progressArrives(peer, tool, args) {
     return 'from 1 on, increasing';
 }
 
-/** A second of patience, three seconds of work, a sign of life every 400 ms. */
+/** Half the patience that the work needs, and a sign of life every 400 ms. */
 async function progressResetsTimeout(peer, tool, args) {
     let seen = 0;
     const answer = await peer.call(tool, args, {
-        timeout: 1000,
+        timeout: 1500,
         resetTimeoutOnProgress: true,
         onprogress: () => (seen += 1)
     });

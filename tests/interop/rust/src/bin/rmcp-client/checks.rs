@@ -102,9 +102,9 @@ fn large() -> String {
 
 // What is the same whatever the server.
 
-/// A second of patience, three seconds of work, a sign of life every 400 ms.
+/// Half the patience that the work needs, and a sign of life every 400 ms.
 pub async fn progress_resets_timeout(peer: &Peer, everything: bool) -> Result<String> {
-    let extra = Extra { timeout_reset_by_progress: Some(Duration::from_secs(1)), ..Extra::default() };
+    let extra = Extra { timeout_reset_by_progress: Some(Duration::from_millis(1500)), ..Extra::default() };
     let call = if everything {
         peer.call_with(LONG, json!({"duration": 3, "steps": 8}), extra)
     } else {
