@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 
 const HELP: &str = "cargo xtask test [unit|fuzz|sim|e2e|interop|bench]   everything, or a part
 cargo xtask bench [--quick] [--check] [...]            the benchmark, against the direct server and the floor
-cargo xtask interop [CLIENT [SERVER]]                  real SDKs, direct and through outlast
+cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
 cargo xtask coverage                                   lines of the engine that the tests reach
 ";

@@ -70,6 +70,8 @@ pub(crate) struct Request {
     pub(crate) task: bool,
     /// Where its answer goes.
     pub(crate) way: Way,
+    /// It asked for log messages, as a modern request may.
+    pub(crate) logs: bool,
     /// The client's own progress token.
     pub(crate) token: Option<JsonId>,
     /// How its client said hello, for a handshake that is to be remembered.

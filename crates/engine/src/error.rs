@@ -76,6 +76,8 @@ impl Kind {
 pub enum ServerState {
     /// It was told to cancel.
     Cancelled,
+    /// It was told to cancel, and has gone on after such words before.
+    CancelIgnored,
     /// Its process has ended.
     Gone,
     /// It is being restarted.
@@ -298,6 +300,7 @@ impl Failure {
     fn fate(&self) -> &'static str {
         match self.state {
             ServerState::Cancelled => "its server was told to cancel",
+            ServerState::CancelIgnored => "its server was told to cancel, which it has ignored before",
             ServerState::Gone => "its server has ended",
             ServerState::Restarting => "its server is being restarted",
             ServerState::NeverReached => "it never reached its server",

@@ -40,6 +40,13 @@ pub const KEPT_BYTES: usize = 32 << 20;
 /// Resources that a restarted server is subscribed to again. One more: it is not.
 pub const SUBSCRIBED: usize = 1_000;
 
+/// Attempts that a server was told to cancel and that are remembered, to see whether it obeys. More: the
+/// oldest are forgotten.
+pub const TOLD_TO_CANCEL: usize = 64;
+
+/// How long after a cancel an answer may come that was sent before it arrived.
+pub const CANCEL_CROSSES: Duration = Duration::from_millis(500);
+
 /// Between asking a hung server to end and ending it.
 pub const HUNG_GRACE: Duration = Duration::from_secs(1);
 

@@ -14,6 +14,8 @@ const KEPT_ALIVE: Duration = Duration::from_secs(30 * 60);
 const KNOWN: Duration = Duration::from_secs(5 * 60);
 /// Built-in: the first exchange. A slow first `npx` is not killed for it.
 const HANDSHAKE: Duration = Duration::from_secs(5 * 60);
+/// The same of a service, moved by signs of the server up to that.
+const SERVICE_HANDSHAKE: Duration = Duration::from_secs(60);
 /// Built-in: the hard cap of every call.
 const MAX: Duration = Duration::from_secs(24 * 3600);
 /// Built-in: how often a call is tried again, where that is safe.
@@ -236,6 +238,15 @@ impl Rules {
 }
 
 impl Policy {
+    /// A service does not wait five minutes for a server that shows no sign of starting.
+    pub(crate) fn for_handshake_of_service(&mut self) {
+        if self.timeout.is_some_and(|limit| limit.layer == Layer::BuiltIn) {
+            self.timeout = Some(Limit::built_in(SERVICE_HANDSHAKE));
+            self.max = Limit::built_in(HANDSHAKE);
+            self.signs = Signs { call: false, server: true };
+        }
+    }
+
     fn shorten(&mut self, wish: Duration) {
         if self.timeout.is_none_or(|limit| wish < limit.time) {
             self.timeout = Some(Limit { time: wish, layer: Layer::Request });

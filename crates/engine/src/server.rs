@@ -185,6 +185,10 @@ pub(crate) struct Server {
     pub(crate) stopped_at: Mono,
 
     stderr: VecDeque<u8>,
+    /// Attempts that it was told to cancel, the newest last, and when.
+    told_to_cancel: VecDeque<(AttemptId, Mono)>,
+    /// It has gone on with one of them long after.
+    pub(crate) ignores_cancels: bool,
     pub(crate) bad_lines: u64,
     pub(crate) refused_asks: u64,
     pub(crate) noted_id_type: bool,
@@ -274,6 +278,8 @@ impl Server {
             tries: 0,
             stopped_at: Mono::default(),
             stderr: VecDeque::new(),
+            told_to_cancel: VecDeque::new(),
+            ignores_cancels: false,
             bad_lines: 0,
             refused_asks: 0,
             noted_id_type: false,
@@ -305,6 +311,7 @@ impl Server {
         self.sample = None;
         self.sampling = false;
         self.stderr.clear();
+        self.told_to_cancel.clear();
         self.bad_lines = 0;
         self.noted_id_type = false;
         self.run
@@ -331,6 +338,22 @@ impl Server {
             return Some(Duration::ZERO);
         }
         Some(doubled(plan.backoff, recent).mul_f64(plan.jitter))
+    }
+
+    /// It is told to cancel an attempt.
+    pub(crate) fn is_told_to_cancel(&mut self, now: Mono, attempt: AttemptId) {
+        if self.told_to_cancel.len() == limits::TOLD_TO_CANCEL {
+            self.told_to_cancel.pop_front();
+        }
+        self.told_to_cancel.push_back((attempt, now));
+    }
+
+    /// It speaks of an attempt that has ended. Did it ignore a cancel, or did the two cross?
+    pub(crate) fn speaks_of_ended(&mut self, now: Mono, attempt: AttemptId) {
+        let told = self.told_to_cancel.iter().find(|(told, _)| *told == attempt);
+        if told.is_some_and(|(_, at)| now.since(*at) > limits::CANCEL_CROSSES) {
+            self.ignores_cancels = true;
+        }
     }
 
     /// It is away for the first time since it was there.

@@ -224,7 +224,8 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Process,
         default: "5m",
         short: "how long `initialize` or `server/discover` may take",
-        long: "A first `npx` may take minutes to download a server; that is no reason to give up.",
+        long: "A first `npx` may take minutes to download a server; that is no reason to give up. With `serve`: 60s without \
+               a sign of the server, and 5m in all.",
     },
     Setting {
         key: Key::CancelGrace,

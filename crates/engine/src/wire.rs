@@ -75,6 +75,7 @@ pub enum Field {
     MetaProgressToken,
     MetaSubscriptionId,
     MetaProtocolVersion,
+    MetaLogLevel,
     MetaTimeoutMs,
     MetaKeepAlive,
     ResultMeta,

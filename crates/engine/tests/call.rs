@@ -795,3 +795,32 @@ fn sleep_and_the_wall_clock_charge_no_limit() {
         "#,
     );
 }
+
+#[test]
+fn a_server_that_goes_on_after_a_cancel_is_known_for_it() {
+    check(
+        r#"
+        set timeout 10s
+        set restart on-crash
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        wait 10s
+        @10s
+        !! warn: timeout …
+        << {"jsonrpc":"2.0","id":1,…"serverState":"cancelled"…
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,…
+        .. sample
+        wait 2s
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        !! info: `srv` answered attempt 1, which has ended; dropped
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        wait 10s
+        @22s
+        !! warn: timeout …
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"`x` gave no sign of life for 10s (timeout, --timeout); its server was told to cancel, which it has ignored before. …"serverState":"cancel-ignored"…
+        >> …
+        .. sample
+        "#,
+    );
+}

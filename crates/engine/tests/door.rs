@@ -637,3 +637,22 @@ fn a_server_that_does_not_start_is_tried_again_and_then_refuses_at_once() {
         "#,
     );
 }
+
+#[test]
+fn a_log_message_goes_to_the_modern_call_that_asked_for_it() {
+    modern(
+        "",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        started
+        post 2 M {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}}
+        >> 1: …
+        < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}
+        << 2: 200 events
+        << 2: : outlast||
+        << 2: data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}||
+        "#,
+    );
+}

@@ -25,7 +25,7 @@ enum Task {
     /// Print this and end.
     Print(String),
     Wrap(Box<Settings>, Vec<OsString>),
-    Remote(Box<Settings>, Box<crate::server::http::Options>),
+    Remote(Box<Settings>, std::sync::Arc<crate::server::http::Remote>),
     Serve(Box<Settings>, Box<crate::serve::Service>, crate::serve::Target),
     Guardian(Vec<OsString>),
     Demo,
@@ -79,9 +79,9 @@ fn run(task: Task) -> ExitCode {
         Task::Wrap(settings, command) => {
             return with_observers(*settings, |config, observers| wrap::run(config, observers, &command));
         }
-        Task::Remote(settings, options) => {
+        Task::Remote(settings, remote) => {
             return with_observers(*settings, |config, observers| {
-                wrap::run_remote(config, observers, *options)
+                wrap::run_remote(config, observers, remote)
             });
         }
         Task::Serve(settings, service, target) => {

@@ -65,6 +65,8 @@ pub struct State {
     client: Outlet,
     flows: HashMap<ExchangeId, Arc<Flow>>,
     next_exchange: u64,
+    /// What stands before each line of a server's stderr, where there are several.
+    name: Option<Box<str>>,
     /// The status to end with, and how long a slow reader is waited for.
     end: Option<(u8, Duration)>,
 }
@@ -83,6 +85,7 @@ impl Driver {
             serves: config.manner == Manner::Serve,
             state: Mutex::new(State {
                 me: me.clone(),
+                name: (config.manner == Manner::Serve).then(|| config.server_name.clone()),
                 engine: Engine::new(config),
                 now: clock.now(),
                 clock,
@@ -483,10 +486,14 @@ impl State {
 
     /// Passes a server's stderr on.
     pub fn stderr(&mut self, id: ServerId, run: Run, bytes: bytes::Bytes) {
+        let mut shown = bytes.clone();
         if let Some(Link::Process(process)) = self.links.get_mut(&id) {
             process.stderr += bytes.len() as u64;
+            if let Some(name) = &self.name {
+                shown = process.lines_of_stderr(name, &bytes).into();
+            }
         }
-        self.observers.server_stderr(&bytes);
+        self.observers.server_stderr(&shown);
         self.feed(Event::Stderr(id, run, bytes));
     }
 }

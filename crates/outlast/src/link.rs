@@ -20,6 +20,9 @@ use tokio::sync::Notify;
 /// More than this waiting at once is called large.
 const LARGE: usize = 128 << 10;
 
+/// A line on stderr that is longer is cut.
+const LONG_LINE: usize = 8 << 10;
+
 /// What the tasks of one peer wait for.
 #[derive(Debug, Default)]
 pub struct Signals {
@@ -47,12 +50,28 @@ pub struct Process {
     pub outlet: Outlet,
     /// Bytes that were read on stderr, for signs of life.
     pub stderr: u64,
+    /// The beginning of a line on stderr whose end has not come.
+    half_line: Vec<u8>,
     /// What its tasks wait for.
     pub signals: Arc<Signals>,
     guardian: Guardian,
 }
 
 impl Process {
+    /// Cuts what it wrote to stderr into lines, each with its name before it.
+    pub fn lines_of_stderr(&mut self, name: &str, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len() + 64);
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.half_line.extend_from_slice(part);
+            if part.ends_with(b"\n") || self.half_line.len() > LONG_LINE {
+                let line = std::mem::take(&mut self.half_line);
+                let line = line.strip_suffix(b"\n").unwrap_or(&line);
+                out.extend_from_slice(&[name.as_bytes(), b": ", line, b"\n"].concat());
+            }
+        }
+        out
+    }
+
     /// The process that everything of it descends from.
     pub fn root(&self) -> Option<Pid> {
         Some(self.guardian.pid)
@@ -130,7 +149,7 @@ impl Starter {
             _ => (self.guard(driver, id).map_err(refused)?, Outbox::default(), Arc::default()),
         };
         let outlet = Outlet { outbox, ..Outlet::default() };
-        let mut process = Process { run, outlet, stderr: 0, signals, guardian };
+        let mut process = Process { run, outlet, stderr: 0, half_line: Vec::new(), signals, guardian };
         if run > Run(0) {
             process.outlet.outbox.clear();
         }

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::link::Starter;
 use crate::observe::Observers;
-use crate::server::http::{Options, Remote};
+use crate::server::http::Remote;
 use crate::sys::unix;
 use crate::wrap::watch_signals;
 use outlast_engine::{Config, Event};
@@ -14,6 +14,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -21,12 +22,12 @@ use tokio::sync::watch;
 const BACKLOG: u32 = 1024;
 
 /// What is served.
-#[allow(missing_debug_implementations)] // a remote server's options hold secrets
+#[derive(Debug)]
 pub enum Target {
     /// A stdio server, started by this command.
     Command(Vec<OsString>),
     /// A remote one.
-    Remote(Box<Options>),
+    Remote(Arc<Remote>),
 }
 
 /// Where and for whom.
@@ -47,7 +48,7 @@ pub fn run(config: Config, observers: Observers, service: Service, target: Targe
     let mut starter = Starter::default();
     match target {
         Target::Command(command) => starter.command = command,
-        Target::Remote(options) => starter.remote = Some(Remote::new(*options).map_err(io::Error::other)?),
+        Target::Remote(remote) => starter.remote = Some(remote),
     }
     unix::adopt_orphans();
     unix::raise_file_limit();

@@ -7,7 +7,7 @@ use crate::guardian::Guardian;
 use crate::link::Starter;
 use crate::memory::Keeper;
 use crate::observe::Observers;
-use crate::server::http::{Options, Remote};
+use crate::server::http::Remote;
 use crate::sys::unix;
 use outlast_engine::{Config, Event};
 use std::ffi::OsString;
@@ -35,8 +35,7 @@ pub fn run(config: Config, observers: Observers, command: &[OsString]) -> io::Re
 }
 
 /// The same with a remote server.
-pub fn run_remote(config: Config, observers: Observers, options: Options) -> io::Result<ExitCode> {
-    let remote = Remote::new(options).map_err(io::Error::other)?;
+pub fn run_remote(config: Config, observers: Observers, remote: Arc<Remote>) -> io::Result<ExitCode> {
     unix::raise_file_limit();
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;

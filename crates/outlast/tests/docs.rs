@@ -38,6 +38,10 @@ fn every_code_has_a_page_and_a_row() {
         Kind::ServerGone,
         Kind::ServerFailed,
         Kind::Overloaded,
+        Kind::HttpStatus,
+        Kind::NotMcp,
+        Kind::TooManySessions,
+        Kind::TooManyBytes,
         Kind::MessageTooLarge,
     ] {
         for code in [kind.code(false), kind.code(true)] {
@@ -57,7 +61,9 @@ fn links_between_pages_lead_somewhere() {
         "CONTRIBUTING.md",
         "docs/doctor.md",
         "docs/install.md",
+        "docs/remote.md",
         "docs/restarts.md",
+        "docs/serve.md",
         "docs/troubleshooting.md",
         "docs/errors/README.md",
     ];
@@ -78,7 +84,8 @@ fn links_between_pages_lead_somewhere() {
 #[test]
 fn transcripts_are_true() {
     let mut played = 0;
-    for name in ["README.md", "docs/doctor.md", "docs/troubleshooting.md"] {
+    for name in ["README.md", "docs/doctor.md", "docs/remote.md", "docs/serve.md", "docs/troubleshooting.md"]
+    {
         for block in page(name).split("```console\n").skip(1) {
             let block = block.split("```").next().unwrap();
             for (command, expected) in commands(block) {

@@ -16,7 +16,7 @@ const TAG = 'example.org/tag';
 const MODERN_VERSION = 'io.modelcontextprotocol/protocolVersion';
 const MODERN_LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
 const TOOLS = [
-    'ask_elicit', 'ask_sampling', 'echo', 'log', 'meta', 'progress',
+    'ask_elicit', 'ask_sampling', 'echo', 'hang_up', 'log', 'meta', 'progress',
     'slow', 'touch', 'wait_cancel', 'was_cancelled'
 ];
 
@@ -121,6 +121,26 @@ async function echoesWhatItGot(peer, echo, message) {
     return `${message.length} characters`;
 }
 
+/** Over HTTP the process is not ours to end, but a legacy session is. */
+async function endsSession(peer, url) {
+    const session = peer.session();
+    await bounded(peer.close(), 1900, 'close');
+    if (session === undefined) return 'closed';
+    const answer = await fetch(url, {
+        method: 'POST',
+        headers: {
+            'accept': 'application/json, text/event-stream',
+            'content-type': 'application/json',
+            'mcp-protocol-version': peer.version,
+            'mcp-session-id': session
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 'after', method: 'ping' })
+    });
+    await answer.body?.cancel();
+    expect(answer.status === 404 || answer.status === 400, `the ended session answered ${answer.status}`);
+    return 'the session has ended';
+}
+
 async function closesCleanly(peer) {
     const pid = peer.pid();
     expect(pid, 'the transport does not know its process');
@@ -196,6 +216,8 @@ const fixture = {
         await stop();
         return peer.era === 'modern' ? 'subscriptions/listen' : 'resources/subscribe';
     },
+    // Over HTTP the stream breaks off in mid-call, and the client has to come back for the answer.
+    resume: async peer => text(await peer.call('hang_up', {})),
     prompt: async peer => {
         const { messages } = await peer.getPrompt('greet', { name: 'Ada' });
         same(messages[0].content.text, 'Hello, Ada!');
@@ -336,11 +358,13 @@ async function keepalive(peer, silenceMs) {
 }
 
 /** Only through outlast: the server is killed in mid-call, and the next call finds a new one. */
-async function crash(peer) {
+async function crash(peer, outlast) {
     const running = peer.call('trigger-long-running-operation', { duration: 20, steps: 5 });
     const lost = running.then(() => 'answered', error => error.message);
     await peer.call('echo', everythingEcho.args('before'));
-    const victims = descendants(peer.pid()).filter(({ command }) => command.includes('server-everything'));
+    // Not outlast's guardian, which carries the server's words in its own command line.
+    const isServer = ({ command }) => command.startsWith('node') && command.includes('server-everything');
+    const victims = descendants(outlast).filter(isServer);
     expect(victims.length > 0, 'no server process was found');
     for (const { pid } of victims) process.kill(pid, 'SIGKILL');
     expect((await lost).includes('went away'), `the lost call said: ${await lost}`);
@@ -360,31 +384,31 @@ function descendants(root) {
         }
     });
     const below = pid => all.filter(({ parent }) => parent === pid).flatMap(found => [found, ...below(found.pid)]);
-    // The first is outlast's guardian, which carries the server's words in its own command line.
-    return below(root).slice(1);
+    return below(root);
 }
 
 function parse(argv) {
     const options = { era: 'auto', profile: 'fixture', only: undefined, silenceMs: 60_000 };
     const end = argv.indexOf('--');
-    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] -- COMMAND...');
+    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] [--pid N] -- COMMAND...|URL');
     for (let i = 0; i < end; i += 2) {
         const value = argv[i + 1];
         if (argv[i] === '--era') options.era = value;
         else if (argv[i] === '--profile') options.profile = value;
         else if (argv[i] === '--only') options.only = value.split(',');
         else if (argv[i] === '--silence-ms') options.silenceMs = Number(value);
+        else if (argv[i] === '--pid') options.pid = Number(value);
         else throw new Error(`unknown option ${argv[i]}`);
     }
     expect(profiles[options.profile], `unknown profile ${options.profile}`);
     const [command, ...args] = argv.slice(end + 1);
-    return { ...options, command, args };
+    return command.startsWith('http') ? { ...options, url: command } : { ...options, command, args };
 }
 
 /**
  * Runs the checks against the server that the command line names and sets the exit code.
  *
- * `connect(options)` starts the server through the SDK and gives the adapter back.
+ * `connect(options)` starts the server or connects to its URL through the SDK, and gives the adapter back.
  */
 export async function main(connect) {
     const options = parse(process.argv.slice(2));
@@ -420,9 +444,9 @@ export async function main(connect) {
     if (options.only?.includes('keepalive')) {
         await run('keepalive', () => keepalive(peer, options.silenceMs), options.silenceMs + 20_000);
     }
-    if (options.only?.includes('crash')) await run('crash', () => crash(peer));
+    if (options.only?.includes('crash')) await run('crash', () => crash(peer, options.pid ?? peer.pid()));
     await beside;
-    await run('close', () => closesCleanly(peer));
+    await run('close', () => (options.url ? endsSession(peer, options.url) : closesCleanly(peer)));
     if (options.only) await bounded(peer.close(), 6000, 'close').catch(() => {});
     process.exit(failed ? 1 : 0);
 }

@@ -10,11 +10,13 @@ with the one through outlast word for word.
 """
 
 import hashlib
+import http.client
 import json
 import os
 import sys
 import warnings
 from argparse import ArgumentParser
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -24,7 +26,7 @@ TAG = "example.org/tag"
 MODERN_VERSION = "io.modelcontextprotocol/protocolVersion"
 MODERN_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 TOOLS = sorted(
-    "ask_elicit ask_sampling echo log meta progress slow touch wait_cancel was_cancelled".split()
+    "ask_elicit ask_sampling echo hang_up log meta progress slow touch wait_cancel was_cancelled".split()
 )
 UNICODE = 'żółć 漢字 🦀 "quoted" \\ tab\t newline\n \u2028\u2029 \u0000 \ufeff end'
 LARGE = "x0123456789abcde" * (1 << 16)
@@ -182,6 +184,10 @@ class Fixture:
             with anyio.fail_after(4):
                 same(await next_update(), COUNTER)
         return "subscriptions/listen" if peer.era == "modern" else "resources/subscribe"
+
+    async def resume(peer):
+        # Over HTTP the stream breaks off in mid-call, and the client has to come back for the answer.
+        return text(await peer.call("hang_up", {}))
 
     async def prompt(peer):
         result = await peer.get_prompt("greet", {"name": "Ada"})
@@ -376,6 +382,33 @@ async def closes_cleanly(closing_since):
     return "ended by itself"
 
 
+def status_of_ping(url, session_id, version):
+    """What the server says to a request of this session."""
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.hostname, place.port, timeout=5)
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "content-type": "application/json",
+        "mcp-protocol-version": version,
+        "mcp-session-id": session_id,
+    }
+    connection.request("POST", place.path, '{"jsonrpc":"2.0","id":"after","method":"ping"}', headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+async def ends_session(closing_since, peer, url):
+    """Over HTTP the process is not ours to end, but a legacy session is."""
+    took = anyio.current_time() - closing_since
+    assert took < 1.9, f"closing took {took:.1f} s"
+    if peer.session_id is None:
+        return "closed"
+    status = await anyio.to_thread.run_sync(status_of_ping, url, peer.session_id, peer.version)
+    assert status in (400, 404), f"the ended session answered {status}"
+    return "the session has ended"
+
+
 async def run(connect, options, report):
     """`connect(options)` is a context manager: entered, it gives the connected adapter."""
     try:
@@ -393,7 +426,10 @@ async def run(connect, options, report):
     except Exception as error:
         report.line("connect", False, explain(error))
         return
-    await report.run("close", closes_cleanly, closing_since)
+    if options.url:
+        await report.run("close", ends_session, closing_since, peer, options.url)
+    else:
+        await report.run("close", closes_cleanly, closing_since)
 
 
 def main(connect):
@@ -403,10 +439,11 @@ def main(connect):
     parser.add_argument("--only", type=lambda names: names.split(","))
     argv = sys.argv[1:]
     if "--" not in argv or argv[-1] == "--":
-        parser.error("the server's command goes after `--`")
+        parser.error("the server's command or URL goes after `--`")
     end = argv.index("--")
     options = parser.parse_args(argv[:end])
     options.command, options.args = argv[end + 1], argv[end + 2 :]
+    options.url = options.command if options.command.startswith("http") else None
     report = Report(options.only)
     anyio.run(run, connect, options, report)
     sys.exit(1 if report.failed else 0)

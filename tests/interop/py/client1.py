@@ -6,6 +6,7 @@ import anyio
 from checks import elicited, main, sampled
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 
 def plain(model):
@@ -20,7 +21,7 @@ class Peer:
         self.logged = []
         self.send_update, self.updates = anyio.create_memory_object_stream(100)
         self.session = None
-        self.version = self.server_name = None
+        self.version = self.server_name = self.session_id = None
 
     async def sample(self, context, params):
         content = types.TextContent(type="text", text=sampled(params.messages[0].content.text))
@@ -91,8 +92,11 @@ class Peer:
 async def connect(options):
     assert options.era != "modern", "SDK 1.x speaks the legacy era only"
     peer = Peer()
-    server = StdioServerParameters(command=options.command, args=options.args)
-    async with stdio_client(server) as (read, write):
+    if options.url:
+        transport = streamable_http_client(options.url)
+    else:
+        transport = stdio_client(StdioServerParameters(command=options.command, args=options.args))
+    async with transport as (read, write, *session_id):
         async with ClientSession(
             read,
             write,
@@ -106,6 +110,7 @@ async def connect(options):
             peer.session = session
             peer.version = hello.protocolVersion
             peer.server_name = hello.serverInfo.name
+            peer.session_id = session_id[0]() if session_id else None
             yield peer
 
 

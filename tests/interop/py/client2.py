@@ -9,6 +9,8 @@ import anyio
 import mcp_types as types
 from checks import elicited, main, sampled
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 MODERN = "2026-07-28"
 
@@ -24,7 +26,7 @@ class Peer:
         self.logged = []
         self.send_update, self.updates = anyio.create_memory_object_stream(100)
         self.client = None
-        self.era = self.version = self.server_name = None
+        self.era = self.version = self.server_name = self.session_id = None
 
     async def sample(self, context, params):
         content = types.TextContent(type="text", text=sampled(params.messages[0].content.text))
@@ -32,6 +34,10 @@ class Peer:
 
     async def elicit(self, context, params):
         return types.ElicitResult(action="accept", content=elicited(params.requested_schema))
+
+    async def note_session(self, response):
+        # The SDK does not tell its session, and `close` has to know.
+        self.session_id = response.headers.get("mcp-session-id", self.session_id)
 
     async def log(self, params):
         self.logged.append((params.level, params.data))
@@ -100,10 +106,28 @@ class Peer:
 
 
 @asynccontextmanager
+async def reach(options, peer):
+    """What the SDK connects to."""
+    if not options.url:
+        yield StdioServerParameters(command=options.command, args=options.args)
+        return
+    async with create_mcp_http_client() as http:
+        http.event_hooks = {"response": [peer.note_session]}
+        # By default the SDK takes no event beyond 1 MiB, but an answer in plain JSON of any size.
+        yield streamable_http_client(options.url, http_client=http, max_sse_event_size=1 << 22)
+
+
+@asynccontextmanager
 async def connect(options):
     peer = Peer()
+    async with reach(options, peer) as server, connected(server, options, peer):
+        yield peer
+
+
+@asynccontextmanager
+async def connected(server, options, peer):
     client = Client(
-        StdioServerParameters(command=options.command, args=options.args),
+        server,
         mode=MODERN if options.era == "modern" else options.era,
         read_timeout_seconds=15,
         sampling_callback=peer.sample,
@@ -118,7 +142,7 @@ async def connect(options):
         peer.era = "modern" if client.protocol_version >= MODERN else "legacy"
         info = client.server_info
         peer.server_name = info and info.name
-        yield peer
+        yield
 
 
 if __name__ == "__main__":

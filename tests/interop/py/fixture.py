@@ -1,5 +1,8 @@
 """What both Python fixture servers have in common; `../README.md` says what each tool does."""
 
+import socket
+import sys
+
 COUNTER = "test://counter"
 PEOPLE = ["Ada", "Alan", "Grace"]
 LEVELS = "debug info notice warning error critical alert emergency".split()
@@ -14,6 +17,7 @@ _ARGUMENTS = {
     "ask_elicit": {},
     "wait_cancel": {},
     "was_cancelled": {},
+    "hang_up": {},
     "touch": {},
     "log": {"level": _TEXT, "text": _TEXT},
     "meta": {},
@@ -40,3 +44,20 @@ class State:
 
 def completions(prefix):
     return [name for name in PEOPLE if name.startswith(prefix)]
+
+
+async def serve_http(manager):
+    """Listens on a free port of loopback and says on stderr where, until it is ended."""
+    import uvicorn  # Half a second of loading that stdio can do without.
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
+    config = uvicorn.Config(
+        manager.handle_request,
+        interface="asgi3",
+        lifespan="off",
+        log_level="warning",
+        timeout_graceful_shutdown=1,
+    )
+    async with manager.run():
+        await uvicorn.Server(config).serve(sockets=[listener])

@@ -1,16 +1,30 @@
-"""The fixture server on the official Python SDK 1.x; `../README.md` says what each tool does."""
+"""The fixture server on the official Python SDK 1.x; `../README.md` says what each tool does.
+
+With `--http` it listens on a free port and says where.
+"""
 
 import json
+import sys
 
 import anyio
-from fixture import COLOUR, COUNTER, SCHEMAS, State, completions
+from fixture import COLOUR, COUNTER, SCHEMAS, State, completions, serve_http
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import AnyUrl
 
-server = Server("fixture-py1", version="1.0.0")
+
+class Fixture(Server):
+    def create_initialization_options(self, *args, **kwargs):
+        options = super().create_initialization_options(*args, **kwargs)
+        # The SDK says no although it serves subscriptions.
+        options.capabilities.resources.subscribe = True
+        return options
+
+
+server = Fixture("fixture-py1", version="1.0.0")
 state = State()
 
 
@@ -31,7 +45,9 @@ async def progress(ctx, steps, ms):
     token = ctx.meta.progressToken if ctx.meta else None
     for step in range(1, steps + 1):
         if token is not None:
-            await ctx.session.send_progress_notification(token, step, steps, f"step {step}")
+            await ctx.session.send_progress_notification(
+                token, step, steps, f"step {step}", related_request_id=ctx.request_id
+            )
         # Also after the last report: one that travels with the answer is lost in some SDKs.
         await anyio.sleep(ms / 1000)
     return say(f"done {steps}")
@@ -45,7 +61,8 @@ async def ask_sampling(ctx, prompt):
 
 
 async def ask_elicit(ctx):
-    answer = await ctx.session.elicit_form("Which colour?", COLOUR)
+    # Over HTTP this question belongs to the call and travels on its stream; the one above does not.
+    answer = await ctx.session.elicit_form("Which colour?", COLOUR, ctx.request_id)
     return say(f"{answer.action} {(answer.content or {}).get('colour')}")
 
 
@@ -60,6 +77,12 @@ async def wait_cancel(ctx):
 
 async def was_cancelled(ctx):
     return say(state.cancelled)
+
+
+async def hang_up(ctx):
+    # Without a store for events this SDK has no stream to come back to.
+    await anyio.sleep(0.3)
+    return say("still here")
 
 
 async def touch(ctx):
@@ -138,12 +161,12 @@ async def set_logging_level(level):
     state.level = level
 
 
-async def main():
-    options = server.create_initialization_options()
-    # The SDK says no although it serves subscriptions.
-    options.capabilities.resources.subscribe = True
+async def serve_stdio():
     async with stdio_server() as (read, write):
-        await server.run(read, write, options)
+        await server.run(read, write, server.create_initialization_options())
 
 
-anyio.run(main)
+if "--http" in sys.argv:
+    anyio.run(serve_http, StreamableHTTPSessionManager(server))
+else:
+    anyio.run(serve_stdio)

@@ -1,18 +1,22 @@
 """The fixture server on the official Python SDK 2.x; `../README.md` says what each tool does.
 
 It speaks both eras: the first message of the client decides. A legacy client is asked for input by
-a request, a modern one by an `input_required` result and a second call.
+a request, a modern one by an `input_required` result and a second call. With `--http` it listens on
+a free port and says where.
 """
 
 import json
+import sys
 import warnings
 
 import anyio
 import mcp_types as types
-from fixture import COLOUR, COUNTER, SCHEMAS, State, completions
+from fixture import COLOUR, COUNTER, SCHEMAS, State, completions, serve_http
 from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http import EventMessage, EventStore
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
 # The SDK calls half of the legacy era deprecated, which is what we are here to offer.
@@ -65,7 +69,8 @@ async def ask_sampling(ctx, params, prompt):
 
 async def ask_elicit(ctx, params):
     if ctx.protocol_version < MODERN:
-        answer = await ctx.session.elicit_form("Which colour?", COLOUR)
+        # Over HTTP this question belongs to the call and travels on its stream; the one above does not.
+        answer = await ctx.session.elicit_form("Which colour?", COLOUR, ctx.request_id)
         return say(f"{answer.action} {(answer.content or {}).get('colour')}")
     if params.input_responses:
         answer = params.input_responses["colour"]
@@ -86,6 +91,13 @@ async def wait_cancel(ctx, params):
 
 async def was_cancelled(ctx, params):
     return say(state.cancelled)
+
+
+async def hang_up(ctx, params):
+    if ctx.close_sse_stream:
+        await ctx.close_sse_stream()
+    await anyio.sleep(0.3)
+    return say("still here")
 
 
 async def touch(ctx, params):
@@ -181,9 +193,32 @@ server = Server(
 )
 
 
-async def main():
+class Events(EventStore):
+    """What was sent, so that a legacy client whose stream broke can have the rest."""
+
+    def __init__(self):
+        self.sent = []
+
+    async def store_event(self, stream_id, message):
+        self.sent.append((stream_id, message))
+        return str(len(self.sent))
+
+    async def replay_events_after(self, last_event_id, send_callback):
+        last = int(last_event_id)
+        stream_id = self.sent[last - 1][0]
+        for index, (stream, message) in enumerate(self.sent[last:], start=last + 1):
+            if stream == stream_id and message is not None:
+                await send_callback(EventMessage(message, str(index)))
+        return stream_id
+
+
+async def serve_stdio():
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
-anyio.run(main)
+if "--http" in sys.argv:
+    manager = StreamableHTTPSessionManager(server, event_store=Events(), retry_interval=100)
+    anyio.run(serve_http, manager)
+else:
+    anyio.run(serve_stdio)

@@ -2,6 +2,7 @@
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
     CreateMessageRequestSchema,
     ElicitRequestSchema,
@@ -10,7 +11,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { ANSWERS, main } from '../js/checks.mjs';
 
-async function connect({ command, args, era }) {
+async function connect({ command, args, url, era }) {
     if (era === 'modern') throw new Error('SDK 1.x speaks the legacy era only');
     const client = new Client(
         { name: 'interop-ts1', version: '1.0.0' },
@@ -20,17 +21,25 @@ async function connect({ command, args, era }) {
         ANSWERS.sampling(params.messages[0].content.text)
     );
     client.setRequestHandler(ElicitRequestSchema, ({ params }) => ANSWERS.elicitation(params.requestedSchema));
-    const transport = new StdioClientTransport({ command, args });
-    let version;
-    transport.setProtocolVersion = negotiated => (version = negotiated);
+    const transport = url
+        ? new StreamableHTTPClientTransport(new URL(url))
+        : Object.assign(new StdioClientTransport({ command, args }), {
+              setProtocolVersion(negotiated) {
+                  this.protocolVersion = negotiated;
+              }
+          });
     await client.connect(transport);
 
     return {
         era: 'legacy',
-        version,
+        version: transport.protocolVersion,
         serverName: () => client.getServerVersion().name,
         pid: () => transport.pid,
-        close: () => client.close(),
+        session: () => transport.sessionId,
+        close: async () => {
+            await transport.terminateSession?.();
+            await client.close();
+        },
         ping: async () => Object.keys(await client.ping()).join(),
         lists: async () => ({
             tools: (await client.listTools()).tools,

@@ -1,15 +1,16 @@
 // A client on the official TypeScript SDK 2.x; what it checks is in `../js/checks.mjs`.
 //
-// `--era legacy` is this SDK's default, `modern` pins the 2026 revision, `auto` asks first: it
-// starts a second, short-lived copy of the server to see whether it answers `server/discover`.
+// `--era legacy` is this SDK's default, `modern` pins the 2026 revision, `auto` asks first: over
+// stdio it starts a second, short-lived copy of the server to see whether it answers
+// `server/discover`.
 
-import { Client } from '@modelcontextprotocol/client';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { ANSWERS, main } from '../js/checks.mjs';
 
 const MODES = { legacy: 'legacy', modern: { pin: '2026-07-28' }, auto: 'auto' };
 
-async function connect({ command, args, era }) {
+async function connect({ command, args, url, era }) {
     const client = new Client(
         { name: 'interop-ts2', version: '1.0.0' },
         { capabilities: { sampling: {}, elicitation: {} }, versionNegotiation: { mode: MODES[era] } }
@@ -19,7 +20,9 @@ async function connect({ command, args, era }) {
         return ANSWERS.sampling((Array.isArray(content) ? content[0] : content).text);
     });
     client.setRequestHandler('elicitation/create', ({ params }) => ANSWERS.elicitation(params.requestedSchema));
-    const transport = new StdioClientTransport({ command, args });
+    const transport = url
+        ? new StreamableHTTPClientTransport(new URL(url))
+        : new StdioClientTransport({ command, args });
     await client.connect(transport);
 
     const modern = client.getProtocolEra() === 'modern';
@@ -29,7 +32,11 @@ async function connect({ command, args, era }) {
         version: client.getNegotiatedProtocolVersion(),
         serverName: () => client.getServerVersion()?.name,
         pid: () => transport.pid,
-        close: () => client.close(),
+        session: () => transport.sessionId,
+        close: async () => {
+            await transport.terminateSession?.();
+            await client.close();
+        },
         ping: async () => Object.keys(await client.ping()).join(),
         discover: async () => {
             const { supportedVersions, capabilities } = await client.discover();

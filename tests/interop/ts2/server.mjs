@@ -2,10 +2,15 @@
 //
 // It speaks both eras: the first message of the client decides. A tool that needs the client's
 // input returns `inputRequired(...)`; towards a legacy client the SDK turns that into a request.
+// With `--http` it listens on a free port and says where.
 
-import { McpServer, acceptedContent, completable, inputRequired, inputResponse } from '@modelcontextprotocol/server';
+import { NodeStreamableHTTPServerTransport, toNodeHandler, toWebRequest } from '@modelcontextprotocol/node';
+import {
+    McpServer, acceptedContent, completable, createMcpHandler, inputRequired, inputResponse, isLegacyRequest
+} from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
+import { listen, sessions } from '../js/listen.mjs';
 
 const COUNTER = 'test://counter';
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
@@ -13,6 +18,9 @@ const say = text => ({ content: [{ type: 'text', text: String(text) }] });
 
 let touched = 0;
 let cancelled = 0;
+
+/** Tells all who listen; over HTTP a modern server lives for one request only and cannot. */
+let tellListeners = server => server.server.sendResourceUpdated({ uri: COUNTER });
 
 function build({ era }) {
     const server = new McpServer(
@@ -69,10 +77,15 @@ function build({ era }) {
         })
     );
     tool('was_cancelled', {}, () => say(cancelled));
+    tool('hang_up', {}, async (_, { http }) => {
+        http?.closeSSE?.();
+        await sleep(300);
+        return say('still here');
+    });
     tool('touch', {}, async () => {
         touched += 1;
-        // A modern connection hands the update to those who listen; a legacy one to those who subscribed.
-        if (era === 'modern' || watched.has(COUNTER)) await server.server.sendResourceUpdated({ uri: COUNTER });
+        if (era === 'modern') await tellListeners(server);
+        else if (watched.has(COUNTER)) await server.server.sendResourceUpdated({ uri: COUNTER });
         return say(touched);
     });
     tool('log', { level: z.string(), text: z.string() }, async ({ level, text }, { mcpReq }) => {
@@ -104,4 +117,22 @@ function build({ era }) {
     return server;
 }
 
-serveStdio(build);
+async function openSession(options) {
+    const transport = new NodeStreamableHTTPServerTransport(options);
+    await build({ era: 'legacy' }).connect(transport);
+    return transport;
+}
+
+function serveHttp() {
+    const handler = createMcpHandler(build, { legacy: 'reject' });
+    tellListeners = () => handler.notify.resourceUpdated(COUNTER);
+    const [modern, legacy] = [toNodeHandler(handler), sessions(openSession)];
+    listen(async (req, res) => {
+        const request = await toWebRequest(req);
+        const serve = (await isLegacyRequest(request)) ? legacy : modern;
+        await serve(req, res, req.method === 'POST' ? await request.json() : undefined);
+    });
+}
+
+if (process.argv[2] === '--http') serveHttp();
+else serveStdio(build);

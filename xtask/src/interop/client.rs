@@ -44,6 +44,7 @@ impl fmt::Display for Outcome {
 }
 
 /// What came of one client program.
+#[derive(Clone)]
 pub struct Run {
     pub outcomes: BTreeMap<String, Outcome>,
     pub took: Duration,

@@ -9,7 +9,7 @@ use crate::client::{Client, Door, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
-use crate::id::{ClientId, ExchangeId, ServerId, StreamId};
+use crate::id::{ClientId, ExchangeId, JsonId, ServerId, StreamId};
 use crate::method::Method;
 use crate::mirror;
 use crate::session::Session;
@@ -38,6 +38,9 @@ impl Engine {
                 Err(No(406, -32000, why.into()))
             }
             Err(refused) => return self.bad_body(exchange, refused),
+            Ok(Scanned::Message(message)) if has_odd_id(message) => {
+                Err(No(400, -32600, "Invalid request: an id is a string or a number".into()))
+            }
             Ok(Scanned::Message(message)) if is_modern(head, message) => {
                 self.modern_post(now, exchange, head, message)
             }
@@ -48,7 +51,9 @@ impl Engine {
         };
         if let Err(no) = done {
             let id = match line {
-                Ok(Scanned::Message(message)) if message.shape == Shape::Request => message.raw(Field::Id),
+                Ok(Scanned::Message(message)) if message.shape == Shape::Request && !has_odd_id(message) => {
+                    message.raw(Field::Id)
+                }
                 _ => None,
             };
             self.refuse(exchange, id, &no);
@@ -125,9 +130,13 @@ impl Engine {
     fn unknown_version(&self, server: ServerId, head: &Head, message: &Message) -> Option<String> {
         let version = message.text(Field::MetaProtocolVersion)?;
         let supported = &self.servers.get(&server)?.supported;
-        let known = |known: &Box<str>| **known == *version;
+        let version_known = |known: &str| known == version;
         let same = head.version.as_deref() == Some(&version);
-        let taken = if supported.is_empty() { version == MODERN } else { supported.iter().any(known) };
+        let taken = if supported.is_empty() {
+            version == MODERN
+        } else {
+            supported.iter().any(|known| version_known(known))
+        };
         if self.config.transport == Transport::Http || taken || !same {
             return None;
         }
@@ -333,6 +342,10 @@ impl Engine {
         self.next_client += 1;
         ClientId(self.next_client)
     }
+}
+
+fn has_odd_id(message: &Message) -> bool {
+    message.shape == Shape::Request && message.raw(Field::Id).is_none_or(|raw| JsonId::new(raw).is_none())
 }
 
 fn is_modern(head: &Head, message: &Message) -> bool {

@@ -102,10 +102,11 @@ impl Engine {
         };
         let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token);
         let task = message.raw(Field::ParamsTask).is_some();
+        let logs = message.raw(Field::MetaLogLevel).is_some();
         let hello = (self.config.instant && method.is_handshake())
             .then(|| crate::memory::client_of(message))
             .flatten();
-        let request = Request { client, server, id, method, tool, modern, task, way, token, hello };
+        let request = Request { client, server, id, method, tool, modern, task, way, logs, token, hello };
         if request.method == Method::Listen {
             self.subscribe(now, request, message);
         } else {
@@ -115,13 +116,16 @@ impl Engine {
 
     fn begin_call(&mut self, now: Mono, request: Request, message: &Message) {
         let server = &self.servers[&request.server];
-        let policy = self.config.rules.for_call(CallFacts {
+        let mut policy = self.config.rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
             wish: wish(message),
             declared: &server.declared,
         });
+        if self.config.manner.serves() && request.method.is_handshake() {
+            policy.for_handshake_of_service();
+        }
         let readiness = server.readiness();
         let full = self.calls.len() >= limits::CALLS
             || (readiness == Readiness::ComesBack

@@ -130,6 +130,10 @@ impl Engine {
         }
         let name = self.server_name(server);
         if attempt.0 < self.next_attempt {
+            let ignored = message.raw(Field::Result).is_some();
+            if let Some(server) = self.servers.get_mut(&server).filter(|_| ignored) {
+                server.speaks_of_ended(now, attempt);
+            }
             self.note(Note::LateAnswer { server: name, attempt: attempt.0 });
         } else {
             let id = attempt.0.to_string();
@@ -325,7 +329,12 @@ impl Engine {
         let kept = client_id
             .and_then(|id| self.clients.get_mut(&id))
             .and_then(|client| client.task_tokens.iter_mut().find(|kept| kept.attempt == attempt));
-        let (Some(client), Some(kept)) = (client_id, kept) else { return self.stray_progress(server) };
+        let (Some(client), Some(kept)) = (client_id, kept) else {
+            if let Some(server) = self.servers.get_mut(&server) {
+                server.speaks_of_ended(self.at, attempt);
+            }
+            return self.stray_progress(server);
+        };
         if let Some(report) = forwarded(message, &kept.token, &mut kept.progress) {
             self.tell_client(client, report);
         }

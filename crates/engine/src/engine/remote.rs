@@ -200,7 +200,9 @@ impl Engine {
         // An old connection may still look alive to the server, or the server is busy.
         let passing = end.status.is_none_or(|status| status == 409 || status == 429 || status >= 500);
         let call = self.call_of(Some(attempt)).filter(|_| end.resumable && passing);
-        let Some(call) = call.and_then(|id| self.calls.get_mut(id).map(|call| (id, call))) else {
+        let call = call.and_then(|id| self.calls.get_mut(id).map(|call| (id, call)));
+        // The modern era knows no coming back.
+        let Some(call) = call.filter(|(_, call)| !call.request.modern) else {
             return self.broke_off(now, id, Some(attempt), &end.why);
         };
         let (call_id, call) = call;

@@ -116,6 +116,15 @@ impl Engine {
         Some((client, self.way_of_call(call)?))
     }
 
+    /// Of several modern calls only one that asked for log messages can be meant by one.
+    fn newest_that_logs(&self, server: ServerId) -> Option<(ClientId, Way)> {
+        let clients = &self.servers.get(&server)?.clients;
+        clients.iter().rev().find_map(|id| {
+            let call = self.calls.get(self.clients.get(id)?.only_call()?)?;
+            call.request.logs.then_some((*id, call.request.way))
+        })
+    }
+
     /// Clients that can be told something unasked.
     fn lasting_clients(&self, server: ServerId) -> Vec<ClientId> {
         let lasts = |id: &&ClientId| {
@@ -130,8 +139,12 @@ impl Engine {
     /// Passes a server's notification to whom it concerns: the call whose stream it came on, the only
     /// call there is, or everybody who shares the server.
     pub(super) fn tell_audience(&mut self, server: ServerId, message: &Message) {
-        let about_all = message.text(Field::Method).is_some_and(|method| method.ends_with("list_changed"));
-        let call = self.tied_call().or_else(|| self.only_call_at(server).filter(|_| !about_all));
+        let method = message.text(Field::Method).unwrap_or_default();
+        let about_all = method.ends_with("list_changed");
+        let call = self
+            .tied_call()
+            .or_else(|| self.only_call_at(server).filter(|_| !about_all))
+            .or_else(|| self.newest_that_logs(server).filter(|_| method == "notifications/message"));
         if let Some((client, way)) = call {
             return self.tell(client, way, Outgoing::plain(message.bytes.clone()));
         }

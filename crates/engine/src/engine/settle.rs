@@ -129,7 +129,14 @@ impl Engine {
             // It was sent before, and waits to be sent again.
             Kind::Timeout | Kind::Max if call.attempt().is_none() => ServerState::Restarting,
             Kind::Timeout | Kind::Max if call.request.method.is_handshake() => ServerState::Running,
-            Kind::Timeout | Kind::Max => ServerState::Cancelled,
+            Kind::Timeout | Kind::Max => {
+                let server = self.servers.get(&call.request.server);
+                if server.is_some_and(|server| server.ignores_cancels) {
+                    ServerState::CancelIgnored
+                } else {
+                    ServerState::Cancelled
+                }
+            }
             Kind::MessageTooLarge | Kind::HttpStatus | Kind::NotMcp => ServerState::Running,
             _ => ServerState::Gone,
         };
@@ -201,6 +208,9 @@ impl Engine {
     ) {
         if self.config.transport == Transport::Http && modern {
             return self.abandon(server, attempt);
+        }
+        if let Some(server) = self.servers.get_mut(&server) {
+            server.is_told_to_cancel(self.at, attempt);
         }
         let reason = format!("Timeout: no answer within {}", crate::settings::show_duration(limit.time));
         let cancel = cancel_message(own_id(attempt.0, text).as_slice(), &reason, limit);

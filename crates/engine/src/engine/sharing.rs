@@ -292,12 +292,9 @@ impl Engine {
             self.timers.set(Owner::Session(id), &mut session.armed, None);
             self.sessions.remove(&session.id);
             let streams: Vec<_> = session.streams.iter().copied().collect();
-            let kept = session.kept_bytes;
             for stream in streams {
                 self.close_stream(stream);
             }
-            // What each stream held was counted for the session, which is not there any more.
-            let _ = kept;
         }
         self.leave(now, id, client.server);
     }

@@ -68,6 +68,7 @@ fn known(place: Place, key: &[u8]) -> Option<(Field, Option<Place>)> {
         (Place::ParamsMeta, b"progressToken") => Field::MetaProgressToken,
         (Place::ParamsMeta, b"io.modelcontextprotocol/subscriptionId") => Field::MetaSubscriptionId,
         (Place::ParamsMeta, b"io.modelcontextprotocol/protocolVersion") => Field::MetaProtocolVersion,
+        (Place::ParamsMeta, b"io.modelcontextprotocol/logLevel") => Field::MetaLogLevel,
         (Place::ParamsMeta, b"dev.outlast/timeoutMs") => Field::MetaTimeoutMs,
         (Place::ParamsMeta, b"dev.outlast/keepAlive") => Field::MetaKeepAlive,
         (Place::Result, b"_meta") => return Some((Field::ResultMeta, Some(Place::ResultMeta))),

@@ -14,9 +14,14 @@ pub fn text() -> String {
     let mut text = String::from(
         "Keep MCP calls alive: put outlast in front of a server, and no call is lost to a timeout.
 Usage: outlast [OPTIONS] -- COMMAND...
+       outlast [OPTIONS] URL
+       outlast serve --listen ADDR [OPTIONS] URL | -- COMMAND...
 
   outlast -- npx -y some-server               put one stdio server behind outlast
   outlast --timeout 5m -- python server.py    the same, with a limit for tool calls
+  outlast https://host/mcp                    bring a stdio client to a remote server
+  outlast serve --listen 127.0.0.1:7600 -- npx -y some-server   serve it over HTTP at /mcp
+  outlast token new NAME                      a token for those who may use `serve`
   outlast install cursor                      put it in front of the servers of a client
   outlast install                             list what clients and servers are there
   outlast uninstall cursor                    take it away again

@@ -5,13 +5,14 @@ use crate::client::http::token::{self, Tokens};
 use crate::client::http::visitor::{Doorman, is_loopback};
 use crate::config::{self, Settings};
 use crate::serve::{Service, Target};
-use crate::server::http::{Options, parse_header};
+use crate::server::http::{Options, Remote, parse_header};
 use hyper::Uri;
 use lexopt::prelude::*;
 use outlast_engine::Manner;
 use outlast_engine::settings::Setting;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 
 /// Whether a word is the address of a remote server.
 pub(super) fn is_url(word: &OsString) -> bool {
@@ -29,8 +30,8 @@ fn url(word: &OsString) -> Result<Uri, Wrong> {
 pub(super) fn remote(word: &OsString, flags: &[(&'static Setting, String)]) -> Result<Task, Wrong> {
     let url = url(word)?;
     let settings = take(Settings::for_remote(&url), flags)?;
-    let options = options(url, &settings)?;
-    Ok(Task::Remote(Box::new(settings), Box::new(options)))
+    let remote = reach(url, &settings)?;
+    Ok(Task::Remote(Box::new(settings), remote))
 }
 
 /// `outlast serve --listen ADDR [OPTIONS] URL` or `-- COMMAND...`.
@@ -43,8 +44,8 @@ pub(super) fn serve(
         (Some(word), None) => {
             let url = url(word)?;
             let settings = take(Settings::for_remote(&url), flags)?;
-            let options = options(url, &settings)?;
-            (settings, Target::Remote(Box::new(options)))
+            let remote = reach(url, &settings)?;
+            (settings, Target::Remote(remote))
         }
         (None, Some(command)) if !command.is_empty() => {
             let settings = take(Settings::new(&command), flags)?;
@@ -70,11 +71,11 @@ fn take(mut settings: Settings, flags: &[(&'static Setting, String)]) -> Result<
     Ok(settings)
 }
 
-fn options(url: Uri, settings: &Settings) -> Result<Options, Wrong> {
+fn reach(url: Uri, settings: &Settings) -> Result<Arc<Remote>, Wrong> {
     let remote = &settings.remote;
     let read =
         |text: &String| parse_header(text, config::variable).map_err(|why| Wrong(format!("--header: {why}")));
-    Ok(Options {
+    let options = Options {
         url,
         headers: remote.headers.iter().map(read).collect::<Result<_, Wrong>>()?,
         ca_file: remote.ca_file.clone(),
@@ -83,7 +84,8 @@ fn options(url: Uri, settings: &Settings) -> Result<Options, Wrong> {
         pool_idle: remote.pool_idle,
         pool_max_idle: remote.pool_max_idle,
         max_message: settings.engine.max_message,
-    })
+    };
+    Remote::new(options).map_err(Wrong)
 }
 
 fn service(settings: &Settings) -> Result<Service, Wrong> {

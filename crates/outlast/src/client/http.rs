@@ -112,7 +112,8 @@ impl Door {
     }
 
     async fn answer(self: Arc<Door>, request: Request<Incoming>) -> Response<Out> {
-        if let Err(refusal) = self.doorman.check_names(request.headers()) {
+        let named = request.uri().authority().map(hyper::http::uri::Authority::as_str);
+        if let Err(refusal) = self.doorman.check_names(named, request.headers()) {
             return refused(refusal);
         }
         match request.uri().path() {
@@ -288,7 +289,10 @@ fn head(headers: &HeaderMap, principal: Option<Box<str>>) -> Head {
     let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let accept: Vec<&str> = accept.flat_map(|value| value.split(',')).map(media_type).collect();
     let takes = |kind: &str, family: &str| {
-        accept.is_empty() || accept.iter().any(|known| *known == kind || *known == family || *known == "*/*")
+        accept.is_empty()
+            || accept
+                .iter()
+                .any(|known| [kind, family, "*/*"].iter().any(|one| known.eq_ignore_ascii_case(one)))
     };
     let mut params: Vec<(Box<str>, Box<str>)> = Vec::new();
     for (name, value) in headers {

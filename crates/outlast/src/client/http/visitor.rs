@@ -33,10 +33,11 @@ pub enum Refusal {
 
 impl Doorman {
     /// Checks who a request says it was sent to, and by which page.
-    pub fn check_names(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    /// `named` is the name in its first line, where there is one; it counts before `Host`.
+    pub fn check_names(&self, named: Option<&str>, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = one(headers, &HOST)?.unwrap_or_default();
-        if !self.knows_host(host) {
-            return Err(forbidden("Host", host, "--allow-host"));
+        if let Some(unknown) = [Some(host), named].into_iter().flatten().find(|name| !self.knows_host(name)) {
+            return Err(forbidden("Host", unknown, "--allow-host"));
         }
         if let Some(origin) = one(headers, &ORIGIN)?
             && !self.knows_origin(origin)
@@ -117,7 +118,7 @@ mod tests {
 
     impl Doorman {
         fn check(&self, headers: &HeaderMap) -> Result<Option<Box<str>>, Refusal> {
-            self.check_names(headers)?;
+            self.check_names(None, headers)?;
             self.principal(headers)
         }
     }

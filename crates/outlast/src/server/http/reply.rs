@@ -74,8 +74,8 @@ impl Reply {
     async fn beginning(&mut self, most: usize) -> Bytes {
         let mut found = BytesMut::new();
         let read = async {
-            while let Some(Ok(bytes)) = self.next().await
-                && found.len() < most
+            while found.len() < most
+                && let Some(Ok(bytes)) = self.next().await
             {
                 found.extend_from_slice(&bytes[..bytes.len().min(most - found.len())]);
             }

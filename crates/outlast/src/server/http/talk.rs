@@ -64,16 +64,15 @@ pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener
     drop(opener);
     let attempt = post.attempt;
     drop(post);
-    let trouble = match sent {
-        Err(trouble) => trouble,
-        Ok(mut reply) if !reply.head.status.is_success() => {
-            let trouble = reply.refusal().await;
+    let fail = |trouble| inner.fail(attempt, with_session(trouble, had_session));
+    match sent {
+        Err(trouble) => fail(trouble),
+        Ok(reply) if reply.head.status.is_success() => answer(&inner, attempt, reply).await,
+        Ok(mut reply) => {
+            fail(reply.refusal().await);
             inner.remote.give_back(reply).await;
-            trouble
         }
-        Ok(reply) => return answer(&inner, attempt, reply).await,
-    };
-    inner.fail(attempt, with_session(trouble, had_session));
+    }
 }
 
 /// Headers that the engine wrote. One that HTTP cannot carry is left out, and the server says so.

@@ -1,7 +1,8 @@
 //! The fixture server on the official Rust SDK; `../README.md` says what each tool does.
 //!
 //! It speaks both eras: the first message of the client decides. A legacy client is asked for
-//! input by a request, a modern one by an `input_required` result and a second call.
+//! input by a request, a modern one by an `input_required` result and a second call. With `--http`
+//! it listens on a free port and says where.
 
 // The SDK calls half of the legacy era deprecated, which is what we are here to offer.
 #![allow(deprecated)]
@@ -10,8 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Result;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use rmcp::model::*;
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext, SubscriptionSink};
+use rmcp::transport::streamable_http_server::StreamableHttpService;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -20,7 +25,7 @@ const COUNTER: &str = "test://counter";
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// The name of each tool and of its arguments; `ms` and `steps` are numbers, the rest is text.
-const TOOLS: [(&str, &[&str]); 10] = [
+const TOOLS: [(&str, &[&str]); 11] = [
     ("echo", &["text"]),
     ("slow", &["ms"]),
     ("progress", &["ms", "steps"]),
@@ -28,6 +33,7 @@ const TOOLS: [(&str, &[&str]); 10] = [
     ("ask_elicit", &[]),
     ("wait_cancel", &[]),
     ("was_cancelled", &[]),
+    ("hang_up", &[]),
     ("touch", &[]),
     ("log", &["level", "text"]),
     ("meta", &[]),
@@ -252,6 +258,11 @@ impl ServerHandler for Fixture {
             "ask_elicit" => self.ask_elicit(&call, &context).await,
             "wait_cancel" => self.wait_cancel(&context).await,
             "was_cancelled" => say(self.state().cancelled),
+            // This SDK lets no tool hang up.
+            "hang_up" => {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                say("still here")
+            }
             "touch" => self.touch(&context).await,
             "log" => self.log(text("level"), text("text"), &context).await,
             "meta" => self.meta(&context),
@@ -340,8 +351,30 @@ impl ServerHandler for Fixture {
     }
 }
 
+/// Listens on a free port of loopback and says on stderr where, until it is ended.
+async fn serve_http() -> Result<()> {
+    let fixture = Fixture::default();
+    let service = StreamableHttpService::<_, LocalSessionManager>::new(
+        move || Ok(fixture.clone()),
+        Arc::default(),
+        Default::default(),
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    eprintln!("listening on http://{}/mcp", listener.local_addr()?);
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let service = TowerToHyperService::new(service.clone());
+        let connection =
+            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(connection);
+    }
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
+    if std::env::args().any(|word| word == "--http") {
+        return serve_http().await;
+    }
     Fixture::default().serve(rmcp::transport::stdio()).await?.waiting().await?;
     Ok(())
 }

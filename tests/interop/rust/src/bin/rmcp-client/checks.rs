@@ -65,6 +65,7 @@ pub async fn fixture(peer: &Peer, report: &Report) {
     report.run("elicitation", elicitation(peer)).await;
     report.run("read_resource", read_resource(peer)).await;
     report.run("subscription", subscription(peer)).await;
+    report.run("resume", resume(peer)).await;
     report.run("prompt", prompt(peer, "greet", json!({"name": "Ada"}), "Hello, Ada!")).await;
     report.run("completion", completion(peer, "greet", "name", "A", ["Ada", "Alan"])).await;
     report.run("logging", logging(peer)).await;
@@ -115,12 +116,15 @@ pub async fn progress_resets_timeout(peer: &Peer, everything: bool) -> Result<St
 }
 
 pub async fn closes_cleanly(peer: &mut Peer) -> Result<String> {
-    let pid = Pid::from_raw(i32::try_from(peer.pid)?);
     let started = Instant::now();
     peer.close().await?;
     let took = started.elapsed();
     // The SDK waits three seconds for the server to end by itself before it kills.
     ensure!(took < Duration::from_millis(1900), "the server had to be killed ({took:?})");
+    let Some(pid) = peer.pid else {
+        return Ok("closed".to_owned());
+    };
+    let pid = Pid::from_raw(i32::try_from(pid)?);
     for _ in 0..50 {
         if kill(pid, None).is_err() {
             return Ok("ended by itself".to_owned());
@@ -176,7 +180,8 @@ async fn lists(peer: &Peer) -> Result<String> {
     let lists = peer.lists().await?;
     let mut tools = names(&lists["tools"], "name");
     tools.sort_unstable();
-    let wanted = "ask_elicit ask_sampling echo log meta progress slow touch wait_cancel was_cancelled";
+    let wanted =
+        "ask_elicit ask_sampling echo hang_up log meta progress slow touch wait_cancel was_cancelled";
     same(tools.join(" "), wanted)?;
     same(names(&lists["resources"], "uri"), [COUNTER])?;
     same(names(&lists["prompts"], "name"), ["greet"])?;
@@ -255,6 +260,12 @@ async fn subscription(peer: &Peer) -> Result<String> {
     }
     subscription.cancel().await?;
     Ok("subscriptions/listen".to_owned())
+}
+
+/// Over HTTP the stream breaks off in mid-call, and the client has to come back for the answer.
+async fn resume(peer: &Peer) -> Result<String> {
+    let answer = peer.call("hang_up", json!({})).await?;
+    Ok(text(&answer)?.to_owned())
 }
 
 async fn logging(peer: &Peer) -> Result<String> {

@@ -1,6 +1,6 @@
-//! A client on the official Rust SDK: starts a server and runs the named checks against it.
+//! A client on the official Rust SDK: reaches a server and runs the named checks against it.
 //!
-//! `rmcp-client [--era legacy|modern|auto] [--profile fixture|everything] [--only A,B] -- COMMAND...`
+//! `rmcp-client [--era legacy|modern|auto] [--profile fixture|everything] [--only A,B] -- COMMAND...|URL`
 //!
 //! Prints one JSON line per check. `../../README.md` lists the checks and the fixture's tools.
 
@@ -21,15 +21,15 @@ struct Options {
     era: Era,
     everything: bool,
     only: Option<Vec<String>>,
-    command: Vec<String>,
+    server: Vec<String>,
 }
 
 fn options() -> Result<Options> {
-    let mut options = Options { era: Era::Auto, everything: false, only: None, command: vec![] };
+    let mut options = Options { era: Era::Auto, everything: false, only: None, server: vec![] };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         if word == "--" {
-            options.command = words.collect();
+            options.server = words.collect();
             break;
         }
         let value = words.next().with_context(|| format!("{word} needs a value"))?;
@@ -42,7 +42,7 @@ fn options() -> Result<Options> {
             _ => bail!("unknown option {word} {value}"),
         }
     }
-    ensure!(!options.command.is_empty(), "the server's command goes after `--`");
+    ensure!(!options.server.is_empty(), "the server's command or URL goes after `--`");
     Ok(options)
 }
 
@@ -91,7 +91,7 @@ async fn all_checks(peer: &Peer, everything: bool, report: &Report) {
 async fn main() -> Result<()> {
     let options = options()?;
     let report = Report { only: options.only, failed: false.into() };
-    let connecting = tokio::time::timeout(CHECK_LIMIT, Peer::connect(&options.command, options.era));
+    let connecting = tokio::time::timeout(CHECK_LIMIT, Peer::connect(&options.server, options.era));
     let mut peer = match connecting.await.context("not connected in time").flatten() {
         Ok(peer) => peer,
         Err(error) => {

@@ -1,4 +1,4 @@
-//! The connection: how the Rust SDK starts a server, calls it and hears from it.
+//! The connection: how the Rust SDK reaches a server, calls it and hears from it.
 //!
 //! Results are handed over as JSON, so that the checks read like those of the other languages.
 
@@ -14,7 +14,7 @@ use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, NotificationContext, PeerRequestOptions, RequestContext,
     RoleClient, RunningService, ServiceError,
 };
-use rmcp::transport::TokioChildProcess;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, ErrorData};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,7 +41,8 @@ struct Ears(Arc<Mutex<Heard>>);
 pub struct Peer {
     service: RunningService<RoleClient, Ears>,
     ears: Ears,
-    pub pid: u32,
+    /// The server's process, if we started it.
+    pub pid: Option<u32>,
 }
 
 /// What a call may carry beside its arguments.
@@ -65,11 +66,8 @@ fn call_request(name: &str, arguments: Value) -> Result<CallToolRequestParams> {
 }
 
 impl Peer {
-    pub async fn connect(command: &[String], era: Era) -> Result<Self> {
-        let mut process = tokio::process::Command::new(&command[0]);
-        process.args(&command[1..]);
-        let transport = TokioChildProcess::new(process)?;
-        let pid = transport.id().context("the server is gone already")?;
+    /// Connects to what `server` says: a URL, or a command and its arguments.
+    pub async fn connect(server: &[String], era: Era) -> Result<Self> {
         let modern = vec![ProtocolVersion::V_2026_07_28];
         let lifecycle = match era {
             Era::Legacy => ClientLifecycleMode::Initialize,
@@ -77,6 +75,15 @@ impl Peer {
             Era::Auto => ClientLifecycleMode::Auto { preferred_versions: modern, legacy_version: None },
         };
         let ears = Ears::default();
+        if server[0].starts_with("http") {
+            let transport = StreamableHttpClientTransport::from_uri(server[0].as_str());
+            let service = ears.clone().serve_with_lifecycle(transport, lifecycle).await?;
+            return Ok(Self { service, ears, pid: None });
+        }
+        let mut process = tokio::process::Command::new(&server[0]);
+        process.args(&server[1..]);
+        let transport = TokioChildProcess::new(process)?;
+        let pid = Some(transport.id().context("the server is gone already")?);
         let service = ears.clone().serve_with_lifecycle(transport, lifecycle).await?;
         Ok(Self { service, ears, pid })
     }
