@@ -12,12 +12,12 @@
 // A tool of ours, not the product: it may look at the clock and speak on stdout.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout)]
 
-mod client;
+pub mod client;
 mod compare;
 mod endpoint;
 mod http;
 mod matrix;
-mod setup;
+pub mod setup;
 mod special;
 mod table;
 mod tally;
@@ -60,7 +60,7 @@ pub struct Places {
 }
 
 impl Places {
-    fn find() -> Result<Self> {
+    pub fn find() -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
             Some(elsewhere) => std::path::absolute(elsewhere)?,

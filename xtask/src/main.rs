@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)] // tools of the project, not the product
 
 mod bench;
+mod conformance;
 mod coverage;
 mod fuzz;
 mod interop;
@@ -11,9 +12,10 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const HELP: &str = "cargo xtask test [unit|fuzz|sim|e2e|interop|bench]   everything, or a part
+const HELP: &str = "cargo xtask test [unit|fuzz|sim|e2e|...]              everything, or a part
 cargo xtask bench [--quick] [--check] [...]            the benchmark, against the direct server and the floor
 cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast
+cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite, direct and through outlast
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
 cargo xtask coverage                                   lines of the engine that the tests reach
 ";
@@ -25,6 +27,7 @@ fn main() -> Result<()> {
     match command.as_str() {
         "test" => test::run(&rest),
         "bench" => bench::run(&rest),
+        "conformance" => conformance::run(&rest),
         "interop" => interop::run(&rest),
         "fuzz" => fuzz::run(&rest),
         "coverage" => coverage::run(),

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold, in the order of how fast it tells.
 
 use crate::shell::{cargo, program, root};
-use crate::{bench, fuzz, interop};
+use crate::{bench, conformance, fuzz, interop};
 use anyhow::{Context, Result, bail};
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ const FUZZ_SECONDS: u64 = 20;
 
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("lint", lint),
     ("unit", unit),
     ("sim", sim),
@@ -22,6 +22,7 @@ const PARTS: [Part; 7] = [
     ("e2e", e2e),
     ("bench", bench_smoke),
     ("interop", interop_all),
+    ("conformance", conformance_all),
 ];
 
 /// Runs all parts, or the ones that are named.
@@ -87,4 +88,8 @@ fn bench_smoke() -> Result<()> {
 fn interop_all() -> Result<()> {
     std::env::set_current_dir(root())?;
     interop::run(&[])
+}
+
+fn conformance_all() -> Result<()> {
+    conformance::run(&[])
 }

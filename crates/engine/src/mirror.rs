@@ -234,7 +234,7 @@ fn marks_are_valid(schema: &Value, reached: bool, names: &mut BTreeSet<String>) 
             if let Some(mark) = members.get("x-mcp-header") {
                 let name = mark.as_str().filter(|name| is_token(name)).map(str::to_ascii_lowercase);
                 let kind = members.get("type").and_then(Value::as_str);
-                let plain = matches!(kind, Some("string" | "integer" | "boolean" | "number"));
+                let plain = matches!(kind, Some("string" | "integer" | "boolean"));
                 if !reached || !plain || !name.is_some_and(|name| names.insert(name)) {
                     return false;
                 }

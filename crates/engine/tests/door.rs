@@ -656,3 +656,53 @@ fn a_log_message_goes_to_the_modern_call_that_asked_for_it() {
         "#,
     );
 }
+
+#[test]
+fn whoever_waits_for_the_hello_of_a_session_that_ends_is_told() {
+    check(
+        r#"
+        set serve
+        post 1 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 1: start 0
+        << 1: …
+        << 1: …
+        >> 1: …
+        post 2 principal=a {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        << 2: …
+        << 2: …
+        delete 3 session=1 principal=a
+        << 1: finish
+        << 2: id: 4-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"outlast: the session that this one was to share a server with has ended; try again"}}||
+        << 2: finish
+        << 3: 200
+        post 4 principal=a {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 2: start 0
+        << 4: …
+        << 4: …
+        >> 2: …
+        "#,
+    );
+}
+
+#[test]
+fn calls_that_do_not_finish_within_drain_are_told_so() {
+    modern(
+        "set drain 3s",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        started
+        stop 15
+        wait 3s
+        @500ms
+        << 1: 200 events
+        << 1: : outlast||
+        @3s
+        !! warn: server-gone …
+        << 1: data: {"jsonrpc":"2.0","id":5,"error":{"code":-31002,"message":"server `srv` went away (outlast was stopped) before it answered `x`. Whether it ran is not known.",…
+        << 1: finish
+        .. 1: close-input
+        "#,
+    );
+}

@@ -65,7 +65,7 @@ fn require_tools(sdks: &BTreeSet<Sdk>) -> Result<()> {
     Ok(())
 }
 
-fn version_of(tool: &str) -> Result<String> {
+pub fn version_of(tool: &str) -> Result<String> {
     let output = Command::new(tool).arg("--version").stdin(Stdio::null()).output()?;
     ensure!(output.status.success(), "{tool} --version failed");
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -99,19 +99,19 @@ fn install_python(places: &Places, name: &str, requirements: &str) -> Result<()>
 }
 
 /// Does `work` unless it was done for the same `stamp` before.
-fn once(places: &Places, name: &str, stamp: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+pub fn once(places: &Places, name: &str, stamp: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     let file = places.installed.join(format!("{name}.stamp"));
     if fs::read_to_string(&file).is_ok_and(|done| done == stamp) {
         return Ok(());
     }
-    eprintln!("interop: installing {name}");
+    eprintln!("installing {name}");
     let _ = fs::remove_file(&file);
     work().with_context(|| format!("installing {name}"))?;
     Ok(fs::write(file, stamp)?)
 }
 
 /// Runs an installer; its words are shown only if it fails.
-fn run_quietly(mut command: Command, log: &Path) -> Result<()> {
+pub fn run_quietly(mut command: Command, log: &Path) -> Result<()> {
     let output = fs::File::create(log)?;
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
@@ -130,7 +130,7 @@ fn cargo_build(package: &str) -> Result<()> {
 }
 
 /// Copies the files of a folder, not what is below it.
-fn copy_files(from: &Path, to: &Path) -> Result<()> {
+pub fn copy_files(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
         let entry = entry?;

@@ -70,7 +70,7 @@ impl Engine {
         self.enter(now, stage, Some(128u8.wrapping_add(signal)));
     }
 
-    /// A service is stopped with grace: calls may finish, and whoever can come back is asked to.
+    /// A service is stopped with grace: calls may finish, and those that do not are told so.
     fn stop_serving(&mut self, now: Mono) {
         let calls = self.calls.len();
         self.note(Note::Ending { why: "a signal came", calls });
@@ -78,7 +78,7 @@ impl Engine {
         self.enter(now, stage, Some(0));
     }
 
-    /// Nothing more comes on any stream. Legacy clients find their way back by the event ids.
+    /// Nothing more comes on any stream.
     fn hang_up_everywhere(&mut self) {
         let mut open: Vec<ExchangeId> = self.exchanges.drain().map(|(exchange, _)| exchange).collect();
         open.sort_unstable();
@@ -99,6 +99,7 @@ impl Engine {
             Stage::Killing => limits::REAP_GRACE,
         };
         if stage == Stage::Closing && self.config.manner.serves() {
+            self.settle_what_is_left(now);
             self.hang_up_everywhere();
         }
         for server in servers {

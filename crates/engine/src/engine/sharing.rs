@@ -304,9 +304,21 @@ impl Engine {
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.clients.remove(&client);
         server.joining.retain(|(joining, _, _)| *joining != client);
+        let unheard = server.greeted == Some(client) && server.welcome.is_none();
+        let orphans = if unheard { std::mem::take(&mut server.joining) } else { Vec::new() };
         for (_, clients) in server.handshake.subscribed.values_mut() {
             clients.remove(&client);
         }
+        for (client, way, id) in orphans {
+            // Its hello went out in another's name, whose answer nobody will hear.
+            let text = "outlast: the session that this one was to share a server with has ended; try again";
+            let answer = error_answer(id.patch().as_slice(), -32603, text, None);
+            self.reply(client, way, Some(&id), Outgoing::plain(answer));
+        }
+        if unheard {
+            self.stop_sharing(id);
+        }
+        let Some(server) = self.servers.get(&id) else { return };
         if !server.clients.is_empty() || self.ending.is_some() || !self.config.manner.serves() {
             return;
         }

@@ -1,0 +1,40 @@
+// What the server offers. The names and answers are those that the suite's scenarios ask for.
+
+import { EventEmitter } from 'node:events';
+import { createRequestStateCodec, McpServer } from '@modelcontextprotocol/server';
+import { addQuestions } from './questions.js';
+import { addPrompts, addResources } from './resources.js';
+import { addSkills } from './skills.js';
+import { addTasks, EXTENSION as TASKS } from './tasks.js';
+import { addTools } from './tools.js';
+
+/** Says `tools` or `prompts` when a client asked for that list to change. */
+export const changes = new EventEmitter();
+
+const sealed = createRequestStateCodec({ key: 'a key that every server of this fixture shares' });
+
+/** Makes one server; the SDK asks for one per connection, session or request. */
+export function build({ era }) {
+    const modern = era === 'modern';
+    const server = new McpServer(
+        { name: 'conformance', version: '1.0.0' },
+        {
+            capabilities: {
+                completions: {},
+                ...(modern && { extensions: { [TASKS]: {} } }),
+                logging: {},
+                prompts: { listChanged: true },
+                resources: { subscribe: true },
+                tools: { listChanged: true }
+            },
+            requestState: { verify: sealed.verify }
+        }
+    );
+    addTools(server, { changes });
+    addQuestions(server, { seal: sealed.mint });
+    addResources(server);
+    addPrompts(server);
+    addSkills(server);
+    if (modern) addTasks(server);
+    return server;
+}

@@ -1,0 +1,178 @@
+//! `cargo xtask conformance`: the MCP conformance suite, directly and through outlast.
+//!
+//! The suite examines servers, so a server that passes all of it (`tests/conformance`) is put in
+//! front of it three times: directly, behind outlast over HTTP, and behind outlast over stdio. It
+//! also examines clients, so an SDK's client meets the suite's servers directly and through
+//! outlast. What is passed directly must be passed through outlast, check by check;
+//! `tests/conformance/expected.txt` says how many that are and explains each exception.
+//!
+//! Not here: what has to be installed (`setup.rs`), which scenarios there are (`scenarios.rs`),
+//! how one is run (`suite.rs`), what must come out (`expected.rs`).
+
+// A tool of ours, not the product: it may look at the clock and speak on stdout.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout)]
+
+mod expected;
+mod process;
+mod scenarios;
+mod setup;
+mod suite;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::interop::client::{adopt_orphans, leftovers};
+use expected::Expected;
+use scenarios::{Leg, Scenario};
+use setup::Tools;
+use suite::{Checks, Route};
+
+/// Runs under way at once; each is two or three processes that mostly wait.
+const WORKERS: usize = 2;
+
+/// Scenarios that measure time to a few hundred milliseconds run when nothing else does.
+const TIMED: &str = "sse-retry";
+
+const USAGE: &str = "\
+usage: cargo xtask conformance [--direct-only | --outlast PATH] [--counts] [REVISION [SCENARIO]]
+
+  cargo xtask conformance                        everything
+  cargo xtask conformance 2026-07-28             one revision, or `extension`
+  cargo xtask conformance 2025-11-25 ping        one scenario
+
+      --direct-only   without outlast: does the fixture pass?
+      --outlast PATH  this binary instead of the debug build
+      --counts        print what passes directly, in the words of expected.txt";
+
+#[derive(Default)]
+struct Options {
+    direct_only: bool,
+    counts: bool,
+    outlast: Option<PathBuf>,
+    names: Vec<String>,
+}
+
+fn parse(args: &[String]) -> Result<Options> {
+    let mut options = Options::default();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--direct-only" => options.direct_only = true,
+            "--counts" => options.counts = true,
+            "--outlast" => {
+                let path = args.next().context("--outlast needs a path")?;
+                options.outlast = Some(std::path::absolute(path)?);
+            }
+            flag if flag.starts_with('-') => bail!("unknown flag `{flag}`\n{USAGE}"),
+            name => options.names.push(name.to_owned()),
+        }
+    }
+    ensure!(options.names.len() <= 2 && !(options.direct_only && options.outlast.is_some()), "{USAGE}");
+    options.direct_only |= options.counts;
+    Ok(options)
+}
+
+/// Runs the scenarios that the arguments name; an error if one of them does not come out as expected.
+pub fn run(args: &[String]) -> Result<()> {
+    let options = parse(args)?;
+    let tools = setup::prepare(options.outlast, options.direct_only)?;
+    let all = scenarios::all(&tools)?;
+    let scenarios = chosen(&all, &options.names)?;
+    adopt_orphans()?;
+    let started = Instant::now();
+    let (found, mut complaints) = run_all(&jobs(&scenarios, options.direct_only), &tools)?;
+    if options.counts {
+        print!("{}", expected::counts(&found));
+        return Ok(());
+    }
+    let expected = Expected::read(&tools.sources)?;
+    complaints.extend(expected.complaints(&found, &scenarios));
+    complaints.extend(expected.gone(&all));
+    complaints.extend(leftovers().into_iter().map(|left| format!("still running afterwards: {left}")));
+    report(&found, &complaints, started)
+}
+
+fn chosen(all: &[Scenario], names: &[String]) -> Result<Vec<Scenario>> {
+    let wanted = |scenario: &&Scenario| {
+        names.first().is_none_or(|revision| scenario.revision == *revision)
+            && names.get(1).is_none_or(|name| scenario.name == *name)
+    };
+    let chosen: Vec<_> = all.iter().filter(wanted).cloned().collect();
+    ensure!(!chosen.is_empty(), "the suite knows no such scenario");
+    Ok(chosen)
+}
+
+/// One start of the suite and of what it examines: all scenarios of a leg and revision that can
+/// share it, by one route.
+struct Job<'a> {
+    route: Route,
+    scenarios: Vec<&'a Scenario>,
+}
+
+/// What came out, by scenario and route.
+type Found = BTreeMap<(Scenario, Route), Checks>;
+
+fn jobs(scenarios: &[Scenario], direct_only: bool) -> Vec<Job<'_>> {
+    let mut jobs = Vec::new();
+    for route in Route::ALL.into_iter().filter(|route| *route == Route::Direct || !direct_only) {
+        let mut groups: BTreeMap<(Leg, &str, &str), Vec<&Scenario>> = BTreeMap::new();
+        for scenario in scenarios.iter().filter(|scenario| route.is_for(scenario.leg)) {
+            // The suite starts a client by itself, one for each scenario.
+            let alone = if scenario.leg == Leg::Client { scenario.name.as_str() } else { "" };
+            groups.entry((scenario.leg, &scenario.revision, alone)).or_default().push(scenario);
+        }
+        jobs.extend(groups.into_values().map(|scenarios| Job { route, scenarios }));
+    }
+    jobs
+}
+
+/// What all jobs found, and what went wrong with those that could not be run.
+fn run_all(jobs: &[Job<'_>], tools: &Tools) -> Result<(Found, Vec<String>)> {
+    let (timed, others): (Vec<&Job<'_>>, Vec<&Job<'_>>) =
+        jobs.iter().partition(|job| job.scenarios.iter().any(|scenario| scenario.name == TIMED));
+    let results = Mutex::default();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(job) = others.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run_job(job, tools, &results);
+                }
+            });
+        }
+    });
+    timed.into_iter().for_each(|job| run_job(job, tools, &results));
+    results.into_inner().ok().context("a worker panicked")
+}
+
+fn run_job(job: &Job<'_>, tools: &Tools, results: &Mutex<(Found, Vec<String>)>) {
+    let result = suite::run(job.route, &job.scenarios, tools);
+    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+    match result {
+        Ok(checks) => {
+            results.0.extend(checks.into_iter().map(|(scenario, checks)| ((scenario, job.route), checks)));
+        }
+        Err(error) => results.1.push(format!("{error:#}")),
+    }
+}
+
+fn report(found: &Found, complaints: &[String], started: Instant) -> Result<()> {
+    let mut passes: BTreeMap<(Leg, &str, Route), usize> = BTreeMap::new();
+    for ((scenario, route), checks) in found {
+        *passes.entry((scenario.leg, &scenario.revision, *route)).or_default() += checks.passes();
+    }
+    for ((leg, revision, route), passes) in passes {
+        println!("{leg} {revision} {route}: {passes} passed");
+    }
+    for complaint in complaints {
+        println!("FAIL  {complaint}");
+    }
+    println!("{} scenarios and routes in {:.0} s", found.len(), started.elapsed().as_secs_f32());
+    ensure!(complaints.is_empty(), "not as tests/conformance/expected.txt says");
+    Ok(())
+}
