@@ -1,6 +1,6 @@
 // A server that passes the whole conformance suite, on the official TypeScript SDK 2.x.
 //
-//   node server.js --http PORT   Streamable HTTP on 127.0.0.1, at /mcp; says where when it listens
+//   node server.js --http PORT   Streamable HTTP on 127.0.0.1, at /mcp; says on stderr where it listens
 //   node server.js --stdio       the same over stdio
 //
 // Both eras on both transports: the client's first message decides. What it offers is in
@@ -93,7 +93,7 @@ function serveHttp(port) {
         return serveModern(req, res, body);
     });
     server.listen(port, '127.0.0.1', () => {
-        console.log(`listening on http://127.0.0.1:${server.address().port}/mcp`);
+        console.error(`listening on http://127.0.0.1:${server.address().port}/mcp`);
     });
 }
 

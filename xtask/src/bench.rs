@@ -6,10 +6,14 @@
 //! and a ratio is taken inside its round before the median over rounds: a noisy minute then hits
 //! both sides of it.
 //!
-//! Map: `figures` is the table of goals, `measures` and `bursts` take the figures, `link` talks to a
-//! target, `results` keeps the samples, `table`, `record` and `plot` show them.
+//! Two tables: over pipes, where ratios are to `floor`, and over HTTP, where they are to the server
+//! itself and `floor`, a bare copy between sockets, stands beside them.
 //!
-//! Not here: how fast outlast is over a network; everything runs over pipes on one machine.
+//! Map: `tables` names both, `figures` has their goals, `measures`, `bursts` and `http` take the
+//! figures, `link` talks to a target over pipes, `results` keeps the samples, `table`, `record` and
+//! `plot` show them.
+//!
+//! Not here: how fast outlast is over a network; everything runs on one machine.
 
 #![allow(
     clippy::disallowed_methods,
@@ -19,6 +23,7 @@
 
 mod bursts;
 mod figures;
+mod http;
 mod link;
 mod machine;
 mod measures;
@@ -28,17 +33,22 @@ mod plot;
 mod processes;
 mod record;
 mod results;
+mod running;
+mod sizes;
 mod table;
+mod tables;
 mod targets;
 
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
-use measures::{MEASURES, Sizes};
+use machine::Machine;
 use options::Options;
 use results::Results;
+use sizes::Sizes;
+use tables::Table;
 use targets::{Programs, Target};
 
 pub fn run(words: &[String]) -> Result<()> {
@@ -49,19 +59,36 @@ pub fn run(words: &[String]) -> Result<()> {
     std::fs::create_dir_all(options::scratch()).context("cannot create target/bench")?;
     let programs = Programs::build(options.outlast.as_deref())?;
     let machine = machine::pin_to_one_core()?;
+    machine::allow_many_files()?;
     println!("{machine}");
-    let results = take_rounds(&options, &programs);
-    println!("\n{}", table::render(&results));
-    write(&options.json, &record::render(&results, &machine, &options))?;
-    write(&options.svg, &plot::render(&results, &machine))?;
-    if !options.quick {
-        publish(&table::markdown(&results))?;
+    let (mut all_measured, mut all_met) = (true, true);
+    for table in &options.tables {
+        let results = run_table(table, &options, &programs, &machine)?;
+        all_measured &= results.failures().is_empty();
+        all_met &= results.all_met();
     }
-    println!("written: {}, {}", options.json.display(), options.svg.display());
-    if options.check && !results.all_met() {
-        bail!("not every goal was met");
-    }
+    ensure!(all_measured, "not everything could be measured");
+    ensure!(all_met || !options.check, "not every goal was met");
     Ok(())
+}
+
+/// Takes a table and shows it.
+fn run_table(
+    table: &'static Table,
+    options: &Options,
+    programs: &Programs,
+    machine: &Machine,
+) -> Result<Results> {
+    let results = take_rounds(table, options, programs);
+    println!("\n{}", table::render(&results));
+    let (json, svg) = (options.json(table), options.svg(table));
+    write(&json, &record::render(&results, machine, options))?;
+    write(&svg, &plot::render(&results, machine))?;
+    if options.is_whole() {
+        publish(table, &table::markdown(&results))?;
+    }
+    println!("written: {}, {}", json.display(), svg.display());
+    Ok(results)
 }
 
 /// Runs the same command in a release build: the driver's own cost is part of both sides of every
@@ -81,12 +108,12 @@ fn run_optimised(words: &[String]) -> Result<()> {
 /// Each round takes every measure of every target.
 ///
 /// What failed once is not tried again: a hung target would cost its whole time limit every round.
-fn take_rounds(options: &Options, programs: &Programs) -> Results {
+fn take_rounds(table: &'static Table, options: &Options, programs: &Programs) -> Results {
     let sizes = Sizes::new(options.quick);
-    let mut results = Results::default();
+    let mut results = Results::new(table);
     for round in 0..options.rounds {
-        println!("round {} of {}", round + 1, options.rounds);
-        for measure in &MEASURES {
+        println!("{}, round {} of {}", table.name, round + 1, options.rounds);
+        for measure in table.measures.iter().filter(|measure| options.wants(measure.name)) {
             for target in in_turn(measure.targets, round) {
                 if results.has_failed(measure.name, target) {
                     continue;
@@ -107,14 +134,16 @@ fn in_turn(targets: &[Target], round: usize) -> impl Iterator<Item = Target> {
     (0..count).map(move |place| targets[(place + round) % count])
 }
 
-/// Puts the table into the README, between its two marks.
-fn publish(table: &str) -> Result<()> {
+/// Puts the rows into the table's page, between its two marks.
+fn publish(table: &Table, rows: &str) -> Result<()> {
     const MARKS: [&str; 2] = ["<!-- bench -->\n", "<!-- /bench -->"];
-    let path = options::root().join("README.md");
-    let text = std::fs::read_to_string(&path).context("cannot read README.md")?;
-    let (before, rest) = text.split_once(MARKS[0]).context("README.md has no place for the table")?;
-    let (_, after) = rest.split_once(MARKS[1]).context("README.md has no end of the table")?;
-    write(&path, &[before, MARKS[0], table, MARKS[1], after].concat())
+    let page = table.page;
+    let path = options::root().join(page);
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {page}"))?;
+    let place = || format!("{page} has no place for the table");
+    let (before, rest) = text.split_once(MARKS[0]).with_context(place)?;
+    let (_, after) = rest.split_once(MARKS[1]).with_context(place)?;
+    write(&path, &[before, MARKS[0], rows, MARKS[1], after].concat())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

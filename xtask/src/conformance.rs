@@ -7,33 +7,31 @@
 //! `tests/conformance/expected.txt` says how many that are and explains each exception.
 //!
 //! Not here: what has to be installed (`setup.rs`), which scenarios there are (`scenarios.rs`),
-//! how one is run (`suite.rs`), what must come out (`expected.rs`).
+//! how they are run (`examine.rs`, `suite.rs`), what must come out (`expected.rs`).
 
 // A tool of ours, not the product: it may look at the clock and speak on stdout.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout)]
 
+mod checks;
+mod examine;
 mod expected;
-mod process;
+mod route;
 mod scenarios;
 mod setup;
 mod suite;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::interop::client::{adopt_orphans, leftovers};
+use checks::Checks;
 use expected::Expected;
+use route::Route;
 use scenarios::{Leg, Scenario};
 use setup::Tools;
-use suite::{Checks, Route};
-
-/// Runs under way at once; each is two or three processes that mostly wait.
-const WORKERS: usize = 2;
 
 /// Scenarios that measure time to a few hundred milliseconds run when nothing else does.
 const TIMED: &str = "sse-retry";
@@ -85,7 +83,8 @@ pub fn run(args: &[String]) -> Result<()> {
     let scenarios = chosen(&all, &options.names)?;
     adopt_orphans()?;
     let started = Instant::now();
-    let (found, mut complaints) = run_all(&jobs(&scenarios, options.direct_only), &tools)?;
+    let routes = if options.direct_only { &Route::ALL[..1] } else { &Route::ALL };
+    let Results { found, mut complaints } = run_all(&scenarios, routes, &tools);
     if options.counts {
         print!("{}", expected::counts(&found));
         return Ok(());
@@ -107,58 +106,42 @@ fn chosen(all: &[Scenario], names: &[String]) -> Result<Vec<Scenario>> {
     Ok(chosen)
 }
 
-/// One start of the suite and of what it examines: all scenarios of a leg and revision that can
-/// share it, by one route.
-struct Job<'a> {
-    route: Route,
-    scenarios: Vec<&'a Scenario>,
-}
-
 /// What came out, by scenario and route.
 type Found = BTreeMap<(Scenario, Route), Checks>;
 
-fn jobs(scenarios: &[Scenario], direct_only: bool) -> Vec<Job<'_>> {
-    let mut jobs = Vec::new();
-    for route in Route::ALL.into_iter().filter(|route| *route == Route::Direct || !direct_only) {
-        let mut groups: BTreeMap<(Leg, &str, &str), Vec<&Scenario>> = BTreeMap::new();
-        for scenario in scenarios.iter().filter(|scenario| route.is_for(scenario.leg)) {
-            // The suite starts a client by itself, one for each scenario.
-            let alone = if scenario.leg == Leg::Client { scenario.name.as_str() } else { "" };
-            groups.entry((scenario.leg, &scenario.revision, alone)).or_default().push(scenario);
-        }
-        jobs.extend(groups.into_values().map(|scenarios| Job { route, scenarios }));
-    }
-    jobs
+/// What all found, and what went wrong with those that could not be run.
+#[derive(Default)]
+struct Results {
+    found: Found,
+    complaints: Vec<String>,
 }
 
-/// What all jobs found, and what went wrong with those that could not be run.
-fn run_all(jobs: &[Job<'_>], tools: &Tools) -> Result<(Found, Vec<String>)> {
-    let (timed, others): (Vec<&Job<'_>>, Vec<&Job<'_>>) =
-        jobs.iter().partition(|job| job.scenarios.iter().any(|scenario| scenario.name == TIMED));
-    let results = Mutex::default();
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some(job) = others.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    run_job(job, tools, &results);
-                }
-            });
+impl Results {
+    fn add(&mut self, route: Route, result: Result<Vec<(Scenario, Checks)>>) {
+        match result {
+            Ok(checks) => {
+                self.found.extend(checks.into_iter().map(|(scenario, checks)| ((scenario, route), checks)));
+            }
+            Err(error) => self.complaints.push(format!("route {route}: {error:#}")),
         }
-    });
-    timed.into_iter().for_each(|job| run_job(job, tools, &results));
-    results.into_inner().ok().context("a worker panicked")
+    }
 }
 
-fn run_job(job: &Job<'_>, tools: &Tools, results: &Mutex<(Found, Vec<String>)>) {
-    let result = suite::run(job.route, &job.scenarios, tools);
-    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-    match result {
-        Ok(checks) => {
-            results.0.extend(checks.into_iter().map(|(scenario, checks)| ((scenario, job.route), checks)));
-        }
-        Err(error) => results.1.push(format!("{error:#}")),
+fn run_all(scenarios: &[Scenario], routes: &[Route], tools: &Tools) -> Results {
+    let mut results = Results::default();
+    let of = |leg: Leg| scenarios.iter().filter(move |scenario| scenario.leg == leg);
+    let (servers, clients): (Vec<_>, Vec<_>) = (of(Leg::Server).collect(), of(Leg::Client).collect());
+    for route in routes.iter().filter(|route| route.is_for(Leg::Server) && !servers.is_empty()) {
+        results.add(*route, examine::server(*route, &servers, tools));
     }
+    for route in routes.iter().filter(|route| route.is_for(Leg::Client)) {
+        let (timed, others): (Vec<&Scenario>, Vec<_>) =
+            clients.iter().partition(|scenario| scenario.name == TIMED);
+        let examine = |scenario: &&Scenario| examine::client(*route, scenario, tools);
+        let found = examine::in_parallel(&others, examine).into_iter().chain(timed.iter().map(examine));
+        found.for_each(|result| results.add(*route, result));
+    }
+    results
 }
 
 fn report(found: &Found, complaints: &[String], started: Instant) -> Result<()> {

@@ -14,7 +14,7 @@
 
 pub mod client;
 mod compare;
-mod endpoint;
+pub mod endpoint;
 mod http;
 mod matrix;
 pub mod setup;
@@ -45,6 +45,8 @@ usage: cargo xtask interop [--direct-only | --outlast PATH] [--all] [--list] [CL
   cargo xtask interop ts1 rust http     one pair, one way: stdio, http-stdio, stdio-http or http
   cargo xtask interop keepalive         only the calls that are silent for 60 s
   cargo xtask interop crash             only the server that is killed in mid-call
+  cargo xtask interop forgotten         only the server that forgets its sessions
+  cargo xtask interop crowd             only a client of every SDK at once
 
       --direct-only   without outlast: do the fixtures work at all?
       --outlast PATH  this binary instead of the debug build
@@ -144,9 +146,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let places = Places::find()?;
     let mut sdks = matrix::sdks(&visits);
-    if !specials.is_empty() {
-        sdks.insert(matrix::Sdk::Ts1);
-    }
+    sdks.extend(special::sdks(&specials));
     setup::prepare(&places, &sdks)?;
     let outlast = match &options.outlast {
         _ if options.direct_only => None,
@@ -159,12 +159,12 @@ pub fn run(args: &[String]) -> Result<()> {
 
 fn run_all(visits: &[Visit], specials: &[&str], places: &Places, outlast: Option<&str>) -> Result<()> {
     let tally = &Tally::default();
-    let (jobs, next) = (&jobs(visits), &AtomicUsize::new(0));
+    // The one that does nothing but wait needs no worker.
+    let (patient, busy): (Vec<&str>, Vec<&str>) = specials.iter().partition(|name| **name == "keepalive");
+    let (jobs, next) = (&jobs(visits, &busy), &AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        if let Some(outlast) = outlast {
-            for name in specials {
-                scope.spawn(move || special::check(name, places, outlast, tally));
-            }
+        for name in patient {
+            scope.spawn(move || Job::Special(name).run(places, outlast, tally));
         }
         for _ in 0..WORKERS {
             scope.spawn(|| {
@@ -179,26 +179,33 @@ fn run_all(visits: &[Visit], specials: &[&str], places: &Places, outlast: Option
 }
 
 /// What one worker does without a break.
-enum Job {
+enum Job<'a> {
     Pair(Visit),
     Server(Vec<Visit>),
+    Special(&'a str),
 }
 
 /// The visits over HTTP by server and client, because they take longest, then the others.
-fn jobs(visits: &[Visit]) -> Vec<Job> {
+fn jobs<'a>(visits: &[Visit], specials: &[&'a str]) -> Vec<Job<'a>> {
     let (pairs, mut over_http): (Vec<Visit>, Vec<Visit>) =
         visits.iter().partition(|visit| visit.way == Way::Stdio);
     over_http.sort_by_key(|visit| (visit.pair.server.name, visit.pair.client.name));
     let servers = over_http.chunk_by(|a, b| a.pair.server.name == b.pair.server.name);
     let servers = servers.map(|visits| Job::Server(visits.to_vec()));
-    servers.chain(pairs.into_iter().map(Job::Pair)).collect()
+    let specials = specials.iter().map(|name| Job::Special(name));
+    servers.chain(specials).chain(pairs.into_iter().map(Job::Pair)).collect()
 }
 
-impl Job {
+impl Job<'_> {
     fn run(&self, places: &Places, outlast: Option<&str>, tally: &Tally) {
         match self {
             Self::Pair(visit) => tally.add(&visit.to_string(), check_pair(visit, places, outlast)),
             Self::Server(visits) => http::check_server(visits, places, outlast, tally),
+            Self::Special(name) => {
+                if let Some(outlast) = outlast {
+                    special::check(name, places, outlast, tally);
+                }
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ mod test;
 use anyhow::{Result, bail};
 
 const HELP: &str = "cargo xtask test [unit|fuzz|sim|e2e|...]              everything, or a part
-cargo xtask bench [--quick] [--check] [...]            the benchmark, against the direct server and the floor
+cargo xtask bench [stdio|http] [--quick] [--check]     the benchmark, against the direct server and the floor
 cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast
 cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite, direct and through outlast
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers

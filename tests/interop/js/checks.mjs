@@ -99,7 +99,7 @@ async function progressArrives(peer, tool, args) {
     const seen = [];
     text(await peer.call(tool, args, { onprogress: p => seen.push(p.progress) }));
     increasing(seen);
-    // A last report that travels together with the answer is lost in the SDK, so it may be missing.
+    // Reports that travel together with the answer are lost in the SDK, so the last may be missing.
     same(seen.slice(0, 4), [1, 2, 3, 4]);
     return 'from 1 on, increasing';
 }
@@ -174,7 +174,7 @@ const fixture = {
         if (peer.era === 'modern') same(seen[MODERN_VERSION], peer.version);
         return digest(seen);
     },
-    progress: peer => progressArrives(peer, 'progress', { steps: 5, ms: 40 }),
+    progress: peer => progressArrives(peer, 'progress', { steps: 12, ms: 40 }),
     cancel: async peer => {
         const count = async () => Number(text(await peer.call('was_cancelled', {})));
         const before = await count();
@@ -266,7 +266,7 @@ const everything = {
     echo: peer => echoesWhatItGot(peer, everythingEcho, 'hello'),
     // The server sees the same environment with and without outlast.
     environment: async peer => digest(JSON.parse(text(await peer.call('get-env', {})))),
-    progress: peer => progressArrives(peer, 'trigger-long-running-operation', { duration: 0.5, steps: 5 }),
+    progress: peer => progressArrives(peer, 'trigger-long-running-operation', { duration: 1, steps: 10 }),
     cancel: async peer => {
         // This server tells nobody that it was cancelled; what is left is that the client is freed.
         const abort = new AbortController();
@@ -372,6 +372,21 @@ async function crash(peer, outlast) {
     return 'replaced in mid-call';
 }
 
+/** Only through outlast: the server forgets its sessions, and the next call works all the same. */
+async function forgotten(peer, server) {
+    await echoesWhatItGot(peer, fixtureEcho, 'before');
+    const answer = await fetch(new URL('/forget', server), { method: 'POST' });
+    same(answer.status, 204);
+    await echoesWhatItGot(peer, fixtureEcho, 'after');
+    const updates = [];
+    peer.onUpdated(uri => updates.push(uri));
+    const stop = await peer.watch(COUNTER);
+    await peer.call('touch', {});
+    await until(() => updates.includes(COUNTER), 'an update of the resource');
+    await stop();
+    return 'a new session, unnoticed';
+}
+
 /** Every process below one, from /proc. */
 function descendants(root) {
     const all = readdirSync('/proc').filter(name => /^\d+$/.test(name)).flatMap(name => {
@@ -390,7 +405,7 @@ function descendants(root) {
 function parse(argv) {
     const options = { era: 'auto', profile: 'fixture', only: undefined, silenceMs: 60_000 };
     const end = argv.indexOf('--');
-    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] [--pid N] -- COMMAND...|URL');
+    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] [--pid N] [--server URL] -- COMMAND...|URL');
     for (let i = 0; i < end; i += 2) {
         const value = argv[i + 1];
         if (argv[i] === '--era') options.era = value;
@@ -398,6 +413,7 @@ function parse(argv) {
         else if (argv[i] === '--only') options.only = value.split(',');
         else if (argv[i] === '--silence-ms') options.silenceMs = Number(value);
         else if (argv[i] === '--pid') options.pid = Number(value);
+        else if (argv[i] === '--server') options.server = value;
         else throw new Error(`unknown option ${argv[i]}`);
     }
     expect(profiles[options.profile], `unknown profile ${options.profile}`);
@@ -444,6 +460,7 @@ export async function main(connect) {
     if (options.only?.includes('keepalive')) {
         await run('keepalive', () => keepalive(peer, options.silenceMs), options.silenceMs + 20_000);
     }
+    if (options.only?.includes('forgotten')) await run('forgotten', () => forgotten(peer, options.server));
     if (options.only?.includes('crash')) await run('crash', () => crash(peer, options.pid ?? peer.pid()));
     await beside;
     await run('close', () => (options.url ? endsSession(peer, options.url) : closesCleanly(peer)));

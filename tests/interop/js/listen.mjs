@@ -24,6 +24,12 @@ export function listen(handle) {
 export function sessions(open) {
     const transports = new Map();
     return async (req, res, body) => {
+        if (req.url === '/forget') {
+            // As if it had been started anew: whoever comes with a session is a stranger.
+            transports.clear();
+            res.writeHead(204).end();
+            return;
+        }
         const id = req.headers['mcp-session-id'];
         if (id !== undefined && !transports.has(id)) {
             res.writeHead(404).end();

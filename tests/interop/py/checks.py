@@ -106,7 +106,7 @@ async def progress_arrives(peer, tool, args):
     seen = []
     text(await peer.call(tool, args, progress=seen.append))
     assert all(a < b for a, b in zip(seen, seen[1:])), f"progress went {seen}"
-    # A last report that travels together with the answer is lost in some SDKs.
+    # Reports that travel together with the answer are lost in some SDKs, so the last may be missing.
     same(seen[:4], [1, 2, 3, 4])
     return "from 1 on, increasing"
 
@@ -145,7 +145,7 @@ class Fixture:
         return digest(seen)
 
     async def progress(peer):
-        return await progress_arrives(peer, "progress", {"steps": 5, "ms": 40})
+        return await progress_arrives(peer, "progress", {"steps": 12, "ms": 40})
 
     async def cancel(peer):
         async def count():
@@ -256,7 +256,7 @@ class Everything:
         return digest(json.loads(text(await peer.call("get-env", {}))))
 
     async def progress(peer):
-        args = {"duration": 0.5, "steps": 5}
+        args = {"duration": 1, "steps": 10}
         return await progress_arrives(peer, "trigger-long-running-operation", args)
 
     async def cancel(peer):

@@ -9,10 +9,11 @@ use anyhow::{Context, Result, ensure};
 
 use super::figures::{Metric, Sample};
 use super::link::Link;
-use super::measures::{Sizes, millis};
+use super::measures::millis;
 use super::messages::{self, Call};
 use super::processes;
 use super::results::{median, percentile};
+use super::sizes::Sizes;
 use super::targets::{Programs, Target};
 
 const CALLS: usize = 10_000;

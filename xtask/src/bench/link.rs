@@ -3,13 +3,11 @@
 //! A write takes what fits into the pipe and never waits; waiting is done for both directions at
 //! once. That keeps a pipelined exchange from a deadlock: a target that is stuck writing to us is
 //! read from while we still have something to say. Every wait is bounded, so a hung target becomes
-//! an error and not a hung benchmark; whatever happens, its processes are ended.
+//! an error and not a hung benchmark.
 
-use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,32 +15,24 @@ use memchr::{memchr, memrchr};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
 use super::messages::{self, Call};
-use super::options::scratch;
-use super::processes;
+use super::running::Running;
 use super::targets::{Programs, Target};
 
 /// How long one measure may talk to one target before it counts as hung.
-const LIMIT: Duration = Duration::from_secs(30);
-
-/// How long a target may take to end once its stdin is closed.
-const FAREWELL: Duration = Duration::from_secs(5);
+pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// At least this much room is offered to every read.
 const CHUNK: usize = 256 * 1024;
 
 pub struct Link {
-    target: Target,
-    child: Child,
     /// Taken when the conversation is over.
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
-    stderr: PathBuf,
-    /// The moment before the spawn.
-    pub started: Instant,
+    running: Running,
+    /// The server, where the target does not start it itself; it is ended with the link.
+    _server: Option<Running>,
     /// Nothing on this link is waited for beyond this.
     deadline: Instant,
     bytes: Vec<u8>,
@@ -51,37 +41,36 @@ pub struct Link {
 }
 
 impl Link {
-    /// Starts a target. Its stderr goes to a file, because ten thousand warnings on a terminal would
-    /// be what is measured; errors show the end of it.
     pub fn open(programs: &Programs, target: Target, flags: &[&str]) -> Result<Link> {
-        Link::start(target, programs.command(target, flags))
+        Link::start(target, programs.command(target, flags), None)
     }
 
     /// Starts a target whose server needs this long before it reads anything.
     pub fn open_slow(programs: &Programs, target: Target, flags: &[&str], slow: Duration) -> Result<Link> {
         let mut command = programs.command(target, flags);
         command.env("ECHO_SLOW_START_MS", slow.as_millis().to_string());
-        Link::start(target, command)
+        Link::start(target, command, None)
     }
 
-    fn start(target: Target, mut command: Command) -> Result<Link> {
-        let stderr = scratch().join(format!("{target}.stderr"));
-        let log = File::create(&stderr).with_context(|| format!("cannot write {}", stderr.display()))?;
+    /// outlast on stdio, in front of a server on HTTP.
+    pub fn open_remote(programs: &Programs) -> Result<Link> {
+        let mut server = Running::start("server", programs.server(&[]))?;
+        let command = programs.remote(server.address()?);
+        Link::start(Target::Outlast, command, Some(server))
+    }
+
+    fn start(target: Target, mut command: Command, server: Option<Running>) -> Result<Link> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(log);
-        let started = Instant::now();
-        let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
-        let stdin = child.stdin.take().context("no pipe to the target")?;
-        let stdout = child.stdout.take().context("no pipe from the target")?;
+        let mut running = Running::start(target.name(), command)?;
+        let stdin = running.child.stdin.take().context("no pipe to the target")?;
+        let stdout = running.child.stdout.take().context("no pipe from the target")?;
         fcntl(&stdin, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         Ok(Link {
-            target,
-            child,
             stdin: Some(stdin),
             stdout,
-            stderr,
-            started,
-            deadline: started + LIMIT,
+            deadline: running.started + LIMIT,
+            running,
+            _server: server,
             bytes: vec![0; 2 * CHUNK],
             filled: 0,
             next_id: 1,
@@ -91,10 +80,15 @@ impl Link {
     /// Starts a target and shakes hands with it.
     pub fn ready(programs: &Programs, target: Target, flags: &[&str]) -> Result<Link> {
         let mut link = Link::open(programs, target, flags)?;
-        link.initialize()?;
-        // An empty pipe takes a short message whole.
-        link.write(messages::INITIALIZED)?;
+        link.shake_hands()?;
         Ok(link)
+    }
+
+    pub fn shake_hands(&mut self) -> Result<()> {
+        self.initialize()?;
+        // An empty pipe takes a short message whole.
+        self.write(messages::INITIALIZED)?;
+        Ok(())
     }
 
     pub fn initialize(&mut self) -> Result<()> {
@@ -157,7 +151,7 @@ impl Link {
         match stdin.write(out) {
             Ok(count) => Ok(count),
             Err(error) if is_passing(&error) => Ok(0),
-            Err(error) => Err(error).context(self.last_words("cannot be written to")),
+            Err(error) => Err(error).context(self.running.last_words("cannot be written to")),
         }
     }
 
@@ -167,7 +161,7 @@ impl Link {
         let in_time = self.listen_until(self.deadline, more, each)?;
         if !in_time {
             let what = format!("was not done within {LIMIT:?}, the limit of a measure");
-            bail!(self.last_words(&what));
+            bail!(self.running.last_words(&what));
         }
         Ok(())
     }
@@ -219,10 +213,10 @@ impl Link {
             self.bytes.resize(2 * self.bytes.len(), 0);
         }
         let count = match self.stdout.read(&mut self.bytes[self.filled..]) {
-            Ok(0) => bail!("{}", self.last_words("closed its stdout")),
+            Ok(0) => bail!("{}", self.running.last_words("closed its stdout")),
             Ok(count) => count,
             Err(error) if is_passing(&error) => return Ok(()),
-            Err(error) => return Err(error).context(self.last_words("cannot be read")),
+            Err(error) => return Err(error).context(self.running.last_words("cannot be read")),
         };
         let fresh = self.filled;
         self.filled += count;
@@ -242,48 +236,19 @@ impl Link {
         Ok(())
     }
 
-    pub fn own_processes(&self) -> Vec<u32> {
-        processes::own(self.child.id())
+    /// Since the moment before the spawn.
+    pub fn age(&self) -> Duration {
+        self.running.started.elapsed()
     }
 
-    /// Ends the conversation as a client does, by closing stdin, and waits until the target is gone:
-    /// its last work must not be done in the next measure's time.
+    pub fn own_processes(&self) -> Vec<u32> {
+        self.running.own_processes()
+    }
+
+    /// Ends the conversation as a client does, by closing stdin.
     pub fn close(mut self) -> Result<()> {
         self.stdin = None;
-        let until = Instant::now() + FAREWELL;
-        while self.child.try_wait()?.is_none() {
-            if Instant::now() > until {
-                let target = self.target;
-                bail!("{target} did not end within {FAREWELL:?} after its stdin was closed");
-            }
-            std::thread::sleep(Duration::from_micros(500));
-        }
-        Ok(())
-    }
-
-    /// An error's text with the end of what the target wrote to stderr.
-    fn last_words(&self, what: &str) -> String {
-        let target = self.target;
-        let text = std::fs::read(&self.stderr).unwrap_or_default();
-        let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(300)..]).into_owned();
-        if tail.is_empty() {
-            return format!("{target} {what}");
-        }
-        format!("{target} {what}; its stderr ends: {}", tail.trim_end())
-    }
-}
-
-impl Drop for Link {
-    /// After an error: ends what we started, each process by its own id.
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(Some(_))) {
-            return;
-        }
-        for pid in processes::tree(self.child.id()) {
-            // One that is already gone is what we want.
-            let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
-        }
-        let _ = self.child.wait();
+        self.running.wait_gone("its stdin was closed")
     }
 }
 

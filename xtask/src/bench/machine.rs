@@ -4,6 +4,7 @@ use std::fmt;
 
 use anyhow::{Context, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
 
 /// Above this load other work most likely shares our core.
@@ -35,6 +36,12 @@ pub fn pin_to_one_core() -> Result<Machine> {
         core,
         load: first_word("/proc/loadavg").parse().unwrap_or(0.0),
     })
+}
+
+/// Ten thousand connections need as many descriptors, here and in the programs we start.
+pub fn allow_many_files() -> Result<()> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).context("cannot raise the limit of open files")
 }
 
 fn processor() -> String {

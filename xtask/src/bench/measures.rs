@@ -12,66 +12,34 @@ use super::link::Link;
 use super::messages::{self, Call};
 use super::processes;
 use super::results::{median, percentile};
+use super::sizes::Sizes;
 use super::targets::{Programs, Target};
 
 /// The payload of a small call. With its envelope a message is about twice as long.
-const SMALL: usize = 100;
+pub const SMALL: usize = 100;
 
 /// Calls in flight at once; all of them together fit into a pipe.
-const IN_FLIGHT: u64 = 64;
+pub const IN_FLIGHT: u64 = 64;
 
 /// Small calls before a measurement begins, so that pages and caches are warm.
-const WARM_UP: u64 = 500;
+pub const WARM_UP: u64 = 500;
 
 /// Quiet time before memory counts as idle.
-const SETTLE: Duration = Duration::from_millis(300);
+pub const SETTLE: Duration = Duration::from_millis(300);
 
 /// "One second after": a little more, because a timer of exactly one second needs to have fired.
 const AFTER_LARGE: Duration = Duration::from_millis(1200);
 
-const MEGABYTE: usize = 1_000_000;
+pub const MEGABYTE: usize = 1_000_000;
 
-/// How much is measured in one round.
-pub struct Sizes {
-    one_by_one: u64,
-    in_flight: u64,
-    one_megabyte: usize,
-    ten_megabytes: usize,
-    cold_starts: usize,
-    /// Of ten thousand pending calls each.
-    pub bursts: usize,
-}
-
-impl Sizes {
-    pub fn new(quick: bool) -> Sizes {
-        if quick {
-            return Sizes {
-                one_by_one: 2_000,
-                in_flight: 20_000,
-                one_megabyte: 10,
-                ten_megabytes: 3,
-                cold_starts: 10,
-                bursts: 1,
-            };
-        }
-        Sizes {
-            one_by_one: 20_000,
-            in_flight: 200_000,
-            one_megabyte: 100,
-            ten_megabytes: 15,
-            cold_starts: 60,
-            bursts: 5,
-        }
-    }
-}
-
+/// One thing to do with a target, which gives some figures.
 pub struct Measure {
     pub name: &'static str,
     pub targets: &'static [Target],
     pub take: fn(&Programs, Target, &Sizes) -> Result<Vec<Sample>>,
 }
 
-pub const MEASURES: [Measure; 8] = [
+pub static MEASURES: [Measure; 8] = [
     Measure { name: "round trip", targets: &Target::ALL, take: round_trip },
     Measure { name: "calls in flight", targets: &Target::ALL, take: in_flight },
     Measure { name: "large payloads", targets: &Target::ALL, take: large },
@@ -89,7 +57,7 @@ fn round_trip(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<
     let mut link = warm(programs, target)?;
     let call = Call::echo(SMALL);
     let mut times = Vec::with_capacity(sizes.one_by_one as usize);
-    let spent = Spent::begin(&link, target)?;
+    let spent = Spent::begin(link.own_processes(), target)?;
     for _ in 0..sizes.one_by_one {
         let (request, id) = link.request(&call);
         let began = Instant::now();
@@ -117,7 +85,7 @@ enum Writes {
 /// Small calls with 64 of them always under way, by a client like the real ones and by a cheap one.
 fn in_flight(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<Sample>> {
     let mut link = warm(programs, target)?;
-    let spent = Spent::begin(&link, target)?;
+    let spent = Spent::begin(link.own_processes(), target)?;
     let single = calls_per_second(&mut link, sizes.in_flight, Writes::Single)?;
     let cpu = spent.per_call(sizes.in_flight)?;
     let joined = calls_per_second(&mut link, sizes.in_flight, Writes::Joined)?;
@@ -190,7 +158,7 @@ fn cold_start(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<
     for _ in 0..sizes.cold_starts {
         let mut link = Link::open(programs, target, &[])?;
         link.initialize()?;
-        times.push(millis(link.started.elapsed()));
+        times.push(millis(link.age()));
         link.close()?;
     }
     let typical = median(times).context("nothing was timed")?;
@@ -207,7 +175,7 @@ fn slow_start(programs: &Programs, target: Target, _: &Sizes) -> Result<Vec<Samp
         link.initialize()?;
         link.write(messages::INITIALIZED)?;
         link.list_tools()?;
-        took = millis(link.started.elapsed());
+        took = millis(link.age());
         // The server itself must have answered before the memory is complete.
         link.call(&Call::echo(1), |_| Ok(()))?;
         link.close()?;
@@ -237,23 +205,23 @@ fn warm(programs: &Programs, target: Target) -> Result<Link> {
 }
 
 /// The processor time of the proxy's own processes; directly there are none.
-struct Spent {
+pub struct Spent {
     pids: Vec<u32>,
     before: u64,
 }
 
 impl Spent {
-    fn begin(link: &Link, target: Target) -> Result<Spent> {
+    pub fn begin(own: Vec<u32>, target: Target) -> Result<Spent> {
         let pids = match target {
             Target::Direct => Vec::new(),
-            Target::Floor | Target::Outlast => link.own_processes(),
+            Target::Floor | Target::Outlast => own,
         };
         let before = processes::cpu_ns(&pids)?;
         Ok(Spent { pids, before })
     }
 
     /// Microseconds per call since the beginning.
-    fn per_call(&self, calls: u64) -> Result<Option<f64>> {
+    pub fn per_call(&self, calls: u64) -> Result<Option<f64>> {
         if self.pids.is_empty() {
             return Ok(None);
         }
@@ -262,11 +230,11 @@ impl Spent {
     }
 }
 
-fn at(times: &[f64], share: f64) -> Result<f64> {
+pub fn at(times: &[f64], share: f64) -> Result<f64> {
     percentile(times.to_vec(), share).context("nothing was timed")
 }
 
-fn micros(time: Duration) -> f64 {
+pub fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 

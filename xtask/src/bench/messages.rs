@@ -26,24 +26,62 @@ pub fn list_tools(id: u64) -> Vec<u8> {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n").into_bytes()
 }
 
+/// The two ways to speak the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Era {
+    Legacy,
+    Modern,
+}
+
+impl Era {
+    pub const ALL: [Era; 2] = [Era::Legacy, Era::Modern];
+
+    pub fn version(self) -> &'static str {
+        match self {
+            Era::Legacy => "2025-11-25",
+            Era::Modern => "2026-07-28",
+        }
+    }
+}
+
+/// What a modern request says about its client. After `name`, which the echo server looks for.
+const MODERN_META: &str = concat!(
+    r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+    r#""io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"#,
+    r#""io.modelcontextprotocol/clientCapabilities":{}},"#
+);
+
 /// A `tools/call` of which only the id changes from call to call.
 pub struct Call {
+    pub tool: String,
     rest: Vec<u8>,
 }
 
 impl Call {
     /// `arguments` is a JSON object.
     pub fn new(tool: &str, arguments: &str) -> Call {
+        Call::of(Era::Legacy, tool, arguments)
+    }
+
+    pub fn of(era: Era, tool: &str, arguments: &str) -> Call {
+        let meta = match era {
+            Era::Legacy => "",
+            Era::Modern => MODERN_META,
+        };
         let rest =
-            format!(r#","method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#);
+            format!(r#","method":"tools/call","params":{{"name":"{tool}",{meta}"arguments":{arguments}}}}}"#);
         let mut rest = rest.into_bytes();
         rest.push(b'\n');
-        Call { rest }
+        Call { tool: tool.to_owned(), rest }
     }
 
     /// A call of `echo` with this many bytes there and back.
     pub fn echo(size: usize) -> Call {
-        Call::new("echo", &format!(r#"{{"payload":"{}"}}"#, "x".repeat(size)))
+        Call::echo_of(Era::Legacy, size)
+    }
+
+    pub fn echo_of(era: Era, size: usize) -> Call {
+        Call::of(era, "echo", &format!(r#"{{"payload":"{}"}}"#, "x".repeat(size)))
     }
 
     pub fn append(&self, id: u64, out: &mut Vec<u8>) {

@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
-const USAGE: &str =
-    "cargo xtask bench [--quick] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--check]
+use super::tables::{TABLES, Table};
 
-      --quick         few calls and one round, under 30 s: shows that it works, not how fast it is
+const USAGE: &str = "cargo xtask bench [stdio|http] [--quick] [--only NAME] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--check]
+
+      stdio, http     only this table [default: both]
+      --quick         few calls and one round, under a minute: shows that it works, not how fast it is
+      --only NAME     only the measures with this in their name; publishes nothing
       --rounds N      median over this many rounds [default: 5; at least 5 unless --quick]
-      --json FILE     [default: target/bench/bench.json; with --quick target/bench/quick.json]
-      --svg FILE      [default: docs/bench.svg; with --quick target/bench/quick.svg]
+      --json FILE     of one table [default: target/bench/TABLE.json; with --quick or --only TABLE-part.json]
+      --svg FILE      of one table [default: in docs; with --quick or --only target/bench/TABLE-part.svg]
       --outlast PATH  measure this program instead of building outlast
       --check         fail if a goal is missed";
 
@@ -18,10 +21,12 @@ const USAGE: &str =
 const LEAST_ROUNDS: usize = 5;
 
 pub struct Options {
+    pub tables: Vec<&'static Table>,
     pub quick: bool,
+    pub only: Option<String>,
     pub rounds: usize,
-    pub json: PathBuf,
-    pub svg: PathBuf,
+    json: Option<PathBuf>,
+    svg: Option<PathBuf>,
     pub outlast: Option<PathBuf>,
     pub check: bool,
 }
@@ -32,32 +37,65 @@ impl Options {
         let mut options = Options::defaults(quick);
         let mut words = words.iter();
         while let Some(word) = words.next() {
+            if let Some(table) = TABLES.iter().find(|table| table.name == word) {
+                options.tables.push(table);
+                continue;
+            }
             let mut value = || words.next().with_context(|| format!("{word} needs a value\n\n{USAGE}"));
             match word.as_str() {
                 "--quick" => {}
+                "--only" => options.only = Some(value()?.clone()),
                 "--check" => options.check = true,
                 "--rounds" => options.rounds = rounds(value()?, quick)?,
-                "--json" => options.json = value()?.into(),
-                "--svg" => options.svg = value()?.into(),
+                "--json" => options.json = Some(value()?.into()),
+                "--svg" => options.svg = Some(value()?.into()),
                 "--outlast" => options.outlast = Some(existing(value()?)?),
                 other => bail!("unknown option `{other}`\n\n{USAGE}"),
             }
         }
+        if options.tables.is_empty() {
+            options.tables.extend(&TABLES);
+        }
+        let files = options.json.is_some() || options.svg.is_some();
+        ensure!(!files || options.tables.len() == 1, "--json and --svg are of one table\n\n{USAGE}");
         Ok(options)
     }
 
-    /// A quick run never replaces the published plot: its figures are not meant to be read.
     fn defaults(quick: bool) -> Options {
-        let root = root();
-        let scratch = scratch();
+        let rounds = if quick { 1 } else { LEAST_ROUNDS };
         Options {
+            tables: Vec::new(),
             quick,
-            rounds: if quick { 1 } else { LEAST_ROUNDS },
-            json: scratch.join(if quick { "quick.json" } else { "bench.json" }),
-            svg: if quick { scratch.join("quick.svg") } else { root.join("docs/bench.svg") },
+            only: None,
+            rounds,
+            json: None,
+            svg: None,
             outlast: None,
             check: false,
         }
+    }
+
+    /// A part never replaces what is published: a quick run's figures are not meant to be read.
+    pub fn is_whole(&self) -> bool {
+        !self.quick && self.only.is_none()
+    }
+
+    pub fn wants(&self, measure: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| measure.contains(only))
+    }
+
+    pub fn json(&self, table: &Table) -> PathBuf {
+        let part = if self.is_whole() { "" } else { "-part" };
+        let default = || scratch().join(format!("{}{part}.json", table.name));
+        self.json.clone().unwrap_or_else(default)
+    }
+
+    pub fn svg(&self, table: &Table) -> PathBuf {
+        let default = || match self.is_whole() {
+            true => root().join(table.svg),
+            false => scratch().join(format!("{}-part.svg", table.name)),
+        };
+        self.svg.clone().unwrap_or_else(default)
     }
 }
 

@@ -1,24 +1,24 @@
 //! The results as an SVG plot, written by hand so that it stays small and readable as text.
 //!
-//! Two panels of bars: what is compared with the floor, and what has a goal of its own, drawn as a
+//! Two panels of bars: what is compared with the table's base, and what has a goal of its own, drawn as a
 //! share of that goal. What must never happen is not drawn: it has no length.
 
-use super::figures::{FIGURES, Figure, Goal, value_text};
+use super::figures::{Figure, Goal, value_text};
 use super::machine::Machine;
 use super::results::Results;
 use super::targets::Target;
 
 const WIDTH: usize = 820;
 const LEFT: f64 = 250.0;
-/// Pixels for 1.0, be it the floor or the goal.
-const UNIT: f64 = 180.0;
+/// Pixels of the farthest goal among ratios.
+const FARTHEST: f64 = 360.0;
+/// Pixels of the goal where bars are shares of it.
+const WHOLE: f64 = 180.0;
 /// Longer bars are cut here; their label still tells the value.
-const LONGEST: f64 = 2.2 * UNIT;
+const LONGEST: f64 = 396.0;
 const ROW: usize = 26;
 const HEADING: usize = 44;
 
-const RATIOS: &str =
-    "Times the floor, a process that only copies bytes (dashed: the floor; yellow: the goal)";
 const SHARES: &str = "Share of the goal (yellow)";
 
 /// Tones between the two backgrounds: the reader's page may be dark while their system is light, so
@@ -28,7 +28,7 @@ const STYLE: &str = "
   .heading { font-weight: 600 }
   .label { text-anchor: end }
   .met { fill: #2f81f7 } .missed { fill: #d1603d }
-  .floor { stroke: #737b85; stroke-dasharray: 3 3 }
+  .base { stroke: #737b85; stroke-dasharray: 3 3 }
   .goal { stroke: #d4a017; stroke-width: 3 }
 ";
 
@@ -46,9 +46,11 @@ pub fn render(results: &Results, machine: &Machine) -> String {
     let shares = bars(results, share_bar);
     let mut body = String::new();
     let mut top = 0;
-    panel(&mut body, &mut top, RATIOS, &ratios);
-    body += &vertical("floor", 1.0, HEADING, top);
-    panel(&mut body, &mut top, SHARES, &shares);
+    let farthest = ratios.iter().map(|bar| bar.goal).fold(1.0, f64::max);
+    let unit = FARTHEST / farthest;
+    panel(&mut body, &mut top, results.table.times, &ratios, unit);
+    body += &vertical("base", unit, HEADING, top);
+    panel(&mut body, &mut top, SHARES, &shares, WHOLE);
     body += &text(10.0, top + 24, "", &format!("{}, one core, median of the rounds", machine.processor));
     let height = top + 36;
     format!(
@@ -59,7 +61,7 @@ pub fn render(results: &Results, machine: &Machine) -> String {
 }
 
 fn bars(results: &Results, bar: fn(&Results, &'static Figure) -> Option<Bar>) -> Vec<Bar> {
-    FIGURES.iter().filter_map(|figure| bar(results, figure)).collect()
+    results.table.figures.iter().filter_map(|figure| bar(results, figure)).collect()
 }
 
 fn ratio_bar(results: &Results, figure: &'static Figure) -> Option<Bar> {
@@ -90,30 +92,31 @@ fn share_bar(results: &Results, figure: &'static Figure) -> Option<Bar> {
     })
 }
 
-fn panel(body: &mut String, top: &mut usize, heading: &str, bars: &[Bar]) {
+/// `unit` is in pixels, for 1.0.
+fn panel(body: &mut String, top: &mut usize, heading: &str, bars: &[Bar], unit: f64) {
     *body += &text(10.0, *top + 26, "heading", heading);
     *top += HEADING;
     for bar in bars {
-        *body += &draw(bar, *top);
+        *body += &draw(bar, *top, unit);
         *top += ROW;
     }
 }
 
-fn draw(bar: &Bar, top: usize) -> String {
-    let length = (bar.length * UNIT).min(LONGEST);
+fn draw(bar: &Bar, top: usize, unit: f64) -> String {
+    let length = (bar.length * unit).min(LONGEST);
     let class = if bar.met { "met" } else { "missed" };
-    let beside = LEFT + length.max(bar.goal * UNIT) + 10.0;
+    let beside = LEFT + length.max(bar.goal * unit) + 10.0;
     let mut body = text(LEFT - 10.0, top + 17, "label", bar.title);
     body += &format!(
         "<rect class=\"{class}\" x=\"{LEFT}\" y=\"{y}\" width=\"{length:.1}\" height=\"16\" rx=\"2\"/>\n",
         y = top + 4
     );
-    body += &vertical("goal", bar.goal, top + 1, top + 23);
+    body += &vertical("goal", bar.goal * unit, top + 1, top + 23);
     body + &text(beside, top + 17, "", &bar.label)
 }
 
-fn vertical(class: &str, units: f64, from: usize, to: usize) -> String {
-    let x = LEFT + units * UNIT;
+fn vertical(class: &str, right: f64, from: usize, to: usize) -> String {
+    let x = LEFT + right;
     format!("<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{from}\" y2=\"{to}\"/>\n")
 }
 

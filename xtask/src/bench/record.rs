@@ -2,20 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::figures::{FIGURES, Figure, Goal};
+use super::figures::{Figure, Goal};
 use super::machine::Machine;
 use super::options::Options;
 use super::results::Results;
 use super::targets::Target;
 
 pub fn render(results: &Results, machine: &Machine, options: &Options) -> String {
-    let figures: Vec<Value> = FIGURES.iter().map(|row| figure(results, row)).collect();
+    let figures: Vec<Value> = results.table.figures.iter().map(|row| figure(results, row)).collect();
     let failures: Vec<Value> = results
         .failures()
         .iter()
         .map(|f| json!({"measure": f.measure, "target": f.target.name(), "error": f.error}))
         .collect();
     let record = json!({
+        "table": results.table.name,
         "machine": {
             "processor": machine.processor,
             "kernel": machine.kernel,

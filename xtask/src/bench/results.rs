@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{FIGURES, Figure, Goal, Metric, Sample};
+use super::figures::{Figure, Goal, Metric, Sample};
+use super::tables::Table;
 use super::targets::Target;
 
-#[derive(Default)]
 pub struct Results {
+    pub table: &'static Table,
     /// By metric and target: the values by round.
     samples: BTreeMap<(Metric, Target), BTreeMap<usize, f64>>,
     failures: Vec<Failure>,
@@ -20,6 +21,10 @@ pub struct Failure {
 }
 
 impl Results {
+    pub fn new(table: &'static Table) -> Results {
+        Results { table, samples: BTreeMap::new(), failures: Vec::new() }
+    }
+
     pub fn add(&mut self, round: usize, target: Target, samples: Vec<Sample>) {
         for (metric, value) in samples {
             let rounds = self.samples.entry((metric, target)).or_default();
@@ -57,13 +62,18 @@ impl Results {
         }
     }
 
-    /// outlast against the floor: taken in each round, then the median.
+    /// outlast against the table's base.
     pub fn ratio(&self, metric: Metric) -> Option<f64> {
-        let floor = self.samples.get(&(metric, Target::Floor))?;
-        let outlast = self.samples.get(&(metric, Target::Outlast))?;
-        let both = outlast.iter().filter_map(|(round, ours)| {
-            let floor = *floor.get(round)?;
-            (floor > 0.0).then_some(ours / floor)
+        self.ratio_of(metric, Target::Outlast)
+    }
+
+    /// A target against the table's base: taken in each round, then the median.
+    pub fn ratio_of(&self, metric: Metric, target: Target) -> Option<f64> {
+        let base = self.samples.get(&(metric, self.table.base))?;
+        let values = self.samples.get(&(metric, target))?;
+        let both = values.iter().filter_map(|(round, value)| {
+            let base = *base.get(round)?;
+            (base > 0.0).then_some(value / base)
         });
         median(both.collect())
     }
@@ -81,7 +91,7 @@ impl Results {
 
     /// What could not be measured does not count as met.
     pub fn all_met(&self) -> bool {
-        let mut goals = FIGURES.iter().filter(|figure| figure.has_goal());
+        let mut goals = self.table.figures.iter().filter(|figure| figure.has_goal());
         goals.all(|figure| self.met(figure) == Some(true))
     }
 }
@@ -104,9 +114,10 @@ pub fn percentile(mut values: Vec<f64>, share: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::tables::TABLES;
 
     fn results(floor: [f64; 3], outlast: [f64; 3]) -> Results {
-        let mut results = Results::default();
+        let mut results = Results::new(&TABLES[0]);
         for round in 0..3 {
             let sample = |value| vec![(Metric::ColdStart, value)];
             results.add(round, Target::Floor, sample(floor[round]));
@@ -126,18 +137,18 @@ mod tests {
     #[test]
     fn goal_without_a_measurement_is_not_met() {
         let results = results([1.0; 3], [1.0; 3]);
-        let met = FIGURES.iter().filter(|f| results.met(f) == Some(true));
+        let met = results.table.figures.iter().filter(|f| results.met(f) == Some(true));
         assert_eq!(met.map(|f| f.key).collect::<Vec<_>>(), ["cold_start"]);
         assert!(!results.all_met());
     }
 
     #[test]
     fn one_bad_round_is_enough_for_what_must_never_happen() {
-        let mut results = Results::default();
+        let mut results = Results::new(&TABLES[0]);
         for (round, lost) in [0.0, 1.0, 0.0].into_iter().enumerate() {
             results.add(round, Target::Outlast, vec![(Metric::LimitsNotFired, lost)]);
         }
-        let figure = FIGURES.iter().find(|f| f.metric == Metric::LimitsNotFired);
+        let figure = results.table.figures.iter().find(|f| f.metric == Metric::LimitsNotFired);
         assert_eq!(results.met(figure.unwrap()), Some(false));
     }
 

@@ -1,18 +1,18 @@
 //! The results as a table for a person.
 
-use super::figures::{FIGURES, Figure, value_text};
+use super::figures::{Figure, value_text};
 use super::results::Results;
 use super::targets::Target;
 
-const WIDTHS: [usize; 7] = [39, 13, 13, 13, 8, 11, 7];
+const WIDTHS: [usize; 7] = [39, 13, 20, 13, 8, 11, 7];
 
 pub fn render(results: &Results) -> String {
     let mut text = line(&["measure", "direct", "floor", "outlast", "ratio", "goal", ""]);
-    for figure in &FIGURES {
+    for figure in results.table.figures {
         let cells = row(results, figure);
         text += &line(&cells.each_ref().map(String::as_str));
     }
-    let goals = FIGURES.iter().filter(|figure| figure.has_goal());
+    let goals = results.table.figures.iter().filter(|figure| figure.has_goal());
     let met = goals.clone().filter(|f| results.met(f) == Some(true));
     text += &format!("{} of {} goals met\n", met.count(), goals.count());
     for failure in results.failures() {
@@ -22,11 +22,11 @@ pub fn render(results: &Results) -> String {
     text
 }
 
-/// The same for the README.
+/// The same for a page.
 pub fn markdown(results: &Results) -> String {
     let mut text =
         String::from("| measure | direct | floor | outlast | ratio | goal |\n|---|--:|--:|--:|--:|--:|\n");
-    for figure in &FIGURES {
+    for figure in results.table.figures {
         let [cells @ .., _] = row(results, figure);
         text += &format!("| {} |\n", cells.join(" | "));
     }
@@ -38,16 +38,24 @@ fn row(results: &Results, figure: &Figure) -> [String; 7] {
         let value = results.value(figure, target);
         value.map_or_else(dash, |value| value_text(value, figure.unit))
     };
+    let floor = value(Target::Floor) + &floor_ratio(results, figure);
     let ratio = results.ratio(figure.metric);
     [
         figure.title.to_owned(),
         value(Target::Direct),
-        value(Target::Floor),
+        floor,
         value(Target::Outlast),
         ratio.map_or_else(dash, |ratio| format!("{ratio:.2}×")),
         figure.goal_text(),
         verdict(results, figure).to_owned(),
     ]
+}
+
+/// Where the floor is not the base, what it costs itself says how to read our ratio.
+fn floor_ratio(results: &Results, figure: &Figure) -> String {
+    let ratio =
+        results.ratio_of(figure.metric, Target::Floor).filter(|_| results.table.base != Target::Floor);
+    ratio.map_or_else(String::new, |ratio| format!(" ({ratio:.2}×)"))
 }
 
 fn dash() -> String {

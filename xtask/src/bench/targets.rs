@@ -1,6 +1,7 @@
-//! The three ways to reach the echo server, and the programs they need.
+//! The three ways to reach the echo server, over pipes and over HTTP, and the programs they need.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -81,17 +82,61 @@ impl Programs {
                 command
             }
         };
-        forget_settings(&mut command);
-        // What --instant remembers stays with what else is measured.
-        command.env("XDG_STATE_HOME", scratch().join("state"));
+        isolate(&mut command);
+        command
+    }
+
+    /// The server on HTTP.
+    pub fn server(&self, flags: &[&str]) -> Command {
+        let mut command = Command::new(&self.echo_server);
+        command.args(["--parse", "--http"]).args(flags);
+        command
+    }
+
+    /// The floor in front of a server on HTTP.
+    pub fn floor(&self, server: SocketAddr) -> Command {
+        let mut command = Command::new(&self.floor);
+        command.arg("--connect").arg(server.to_string());
+        command
+    }
+
+    /// outlast on stdio in front of a server on HTTP.
+    pub fn remote(&self, server: SocketAddr) -> Command {
+        let mut command = Command::new(&self.outlast);
+        command.arg(url(server));
+        isolate(&mut command);
+        command
+    }
+
+    /// outlast on HTTP, in front of a server on HTTP or one on stdio that it starts.
+    pub fn serve(&self, server: Option<SocketAddr>, flags: &[&str]) -> Command {
+        let mut command = Command::new(&self.outlast);
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
+        match server {
+            Some(address) => command.arg(url(address)),
+            None => command.arg("--").arg(&self.echo_server).arg("--parse"),
+        };
+        isolate(&mut command);
         command
     }
 }
 
-/// What the caller has set for their own outlast must not decide what is measured here.
+fn url(server: SocketAddr) -> String {
+    format!("http://{server}/mcp")
+}
+
+/// What the caller has set for their own outlast must not decide what is measured here, and what
+/// `--instant` remembers stays with what else is measured.
+fn isolate(command: &mut Command) {
+    forget_settings(command);
+    command.env("XDG_STATE_HOME", scratch().join("state"));
+}
+
 fn forget_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
-        if name.as_encoded_bytes().starts_with(b"OUTLAST_") {
+        let text = name.to_string_lossy().to_ascii_lowercase();
+        // A proxy of the caller's network would be asked for our loopback addresses.
+        if text.starts_with("outlast_") || text.ends_with("_proxy") {
             command.env_remove(name);
         }
     }

@@ -13,8 +13,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Found;
+use super::checks::Checks;
+use super::route::Route;
 use super::scenarios::{Leg, Scenario};
-use super::suite::{Checks, Route};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {

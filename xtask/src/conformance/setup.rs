@@ -20,7 +20,7 @@ pub struct Tools {
     /// For what the programs say and what the suite finds; emptied when a run begins.
     pub output: PathBuf,
     pub node: PathBuf,
-    pub outlast: Option<PathBuf>,
+    outlast: Option<String>,
 }
 
 impl Tools {
@@ -30,7 +30,12 @@ impl Tools {
         command
     }
 
-    pub fn outlast(&self) -> Result<&Path> {
+    /// The command of the fixture's server, without how it is to be reached.
+    pub fn server(&self) -> Vec<String> {
+        [&self.node, &self.fixture.join("server.js")].map(|path| path.display().to_string()).to_vec()
+    }
+
+    pub fn outlast(&self) -> Result<&str> {
         self.outlast.as_deref().context("there is no outlast to go through")
     }
 }
@@ -51,8 +56,8 @@ pub fn prepare(outlast: Option<PathBuf>, direct_only: bool) -> Result<Tools> {
     }
     fs::create_dir_all(&output)?;
     let outlast = match outlast {
-        None if !direct_only => Some(build_outlast(&places)?.into()),
-        given => given,
+        None if !direct_only => Some(build_outlast(&places)?),
+        given => given.map(|path| path.display().to_string()),
     };
     Ok(Tools { node: node(&fixture), sources: places.sources, fixture, output, outlast })
 }

@@ -71,6 +71,20 @@ impl Run {
         }
     }
 
+    /// What did not pass, or was not even tried.
+    pub fn failures(&self) -> Vec<String> {
+        let failed = self.outcomes.iter().filter(|(_, outcome)| outcome.ok == Outcome::FAILED);
+        let mut failures: Vec<String> =
+            failed.map(|(check, outcome)| format!("{check}: {outcome}")).collect();
+        if !self.outcomes.contains_key("close") {
+            failures.push("the client did not come to its last check".to_owned());
+        }
+        if !failures.is_empty() {
+            failures.extend(self.story());
+        }
+        failures
+    }
+
     /// What a person needs who has to find out why: the trouble and the last words on stderr.
     pub fn story(&self) -> Vec<String> {
         let words = std::fs::read(&self.stderr).unwrap_or_default();

@@ -67,7 +67,7 @@ impl Era {
 
 pub struct Client {
     pub name: &'static str,
-    sdk: Sdk,
+    pub sdk: Sdk,
     pub era: Era,
 }
 
@@ -235,6 +235,12 @@ pub fn keepalive_pair() -> Pair {
 /// The pair whose server is killed in mid-call: the reference server.
 pub fn crash_pair() -> Pair {
     Pair { client: &CLIENTS[0], server: &SERVERS[0] }
+}
+
+/// A client of every SDK line, all at one server.
+pub fn crowd() -> Vec<Pair> {
+    let legacy = CLIENTS.iter().filter(|client| client.era == Era::Legacy);
+    legacy.map(|client| Pair { client, server: &SERVERS[1] }).collect()
 }
 
 /// What has to be there for these visits to take place.

@@ -3,37 +3,46 @@
 use std::slice::from_ref;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 
 use super::client::{Outcome, Run};
 use super::endpoint::Endpoint;
-use super::matrix::{self, Pair};
+use super::matrix::{self, Pair, Sdk};
 use super::tally::{Tally, Verdict};
 use super::{Places, RUN_LIMIT, before, http};
 
-pub const NAMES: [&str; 2] = ["crash", "keepalive"];
+pub const NAMES: [&str; 4] = ["crash", "crowd", "forgotten", "keepalive"];
 
 /// How long a call is silent in the check that the whole project is about.
 const SILENCE: Duration = Duration::from_secs(60);
 /// How often outlast says that a silent call lives; its client has two seconds of patience.
 const KEEP_ALIVE: [&str; 2] = ["--keep-alive", "500ms"];
 
-type Check = fn(&Places, &str) -> Result<Run>;
+/// What has to be there for these checks.
+pub fn sdks(names: &[&str]) -> Vec<Sdk> {
+    let crowd = names.contains(&"crowd").then(matrix::crowd).unwrap_or_default();
+    let clients = crowd.iter().map(|pair| pair.client.sdk);
+    clients.chain(names.first().map(|_| Sdk::Ts1)).collect()
+}
 
-/// Makes the check of this name over stdio and over HTTP.
+/// Makes the check of this name, over HTTP and, where that is another thing, over stdio.
 pub fn check(name: &str, places: &Places, outlast: &str, tally: &Tally) {
-    let (over_stdio, over_http): (Check, Check) = match name {
+    let (first, second): (Check, Check) = match name {
         "crash" => (crash, crash_over_http),
+        "crowd" => return tally.add(name, crowd(places, outlast)),
+        "forgotten" => (forgotten, forgotten_over_http),
         _ => (keepalive, keepalive_over_http),
     };
     let in_words = |result: Result<Run>| {
         result.map_err(|error| vec![format!("{error:#}")]).and_then(|run| verdict(&run, name))
     };
     std::thread::scope(|scope| {
-        scope.spawn(|| tally.add(name, in_words(over_stdio(places, outlast))));
-        tally.add(name, in_words(over_http(places, outlast)).map(|line| line + ", over HTTP"));
+        scope.spawn(|| tally.add(name, in_words(first(places, outlast))));
+        tally.add(name, in_words(second(places, outlast)).map(|line| line + ", over HTTP"));
     });
 }
+
+type Check = fn(&Places, &str) -> Result<Run>;
 
 /// What came of the one check that a run was for.
 fn verdict(run: &Run, check: &str) -> Verdict {
@@ -42,6 +51,13 @@ fn verdict(run: &Run, check: &str) -> Verdict {
         Some(outcome) => Err([vec![outcome.to_string()], run.story()].concat()),
         None => Err([vec!["no result".to_owned()], run.story()].concat()),
     }
+}
+
+/// What works without outlast as well proves nothing about it.
+fn ensure_failed(control: &Run, check: &str) -> Result<()> {
+    let failed = control.outcomes.get(check).is_some_and(|outcome| outcome.ok == Outcome::FAILED);
+    ensure!(failed, "it does not fail without outlast: {}", control.story().join(" "));
+    Ok(())
 }
 
 /// The reference server is killed in mid-call; the next call must find a new one.
@@ -70,10 +86,7 @@ fn keepalive(places: &Places, outlast: &str) -> Result<Run> {
     let server = pair.server.stdio_command(places);
     // Without outlast the call has to die, or the check would prove nothing.
     let control = ask(&pair, places, Duration::from_secs(4), &server, "keepalive-direct");
-    let died = |outcome: &Outcome| outcome.ok == Outcome::FAILED;
-    if !control.outcomes.get("keepalive").is_some_and(died) {
-        bail!("a silent call survived without outlast: {}", control.story().join(" "));
-    }
+    ensure_failed(&control, "keepalive")?;
     let target = before(outlast, &KEEP_ALIVE, &server);
     Ok(ask(&pair, places, SILENCE, &target, "keepalive-outlast"))
 }
@@ -81,14 +94,62 @@ fn keepalive(places: &Places, outlast: &str) -> Result<Run> {
 /// The same with HTTP on both sides.
 fn keepalive_over_http(places: &Places, outlast: &str) -> Result<Run> {
     let pair = matrix::keepalive_pair();
-    let log = places.logs().join("keepalive-http-server.log");
-    let server = Endpoint::start(&pair.server.http_command(places), &log)?;
+    let server = fixture_over_http(places, "keepalive-http")?;
     let log = "keepalive-http-outlast.log";
     let proxy = http::serve(outlast, &KEEP_ALIVE, from_ref(&server.url), places, log)?;
     let run = ask(&pair, places, SILENCE, from_ref(&proxy.url), "keepalive-http");
     proxy.stop()?;
     server.stop()?;
     Ok(run)
+}
+
+/// A client on stdio; its server over HTTP forgets its session.
+fn forgotten(places: &Places, outlast: &str) -> Result<Run> {
+    let server = fixture_over_http(places, "forgotten")?;
+    let run = forget(places, &server, &[outlast.to_owned(), server.url.clone()], "forgotten");
+    server.stop()?;
+    Ok(run)
+}
+
+/// The same with a client over HTTP, whose own session must not suffer.
+fn forgotten_over_http(places: &Places, outlast: &str) -> Result<Run> {
+    let server = fixture_over_http(places, "forgotten-http")?;
+    // Without outlast the client has to notice, or the check would prove nothing.
+    let control = forget(places, &server, from_ref(&server.url), "forgotten-direct");
+    ensure_failed(&control, "forgotten")?;
+    let proxy = http::serve(outlast, &[], from_ref(&server.url), places, "forgotten-http-outlast.log")?;
+    let run = forget(places, &server, from_ref(&proxy.url), "forgotten-http");
+    proxy.stop()?;
+    server.stop()?;
+    Ok(run)
+}
+
+fn forget(places: &Places, server: &Endpoint, target: &[String], label: &str) -> Run {
+    let options = ["--only", "forgotten", "--server", &server.url];
+    matrix::keepalive_pair().run_with(places, &options, target, label, RUN_LIMIT)
+}
+
+fn fixture_over_http(places: &Places, name: &str) -> Result<Endpoint> {
+    let log = places.logs().join(format!("{name}-server.log"));
+    Endpoint::start(&matrix::keepalive_pair().server.http_command(places), &log)
+}
+
+/// Clients of every SDK at once, before one stdio server: each has it for itself.
+fn crowd(places: &Places, outlast: &str) -> Verdict {
+    let pairs = matrix::crowd();
+    let server = [vec!["--".to_owned()], pairs[0].server.stdio_command(places)].concat();
+    let in_words = |error: anyhow::Error| vec![format!("{error:#}")];
+    let proxy = http::serve(outlast, &[], &server, places, "crowd-outlast.log").map_err(in_words)?;
+    let visit = |pair: &Pair| {
+        let failures = pair.run(places, from_ref(&proxy.url), "crowd").failures();
+        failures.into_iter().map(|failure| format!("{pair}: {failure}")).collect::<Vec<_>>()
+    };
+    let complaints: Vec<String> = std::thread::scope(|scope| {
+        let visits: Vec<_> = pairs.iter().map(|pair| scope.spawn(move || visit(pair))).collect();
+        visits.into_iter().flat_map(|visit| visit.join().unwrap_or_default()).collect()
+    });
+    proxy.stop().map_err(in_words)?;
+    if complaints.is_empty() { Ok(format!("{} clients at once", pairs.len())) } else { Err(complaints) }
 }
 
 fn ask(pair: &Pair, places: &Places, silence: Duration, target: &[String], label: &str) -> Run {

@@ -165,7 +165,8 @@ impl Engine {
             .then(|| (call.request.method.clone(), call.request.hello, call.began));
         let list = call.request.method.shapes_the_connection().then(|| call.request.method.clone());
         let task = call.request.task && message.raw(Field::Result).is_some();
-        let (modern, way) = (call.request.modern, call.request.way);
+        let (modern, way, client) = (call.request.modern, call.request.way, call.request.client);
+        let refused_hello = call.request.method == Method::Initialize && message.raw(Field::Error).is_some();
         // What stands between would refuse their calls.
         let filtered =
             modern && self.config.transport == Transport::Http && call.request.method == Method::ToolsList;
@@ -206,6 +207,9 @@ impl Engine {
             edits.extend(mirror::without_invalid_tools(message));
         }
         self.settle(id, Some(Outgoing::edited(message.bytes.clone(), edits)));
+        if refused_hello {
+            self.hello_failed(client);
+        }
     }
 
     fn handshake_answered(&mut self, id: ServerId, message: &Message) {

@@ -1,7 +1,7 @@
 //! A server's process: how it starts, ends and is started again. The table is in `server.rs`.
 
 use super::revival::Why;
-use super::{Engine, Manner, Restart};
+use super::{Engine, Manner, Restart, Transport};
 use crate::action::{Action, Note};
 use crate::client::{Client, Door};
 use crate::error::{Kind, ServerState, error_answer};
@@ -30,6 +30,9 @@ impl Engine {
         let Some(server) = self.servers.get_mut(&id) else { return };
         let note = Note::Started { server: server.name.clone(), run: server.run };
         let closed = server.output_closed;
+        if self.config.transport == Transport::Process {
+            server.last_trouble = None;
+        }
         match server.life {
             Life::Starting => server.life = Life::Up,
             Life::Restarting => self.revive(now, id),
@@ -48,6 +51,13 @@ impl Engine {
         if !first {
             let failed = Note::RestartFailed { server: server.name.clone(), why: why.to_string() };
             self.note(failed);
+            if let Some(server) = self.servers.get_mut(&id) {
+                server.life = Life::Resting;
+                server.last_trouble = Some(why.to_string().into());
+            }
+            for call in self.calls_at(id, true) {
+                self.never_arrived(now, call, &why.to_string());
+            }
             return self.rest(now, id, Why::NotStarted);
         }
         server.life = Life::Failed(why);

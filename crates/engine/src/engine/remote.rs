@@ -48,10 +48,8 @@ impl Engine {
             return;
         }
         self.note(Note::Unreachable { server: name, why: why.into() });
-        if let Some(call) = self.call_of(attempt)
-            && !self.wait_unsent(now, call)
-        {
-            self.fail_attempt(now, attempt, Kind::ServerFailed, why.to_owned(), ServerState::NeverReached);
+        if let Some(call) = self.call_of(attempt) {
+            self.never_arrived(now, call, why);
         }
         if let Some(attempt) = attempt {
             self.subscription_broke(now, attempt);
@@ -66,6 +64,19 @@ impl Engine {
             }
             self.rest(now, id, Why::Unreachable);
         }
+    }
+
+    /// A call that never left waits for its server; if it was not kept, it fails.
+    pub(super) fn never_arrived(&mut self, now: Mono, id: CallId, why: &str) {
+        if self.wait_unsent(now, id) {
+            return;
+        }
+        let Some(call) = self.calls.get(id) else { return };
+        let mut failure = self.failure(now, call, Kind::ServerFailed, None);
+        failure.detail = Some(why.to_owned());
+        failure.state = ServerState::NeverReached;
+        failure.retry = Retry::Safe;
+        self.fail(id, failure);
     }
 
     /// The connection broke after the request had left.

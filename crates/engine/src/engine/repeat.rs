@@ -16,7 +16,9 @@ impl Engine {
     pub(super) fn make_repeatable(&mut self, call: &mut Call, policy: &Policy, message: &Message) {
         call.repeatable = policy.repeatable.unwrap_or_else(|| self.server_calls_it_repeatable(call));
         let allowed = policy.repeatable != Some(false);
-        let safe = call.repeatable || (allowed && retry::is_safe_by_nature(&call.request.method));
+        // In wrap mode a server that does not answer its first handshake is not retried.
+        let hello = call.request.method.is_handshake() && self.config.manner.serves();
+        let safe = call.repeatable || hello || (allowed && retry::is_safe_by_nature(&call.request.method));
         // What continues something, or begins a task, is not the same the second time.
         let continues = [Field::ParamsRequestState, Field::ParamsInputResponses, Field::ParamsTask]
             .iter()

@@ -65,7 +65,12 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return };
         let answer = self.error_for(call, &failure);
         self.note(Note::Failed(Box::new(failure)));
+        let hello = self.calls.get(id).filter(|call| call.request.method == Method::Initialize);
+        let hello = hello.map(|call| call.request.client);
         self.settle(id, Some(answer));
+        if let Some(client) = hello {
+            self.hello_failed(client);
+        }
     }
 
     /// Ends a call with an error of ours.

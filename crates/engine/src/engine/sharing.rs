@@ -121,6 +121,13 @@ impl Engine {
         }
     }
 
+    /// A session whose hello failed never was one; it must not keep a server that nobody can use.
+    pub(super) fn hello_failed(&mut self, client: ClientId) {
+        if self.clients.get(&client).is_some_and(|client| client.session().is_some()) {
+            self.forget_client(self.at, client);
+        }
+    }
+
     fn agree_on(&mut self, client: ClientId, version: Option<&str>) {
         let session = self.clients.get_mut(&client).and_then(Client::session_mut);
         if let (Some(session), Some(version)) = (session, version) {

@@ -59,7 +59,7 @@ pub async fn fixture(peer: &Peer, report: &Report) {
     report.run("lists", lists(peer)).await;
     report.run("echo", echo(peer, "hello")).await;
     report.run("request_meta", request_meta(peer)).await;
-    report.run("progress", progress(peer, "progress", json!({"steps": 5, "ms": 40}))).await;
+    report.run("progress", progress(peer, "progress", json!({"steps": 12, "ms": 40}))).await;
     report.run("cancel", cancel(peer)).await;
     report.run("sampling", sampling(peer)).await;
     report.run("elicitation", elicitation(peer)).await;
@@ -79,7 +79,7 @@ pub async fn everything(peer: &Peer, report: &Report) {
     report.run("lists", everything_lists(peer)).await;
     report.run("echo", everything_echo(peer, "hello")).await;
     report.run("environment", everything_environment(peer)).await;
-    report.run("progress", progress(peer, LONG, json!({"duration": 0.5, "steps": 5}))).await;
+    report.run("progress", progress(peer, LONG, json!({"duration": 1, "steps": 10}))).await;
     report.run("cancel", everything_cancel(peer)).await;
     report.run("sampling", everything_sampling(peer)).await;
     report.run("elicitation", everything_elicitation(peer)).await;
@@ -138,7 +138,7 @@ async fn progress(peer: &Peer, tool: &str, arguments: Value) -> Result<String> {
     let (answer, reports) = peer.call_with(tool, arguments, Extra::default()).await?;
     text(&answer)?;
     ensure!(reports.windows(2).all(|pair| pair[0] < pair[1]), "progress went {reports:?}");
-    // A last report that travels together with the answer is lost in some SDKs.
+    // Reports that travel together with the answer are lost in some SDKs, so the last may be missing.
     same(reports.get(..4), Some(&[1.0, 2.0, 3.0, 4.0][..]))?;
     Ok("from 1 on, increasing".to_owned())
 }
