@@ -1,5 +1,7 @@
 //! Plays any bytes as a story: each line is an event, its first byte says which. For the fuzzer.
 
+pub mod http;
+
 use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::id::{ClientId, Run, ServerId};

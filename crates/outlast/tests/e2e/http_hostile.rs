@@ -231,6 +231,25 @@ fn a_client_that_does_not_read_holds_up_nobody() {
     }
 }
 
+/// More than a stream may hold back: it is cut off, the rest of the world goes on, and what was kept
+/// can be fetched.
+#[test]
+fn a_stream_that_nobody_reads_is_cut_off() {
+    let mut served = serve(&[], &[]);
+    let mut session = served.session();
+    let (mut unread, _) = session.begin_call("flood", &json!({"count": 300, "bytes": 100_000}));
+    assert_eq!(unread.head().0, 200);
+    served.assert_goes_on();
+    assert_eq!(session.value_of("echo", &json!(1)), json!(1));
+    let mut seen = 0;
+    while unread.event().is_some() {
+        seen += 1;
+    }
+    assert!(seen <= 302, "{seen}");
+    assert!(memory_of(served.process.pid()) < 4 * MUCH_MEMORY, "{}", memory_of(served.process.pid()));
+    served.assert_goes_on();
+}
+
 // Bounds of one principal.
 
 #[test]

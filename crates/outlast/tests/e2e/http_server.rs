@@ -216,17 +216,40 @@ fn two_lengths_that_contradict_each_other_are_refused() {
     fails(&mut reached(&[], &server.url()), &["not-mcp", "server-gone"]);
 }
 
+/// It does not say so in its head: a connection that is closed looks as good as any until it is used.
+#[test]
+fn a_connection_that_was_closed_meanwhile_is_not_used() {
+    let (closed, is_closed) = channel();
+    let closed = Mutex::new(closed);
+    let server = FaultServer::start(move |request, connection| {
+        legacy(request, connection);
+        connection.close();
+        let _ = closed.lock().unwrap().send(request.tool());
+    });
+    let mut client = reached(&[], &server.url());
+    for number in 0..100 {
+        assert_eq!(client.value_of("echo", &json!(number)), json!(number));
+        while is_closed.recv().unwrap() != "echo" {}
+    }
+    assert_eq!(server.requests_of("tools/call").len(), 100);
+}
+
 #[test]
 fn a_server_that_closes_after_every_answer_serves_all_calls() {
     let server = FaultServer::start(|request, connection| {
-        legacy(request, connection);
+        if request.rpc() != "tools/call" {
+            return legacy(request, connection);
+        }
+        let body = said(request, &request.json()["params"]["arguments"]).to_string();
+        connection.answer("200 OK", &[JSON, ("Connection", "close")], body);
         connection.close();
     });
     let mut client = reached(&[], &server.url());
-    for number in 0..20 {
-        assert_eq!(client.value_of("echo", &json!(number)), json!(number));
+    let ids: Vec<_> = (0..300).map(|number| client.begin("echo", &json!(number))).collect();
+    for (number, id) in ids.iter().enumerate() {
+        assert_eq!(client.answer(id)["result"]["structuredContent"], number);
     }
-    assert_eq!(server.requests_of("tools/call").len(), 20);
+    assert_eq!(server.requests_of("tools/call").len(), 300);
 }
 
 #[test]
@@ -440,6 +463,61 @@ fn a_slow_answer_does_not_hold_up_the_others() {
     }
     go.send(()).unwrap();
     assert_eq!(client.answer(&slow)["result"]["structuredContent"], "late");
+}
+
+/// What stands before the answer is not the answer.
+#[test]
+fn interim_answers_are_passed_over() {
+    let server = faulty(|request, connection| {
+        connection.send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n");
+        connection.json(&said(request, &json!("at last")));
+    });
+    assert_eq!(reached(&[], &server.url()).value_of("fault", &json!({})), "at last");
+}
+
+#[test]
+fn chunks_with_extensions_and_trailers_are_read() {
+    let server = faulty(|request, connection| {
+        let body = said(request, &json!("odd")).to_string();
+        connection.send_head("200 OK", &[JSON, ("Transfer-Encoding", "chunked"), ("Trailer", "X-Sum")]);
+        connection.send(format!("{:X};name=value\r\n{body}\r\n0\r\nX-Sum: 1\r\n\r\n", body.len()));
+    });
+    let mut client = reached(&[], &server.url());
+    for _ in 0..2 {
+        assert_eq!(client.value_of("fault", &json!({})), "odd");
+    }
+}
+
+/// A server may refuse a request before it has read all of it.
+#[test]
+fn an_answer_that_comes_before_the_request_has_left_is_read() {
+    let server = FaultServer::start_raw(|connection| {
+        while let Some(head) = connection.head() {
+            let length: usize = head.header("Content-Length").and_then(|text| text.parse().ok()).unwrap_or(0);
+            if length > 1 << 20 {
+                connection.answer("413 Payload Too Large", &[("Connection", "close")], "too much");
+                connection.skip(length);
+                return;
+            }
+            match connection.rest(head) {
+                Some(request) => legacy(&request, connection),
+                None => return,
+            }
+        }
+    });
+    let mut client = reached(&[], &server.url());
+    let answer = client.call("echo", &json!({"filler": "x".repeat(8 << 20)}));
+    assert_kind(&answer, &["http-status"]);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("413"), "{answer}");
+    assert_eq!(client.value_of("echo", &json!(1)), json!(1));
+}
+
+#[test]
+fn large_messages_pass_both_ways() {
+    let server = FaultServer::start(legacy);
+    let mut client = reached(&[], &server.url());
+    let text = "ü".repeat(4 << 20);
+    assert_eq!(client.value_of("echo", &json!({"text": text})), json!({"text": text}));
 }
 
 /// 307 and 308 keep the method and the body.

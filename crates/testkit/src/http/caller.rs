@@ -182,12 +182,14 @@ impl Caller {
 
     /// The data of the first event that fits.
     pub fn message_where(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        let mut others = Vec::new();
         loop {
-            let event = self.event().expect("an event, not the end of the stream");
+            let Some(event) = self.event() else { panic!("the stream has ended after {others:#?}") };
             let message = event.json();
             if fits(&message) {
                 return message;
             }
+            others.push(event);
         }
     }
 

@@ -90,7 +90,12 @@ pub struct Connection {
 impl Connection {
     /// The next request, all of it; none when the peer has closed or is not understood.
     pub fn request(&mut self) -> Option<Request> {
-        let mut request = self.head()?;
+        let head = self.head()?;
+        self.rest(head)
+    }
+
+    /// The rest of a request whose head has been read.
+    pub fn rest(&mut self, mut request: Request) -> Option<Request> {
         let mut framing = request.head.framing(Framing::Over);
         if request.header("Expect").is_some() {
             self.send("HTTP/1.1 100 Continue\r\n\r\n");
@@ -107,6 +112,13 @@ impl Connection {
         let head = Head::read(stream).ok()??;
         let (method, path) = (head.word(0).to_owned(), head.word(1).to_owned());
         Some(Request { connection: self.number, method, path, head, body: Vec::new() })
+    }
+
+    /// Reads so many bytes and forgets them.
+    pub fn skip(&mut self, count: usize) {
+        if let Some((_, stream)) = &mut self.open {
+            let _ = io::copy(&mut stream.take(count as u64), &mut io::sink());
+        }
     }
 
     /// Sends bytes as they are. A peer that is gone does not get them.

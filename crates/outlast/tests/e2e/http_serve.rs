@@ -1,0 +1,154 @@
+//! `outlast serve` as a process: what it starts it ends, and what breaks behind it breaks one session.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use outlast_testkit::http::faults::closed_address;
+use serde_json::{Value, json};
+
+use crate::http_world::{ACCEPT, JSON, Served, answer_below, listening, outlast_alone, serve};
+use crate::world::{Tree, data, fake_server};
+
+fn marked(flags: &[&str]) -> (Served, Tree) {
+    let mut command = outlast_alone();
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags).arg("--").arg(fake_server());
+    let tree = Tree::mark(&mut command);
+    (listening(&mut command), tree)
+}
+
+#[test]
+fn nothing_of_it_lives_on_when_it_is_killed() {
+    for signal in [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGINT] {
+        let (mut served, tree) = marked(&["--drain", "100ms"]);
+        let mut sessions: Vec<_> = (0..3).map(|_| served.session()).collect();
+        for session in &mut sessions {
+            session.value_of("start_grandchild", &json!({}));
+            let (caller, _) = session.begin_call("hang", &json!({}));
+            drop(caller);
+        }
+        assert!(tree.processes().len() > 3);
+        served.process.signal(signal);
+        served.process.end();
+        tree.wait_until_gone();
+    }
+}
+
+#[test]
+fn a_stop_does_not_wait_longer_than_drain_for_a_call() {
+    let mut served = serve(&["--drain", "300ms"], &[]);
+    let mut session = served.session();
+    let (mut caller, id) = session.begin_call("hang", &json!({}));
+    let (_, head) = caller.head();
+    let first = caller.event().expect("a priming event");
+    let began = Instant::now();
+    served.process.signal(Signal::SIGTERM);
+    // Told so, or let go of in a way that lets it come back.
+    let mut told = None;
+    while let Some(event) = caller.event() {
+        told = told.or(Some(event).filter(|event| event.json()["id"] == id));
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?} {head:?} {first:?}", began.elapsed());
+    if let Some(event) = told {
+        data(&event.json());
+    }
+    served.process.end_within(Duration::from_secs(5));
+}
+
+#[test]
+fn a_stop_refuses_what_is_new() {
+    let mut served = serve(&["--drain", "10s"], &[]);
+    let mut session = served.session();
+    let (mut caller, id) = session.begin_call("silent", &json!({"ms": 700}));
+    caller.head();
+    let mut idle = served.caller();
+    served.process.signal(Signal::SIGTERM);
+    served.process.stderr_where(|_| true);
+    idle.request("GET /readyz", &[], "");
+    if let Some(response) = idle.try_response() {
+        assert!([200, 503].contains(&response.status), "{}", response.status);
+    }
+    assert_eq!(caller.answer(&id)["result"]["structuredContent"], "done");
+    served.process.end();
+}
+
+#[test]
+fn a_server_that_dies_costs_its_own_session_a_call_and_comes_back() {
+    let served = serve(&["--restart-backoff", "10ms"], &[]);
+    let (mut one, mut other) = (served.session(), served.session());
+    let pid = other.value_of("tell_pid", &json!({}));
+    let (mut waiting, id) = other.begin_call("silent", &json!({"ms": 500}));
+    let answer = one.call("die", &json!({"signal": 9}));
+    assert_eq!(data(&answer)["kind"], "server-gone", "{answer}");
+    assert_eq!(one.value_of("echo", &json!("again")), "again");
+    let (_, head) = waiting.head();
+    assert_eq!(answer_below(&mut waiting, &head)["id"], id);
+    assert_eq!(other.value_of("tell_pid", &json!({})), pid);
+}
+
+/// What a client is told whose server cannot be had.
+fn told(served: &Served) -> Value {
+    let who = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": who});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let mut caller = served.caller();
+    caller.request("POST /mcp", &[ACCEPT, JSON], message.to_string());
+    let (_, head) = caller.head();
+    answer_below(&mut caller, &head)
+}
+
+#[test]
+fn a_server_that_cannot_be_had_is_told_to_every_session_and_serve_goes_on() {
+    let remote = format!("http://{}/mcp", closed_address());
+    for server in [&["--", "/no/such/server"][..], &[&remote]] {
+        let mut command = outlast_alone();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--connect-backoff", "10ms"]).args(server);
+        let mut served = listening(&mut command);
+        for _ in 0..2 {
+            let began = Instant::now();
+            let answer = told(&served);
+            assert_eq!(data(&answer)["kind"], "server-failed", "{server:?}: {answer}");
+            assert!(began.elapsed() < Duration::from_secs(5), "{server:?}: {:?}", began.elapsed());
+        }
+        assert_eq!(served.ask("GET /healthz", &[], "").status, 200);
+        assert_eq!(served.ask("GET /readyz", &[], "").status, 503);
+        assert!(served.process.exited().is_none());
+    }
+}
+
+#[test]
+fn a_server_that_ends_at_once_is_told_to_every_session_and_serve_goes_on() {
+    let mut served = serve(&["--restart-backoff", "10ms"], &["--exit", "3"]);
+    for _ in 0..2 {
+        let answer = told(&served);
+        assert_eq!(data(&answer)["kind"], "server-gone", "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("exit status 3"), "{answer}");
+    }
+    assert!(served.process.exited().is_none());
+}
+
+/// Its stdin is nobody's client.
+#[test]
+fn serve_does_not_read_stdin() {
+    let mut served = serve(&[], &[]);
+    served.process.send(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    served.process.close_input();
+    served.assert_goes_on();
+    assert!(served.process.log().is_empty());
+}
+
+#[test]
+fn a_client_of_the_first_http_is_understood() {
+    let served = serve(&[], &[]);
+    let session = served.session();
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let mut caller = served.caller();
+    caller.send(format!(
+        "POST /mcp HTTP/1.0\r\nHost: {}\r\nAccept: */*\r\nContent-Type: application/json\r\nMcp-Session-Id: {}\r\nContent-Length: {}\r\n\r\n{body}",
+        served.address, session.id, body.len()
+    ));
+    let (status, head) = caller.head();
+    assert_eq!((status, head.header("Transfer-Encoding")), (200, None));
+    assert_eq!(answer_below(&mut caller, &head)["id"], 1);
+    while caller.event().is_some() {}
+    assert!(caller.wait_for_close());
+}
