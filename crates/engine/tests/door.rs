@@ -631,9 +631,50 @@ fn a_server_that_does_not_start_is_tried_again_and_then_refuses_at_once() {
         start-failed not-found
         !! warn: restart of `srv` failed: command not found
         !! warn: restarting `srv` in 2s: it could not be started
-        wait 14s
+        wait 2s
         @2s
         .. 1: start 1
+        # What was written to a pipe that nobody ever read is written again.
+        started
+        !! warn: `srv` is back after 2s
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"initialize",…
+        < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18"}}
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
+        << 1: finish
+        "#,
+    );
+    check(
+        r#"
+        set serve
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 1: start 0
+        << 1: …
+        << 1: …
+        >> 1: …
+        start-failed not-found
+        !! …
+        !! …
+        wait 2s
+        @2s
+        .. 1: start 1
+        start-failed not-found
+        !! …
+        !! …
+        wait 4s
+        @6s
+        .. 1: start 2
+        start-failed not-found
+        !! …
+        !! …
+        wait 8s
+        @14s
+        .. 1: start 3
+        start-failed not-found
+        !! …
+        !! warn: `srv` has failed too often …
+        !! warn: server-failed …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-31003,…
+        << 1: finish
         "#,
     );
 }

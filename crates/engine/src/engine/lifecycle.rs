@@ -48,6 +48,7 @@ impl Engine {
         if !first {
             let failed = Note::RestartFailed { server: server.name.clone(), why: why.to_string() };
             self.note(failed);
+            self.wait_for_a_start(now, id, why);
             return self.rest(now, id, Why::NotStarted);
         }
         server.life = Life::Failed(why);
@@ -64,6 +65,20 @@ impl Engine {
             self.fail_silently(call_id, &failure);
         }
         self.end_after_first_request(now, id, answered);
+    }
+
+    /// What was written to a pipe that nobody ever read waits for the next try.
+    fn wait_for_a_start(&mut self, now: Mono, id: ServerId, why: StartFailure) {
+        for call_id in self.calls_at(id, true) {
+            if self.wait_unsent(now, call_id) {
+                continue;
+            }
+            let Some(call) = self.calls.get(call_id) else { continue };
+            let mut failure = self.failure(now, call, Kind::ServerFailed, None);
+            failure.detail = Some(format!("cannot start `{}`: {why}", self.config.command));
+            failure.state = ServerState::NeverReached;
+            self.fail(call_id, failure);
+        }
     }
 
     pub(super) fn exited(&mut self, now: Mono, id: ServerId, exit: Exit) {
