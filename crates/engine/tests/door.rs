@@ -196,6 +196,10 @@ fn headers_that_contradict_the_body_are_refused() {
         << 5: 400 {"jsonrpc":"2.0","id":null,…
         post 6 version=v9 method=ping {"jsonrpc":"2.0","id":6,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"v9","io.modelcontextprotocol/clientCapabilities":{}}}}
         << 6: 400 {"jsonrpc":"2.0","id":6,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"requested":"v9","supported":["2026-07-28"]}}}
+        # The server that they would have had is not kept for nobody.
+        wait 5m
+        @5m
+        .. 1: close-input
         "#,
     );
 }

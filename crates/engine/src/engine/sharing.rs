@@ -67,6 +67,7 @@ impl Engine {
         let run = server.run;
         self.servers.insert(id, server);
         self.act(Action::Start(id, run));
+        self.arm_server(id, None);
         id
     }
 
@@ -292,12 +293,9 @@ impl Engine {
             self.timers.set(Owner::Session(id), &mut session.armed, None);
             self.sessions.remove(&session.id);
             let streams: Vec<_> = session.streams.iter().copied().collect();
-            let kept = session.kept_bytes;
             for stream in streams {
                 self.close_stream(stream);
             }
-            // What each stream held was counted for the session, which is not there any more.
-            let _ = kept;
         }
         self.leave(now, id, client.server);
     }
@@ -314,14 +312,10 @@ impl Engine {
             return;
         }
         let modern = server.greeted.is_none();
-        if modern {
-            let at = now + self.config.session_idle;
-            // Whatever its own timer is for comes first.
-            if server.alarm.is_none() {
-                self.arm_server(id, Some((Alarm::Idle, at)));
-            }
-        } else {
+        if !modern {
             self.dismiss(now, id);
+        } else if server.alarm.is_none() {
+            self.arm_server(id, None);
         }
     }
 
@@ -340,9 +334,9 @@ impl Engine {
     }
 
     pub(super) fn let_go(&mut self, id: ServerId) {
-        self.arm_server(id, None);
         self.arm_standing(id, None);
         if let Some(mut server) = self.servers.remove(&id) {
+            self.timers.set(Owner::Server(id), &mut server.armed, None);
             self.timers.set(Owner::Grace(id), &mut server.grace_armed, None);
         }
         self.act(Action::LetGo(id));
