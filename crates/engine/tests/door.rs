@@ -701,3 +701,30 @@ fn a_log_message_goes_to_the_modern_call_that_asked_for_it() {
         "#,
     );
 }
+
+#[test]
+fn a_call_whose_id_was_used_again_ends_with_its_session_too() {
+    in_session(
+        "set session-idle 1s",
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 3: …
+        << 3: …
+        >> 1: {"jsonrpc":"2.0","id":2,…
+        post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"y"}}
+        << 4: …
+        << 4: …
+        >> 1: {"jsonrpc":"2.0","id":3,…
+        < {"jsonrpc":"2.0","id":3,"result":{}}
+        << 4: …
+        << 4: finish
+        # The older one keeps the session awake.
+        hang-up 3
+        wait 5s
+        delete 5 session=1
+        >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"the client hung up"}}
+        .. 1: close-input
+        << 5: 200
+        "#,
+    );
+}

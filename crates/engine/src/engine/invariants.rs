@@ -82,10 +82,10 @@ impl Engine {
     }
 
     fn check_client(&self, id: ClientId, client: &Client) -> Checked {
-        for open in client.open.values() {
+        for open in client.all_open() {
             let lives = match open {
-                Open::Call(id) => self.calls.get(*id).is_some(),
-                Open::Subscription(attempt) => self.subscriptions.contains_key(attempt),
+                Open::Call(id) => self.calls.get(id).is_some(),
+                Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }

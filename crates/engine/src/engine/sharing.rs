@@ -169,7 +169,7 @@ impl Engine {
         self.forget_old_streams(now, id);
         let idle = self.config.session_idle;
         let Some(client) = self.clients.get_mut(&id) else { return };
-        let busy_calls = !client.open.is_empty();
+        let busy_calls = client.is_busy();
         let Some(session) = client.session_mut() else { return };
         session.armed = None;
         let (asleep, unused) = (session.asleep, now.since(session.used));
@@ -252,7 +252,7 @@ impl Engine {
     /// Cancels what a client has open, because nobody waits for it any more.
     pub(super) fn cancel_everything(&mut self, id: ClientId) {
         let Some(client) = self.clients.get(&id) else { return };
-        let mut open: Vec<Open> = client.open.values().copied().collect();
+        let mut open: Vec<Open> = client.all_open().collect();
         open.sort_by_key(|open| match open {
             Open::Call(id) => (0, u64::from(id.slot)),
             Open::Subscription(attempt) => (1, attempt.0),
