@@ -278,10 +278,15 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return };
         let (server, attempt) = (call.request.server, call.attempt());
         let (modern, text) = (call.request.modern, call.request.id.is_text());
-        let cancels = !call.request.method.is_handshake();
+        // Of all requests only `initialize` must not be cancelled.
+        let cancels = call.request.method != Method::Initialize;
         self.settle(id, None);
-        if let Some(attempt) = attempt.filter(|_| cancels) {
-            self.cancel_attempt(server, attempt, modern, text, "the client hung up");
+        match attempt {
+            Some(attempt) if cancels => {
+                self.cancel_attempt(server, attempt, modern, text, "the client hung up");
+            }
+            Some(attempt) => self.abandon(server, attempt),
+            None => {}
         }
     }
 
