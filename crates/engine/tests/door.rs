@@ -728,3 +728,30 @@ fn a_call_whose_id_was_used_again_ends_with_its_session_too() {
         "#,
     );
 }
+
+#[test]
+fn what_has_not_finished_when_a_service_ends_is_answered_and_cancelled() {
+    modern(
+        "set drain 2s",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        started
+        stop 15
+        wait 2s
+        @500ms
+        << 1: 200 events
+        << 1: : outlast||
+        @2s
+        !! warn: server-gone …
+        << 1: data: {"jsonrpc":"2.0","id":5,"error":{"code":-31002,"message":"server `srv` went away (outlast was stopped) …
+        << 1: finish
+        >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"outlast is being stopped"}}
+        .. 1: close-input
+        output-closed
+        exited 0
+        .. end 0
+        "#,
+    );
+}
