@@ -45,7 +45,9 @@ pub(crate) struct Client {
     /// The name of its token.
     pub(crate) principal: Option<Box<str>>,
     /// By [`JsonId::key`]. If a client uses an id twice at once, the newer one is found.
-    pub(crate) open: IdMap<JsonId, Open>,
+    open: IdMap<JsonId, Open>,
+    /// What is still open although its id was used again.
+    shadowed: Vec<Open>,
     pub(crate) subscriptions: usize,
     pub(crate) batches: BTreeMap<BatchId, Batch>,
     pub(crate) next_batch: u64,
@@ -93,6 +95,7 @@ impl Client {
             door,
             principal,
             open: IdMap::default(),
+            shadowed: Vec::new(),
             subscriptions: 0,
             batches: BTreeMap::new(),
             next_batch: 0,
@@ -119,17 +122,39 @@ impl Client {
 
     /// The only call it has open.
     pub(crate) fn only_call(&self) -> Option<CallId> {
-        match (self.open.len(), self.open.values().next()) {
+        match (self.open.len() + self.shadowed.len(), self.open.values().next()) {
             (1, Some(Open::Call(id))) => Some(*id),
             _ => None,
         }
     }
 
-    /// Forgets an id, unless a newer request has taken it over.
+    /// Whether it has anything open.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.open.is_empty() || !self.shadowed.is_empty()
+    }
+
+    /// What an id stands for.
+    pub(crate) fn named(&self, key: &JsonId) -> Option<Open> {
+        self.open.get(key).copied()
+    }
+
+    /// Everything it has open.
+    pub(crate) fn all_open(&self) -> impl Iterator<Item = Open> {
+        self.open.values().chain(&self.shadowed).copied()
+    }
+
+    /// Opens something under the key of an id.
+    pub(crate) fn open(&mut self, key: JsonId, open: Open) {
+        self.shadowed.extend(self.open.insert(key, open));
+    }
+
+    /// Forgets what an id stood for; the id too, unless a newer request has taken it over.
     pub(crate) fn close(&mut self, id: &JsonId, open: Open) {
         let key = id.key();
         if self.open.get(&key) == Some(&open) {
             self.open.remove(&key);
+        } else {
+            self.shadowed.retain(|shadowed| *shadowed != open);
         }
     }
 }

@@ -8,6 +8,7 @@ mod from_client;
 mod from_server;
 mod hang;
 mod instant;
+mod invariants;
 mod lifecycle;
 mod remote;
 mod repeat;
@@ -22,7 +23,7 @@ use crate::action::{Action, Note};
 use crate::arena::Arena;
 use crate::ask::Ask;
 use crate::chance::Chance;
-use crate::client::{Client, Open, Subscription};
+use crate::client::{Client, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
@@ -30,7 +31,7 @@ use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, S
 use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
-use crate::server::{Alarm, Server};
+use crate::server::{Alarm, Life, Server};
 use crate::session::Stream;
 use crate::time::{Mono, Now};
 use crate::timers::{Owner, Timers};
@@ -347,61 +348,13 @@ impl Engine {
 
     /// Whether requests are taken, and no server has been given up for now.
     pub fn is_ready(&self) -> bool {
-        let down = |server: &Server| server.life == crate::server::Life::Down;
+        let down = |server: &Server| server.life == Life::Down;
         self.ending.is_none() && !self.ended && !self.servers.values().any(down)
     }
 
     /// Whether what this attempt says still counts.
     pub fn expects(&self, server: ServerId, run: Run, attempt: AttemptId) -> bool {
         self.is_current(server, run) && self.attempts.contains_key(&attempt)
-    }
-
-    /// Checks what must hold between any two events; the simulator calls it all the time.
-    pub fn check_invariants(&self) -> Result<(), String> {
-        for id in self.calls.ids() {
-            let call = self.calls.get(id).ok_or("a call without a slot")?;
-            if call.armed.is_none() && !self.ended {
-                return Err(format!("call {id:?} has no timer"));
-            }
-            match call.attempt() {
-                Some(attempt) if self.attempts.get(&attempt) != Some(&id) => {
-                    return Err(format!("attempt {attempt:?} does not lead to its call"));
-                }
-                None if call.retry_at.is_none()
-                    && !self.servers[&call.request.server].waiting.contains(&id) =>
-                {
-                    return Err(format!("call {id:?} waits in no queue"));
-                }
-                _ => {}
-            }
-        }
-        if self.attempts.len() > self.calls.len() {
-            return Err("an attempt outlived its call".into());
-        }
-        for client in self.clients.values() {
-            for open in client.open.values() {
-                let lives = match open {
-                    Open::Call(id) => self.calls.get(*id).is_some(),
-                    Open::Subscription(attempt) => self.subscriptions.contains_key(attempt),
-                };
-                if !lives {
-                    return Err(format!("{open:?} outlived what it stands for"));
-                }
-            }
-        }
-        if self.calls.len() == 0 && self.kept_bytes > 0 {
-            return Err("what was kept outlived its calls".into());
-        }
-        let owners = self.calls.len()
-            + self.asks.len()
-            + 3 * self.servers.len()
-            + self.sessions.len()
-            + self.subscriptions.len()
-            + 1;
-        if self.timers.len() > owners {
-            return Err("a timer outlived its owner".into());
-        }
-        Ok(())
     }
 
     fn is_current(&self, server: ServerId, run: Run) -> bool {
@@ -438,7 +391,12 @@ impl Engine {
     }
 
     fn arm_server(&mut self, id: ServerId, alarm: Option<(Alarm, Mono)>) {
+        let serves = self.config.manner.serves() && self.ending.is_none();
+        let idle = (Alarm::Idle, self.at + self.config.session_idle);
         let Some(server) = self.servers.get_mut(&id) else { return };
+        // What nobody needs may end, unless something else comes first.
+        let unneeded = serves && server.clients.is_empty() && server.life != Life::Leaving;
+        let alarm = alarm.or(Some(idle).filter(|_| unneeded));
         server.alarm = alarm.map(|(alarm, _)| alarm);
         self.timers.set(Owner::Server(id), &mut server.armed, alarm.map(|(_, at)| at));
     }

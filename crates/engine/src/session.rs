@@ -86,6 +86,11 @@ impl Stream {
         change
     }
 
+    /// Bytes of events that it keeps.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept.iter().map(|(_, event)| event.len()).sum()
+    }
+
     /// Whether all events after this one are still there.
     pub(crate) fn can_resume_after(&self, number: u64) -> bool {
         let first_kept = self.kept.front().map_or(self.last + 1, |(first, _)| *first);

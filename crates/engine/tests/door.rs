@@ -707,29 +707,6 @@ fn whoever_waits_for_the_hello_of_a_session_that_ends_is_told() {
 }
 
 #[test]
-fn calls_that_do_not_finish_within_drain_are_told_so() {
-    modern(
-        "set drain 3s",
-        r#"
-        post 1 M B
-        .. 1: start 0
-        >> 1: …
-        started
-        stop 15
-        wait 3s
-        @500ms
-        << 1: 200 events
-        << 1: : outlast||
-        @3s
-        !! warn: server-gone …
-        << 1: data: {"jsonrpc":"2.0","id":5,"error":{"code":-31002,"message":"server `srv` went away (outlast was stopped) before it answered `x`. Whether it ran is not known.",…
-        << 1: finish
-        .. 1: close-input
-        "#,
-    );
-}
-
-#[test]
 fn an_answer_that_comes_at_once_leaves_in_one_piece_with_the_head_of_its_stream() {
     check(
         r#"
@@ -760,6 +737,60 @@ fn an_answer_that_comes_at_once_leaves_in_one_piece_with_the_head_of_its_stream(
         << 4: 202
         << 3: 202
         >> 1: …
+        "#,
+    );
+}
+
+#[test]
+fn a_call_whose_id_was_used_again_ends_with_its_session_too() {
+    in_session(
+        "set session-idle 1s",
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 3: …
+        << 3: …
+        >> 1: {"jsonrpc":"2.0","id":2,…
+        post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"y"}}
+        << 4: …
+        << 4: …
+        >> 1: {"jsonrpc":"2.0","id":3,…
+        < {"jsonrpc":"2.0","id":3,"result":{}}
+        << 4: …
+        << 4: finish
+        # The older one keeps the session awake.
+        hang-up 3
+        wait 5s
+        delete 5 session=1
+        >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"the client hung up"}}
+        .. 1: close-input
+        << 5: 200
+        "#,
+    );
+}
+
+#[test]
+fn what_has_not_finished_when_a_service_ends_is_answered_and_cancelled() {
+    modern(
+        "set drain 2s",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        started
+        stop 15
+        wait 2s
+        @500ms
+        << 1: 200 events
+        << 1: : outlast||
+        @2s
+        !! warn: server-gone …
+        << 1: data: {"jsonrpc":"2.0","id":5,"error":{"code":-31002,"message":"server `srv` went away (outlast was stopped) …
+        << 1: finish
+        >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"outlast is being stopped"}}
+        .. 1: close-input
+        output-closed
+        exited 0
+        .. end 0
         "#,
     );
 }

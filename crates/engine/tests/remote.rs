@@ -417,3 +417,20 @@ fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
         "#,
     );
 }
+
+#[test]
+fn a_discovery_that_is_hung_up_is_closed_too() {
+    check(
+        &r#"
+        set serve
+        set http
+        post 1 version=2026-07-28 method=server/discover {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
+        .. 1: start 0
+        >> 1: post […] …
+        started
+        hang-up 1
+        .. abandon 1
+        "#
+        .replace("META", META),
+    );
+}

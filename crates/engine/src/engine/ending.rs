@@ -78,7 +78,22 @@ impl Engine {
         self.enter(now, stage, Some(0));
     }
 
-    /// Nothing more comes on any stream.
+    /// Calls that have not finished within `drain` are answered while somebody still reads, and their
+    /// servers are told.
+    fn cancel_what_is_left(&mut self, now: Mono) {
+        let sent = |id: CallId| {
+            let call = self.calls.get(id)?;
+            let request = &call.request;
+            Some((request.server, call.attempt()?, request.modern, request.id.is_text()))
+        };
+        let sent: Vec<_> = self.calls.ids().filter_map(sent).collect();
+        self.settle_what_is_left(now);
+        for (server, attempt, modern, text) in sent {
+            self.cancel_attempt(server, attempt, modern, text, "outlast is being stopped");
+        }
+    }
+
+    /// Nothing more comes on any stream. Legacy clients find their way back by the event ids.
     fn hang_up_everywhere(&mut self) {
         let mut open: Vec<ExchangeId> = self.exchanges.drain().map(|(exchange, _)| exchange).collect();
         open.sort_unstable();
@@ -99,7 +114,7 @@ impl Engine {
             Stage::Killing => limits::REAP_GRACE,
         };
         if stage == Stage::Closing && self.config.manner.serves() {
-            self.settle_what_is_left(now);
+            self.cancel_what_is_left(now);
             self.hang_up_everywhere();
         }
         for server in servers {
@@ -156,6 +171,7 @@ impl Engine {
     pub(super) fn end(&mut self, now: Mono, status: u8) {
         let by_signal = self.ending.as_ref().and_then(|ending| ending.status);
         self.settle_what_is_left(now);
+        self.hang_up_everywhere();
         self.ended = true;
         let patience = if by_signal.is_some() { limits::HASTY_WRITE } else { self.config.drain };
         self.act(Action::End { status: by_signal.unwrap_or(status), patience });

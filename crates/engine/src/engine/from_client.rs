@@ -161,7 +161,7 @@ impl Engine {
         let (client, key) = (call.request.client, call.request.id.key());
         let id = self.calls.insert(call);
         if let Some(client) = self.clients.get_mut(&client) {
-            client.open.insert(key, Open::Call(id));
+            client.open(key, Open::Call(id));
         }
         id
     }
@@ -214,7 +214,7 @@ impl Engine {
         let attempt = self.new_attempt();
         let Some(client) = self.clients.get_mut(&request.client) else { return };
         client.subscriptions += 1;
-        client.open.insert(request.id.key(), Open::Subscription(attempt));
+        client.open(request.id.key(), Open::Subscription(attempt));
         let edits = message.envelope.get(Field::Id);
         let edits = edits.map(|span| Edit::replace(span, own_id(attempt.0, request.id.is_text())));
         let subscription = Subscription {
@@ -259,7 +259,7 @@ impl Engine {
         // Malformed ones are ignored, as the protocol says.
         let Some(id) = message.raw(Field::ParamsRequestId).and_then(JsonId::new) else { return };
         let key = id.key();
-        match self.clients[&client].open.get(&key).copied() {
+        match self.clients[&client].named(&key) {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
             // Finished or unknown.

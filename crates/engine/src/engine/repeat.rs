@@ -7,6 +7,7 @@ use crate::id::CallId;
 use crate::limits;
 use crate::method::Method;
 use crate::policy::Policy;
+use crate::server::Life;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use std::time::Duration;
@@ -26,8 +27,12 @@ impl Engine {
         let size = message.bytes.len();
         let fits = size <= limits::REPEATABLE_BYTES && self.kept_bytes + size <= limits::KEPT_BYTES;
         call.safe = safe && !continues && policy.retries > 0;
-        // What goes by HTTP may turn out never to have arrived, and can be sent again then.
-        let wanted = call.safe || self.config.transport == Transport::Http;
+        // What goes by HTTP, or into the pipe of a process that is being started, may turn out never to
+        // have arrived, and can be sent again then.
+        let starting = self.servers.get(&call.request.server).is_some_and(|s| s.life == Life::Starting);
+        let may_not_arrive =
+            self.config.transport == Transport::Http || (starting && self.config.manner.serves());
+        let wanted = call.safe || may_not_arrive;
         if wanted && fits {
             call.retries = policy.retries;
             call.kept = Some(Box::new(message.owned()));

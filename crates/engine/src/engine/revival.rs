@@ -4,6 +4,7 @@ use super::from_client::request_edits;
 use super::{Engine, Restart, Transport};
 use crate::action::{Action, Note};
 use crate::call::State;
+use crate::client::Open;
 use crate::error::{Kind, json_text};
 use crate::hash::fingerprint;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, Run, ServerId};
@@ -310,7 +311,10 @@ impl Engine {
         let Some(mut subscription) = self.subscriptions.remove(&old) else { return };
         self.timers.set(crate::timers::Owner::Listen(old), &mut subscription.armed, None);
         subscription.again = true;
-        self.reopen(&subscription.client, &subscription.id, attempt);
+        if let Some(client) = self.clients.get_mut(&subscription.client) {
+            client.close(&subscription.id, Open::Subscription(old));
+            client.open(subscription.id.key(), Open::Subscription(attempt));
+        }
         if let Some(span) = subscription.message.envelope.get(Field::Id) {
             let edit = Edit::replace(span, crate::id::own_id(attempt.0, subscription.id.is_text()));
             let outgoing = Outgoing::edited(subscription.message.bytes.clone(), vec![edit]);
@@ -327,12 +331,6 @@ impl Engine {
         // While its server comes back it waits, and is opened with everything else.
         if self.servers.get(&server).is_some_and(|server| server.life == Life::Up) {
             self.listen_anew(server, attempt);
-        }
-    }
-
-    fn reopen(&mut self, client: &crate::id::ClientId, id: &JsonId, attempt: AttemptId) {
-        if let Some(client) = self.clients.get_mut(client) {
-            client.open.insert(id.key(), crate::client::Open::Subscription(attempt));
         }
     }
 

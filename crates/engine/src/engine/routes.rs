@@ -104,7 +104,7 @@ impl Engine {
         let clients = &self.servers.get(&server)?.clients;
         let mut found = None;
         for id in clients {
-            let Some(client) = self.clients.get(id).filter(|client| !client.open.is_empty()) else {
+            let Some(client) = self.clients.get(id).filter(|client| client.is_busy()) else {
                 continue;
             };
             if found.is_some() {
@@ -199,7 +199,7 @@ impl Engine {
 
 impl Client {
     fn has_calls(&self) -> bool {
-        self.open.values().any(|open| matches!(open, Open::Call(_)))
+        self.all_open().any(|open| matches!(open, Open::Call(_)))
     }
 }
 

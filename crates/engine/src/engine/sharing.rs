@@ -67,6 +67,7 @@ impl Engine {
         let run = server.run;
         self.servers.insert(id, server);
         self.act(Action::Start(id, run));
+        self.arm_server(id, None);
         id
     }
 
@@ -175,7 +176,7 @@ impl Engine {
         self.forget_old_streams(now, id);
         let idle = self.config.session_idle;
         let Some(client) = self.clients.get_mut(&id) else { return };
-        let busy_calls = !client.open.is_empty();
+        let busy_calls = client.is_busy();
         let Some(session) = client.session_mut() else { return };
         session.armed = None;
         let (asleep, unused) = (session.asleep, now.since(session.used));
@@ -258,7 +259,7 @@ impl Engine {
     /// Cancels what a client has open, because nobody waits for it any more.
     pub(super) fn cancel_everything(&mut self, id: ClientId) {
         let Some(client) = self.clients.get(&id) else { return };
-        let mut open: Vec<Open> = client.open.values().copied().collect();
+        let mut open: Vec<Open> = client.all_open().collect();
         open.sort_by_key(|open| match open {
             Open::Call(id) => (0, u64::from(id.slot)),
             Open::Subscription(attempt) => (1, attempt.0),
@@ -284,10 +285,15 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return };
         let (server, attempt) = (call.request.server, call.attempt());
         let (modern, text) = (call.request.modern, call.request.id.is_text());
-        let cancels = !call.request.method.is_handshake();
+        // Of all requests only `initialize` must not be cancelled.
+        let cancels = call.request.method != Method::Initialize;
         self.settle(id, None);
-        if let Some(attempt) = attempt.filter(|_| cancels) {
-            self.cancel_attempt(server, attempt, modern, text, "the client hung up");
+        match attempt {
+            Some(attempt) if cancels => {
+                self.cancel_attempt(server, attempt, modern, text, "the client hung up");
+            }
+            Some(attempt) => self.abandon(server, attempt),
+            None => {}
         }
     }
 
@@ -330,14 +336,10 @@ impl Engine {
             return;
         }
         let modern = server.greeted.is_none();
-        if modern {
-            let at = now + self.config.session_idle;
-            // Whatever its own timer is for comes first.
-            if server.alarm.is_none() {
-                self.arm_server(id, Some((Alarm::Idle, at)));
-            }
-        } else {
+        if !modern {
             self.dismiss(now, id);
+        } else if server.alarm.is_none() {
+            self.arm_server(id, None);
         }
     }
 
@@ -356,9 +358,9 @@ impl Engine {
     }
 
     pub(super) fn let_go(&mut self, id: ServerId) {
-        self.arm_server(id, None);
         self.arm_standing(id, None);
         if let Some(mut server) = self.servers.remove(&id) {
+            self.timers.set(Owner::Server(id), &mut server.armed, None);
             self.timers.set(Owner::Grace(id), &mut server.grace_armed, None);
         }
         self.act(Action::LetGo(id));

@@ -223,7 +223,7 @@ impl Engine {
             self.exchanges.remove(&exchange);
             self.act(Action::Finish(exchange));
         }
-        let bytes: usize = stream.kept.iter().map(|(_, event)| event.len()).sum();
+        let bytes = stream.kept_bytes();
         if let Some(session) = self.clients.get_mut(&stream.client).and_then(|client| client.session_mut()) {
             session.streams.remove(&id);
         }

@@ -1,0 +1,204 @@
+//! What must hold between any two events. The simulator and the fuzzer ask all the time.
+
+use super::{Engine, Transport};
+use crate::call::Call;
+use crate::client::{Client, Door, Open};
+use crate::id::{CallId, ClientId, ServerId, StreamId};
+use crate::server::{Alarm, Life, Server};
+use crate::session::{Session, Stream};
+use std::collections::BTreeMap;
+
+type Checked = Result<(), String>;
+
+fn must(holds: bool, broken: impl FnOnce() -> String) -> Checked {
+    if holds { Ok(()) } else { Err(broken()) }
+}
+
+impl Engine {
+    /// Checks what must hold between any two events.
+    pub fn check_invariants(&self) -> Checked {
+        for id in self.calls.ids() {
+            self.check_call(id, self.calls.get(id).ok_or("a call without a slot")?)?;
+        }
+        must(self.attempts.len() <= self.calls.len(), || "an attempt outlived its call".into())?;
+        for (id, client) in &self.clients {
+            self.check_client(*id, client)?;
+        }
+        for (id, stream) in &self.streams {
+            self.check_stream(*id, stream)?;
+        }
+        for (id, server) in &self.servers {
+            self.check_server(*id, server)?;
+        }
+        self.check_names()?;
+        self.check_counts()
+    }
+
+    /// Checks that nothing stays behind when every client has left and every server has been let go of.
+    pub fn check_nothing_is_left(&self) -> Checked {
+        let left = [
+            ("calls", self.calls.len()),
+            ("attempts", self.attempts.len()),
+            ("subscriptions", self.subscriptions.len()),
+            ("questions", self.asks.len()),
+            ("clients", self.clients.len()),
+            ("sessions", self.sessions.len()),
+            ("streams", self.streams.len()),
+            ("exchanges", self.exchanges.len()),
+            ("servers", self.servers.len()),
+            ("shared servers", self.shared.len()),
+            ("calls in flight", self.in_flight.len()),
+            ("kept bytes", self.kept_bytes),
+            ("kept events", self.kept_events),
+            ("timers", self.timers.len()),
+        ];
+        let left = left.iter().filter(|(_, count)| *count > 0);
+        let left: Vec<String> = left.map(|(what, count)| format!("{count} {what}")).collect();
+        must(left.is_empty(), || format!("left behind: {}", left.join(", ")))
+    }
+
+    fn check_call(&self, id: CallId, call: &Call) -> Checked {
+        must(call.armed.is_some() || self.ended, || format!("call {id:?} has no timer"))?;
+        must(self.clients.contains_key(&call.request.client), || format!("call {id:?} outlived its client"))?;
+        let Some(server) = self.servers.get(&call.request.server) else {
+            return Err(format!("call {id:?} outlived its server"));
+        };
+        match call.attempt() {
+            Some(attempt) => {
+                must(self.attempts.get(&attempt) == Some(&id), || {
+                    format!("attempt {attempt:?} does not lead to its call")
+                })?;
+                // A stream of a remote server lives on while no new connection can be made.
+                let there = self.config.transport == Transport::Http
+                    || matches!(server.life, Life::Starting | Life::Up);
+                must(there || self.ending.is_some(), || {
+                    format!("attempt {attempt:?} waits for a process that is {:?}", server.life)
+                })
+            }
+            None => must(call.retry_at.is_some() || server.waiting.contains(&id), || {
+                format!("call {id:?} waits in no queue")
+            }),
+        }
+    }
+
+    fn check_client(&self, id: ClientId, client: &Client) -> Checked {
+        for open in client.all_open() {
+            let lives = match open {
+                Open::Call(id) => self.calls.get(id).is_some(),
+                Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
+            };
+            must(lives, || format!("{open:?} outlived what it stands for"))?;
+        }
+        let asleep = client.session().is_some_and(|session| session.asleep);
+        let known = self.servers.get(&client.server).is_some_and(|server| server.clients.contains(&id));
+        must(known != asleep, || format!("{id:?} is asleep: {asleep}, known to its server: {known}"))?;
+        match &client.door {
+            Door::Line => Ok(()),
+            Door::Exchange(stream) => must(self.streams.contains_key(stream), || {
+                format!("{id:?} has no stream, and nobody to answer")
+            }),
+            Door::Session(session) => self.check_session(id, session),
+        }
+    }
+
+    fn check_session(&self, id: ClientId, session: &Session) -> Checked {
+        must(self.sessions.get(&session.id) == Some(&id), || format!("{id:?} is not found by its name"))?;
+        must(session.streams.contains(&session.standing), || format!("{id:?} has no standing stream"))?;
+        must(session.armed.is_some() || self.ended, || format!("the session of {id:?} never ends"))?;
+        let mut kept = 0;
+        for stream in &session.streams {
+            let Some(stream) = self.streams.get(stream).filter(|stream| stream.client == id) else {
+                return Err(format!("{id:?} has a stream that is not its own: {stream:?}"));
+            };
+            kept += stream.kept_bytes();
+        }
+        must(kept == session.kept_bytes, || {
+            format!("{id:?} keeps {kept} bytes and says {}", session.kept_bytes)
+        })
+    }
+
+    fn check_stream(&self, id: StreamId, stream: &Stream) -> Checked {
+        let Some(client) = self.clients.get(&stream.client) else {
+            return Err(format!("{id:?} outlived its client"));
+        };
+        let known = match &client.door {
+            Door::Line => false,
+            Door::Exchange(own) => *own == id,
+            Door::Session(session) => session.streams.contains(&id),
+        };
+        must(known, || format!("{id:?} is not known to its client"))?;
+        match stream.exchange {
+            Some(exchange) => must(self.exchanges.get(&exchange) == Some(&id), || {
+                format!("{exchange:?} does not lead to {id:?}")
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_server(&self, id: ServerId, server: &Server) -> Checked {
+        for client in &server.clients {
+            let uses = self.clients.get(client).is_some_and(|client| client.server == id);
+            must(uses, || format!("{client:?} left {id:?} and is counted there"))?;
+        }
+        let waits = |call: &CallId| self.calls.get(*call).is_some_and(|call| call.attempt().is_none());
+        must(server.waiting.iter().all(waits), || format!("what waits for {id:?} does not wait"))?;
+        let needed = !server.clients.is_empty() || !self.config.manner.serves() || self.ending.is_some();
+        let leaves = server.life == Life::Leaving || server.alarm == Some(Alarm::Idle);
+        must(needed || leaves || server.armed.is_some(), || {
+            format!("nobody needs {id:?}, which is {:?} and does not end", server.life)
+        })
+    }
+
+    /// Whatever has a name leads to something that knows it.
+    fn check_names(&self) -> Checked {
+        for (exchange, id) in &self.exchanges {
+            let carried = self.streams.get(id).is_some_and(|stream| stream.exchange == Some(*exchange));
+            must(carried, || format!("{exchange:?} leads to {id:?}, which does not know it"))?;
+        }
+        for client in self.sessions.values() {
+            let there = self.clients.get(client).is_some_and(|client| client.session().is_some());
+            must(there, || format!("{client:?} is gone, and its session's name is not"))?;
+        }
+        for (key, server) in &self.shared {
+            must(self.servers.contains_key(server), || format!("{server:?} is gone and shared by {key:?}"))?;
+        }
+        for (id, ask) in &self.asks {
+            let there = self.clients.contains_key(&ask.client) && self.servers.contains_key(&ask.server);
+            must(there, || format!("{id:?} outlived whom it is about"))?;
+        }
+        for (attempt, listen) in &self.subscriptions {
+            let there =
+                self.clients.contains_key(&listen.client) && self.servers.contains_key(&listen.server);
+            must(there, || format!("the subscription {attempt:?} outlived whom it is about"))?;
+        }
+        Ok(())
+    }
+
+    fn check_counts(&self) -> Checked {
+        let calls = || self.calls.ids().filter_map(|id| self.calls.get(id));
+        let kept: usize = calls().filter_map(|call| Some(call.kept.as_ref()?.bytes.len())).sum();
+        must(kept == self.kept_bytes, || {
+            format!("calls keep {kept} bytes, and {} are counted", self.kept_bytes)
+        })?;
+        let events: usize = self.streams.values().map(Stream::kept_bytes).sum();
+        must(events == self.kept_events, || {
+            format!("streams keep {events} bytes, and {} are counted", self.kept_events)
+        })?;
+        let mut in_flight = BTreeMap::new();
+        for client in calls().filter_map(|call| self.clients.get(&call.request.client)) {
+            if !matches!(client.door, Door::Line) {
+                *in_flight.entry(client.principal.clone()).or_default() += 1;
+            }
+        }
+        must(in_flight == self.in_flight, || {
+            format!("in flight are {in_flight:?}, and {:?} are counted", self.in_flight)
+        })?;
+        let owners = self.calls.len()
+            + self.asks.len()
+            + 3 * self.servers.len()
+            + self.sessions.len()
+            + self.subscriptions.len()
+            + 1;
+        must(self.timers.len() <= owners, || "a timer outlived its owner".into())
+    }
+}
