@@ -6,6 +6,7 @@ use crate::http::{Post, Response};
 use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::memory::Memory;
 use crate::settings::show_duration;
+use crate::store::Write;
 use crate::wire::Outgoing;
 use bytes::Bytes;
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub enum Action {
     Write(ExchangeId, Bytes),
     /// End a client's stream, once all is written.
     Finish(ExchangeId),
+    /// Write these to the store, all or none, and answer with `Event::Stored` under this number.
+    Store(u64, Vec<Write>),
     /// Bring `Event::Entropy`.
     NeedEntropy,
     /// Start a server's process; what was to be written to an earlier one is dropped.
@@ -77,6 +80,8 @@ pub enum Level {
 pub enum Note {
     /// A call ended without an answer from its server.
     Failed(Box<Failure>),
+    /// Something could not be stored.
+    StoreFailed { why: String },
     /// A remote server could not be reached.
     Unreachable { server: Box<str>, why: String },
     /// A remote server is tried again after a while.
@@ -146,6 +151,7 @@ impl Note {
             | Note::Restarting { .. }
             | Note::PostRefused { .. }
             | Note::Unreachable { .. }
+            | Note::StoreFailed { .. }
             | Note::Retrying { .. }
             | Note::Restarted { .. }
             | Note::RestartFailed { .. }
@@ -173,6 +179,7 @@ impl Note {
             Note::SessionSleeps { .. } => "session-sleeps",
             Note::PostRefused { .. } => "post-refused",
             Note::Unreachable { .. } => "unreachable",
+            Note::StoreFailed { .. } => "store-failed",
             Note::Retrying { .. } => "retrying",
             Note::Started { .. } => "started",
             Note::StartFailed { .. } => "start-failed",
@@ -210,6 +217,7 @@ impl std::fmt::Display for Note {
             Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
             Note::SessionSleeps { session } => write!(f, "session {session}… is not used; it sleeps"),
             Note::PostRefused { server, why } => write!(f, "`{server}` refused a message: {why}"),
+            Note::StoreFailed { why } => write!(f, "not stored: {why}"),
             Note::Unreachable { server, why } => write!(f, "cannot reach `{server}`: {why}"),
             Note::Retrying { server, why, wait } if wait.is_zero() => {
                 write!(f, "trying `{server}` again: {why}")

@@ -56,7 +56,7 @@ pub(crate) enum State {
 }
 
 /// What a client asked for. Fixed from the beginning, but for the way back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) client: ClientId,
     pub(crate) server: ServerId,
@@ -102,6 +102,9 @@ pub(crate) struct Call {
     pub(crate) reconnect_at: Option<Mono>,
     /// It was sent again with other headers.
     pub(crate) mirrored: bool,
+    /// When it becomes a task, and what is stored of it then.
+    pub(crate) task_at: Option<Mono>,
+    pub(crate) kept_for_task: Option<Box<Message>>,
     /// When its response begins as a stream, if it has not been answered by then.
     pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
@@ -131,6 +134,8 @@ impl Call {
             reconnect_at: None,
             mirrored: false,
             stream_at: None,
+            task_at: None,
+            kept_for_task: None,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             heard: now,
@@ -165,7 +170,7 @@ impl Call {
     /// When to look at it again.
     pub(crate) fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
         let limit = self.deadline.wake_at(now, clock);
-        [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at]
+        [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at, self.task_at]
             .into_iter()
             .flatten()
             .fold(limit, Mono::min)

@@ -5,7 +5,7 @@
 
 use crate::call::progress::Progress;
 use crate::hash::IdMap;
-use crate::id::{AttemptId, BatchId, CallId, JsonId, ServerId, StreamId};
+use crate::id::{AttemptId, BatchId, CallId, JsonId, ServerId, StreamId, TaskNo};
 use crate::session::Session;
 use crate::time::Mono;
 use crate::wire::Message;
@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) enum Open {
     Call(CallId),
     Subscription(AttemptId),
+    /// For a task to end.
+    Wait(TaskNo),
 }
 
 /// Where what belongs to a request goes.
@@ -27,6 +29,8 @@ pub(crate) enum Way {
     Array(BatchId),
     /// A stream of events.
     Stream(StreamId),
+    /// To a task, which is asked for it.
+    Ticket(TaskNo),
 }
 
 /// How a client is reached.

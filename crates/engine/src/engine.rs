@@ -17,6 +17,7 @@ mod routes;
 mod settle;
 mod sharing;
 mod streams;
+mod tasks;
 mod ticks;
 
 use crate::action::{Action, Note};
@@ -27,19 +28,21 @@ use crate::client::{Client, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
-use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId};
+use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
 use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
 use crate::server::{Alarm, Life, Server};
 use crate::session::Stream;
-use crate::time::{Mono, Now};
+use crate::task::Task;
+use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
 use ending::Ending;
 pub use sharing::Share;
 use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+use tasks::Pending;
 
 /// Whose habits we have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +115,16 @@ pub struct Config {
     pub stream_head: Duration,
     /// How long a client should wait before it does.
     pub resume_min_wait: Duration,
+    /// Calls may be tasks, for clients that want them so.
+    pub tasks: bool,
+    /// How long a modern call may take before its client gets the handle of a task.
+    pub task_after: Duration,
+    /// How long a task is kept after its end.
+    pub task_ttl: Duration,
+    /// The longest that a client may ask for.
+    pub task_ttl_max: Duration,
+    /// What the server is called in the store: the same after a restart of ours.
+    pub identity: Box<str>,
     /// Sessions of one principal.
     pub max_sessions: usize,
     /// Calls of one principal that are in flight.
@@ -158,6 +171,11 @@ impl Default for Config {
             resume_wait: Duration::from_secs(10 * 60),
             stream_head: limits::STREAM_HEAD,
             resume_min_wait: Duration::from_secs(1),
+            tasks: false,
+            task_after: Duration::from_secs(10),
+            task_ttl: Duration::from_secs(60 * 60),
+            task_ttl_max: Duration::from_secs(72 * 60 * 60),
+            identity: "".into(),
             max_sessions: 1_000,
             max_calls: 20_000,
             rules: Rules::default(),
@@ -196,17 +214,24 @@ pub struct Engine {
     streams: IdMap<StreamId, Stream>,
     exchanges: IdMap<ExchangeId, StreamId>,
     shared: BTreeMap<ShareKey, ServerId>,
-    /// Random bytes for the next session.
-    entropy: Option<[u8; 32]>,
+    /// Random bytes for the next sessions and tickets.
+    entropy: Vec<[u8; 32]>,
+    tasks: BTreeMap<TaskNo, Task>,
+    tasks_armed: Option<Mono>,
+    /// What the store has not said yet, by the number of its submission.
+    pending: BTreeMap<u64, Pending>,
     /// The attempt on whose stream the message came that is being looked at.
     tied: Option<AttemptId>,
     /// The time of the event that is being handled.
     at: Mono,
+    wall: Wall,
     next_attempt: u64,
     next_ask: u64,
     next_client: u64,
     next_stream: u64,
     next_server: u32,
+    next_task: u64,
+    next_submission: u64,
     /// Bytes of calls that are kept to be repeated.
     kept_bytes: usize,
     /// Bytes of events that are kept for clients that come back.
@@ -234,14 +259,20 @@ impl Engine {
             streams: IdMap::default(),
             exchanges: IdMap::default(),
             shared: BTreeMap::new(),
-            entropy: None,
+            entropy: Vec::new(),
+            tasks: BTreeMap::new(),
+            tasks_armed: None,
+            pending: BTreeMap::new(),
             tied: None,
             at: Mono::default(),
+            wall: Wall::default(),
             next_attempt: 1,
             next_ask: 0,
             next_client: 0,
             next_stream: 1,
             next_server: 1,
+            next_task: 1,
+            next_submission: 0,
             kept_bytes: 0,
             kept_events: 0,
             timers: Timers::default(),
@@ -262,7 +293,7 @@ impl Engine {
             return;
         }
         let at = now.mono;
-        self.at = at;
+        (self.at, self.wall) = (at, now.wall);
         match &event {
             Event::FromClient(client, line) => self.line_from_client(at, *client, line),
             Event::FromServer(server, run, line) if self.is_current(*server, *run) => {
@@ -298,7 +329,8 @@ impl Engine {
             Event::Got(exchange, head) => self.got(at, *exchange, head),
             Event::Deleted(exchange, head) => self.deleted(at, *exchange, head),
             Event::HungUp(exchange) => self.hung_up(at, *exchange),
-            Event::Entropy(bytes) => self.entropy = Some(*bytes),
+            Event::Entropy(bytes) => self.entropy.push(*bytes),
+            Event::Stored(number, outcome) => self.stored(at, *number, outcome),
             Event::FromStream(server, run, attempt, line) if self.is_current(*server, *run) => {
                 self.streamed(at, *server, *attempt, line);
             }

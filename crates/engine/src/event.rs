@@ -4,6 +4,7 @@ use crate::http::{Head, StreamEnd, Trouble};
 use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::life::Sample;
 use crate::memory::Memory;
+use crate::store::Stored;
 use crate::wire::{Oversized, Refused, Scanned};
 use bytes::Bytes;
 use std::time::Duration;
@@ -55,6 +56,8 @@ pub enum Event {
     Deleted(ExchangeId, Box<Head>),
     /// A client closed its connection before the response was finished.
     HungUp(ExchangeId),
+    /// What came of a submission to the store.
+    Stored(u64, Stored),
     /// Random bytes for what nobody may guess.
     Entropy([u8; 32]),
     /// A message of an HTTP server, on the stream of an attempt.

@@ -24,6 +24,10 @@ pub struct ExchangeId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
+/// A task, within this process; its client knows it by its ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskNo(pub u64);
+
 /// One call, from arrival until it is settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallId {
@@ -33,7 +37,7 @@ pub struct CallId {
 
 impl CallId {
     /// Generations of a slot before they begin again.
-    pub(crate) const GENERATIONS: u32 = (1 << 29) - 1;
+    pub(crate) const GENERATIONS: u32 = (1 << 28) - 1;
 }
 
 /// One sending of a call to a server; on the wire it is the request's id and progress token.

@@ -9,6 +9,7 @@
 //! - [`engine`]: routes an event to what it concerns; `call`, `server`, `client`, `ask`: what there is;
 //! - [`policy`] and [`settings`]: which limits apply, and the table of settings;
 //! - [`wire`]: messages as bytes; [`error`]: what a client is told;
+//! - [`record`] and [`store`]: what is stored of a call with a ticket, and what a store is asked;
 //! - [`life`]: signs of life; [`limits`]: every bound; [`time`], [`id`], [`method`]: words.
 //!
 //! Deliberately absent: a runtime, a clock, files, logging, randomness, models of MCP's methods.
@@ -27,15 +28,19 @@ pub mod event;
 mod hash;
 pub mod http;
 pub mod id;
+mod json;
 pub mod life;
 pub mod limits;
 pub mod memory;
 pub mod method;
 pub mod mirror;
 pub mod policy;
+pub mod record;
 mod server;
 mod session;
 pub mod settings;
+pub mod store;
+pub mod task;
 pub mod time;
 mod timers;
 pub mod wire;

@@ -129,3 +129,26 @@ pub const RECONNECT: Duration = Duration::from_millis(500);
 
 /// The longest such wait.
 pub const RECONNECT_LONGEST: Duration = Duration::from_secs(30);
+
+// The store.
+
+/// How long a process that says nothing is taken for alive.
+pub const LEASE: Duration = Duration::from_secs(15);
+
+/// How often it says so.
+pub const RENEW: Duration = Duration::from_secs(5);
+
+/// Records in a store. One more: the one that ended longest ago goes; if none has ended, it is refused.
+pub const RECORDS: u64 = 100_000;
+
+/// Bytes in a store. More: as with records.
+pub const STORE_BYTES: u64 = 2 << 30;
+
+/// Letters to one record that its owner has not taken. One more is refused.
+pub const LETTERS: u64 = 1_000;
+
+/// Notes about calls that took longer than a second. More: the oldest go.
+pub const CALL_NOTES: u64 = 10_000;
+
+/// Records in one page of a list.
+pub const PAGE: usize = 1_000;

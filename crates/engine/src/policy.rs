@@ -6,6 +6,7 @@
 
 use crate::method::Method;
 use crate::settings::{BadValue, Glob, Key, Scope, Setting, Signs, Value};
+use crate::task::TaskRule;
 use std::time::Duration;
 
 /// Built-in: a tool call that we keep alive, without any sign of life.
@@ -73,6 +74,8 @@ pub struct Policy {
     pub retries: u32,
     /// A person says whether running it twice does harm.
     pub repeatable: Option<bool>,
+    /// Whether it may be a task.
+    pub task: TaskRule,
 }
 
 /// What a rule is for.
@@ -193,6 +196,19 @@ impl Rules {
         policy
     }
 
+    /// Whether calls of a tool may be tasks.
+    pub fn task_of(&self, tool: &str) -> TaskRule {
+        self.task(&Method::ToolsCall, Some(tool))
+    }
+
+    fn task(&self, method: &Method, tool: Option<&str>) -> TaskRule {
+        match self.nearest(Key::Task, method, tool) {
+            Some((Value::Text(word), _)) if word == "forbidden" => TaskRule::Forbidden,
+            Some((Value::Text(word), _)) if word == "required" => TaskRule::Required,
+            _ => TaskRule::Optional,
+        }
+    }
+
     fn handshake(&self) -> Limit {
         match self.nearest(Key::Handshake, &Method::Initialize, None) {
             Some((Value::Time(Some(time)), layer)) => Limit { time: *time, layer },
@@ -233,7 +249,8 @@ impl Rules {
             Some((Value::Switch(repeatable), _)) => Some(*repeatable),
             _ => None,
         };
-        Policy { timeout, max, signs, keep_alive: None, retries, repeatable }
+        let task = self.task(method, tool);
+        Policy { timeout, max, signs, keep_alive: None, retries, repeatable, task }
     }
 }
 

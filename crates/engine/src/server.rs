@@ -128,6 +128,12 @@ pub(crate) struct Server {
     pub(crate) joining: Vec<(ClientId, Way, JsonId)>,
     /// The revisions it named in `server/discover`.
     pub(crate) supported: Vec<Box<str>>,
+    /// It has tasks of its own.
+    pub(crate) own_tasks: bool,
+    /// Tools of which it says that they cannot be tasks.
+    pub(crate) forbids_tasks: BTreeSet<Box<str>>,
+    /// Calls of tasks that it has.
+    pub(crate) tickets: usize,
     /// Arguments that are mirrored in headers.
     pub(crate) mirrors: Mirrors,
     /// An HTTP server has forgotten our session: the next run begins a new one.
@@ -244,6 +250,9 @@ impl Server {
             welcome: None,
             joining: Vec::new(),
             supported: Vec::new(),
+            own_tasks: false,
+            forbids_tasks: BTreeSet::new(),
+            tickets: 0,
             mirrors: Mirrors::default(),
             session_lost: false,
             made_whole: None,
@@ -338,6 +347,11 @@ impl Server {
             return Some(Duration::ZERO);
         }
         Some(doubled(plan.backoff, recent).mul_f64(plan.jitter))
+    }
+
+    /// The legacy revision that was agreed on.
+    pub(crate) fn agreed(&self) -> Option<&str> {
+        self.handshake.version.as_deref()
     }
 
     /// It is told to cancel an attempt.

@@ -23,6 +23,34 @@ pub struct Now {
     pub wall: Wall,
 }
 
+impl Wall {
+    /// For a person or a message: `2026-11-15T09:30:00.123Z`.
+    pub fn timestamp(self) -> String {
+        let (days, rest) = (self.0 / 86_400_000, self.0 % 86_400_000);
+        let (year, month, day) = civil(days as i64);
+        let (hours, minutes) = (rest / 3_600_000, rest / 60_000 % 60);
+        format!(
+            "{year}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{:02}.{:03}Z",
+            rest / 1000 % 60,
+            rest % 1000
+        )
+    }
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
+fn civil(days: i64) -> (i64, i64, i64) {
+    // Counted from 0000-03-01, so that the leap day is the last of its year.
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
 impl Mono {
     /// The point this long after the clock's start.
     pub const fn after_start(elapsed: Duration) -> Mono {
@@ -65,5 +93,18 @@ impl Sub<Duration> for Mono {
     type Output = Mono;
     fn sub(self, duration: Duration) -> Mono {
         Mono(self.0.saturating_sub(clamp(duration)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_become_dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(20_772), (2026, 11, 15));
+        assert_eq!(Wall(1_794_735_000_123).timestamp(), "2026-11-15T09:30:00.123Z");
     }
 }

@@ -24,17 +24,19 @@ pub(crate) enum Owner {
     Standing(ServerId),
     /// A subscription whose stream broke.
     Listen(AttemptId),
+    /// Tasks that ended long ago.
+    Tasks,
     /// The end of it all: see `ending.rs`.
     Ending,
 }
 
 /// A time and an owner in one number, because comparing one number is what a heap mostly does:
-/// 64 bits of time, 3 of kind, 61 of id. A call's slot needs 32 of these, so 29 are left for its
+/// 64 bits of time, 4 of kind, 60 of id. A call's slot needs 32 of these, so 28 are left for its
 /// generation; a timer never outlives its call, so that is plenty.
 type Entry = u128;
 
-const KIND: u32 = 61;
-const GENERATION: u32 = 29;
+const KIND: u32 = 60;
+const GENERATION: u32 = 28;
 
 /// Leftovers that are always put up with.
 const FEW: usize = 1024;
@@ -105,6 +107,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Session(ClientId(id)) => (5, id),
         Owner::Standing(ServerId(id)) => (6, u64::from(id)),
         Owner::Listen(AttemptId(id)) => (7, id),
+        Owner::Tasks => (8, 0),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
 }
@@ -128,6 +131,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         5 => Owner::Session(ClientId(id)),
         6 => Owner::Standing(ServerId(id as u32)),
         7 => Owner::Listen(AttemptId(id)),
+        8 => Owner::Tasks,
         _ => return None,
     })
 }
@@ -150,6 +154,7 @@ mod tests {
             Owner::Session(ClientId(9)),
             Owner::Standing(ServerId(2)),
             Owner::Listen(AttemptId(3)),
+            Owner::Tasks,
         ];
         let at = |index: usize| Mono::after_start(Duration::from_secs(index as u64));
         for (index, owner) in owners.iter().enumerate().rev() {

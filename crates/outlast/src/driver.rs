@@ -420,6 +420,7 @@ impl State {
                 }
             }
             Action::Finish(exchange) => self.flows.remove(&exchange)?.finish(),
+            Action::Store(number, _) => return Some(Event::Stored(number, Ok(Vec::new()))),
             Action::NeedEntropy => return Some(Event::Entropy(crate::client::http::token::random())),
             Action::Start(id, run) => return self.start(id, run),
             Action::CloseInput(id) => {

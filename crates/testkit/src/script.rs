@@ -22,6 +22,7 @@ use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
+use outlast_engine::store::{Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Share, Transport, Wall, wire,
@@ -151,9 +152,9 @@ impl World {
     }
 
     fn open_door(&mut self) {
+        let name = self.name();
+        self.feed(Event::Entropy(name));
         if self.config.manner == Manner::Serve {
-            let name = self.name();
-            self.feed(Event::Entropy(name));
             return;
         }
         self.feed(Event::Remembered(SERVER, self.kept.clone()));
@@ -243,6 +244,8 @@ impl World {
             "stream-ended" => {
                 Event::StreamEnded(server, run, AttemptId(first.parse().ok()?), stream_end(more))
             }
+            "stored" => Event::Stored(rest.parse().ok()?, Ok(Vec::new())),
+            "not-stored" => Event::Stored(rest.parse().ok()?, Err(StoreTrouble::Failed("disk full".into()))),
             "standing-ended" => Event::StandingEnded(server, run, stream_end(rest)),
             _ => return None,
         })
@@ -281,6 +284,8 @@ impl World {
             "resume-wait" => return self.config.resume_wait = parse_duration(value).expect(text),
             "max-sessions" => return self.config.max_sessions = value.parse().expect(text),
             "max-calls" => return self.config.max_calls = value.parse().expect(text),
+            "tasks" => return self.config.tasks = true,
+            "task-after" => return self.config.task_after = parse_duration(value).expect(text),
             "trust" => return self.config.trust = true,
             "instant" => return self.config.instant = true,
             "restart-intensity" => return self.config.restart_intensity = value.parse().expect(text),
@@ -437,6 +442,14 @@ fn start_failure(text: &str) -> StartFailure {
     }
 }
 
+fn written(write: &Write) -> &'static str {
+    match write {
+        Write::Create(_) => "create",
+        Write::Change(change) => change.state.as_str(),
+        _ => "something else",
+    }
+}
+
 fn show(action: &Action) -> String {
     let of = |server: ServerId| if server == SERVER { String::new() } else { format!("{}: ", server.0) };
     let text = |message: &wire::Outgoing| String::from_utf8_lossy(&message.to_vec()).into_owned();
@@ -467,6 +480,10 @@ fn show(action: &Action) -> String {
         }
         Action::Finish(exchange) => format!("<< {}: finish", exchange.0),
         Action::NeedEntropy => ".. entropy".into(),
+        Action::Store(number, writes) => {
+            let words: Vec<&str> = writes.iter().map(written).collect();
+            format!(".. store {number}: {}", words.join(", "))
+        }
         Action::LetGo(server) => format!(".. let go of {}", server.0),
         Action::Start(server, run) => format!(".. {}start {}", of(*server), run.0),
         Action::CloseInput(server) => format!(".. {}close-input", of(*server)),

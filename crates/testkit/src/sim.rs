@@ -309,6 +309,7 @@ impl World {
             | Action::Write(..)
             | Action::Finish(_)
             | Action::NeedEntropy
+            | Action::Store(..)
             | Action::LetGo(_)) => panic!("{other:?} in a world of pipes"),
             Action::End { .. } => self.ended = true,
         }

@@ -19,13 +19,16 @@ use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Span};
 impl Engine {
     pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
-        let Some((client_id, way)) = self.who_is_asked(server_id) else {
+        let Some((client_id, way)) =
+            self.waits_for_questions(server_id).or_else(|| self.who_is_asked(server_id))
+        else {
             return self.nobody_to_ask(server_id, &id);
         };
         if self.asks.len() >= limits::ASKS {
             return self.refuse_ask(server_id, &id);
         }
         self.stop_sharing(server_id);
+        let tie = self.tie_to_task(server_id, message);
         let Some(server) = self.servers.get_mut(&server_id) else { return };
         self.next_ask += 1;
         let ask_id = AskId(self.next_ask);
@@ -34,7 +37,9 @@ impl Engine {
             server.clock.wait_begins(now);
         }
         let Some(span) = message.envelope.get(Field::Id) else { return };
-        let edit = Edit::replace(span, own_id(ask_id.0, id.is_text()));
+        let mut edits = vec![Edit::replace(span, own_id(ask_id.0, id.is_text()))];
+        edits.extend(tie);
+        let waits = method.waits_for_a_person();
         let limit = self.config.rules.for_ask(&method).timeout;
         let mut ask = Ask {
             client: client_id,
@@ -49,7 +54,10 @@ impl Engine {
         let at = limit.map(|limit| now + limit.time);
         self.timers.set(Owner::Ask(ask_id), &mut ask.armed, at);
         self.asks.insert(ask_id, ask);
-        self.tell(client_id, way, Outgoing::edited(message.bytes.clone(), vec![edit]));
+        self.tell(client_id, way, Outgoing::edited(message.bytes.clone(), edits));
+        if waits {
+            self.tasks_need_input(server_id, true);
+        }
     }
 
     fn refuse_ask(&mut self, server: ServerId, id: &JsonId) {
@@ -151,6 +159,7 @@ impl Engine {
             for call in std::mem::take(&mut server.stalled) {
                 self.arm_call(now, call);
             }
+            self.tasks_need_input(ask.server, false);
         }
         Some(ask)
     }

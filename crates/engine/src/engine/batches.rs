@@ -38,6 +38,7 @@ impl Engine {
         let id = match way {
             Way::Array(id) => id,
             Way::Line => return self.act(Action::ToClient(client, answer)),
+            Way::Ticket(no) => return self.task_answered(no, &answer),
             Way::Stream(stream) => {
                 self.answer_on_stream(stream, &answer);
                 return self.settled_on_stream(self.at, stream);

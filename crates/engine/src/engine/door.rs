@@ -251,7 +251,7 @@ impl Engine {
             );
             return Err(No(429, Kind::TooManySessions.code(false), text));
         }
-        let Some(entropy) = self.entropy.take() else {
+        let Some(entropy) = self.entropy.pop() else {
             return Err(No(503, -32603, "no random bytes at hand; try again".into()));
         };
         self.act(Action::NeedEntropy);

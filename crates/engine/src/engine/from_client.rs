@@ -106,7 +106,12 @@ impl Engine {
         let hello = (self.config.instant && method.is_handshake())
             .then(|| crate::memory::client_of(message))
             .flatten();
-        let request = Request { client, server, id, method, tool, modern, task, way, logs, token, hello };
+        let mut request = Request { client, server, id, method, tool, modern, task, way, logs, token, hello };
+        if self.config.tasks
+            && (self.task_request(now, &request, message) || self.task_wanted(&mut request, message))
+        {
+            return;
+        }
         if request.method == Method::Listen {
             self.subscribe(now, request, message);
         } else {
@@ -114,7 +119,7 @@ impl Engine {
         }
     }
 
-    fn begin_call(&mut self, now: Mono, request: Request, message: &Message) {
+    pub(super) fn begin_call(&mut self, now: Mono, request: Request, message: &Message) {
         let server = &self.servers[&request.server];
         let mut policy = self.config.rules.for_call(CallFacts {
             method: &request.method,
@@ -132,7 +137,10 @@ impl Engine {
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
         let mut call = Call::new(request, &policy, now, &server.clock);
         call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
-        if !full && !self.one_call_more(call.request.client) {
+        call.task_at = self.task_after(&call.request, message, now);
+        call.kept_for_task = call.task_at.map(|_| Box::new(message.owned()));
+        let counts = !matches!(call.request.way, Way::Ticket(_));
+        if !full && counts && !self.one_call_more(call.request.client) {
             let why = format!("{} calls are in flight (max-calls)", self.config.max_calls);
             return self.refuse_call(now, &call, Kind::Overloaded, why);
         }
@@ -141,7 +149,9 @@ impl Engine {
         }
         match readiness {
             Readiness::IsGone => {
-                self.one_call_less(call.request.client);
+                if counts {
+                    self.one_call_less(call.request.client);
+                }
                 self.refuse_by_gone_server(now, &call);
             }
             Readiness::ComesBack => {
@@ -159,8 +169,11 @@ impl Engine {
 
     fn open_call(&mut self, call: Call) -> CallId {
         let (client, key) = (call.request.client, call.request.id.key());
+        let (server, way) = (call.request.server, call.request.way);
         let id = self.calls.insert(call);
-        if let Some(client) = self.clients.get_mut(&client) {
+        if let Way::Ticket(no) = way {
+            self.task_runs(no, server, id);
+        } else if let Some(client) = self.clients.get_mut(&client) {
             client.open(key, Open::Call(id));
         }
         id
@@ -262,6 +275,7 @@ impl Engine {
         match self.clients[&client].named(&key) {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
+            Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
             // Finished or unknown.
             None => self.forget_collected(client, &key),
         }

@@ -166,6 +166,8 @@ impl Engine {
         let list = call.request.method.shapes_the_connection().then(|| call.request.method.clone());
         let task = call.request.task && message.raw(Field::Result).is_some();
         let (modern, way, client) = (call.request.modern, call.request.way, call.request.client);
+        let is_handshake = call.request.method.is_handshake();
+        let is_tool_list = call.request.method == Method::ToolsList;
         let refused_hello = call.request.method == Method::Initialize && message.raw(Field::Error).is_some();
         // What stands between would refuse their calls.
         let filtered =
@@ -203,6 +205,11 @@ impl Engine {
             self.set_status(way, error_code(message));
         }
         let mut edits = vec![edit];
+        if is_handshake {
+            edits.extend(self.add_tasks_to_handshake(server_id, client, message));
+        } else if is_tool_list {
+            edits.extend(self.add_tasks_to_tools(server_id, message));
+        }
         if filtered {
             edits.extend(mirror::without_invalid_tools(message));
         }
@@ -235,6 +242,9 @@ impl Engine {
             return;
         };
         server.handshake.logging = capabilities.get("logging").is_some();
+        let extension =
+            capabilities.get("extensions").and_then(|all| all.get("io.modelcontextprotocol/tasks"));
+        server.own_tasks = capabilities.get("tasks").is_some() || extension.is_some();
         let (declared, nonsense) = Declared::read(&capabilities);
         server.declared = declared;
         if nonsense {

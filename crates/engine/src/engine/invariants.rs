@@ -86,6 +86,7 @@ impl Engine {
             let lives = match open {
                 Open::Call(id) => self.calls.get(id).is_some(),
                 Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
+                Open::Wait(no) => self.tasks.contains_key(&no),
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }

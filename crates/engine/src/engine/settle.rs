@@ -34,12 +34,17 @@ impl Engine {
             }
         }
         self.let_go_of_kept(call.kept.take());
-        self.one_call_less(call.request.client);
+        if matches!(call.request.way, Way::Ticket(_)) {
+            self.one_ticket_less(self.at, call.request.server);
+        } else {
+            self.one_call_less(call.request.client);
+        }
         match (answer, call.request.way) {
             (Some(answer), way) => self.reply(call.request.client, way, Some(&call.request.id), answer),
             (None, Way::Array(batch)) => self.member_done(call.request.client, batch),
             (None, Way::Stream(stream)) => self.settled_on_stream(self.at, stream),
-            (None, Way::Line) => {}
+            // Whoever gave it up has said what becomes of its task.
+            (None, Way::Line | Way::Ticket(_)) => {}
         }
         self.drained();
     }

@@ -143,8 +143,11 @@ impl Engine {
             .and_then(|client| self.servers.get(&client.server)?.handshake.version.clone());
         self.agree_on(client, version.as_deref());
         let Some(span) = welcome.envelope.get(Field::Id) else { return };
-        let edit = crate::wire::Edit::replace(span, id.patch());
-        self.reply(client, way, Some(id), Outgoing::edited(welcome.bytes.clone(), vec![edit]));
+        let mut edits = vec![crate::wire::Edit::replace(span, id.patch())];
+        if let Some(server) = self.clients.get(&client).map(|client| client.server) {
+            edits.extend(self.add_tasks_to_handshake(server, client, welcome));
+        }
+        self.reply(client, way, Some(id), Outgoing::edited(welcome.bytes.clone(), edits));
     }
 
     /// `notifications/initialized` of a session: only the first one is for the server. True if it is.
@@ -263,10 +266,12 @@ impl Engine {
         open.sort_by_key(|open| match open {
             Open::Call(id) => (0, u64::from(id.slot)),
             Open::Subscription(attempt) => (1, attempt.0),
+            Open::Wait(no) => (2, no.0),
         });
         for open in open {
             match open {
-                Open::Call(call) => self.give_up(call),
+                Open::Call(call) => self.give_up(call, "the client hung up"),
+                Open::Wait(no) => self.forget_waiter(id, no),
                 Open::Subscription(attempt) => {
                     let Some(subscription) = self.close_subscription(attempt) else { continue };
                     self.cancel_attempt(
@@ -281,7 +286,7 @@ impl Engine {
         }
     }
 
-    fn give_up(&mut self, id: CallId) {
+    pub(super) fn give_up(&mut self, id: CallId, why: &str) {
         let Some(call) = self.calls.get(id) else { return };
         let (server, attempt) = (call.request.server, call.attempt());
         let (modern, text) = (call.request.modern, call.request.id.is_text());
@@ -290,7 +295,7 @@ impl Engine {
         self.settle(id, None);
         match attempt {
             Some(attempt) if cancels => {
-                self.cancel_attempt(server, attempt, modern, text, "the client hung up");
+                self.cancel_attempt(server, attempt, modern, text, why);
             }
             Some(attempt) => self.abandon(server, attempt),
             None => {}
@@ -331,8 +336,14 @@ impl Engine {
         if unheard {
             self.stop_sharing(id);
         }
+        self.leave_if_unused(now, id);
+    }
+
+    /// Lets a server go that nobody needs: no client, and no task.
+    pub(super) fn leave_if_unused(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
-        if !server.clients.is_empty() || self.ending.is_some() || !self.config.manner.serves() {
+        let used = !server.clients.is_empty() || server.tickets > 0;
+        if used || self.ending.is_some() || !self.config.manner.serves() {
             return;
         }
         let modern = server.greeted.is_none();

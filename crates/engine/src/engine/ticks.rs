@@ -23,6 +23,7 @@ impl Engine {
                 Owner::Session(id) => self.session_due(now, id),
                 Owner::Standing(id) => self.standing_due(id),
                 Owner::Listen(attempt) => self.listen_due(attempt),
+                Owner::Tasks => self.tasks_due(now),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -54,6 +55,10 @@ impl Engine {
         }
         if call.reconnect_at.is_some_and(|at| at <= now) {
             return self.reconnect(now, id);
+        }
+        if call.task_at.is_some_and(|at| at <= now) {
+            self.task_is_due(id);
+            return self.arm_call(now, id);
         }
         if call.stream_at.is_some_and(|at| at <= now) {
             call.stream_at = None;
@@ -194,6 +199,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Standing(id) => engine.servers.get(&id)?.standing_armed,
         Owner::Session(id) => engine.clients.get(&id)?.session()?.armed,
         Owner::Listen(attempt) => engine.subscriptions.get(&attempt)?.armed,
+        Owner::Tasks => engine.tasks_armed,
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

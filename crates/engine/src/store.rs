@@ -1,0 +1,294 @@
+//! What a store is asked, and what it says.
+//!
+//! The engine never calls a store: it gives writes and queries to the edge, and what comes of them
+//! comes back as events. The writes of one submission are made together or not at all, and nothing is
+//! said to be stored before it would outlive the process.
+
+use crate::limits;
+use crate::record::{Change, Head, New, Record, State, Ticket};
+use crate::time::Wall;
+use bytes::Bytes;
+use std::fmt;
+
+/// Something to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Make a record. [`Done::Written`]
+    Create(Box<New>),
+    /// Change a record of ours. [`Done::Written`]
+    Change(Box<Change>),
+    /// Forget a record that has ended. [`Done::Removed`]
+    Remove(Ticket),
+    /// Take over every open record of this server whose owner is gone. [`Done::Claimed`]
+    Claim {
+        /// The server's identity.
+        server: Box<str>,
+    },
+    /// Say that we live; due every [`limits::RENEW`] while we own anything open. [`Done::Kept`]
+    Renew,
+    /// Put a letter to the owner of an open record. [`Done::Kept`]
+    Post {
+        /// Whose owner.
+        ticket: Ticket,
+        /// What it says.
+        letter: Letter,
+    },
+    /// Take the letters to our open records; nobody gets them again. [`Done::Letters`]
+    Collect,
+    /// Add events to a stream, with numbers above the earlier ones; a number that is there stays as
+    /// it is. [`Done::Kept`]
+    Append {
+        /// The stream's unguessable name.
+        stream: Name,
+        /// When the whole stream may be forgotten, from now on.
+        expires: Wall,
+        /// Numbers and bytes.
+        events: Vec<(u64, Bytes)>,
+    },
+    /// Forget the events of a stream up to this number; with [`u64::MAX`] the stream. [`Done::Kept`]
+    Forget {
+        /// The stream's name.
+        stream: Name,
+        /// The last number that goes.
+        through: u64,
+    },
+    /// Keep a session, in place of what was kept of it. [`Done::Kept`]
+    Session(Box<Session>),
+    /// Forget a session. [`Done::Kept`]
+    EndSession(Name),
+    /// Note calls that took longer than a second. [`Done::Kept`]
+    Calls(Vec<CallNote>),
+    /// Forget what has expired: records that have ended, streams, sessions that were not used for
+    /// [`limits::SLEEP`]. [`Done::Removed`]
+    Expire(Wall),
+}
+
+/// What came of one write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// The record has this revision now.
+    Written(u64),
+    /// These records are ours now, the oldest first.
+    Claimed(Vec<Head>),
+    /// These letters came, the oldest first.
+    Letters(Vec<(Ticket, Letter)>),
+    /// So many went.
+    Removed(u64),
+    /// It is written; there is nothing to say about it.
+    Kept,
+}
+
+/// A letter to the process that owns a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Letter {
+    /// Cancel it.
+    Cancel,
+    /// The client answered what the server asked.
+    Input(Bytes),
+    /// Look at the record: somebody waits for it.
+    Wake,
+}
+
+/// An unguessable name of a session or stream; never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Name(pub Box<str>);
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Name(…)")
+    }
+}
+
+/// A session over HTTP, so that it can be woken by another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// `Mcp-Session-Id`.
+    pub name: Name,
+    /// Whose it is; empty without authentication.
+    pub principal: Box<str>,
+    /// Its `initialize`, byte for byte.
+    pub initialize: Bytes,
+    /// Its `notifications/initialized`; empty if it never came.
+    pub initialized: Bytes,
+    /// When it was last used.
+    pub used: Wall,
+}
+
+/// What is noted of a call that took longer than a second: nothing of what it said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallNote {
+    /// The server's identity.
+    pub server: Box<str>,
+    /// The call's method.
+    pub method: Box<str>,
+    /// Its tool; empty where there is none.
+    pub tool: Box<str>,
+    /// How it ended: `answered`, `cancelled`, or the kind of its error.
+    pub outcome: Box<str>,
+    /// When it came.
+    pub began: Wall,
+    /// How long it took.
+    pub took_ms: u64,
+    /// Bytes of the request.
+    pub asked: u64,
+    /// Bytes of the answer.
+    pub answered: u64,
+}
+
+/// Something to be looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// The record of a ticket. [`Found::Record`]
+    Record(Ticket),
+    /// The open record with this idempotency key, or else the newest one that has ended.
+    /// [`Found::Record`]
+    Key {
+        /// Whose.
+        principal: Box<str>,
+        /// The server's identity.
+        server: Box<str>,
+        /// The key.
+        key: Box<str>,
+    },
+    /// Records, the newest first, at most [`limits::PAGE`]. [`Found::Heads`]
+    Heads {
+        /// Only this principal's.
+        principal: Option<Box<str>>,
+        /// Only this server's.
+        server: Option<Box<str>>,
+        /// Only those with a smaller [`Head::number`]: the last one of the page before.
+        before: Option<u64>,
+        /// How many.
+        limit: usize,
+    },
+    /// Those of these records whose revision is above the one given. [`Found::Heads`]
+    Changed(Vec<(Ticket, u64)>),
+    /// Whether there is a letter for us. Cheap; asked while something is open. [`Found::Mail`]
+    Mail,
+    /// The events of a stream after this number, at most [`limits::STREAM_EVENTS`].
+    /// [`Found::Events`]
+    Events {
+        /// The stream's name.
+        stream: Name,
+        /// The last number that is known.
+        after: u64,
+    },
+    /// A session. [`Found::Session`]
+    Session(Name),
+    /// The last calls that took longer than a second, the newest first. [`Found::Calls`]
+    Calls {
+        /// How many.
+        limit: usize,
+    },
+    /// How much is stored. [`Found::Usage`]
+    Usage,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // named after the queries
+pub enum Found {
+    Record(Option<Box<Record>>),
+    Heads(Vec<Head>),
+    Mail(bool),
+    Events {
+        /// The number of the last event that was ever added; 0 for a stream that is not there.
+        last: u64,
+        /// Numbers and bytes, the oldest first.
+        events: Vec<(u64, Bytes)>,
+    },
+    Session(Option<Box<Session>>),
+    Calls(Vec<CallNote>),
+    Usage(Usage),
+}
+
+/// How much is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Records, open or not.
+    pub records: u64,
+    /// Bytes of records, letters, streams and sessions, as [`Bounds::bytes`] counts them.
+    pub bytes: u64,
+}
+
+/// Why a store will not write something; nothing of its submission was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such record.
+    #[error("there is no such record")]
+    Unknown,
+    /// The ticket is taken.
+    #[error("there is a record with this ticket")]
+    Taken,
+    /// An open record of the same principal and server has this idempotency key: here it is.
+    #[error("an open call has the same idempotency key")]
+    KeyTaken(Ticket),
+    /// The record belongs to another process by now.
+    #[error("the record was taken over by another process")]
+    Fenced,
+    /// The call has ended.
+    #[error("the call has ended: {}", .0.as_str())]
+    Ended(State),
+    /// An end without an answer, or an answer without an end.
+    #[error("a call ends with its answer and not without")]
+    Incomplete,
+    /// A record that has not ended is not forgotten.
+    #[error("the call has not ended")]
+    Open,
+    /// It does not fit, and nothing that may go is left.
+    #[error("the store is full ({0})")]
+    Full(&'static str),
+}
+
+/// Why nothing was written or found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// One of the writes is not allowed.
+    #[error("write {at} was refused: {why}")]
+    Refused {
+        /// Which one.
+        at: usize,
+        /// Why.
+        why: Refusal,
+    },
+    /// The store does not work just now: a full disk, an error of the disk, a lock that nobody gives.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What came of a submission: one [`Done`] for each write, or nothing was written.
+pub type Stored = Result<Vec<Done>, Trouble>;
+
+/// What came of a query.
+pub type Loaded = Result<Found, Trouble>;
+
+/// How much a store takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Records. One more: the one that ended longest ago goes; if none has ended, [`Refusal::Full`].
+    pub records: u64,
+    /// Bytes of records, letters, streams and sessions, with [`RECORD_OVERHEAD`] for each record. More:
+    /// as above. A change of a record is always taken, so that no result is lost for room.
+    pub bytes: u64,
+    /// Letters to one record. One more: [`Refusal::Full`].
+    pub letters: u64,
+    /// Sessions. One more: the one that was not used for the longest time goes.
+    pub sessions: u64,
+    /// Notes about calls. More: the oldest go.
+    pub calls: u64,
+}
+
+/// What a record counts for besides its bytes.
+pub const RECORD_OVERHEAD: u64 = 512;
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            records: limits::RECORDS,
+            bytes: limits::STORE_BYTES,
+            letters: limits::LETTERS,
+            sessions: limits::SLEEPERS as u64,
+            calls: limits::CALL_NOTES,
+        }
+    }
+}

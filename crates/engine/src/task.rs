@@ -1,0 +1,98 @@
+//! One task: a call whose answer is fetched later, under a ticket.
+//!
+//! | row | state | event | becomes | what happens |
+//! |---|---|---|---|---|
+//! | `a_task_is_stored_before_its_handle_is_given` | new | stored | working | the handle to the client, the attempt to the server |
+//! | `a_task_that_cannot_be_stored_is_a_plain_call` | new | not stored | – | the call is answered as if no task had been asked for |
+//! | `a_slow_modern_call_becomes_a_task` | – | `task-after` is over | working | stored, then the handle |
+//! | `an_answer_completes_a_task` | working | answer | completed | stored, then whoever waits gets it |
+//! | `a_failed_tool_fails_a_legacy_task` | working | answer with `isError` | failed | legacy only; a modern task is completed |
+//! | `an_error_fails_a_task` | working | error, limit, server gone | failed | stored, then whoever waits gets it |
+//! | `a_cancelled_task_stays_cancelled` | working | client cancels | cancelled | the server is told; stored, then confirmed |
+//! | `a_question_of_the_server_is_input_required` | working | server asks | input_required | until it is answered |
+//! | `a_finished_task_expires` | completed, failed, cancelled | ttl is over | – | forgotten |
+//!
+//! Each row has a test of the same name, in `tests/tasks.rs`.
+
+use crate::call::Request;
+use crate::client::Way;
+use crate::id::{CallId, ClientId, JsonId};
+use crate::record::{Answer, State, Ticket};
+use crate::time::{Mono, Wall};
+use crate::wire::Message;
+use std::time::Duration;
+
+/// Whether a tool's calls may be tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskRule {
+    /// Never.
+    Forbidden,
+    /// If the client asks.
+    Optional,
+    /// The client is told to ask; a plain call works all the same.
+    Required,
+}
+
+/// What somebody who waits for a task wants to see of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// The handle of a new task.
+    Handle,
+    /// The task itself.
+    Task,
+    /// The answer of its call.
+    Result,
+    /// Only that it was done.
+    Word,
+}
+
+/// A request that is answered by what becomes of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiter {
+    pub(crate) client: ClientId,
+    pub(crate) way: Way,
+    pub(crate) id: JsonId,
+    pub(crate) wants: Wants,
+}
+
+/// One task.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) ticket: Ticket,
+    pub(crate) principal: Box<str>,
+    /// Who made it.
+    pub(crate) client: ClientId,
+    pub(crate) modern: bool,
+    /// Its call, while it runs.
+    pub(crate) call: Option<CallId>,
+    pub(crate) state: State,
+    pub(crate) created: Wall,
+    pub(crate) updated: Wall,
+    pub(crate) ttl: Duration,
+    pub(crate) answer: Option<Answer>,
+    /// Its state is stored, so that it may be shown.
+    pub(crate) stored: bool,
+    /// The request and its message, until they are sent.
+    pub(crate) start: Option<(Box<Request>, Box<Message>)>,
+    pub(crate) waiters: Vec<Waiter>,
+    /// When it ended.
+    pub(crate) ended: Option<Mono>,
+}
+
+impl Task {
+    /// Whether it is shown as ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.state.is_open() && self.stored
+    }
+
+    /// What may be seen of its state: an end only once it is stored.
+    pub(crate) fn shown(&self) -> State {
+        if self.state.is_open() || self.stored { self.state } else { State::Working }
+    }
+
+    /// How often a client may ask, in milliseconds: a young task soon ends, an old one not so soon.
+    pub(crate) fn poll_interval(&self, now: Wall) -> u64 {
+        let age = now.0.saturating_sub(self.created.0);
+        (age / 10).clamp(500, 10_000)
+    }
+}

@@ -1,0 +1,119 @@
+//! Where calls outlive their connections and processes: records, letters, streams, sessions.
+//!
+//! One thread writes. It takes everything that waits, makes it one transaction, and answers each
+//! submission after the commit; so a hundred tickets cost one disk write, and one ticket waits for one.
+//! Readers work beside it. Nothing here ever blocks its caller, and a reply always comes on a thread of
+//! the store, never from inside `submit` or `load`.
+//!
+//! - `desk`: the threads; `memory` and `sqlite`: where things are put; `owner` and `machine`: which
+//!   process owns a record, and whether it lives;
+//! - `conformance`: what every place must do, in one suite.
+//!
+//! What may be written is decided in the engine (`record.rs`), not here.
+
+mod desk;
+mod machine;
+mod memory;
+mod owner;
+mod sqlite;
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod tests;
+
+pub use machine::Machine;
+pub use owner::{Owner, World};
+pub use sqlite::OpenError;
+
+use bytes::Bytes;
+use desk::Desk;
+use outlast_engine::record::Answer;
+use outlast_engine::store::{Bounds, Loaded, Query, RECORD_OVERHEAD, Session, Stored, Write};
+use owner::Me;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Called once, on a thread of the store.
+pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
+
+/// A store. Dropping it ends its threads once everything submitted is written.
+#[derive(Debug)]
+pub struct Store(Desk);
+
+impl Store {
+    /// A store in memory: it ends with the process.
+    pub fn in_memory(world: Arc<dyn World>, bounds: Bounds) -> io::Result<Store> {
+        let me = Me::new(world);
+        Desk::start(move || Box::new(memory::Memory::new(me, bounds))).map(Store)
+    }
+
+    /// A store in a folder, opened now: for those who want to hear at once that it cannot be.
+    pub fn open(folder: &Path, world: Arc<dyn World>, bounds: Bounds) -> Result<Store, OpenError> {
+        let ledger = sqlite::Sqlite::open(folder, Me::new(world), bounds)?;
+        Desk::start(move || Box::new(ledger)).map(Store).map_err(|why| OpenError::thread(folder, why))
+    }
+
+    /// A store in a folder, opened by its thread when the first thing is asked of it. If it cannot be
+    /// opened, `trouble` hears why, and everything goes into memory.
+    pub fn on_first_use(
+        folder: PathBuf,
+        world: Arc<dyn World>,
+        bounds: Bounds,
+        trouble: Reply<OpenError>,
+    ) -> io::Result<Store> {
+        let me = Me::new(world);
+        let open = move || -> Box<dyn desk::Ledger> {
+            match sqlite::Sqlite::open(&folder, me.clone(), bounds) {
+                Ok(ledger) => Box::new(ledger),
+                Err(error) => {
+                    trouble(error);
+                    Box::new(memory::Memory::new(me, bounds))
+                }
+            }
+        };
+        Desk::start(open).map(Store)
+    }
+
+    /// Writes all of these or none, and says so once they would outlive this process.
+    pub fn submit(&self, writes: Vec<Write>, reply: Reply<Stored>) {
+        self.0.submit(writes, reply);
+    }
+
+    /// Looks something up. What was said to be written is found.
+    pub fn load(&self, query: Query, reply: Reply<Loaded>) {
+        self.0.load(query, reply);
+    }
+
+    /// Waits until everything is written and every reply was given.
+    pub fn close(self) {
+        self.0.close();
+    }
+}
+
+/// What a record counts for.
+fn weight(body: &Bytes, request: u64, answer: Option<&Answer>) -> u64 {
+    RECORD_OVERHEAD + body.len() as u64 + request + answer.map_or(0, |answer| answer.bytes().len() as u64)
+}
+
+/// What a letter or an event counts for.
+fn small_weight(bytes: &[u8]) -> u64 {
+    64 + bytes.len() as u64
+}
+
+/// What a session counts for.
+fn session_weight(session: &Session) -> u64 {
+    256 + (session.initialize.len() + session.initialized.len()) as u64
+}
+
+/// How a secret name is looked up: a search compares byte by byte, and how long it takes must not
+/// tell how much of a guess was right.
+type Id = [u8; 16];
+
+fn id_of(name: &str) -> Id {
+    let digest = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
+    let mut id = Id::default();
+    id.copy_from_slice(&digest.as_ref()[..16]);
+    id
+}

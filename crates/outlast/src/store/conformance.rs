@@ -1,0 +1,230 @@
+//! What every store must do, wherever it puts things.
+//!
+//! A place joins with a [`Bench`] and one line of `conformance!` in `tests.rs`. Every handle on a bench
+//! is a process of its own: it has another owner, and the world lets it live or die.
+
+pub mod claims;
+pub mod keeping;
+pub mod letters;
+pub mod records;
+pub mod room;
+
+use super::owner::{Owner, World};
+use super::{Reply, Store};
+use bytes::Bytes;
+use outlast_engine::Wall;
+use outlast_engine::record::{Answer, Body, Change, Faces, Head, New, Origin, Record, State, Ticket};
+use outlast_engine::store::{Bounds, Done, Found, Loaded, Query, Refusal, Stored, Trouble, Usage, Write};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+/// One place in which several processes store things.
+pub trait Bench {
+    /// Another process that opens it.
+    fn open(&self, world: Arc<dyn World>, bounds: Bounds) -> Store;
+}
+
+/// All of the suite, for one bench.
+macro_rules! conformance {
+    ($place:ident, $bench:expr) => {
+        mod $place {
+            use super::*;
+            $crate::store::conformance::suite! { $bench;
+                records: a_record_is_read_back_byte_for_byte,
+                records: a_ticket_is_taken_once,
+                records: every_change_raises_the_revision_and_the_last_one_is_final,
+                records: a_submission_is_written_wholly_or_not_at_all,
+                records: submissions_are_written_in_their_order,
+                records: a_key_is_held_while_its_call_is_open,
+                records: lists_go_on_page_by_page,
+                records: only_what_changed_is_told,
+                records: only_what_has_ended_is_removed,
+                claims: a_silent_owner_loses_its_records,
+                claims: a_dead_owner_loses_its_records_at_once,
+                claims: a_late_owner_writes_nothing,
+                claims: a_record_is_claimed_by_one,
+                letters: a_letter_reaches_the_owner_once,
+                letters: letters_wait_for_a_new_owner,
+                letters: letters_end_with_their_call,
+                letters: nobody_writes_to_what_is_not_open,
+                letters: a_mailbox_has_a_bound,
+                keeping: a_stream_is_read_from_a_number_on,
+                keeping: a_stream_expires_as_a_whole,
+                keeping: a_session_is_kept_and_ended,
+                keeping: sessions_have_a_bound_and_an_age,
+                keeping: notes_about_calls_are_a_ring,
+                room: what_is_open_never_expires,
+                room: the_first_to_end_is_the_first_to_go,
+                room: what_is_open_is_never_dropped_for_room,
+                room: a_result_is_taken_even_where_there_is_no_room,
+                room: bytes_are_counted_down_to_nothing,
+            }
+        }
+    };
+}
+
+macro_rules! suite {
+    ($bench:expr; $($part:ident: $name:ident,)*) => {$(
+        #[test]
+        fn $name() {
+            $crate::store::conformance::$part::$name(&$bench);
+        }
+    )*};
+}
+
+pub(super) use {conformance, suite};
+
+/// A machine whose clock stands still unless it is told to go on.
+#[derive(Debug)]
+pub struct FakeMachine {
+    now: AtomicU64,
+    processes: AtomicU32,
+    dead: Mutex<BTreeSet<u32>>,
+}
+
+impl FakeMachine {
+    pub fn new() -> Arc<FakeMachine> {
+        Arc::new(FakeMachine { now: AtomicU64::new(1), processes: AtomicU32::new(0), dead: Mutex::default() })
+    }
+
+    pub fn pass(&self, millis: u64) {
+        self.now.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    pub fn kill(&self, process: &Process) {
+        self.dead.lock().unwrap().insert(process.pid);
+    }
+}
+
+impl World for FakeMachine {
+    fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    fn owner(&self) -> Owner {
+        let pid = self.processes.fetch_add(1, Ordering::Relaxed) + 1;
+        Owner { boot: "boot".into(), space: 1, pid, started: 1, serial: 1 }
+    }
+
+    fn runs(&self, pid: u32, _: u64) -> bool {
+        !self.dead.lock().unwrap().contains(&pid)
+    }
+}
+
+/// A process with the store open. Its questions wait for their answers, as no driver would.
+pub struct Process {
+    store: Store,
+    pid: u32,
+}
+
+impl Process {
+    pub fn of(store: Store, machine: &FakeMachine) -> Process {
+        Process { store, pid: machine.processes.load(Ordering::Relaxed) }
+    }
+
+    pub fn submit(&self, writes: Vec<Write>) -> Stored {
+        wait(|reply| self.store.submit(writes, reply))
+    }
+
+    /// One write that must be made.
+    pub fn write(&self, write: Write) -> Done {
+        self.submit(vec![write]).unwrap().remove(0)
+    }
+
+    /// One write that must not be made.
+    pub fn refused(&self, write: Write) -> Refusal {
+        match self.submit(vec![write]) {
+            Err(Trouble::Refused { at: 0, why }) => why,
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    pub fn load(&self, query: Query) -> Loaded {
+        wait(|reply| self.store.load(query, reply))
+    }
+
+    pub fn record(&self, ticket: &Ticket) -> Option<Record> {
+        match self.load(Query::Record(ticket.clone())) {
+            Ok(Found::Record(record)) => record.map(|record| *record),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn head(&self, ticket: &Ticket) -> Head {
+        self.record(ticket).expect("the record is there").head
+    }
+
+    pub fn heads(&self, query: Query) -> Vec<Head> {
+        match self.load(query) {
+            Ok(Found::Heads(heads)) => heads,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn usage(&self) -> Usage {
+        match self.load(Query::Usage) {
+            Ok(Found::Usage(usage)) => usage,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Makes a record of the usual kind.
+    pub fn create(&self, number: u8) -> Ticket {
+        assert_eq!(self.write(Write::Create(new(number).into())), Done::Written(1));
+        ticket(number)
+    }
+
+    /// Ends a call with an answer, at a time, to be kept until another.
+    pub fn end(&self, ticket: &Ticket, at: u64, expires: Option<u64>) {
+        let head = self.head(ticket);
+        let answer = Some(Answer::Result(Bytes::from_static(b"{}")));
+        let change =
+            Change { answer, expires: expires.map(Wall), ..Change::to(State::Completed, &head, Wall(at)) };
+        self.write(Write::Change(change.into()));
+    }
+}
+
+pub fn wait<T: Send + 'static>(ask: impl FnOnce(Reply<T>)) -> T {
+    let (sender, receiver) = channel();
+    ask(Box::new(move |answer| sender.send(answer).unwrap()));
+    receiver.recv().unwrap()
+}
+
+/// A machine, and one process on it with the usual bounds.
+fn alone(bench: &dyn Bench) -> (Arc<FakeMachine>, Process) {
+    let machine = FakeMachine::new();
+    let process = another(bench, &machine);
+    (machine, process)
+}
+
+fn another(bench: &dyn Bench, machine: &Arc<FakeMachine>) -> Process {
+    bounded(bench, machine, Bounds::default())
+}
+
+fn bounded(bench: &dyn Bench, machine: &Arc<FakeMachine>, bounds: Bounds) -> Process {
+    let store = bench.open(machine.clone(), bounds);
+    Process::of(store, machine)
+}
+
+pub fn ticket(number: u8) -> Ticket {
+    Ticket::of(&[number; 16])
+}
+
+pub fn new(number: u8) -> New {
+    New {
+        ticket: ticket(number),
+        origin: Origin {
+            principal: "ann".into(),
+            server: "files".into(),
+            method: "tools/call".into(),
+            tool: "search".into(),
+            key: None,
+        },
+        faces: Faces::LEGACY_TASK,
+        at: Wall(1_000),
+        body: Body::default().encode(),
+        request: Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#),
+    }
+}

@@ -1,0 +1,123 @@
+//! Streams, sessions, notes about calls.
+
+use super::*;
+use outlast_engine::limits;
+use outlast_engine::store::{CallNote, Name, Session};
+
+fn stream(name: &str) -> Name {
+    Name(name.into())
+}
+
+fn append(name: &str, expires: u64, events: &[(u64, &'static [u8])]) -> Write {
+    let events = events.iter().map(|(number, bytes)| (*number, Bytes::from_static(bytes))).collect();
+    Write::Append { stream: stream(name), expires: Wall(expires), events }
+}
+
+fn events(process: &Process, name: &str, after: u64) -> (u64, Vec<(u64, Bytes)>) {
+    match process.load(Query::Events { stream: stream(name), after }) {
+        Ok(Found::Events { last, events }) => (last, events),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn session(number: u64, used: u64) -> Session {
+    Session {
+        name: stream(&format!("session {number}")),
+        principal: "ann".into(),
+        initialize: Bytes::from_static(b"{\"id\": 1.0}"),
+        initialized: Bytes::new(),
+        used: Wall(used),
+    }
+}
+
+fn kept(process: &Process, session: &Session) -> Option<Session> {
+    match process.load(Query::Session(session.name.clone())) {
+        Ok(Found::Session(session)) => session.map(|session| *session),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn a_stream_is_read_from_a_number_on(bench: &dyn Bench) {
+    let (machine, process) = alone(bench);
+    process.write(append("a", 9, &[(1, b"one"), (2, b"two")]));
+    process.write(append("b", 9, &[(1, b"other")]));
+    process.write(append("a", 9, &[(2, b"not again"), (3, b"\xff\x00"), (7, b"")]));
+    let other = another(bench, &machine);
+    let wanted = [(2, &b"two"[..]), (3, b"\xff\x00"), (7, b"")]
+        .map(|(number, bytes)| (number, Bytes::from_static(bytes)));
+    assert_eq!(events(&other, "a", 1), (7, wanted.to_vec()));
+    assert_eq!(events(&other, "a", 7), (7, vec![]));
+    assert_eq!(events(&other, "none", 0), (0, vec![]));
+    process.write(Write::Forget { stream: stream("a"), through: 3 });
+    assert_eq!(events(&other, "a", 0), (7, wanted[2..].to_vec()));
+    process.write(Write::Forget { stream: stream("a"), through: 7 });
+    assert_eq!(events(&other, "a", 0), (7, vec![]), "its numbers go on where they were");
+    process.write(Write::Forget { stream: stream("a"), through: u64::MAX });
+    assert_eq!(events(&other, "a", 0), (0, vec![]));
+    assert_eq!(events(&other, "b", 0).1.len(), 1);
+
+    let many: Vec<(u64, &[u8])> =
+        (1..=limits::STREAM_EVENTS as u64 + 5).map(|number| (number, &b"x"[..])).collect();
+    process.write(append("c", 9, &many));
+    assert_eq!(events(&process, "c", 0).1.len(), limits::STREAM_EVENTS);
+    assert_eq!(events(&process, "c", limits::STREAM_EVENTS as u64).1.len(), 5);
+}
+
+pub fn a_stream_expires_as_a_whole(bench: &dyn Bench) {
+    let (_, process) = alone(bench);
+    process.write(append("a", 100, &[(1, b"one")]));
+    process.write(append("b", 100, &[(1, b"one")]));
+    process.write(append("a", 200, &[(2, b"two")]));
+    assert_eq!(process.write(Write::Expire(Wall(99))), Done::Removed(0));
+    assert_eq!(process.write(Write::Expire(Wall(100))), Done::Removed(1));
+    assert_eq!((events(&process, "a", 0).1.len(), events(&process, "b", 0).0), (2, 0));
+    assert_eq!(process.write(Write::Expire(Wall(200))), Done::Removed(1));
+    assert_eq!(process.usage(), Usage::default());
+}
+
+pub fn a_session_is_kept_and_ended(bench: &dyn Bench) {
+    let (machine, process) = alone(bench);
+    let first = session(1, 100);
+    process.write(Write::Session(first.clone().into()));
+    let later = Session { used: Wall(200), initialized: Bytes::from_static(b"{}"), ..first.clone() };
+    process.write(Write::Session(later.clone().into()));
+    assert_eq!(kept(&another(bench, &machine), &first), Some(later));
+    assert_eq!(kept(&process, &session(2, 0)), None);
+    process.write(Write::EndSession(first.name.clone()));
+    assert_eq!(kept(&process, &first), None);
+    assert_eq!(process.usage(), Usage::default());
+}
+
+pub fn sessions_have_a_bound_and_an_age(bench: &dyn Bench) {
+    let machine = FakeMachine::new();
+    let process = bounded(bench, &machine, Bounds { sessions: 2, ..Bounds::default() });
+    for (number, used) in [(1, 300), (2, 100), (3, 200), (2, 400)] {
+        process.write(Write::Session(session(number, used).into()));
+    }
+    let there = |number| kept(&process, &session(number, 0)).is_some();
+    assert_eq!([1, 2, 3].map(there), [true, true, false]);
+    let day = limits::SLEEP.as_millis() as u64;
+    assert_eq!(process.write(Write::Expire(Wall(day + 299))), Done::Removed(0));
+    assert_eq!(process.write(Write::Expire(Wall(day + 300))), Done::Removed(1));
+    assert_eq!([1, 2].map(there), [false, true]);
+}
+
+pub fn notes_about_calls_are_a_ring(bench: &dyn Bench) {
+    let machine = FakeMachine::new();
+    let process = bounded(bench, &machine, Bounds { calls: 3, ..Bounds::default() });
+    let note = |began| CallNote {
+        server: "files".into(),
+        method: "tools/call".into(),
+        tool: "search".into(),
+        outcome: "answered".into(),
+        began: Wall(began),
+        took_ms: 1_500,
+        asked: 70,
+        answered: 1 << 40,
+    };
+    process.write(Write::Calls(vec![note(1), note(2)]));
+    process.write(Write::Calls(vec![note(3), note(4), note(5)]));
+    let newest = |limit| process.load(Query::Calls { limit });
+    assert_eq!(newest(100), Ok(Found::Calls([5, 4, 3].map(note).to_vec())));
+    assert_eq!(newest(1), Ok(Found::Calls(vec![note(5)])));
+}

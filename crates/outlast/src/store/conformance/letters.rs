@@ -1,0 +1,79 @@
+//! The mailbox.
+
+use super::*;
+use outlast_engine::store::Letter;
+
+fn collect(process: &Process) -> Vec<(Ticket, Letter)> {
+    match process.write(Write::Collect) {
+        Done::Letters(letters) => letters,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn post(ticket: &Ticket, letter: &Letter) -> Write {
+    Write::Post { ticket: ticket.clone(), letter: letter.clone() }
+}
+
+pub fn a_letter_reaches_the_owner_once(bench: &dyn Bench) {
+    let (machine, owner) = alone(bench);
+    let other = another(bench, &machine);
+    let (one, two) = (owner.create(1), owner.create(2));
+    other.create(3);
+    let letters = [
+        (two.clone(), Letter::Input(Bytes::from_static(b"{\"a\":\xff}"))),
+        (one.clone(), Letter::Cancel),
+        (two, Letter::Wake),
+    ];
+    assert_eq!(owner.load(Query::Mail), Ok(Found::Mail(false)));
+    for (ticket, letter) in &letters {
+        other.write(post(ticket, letter));
+    }
+    assert_eq!(other.load(Query::Mail), Ok(Found::Mail(false)), "it is not for us");
+    assert_eq!(collect(&other), []);
+    assert_eq!(owner.load(Query::Mail), Ok(Found::Mail(true)));
+    assert_eq!(collect(&owner), letters);
+    assert_eq!(collect(&owner), []);
+    assert_eq!(owner.load(Query::Mail), Ok(Found::Mail(false)));
+}
+
+pub fn letters_wait_for_a_new_owner(bench: &dyn Bench) {
+    let (machine, owner) = alone(bench);
+    let ticket = owner.create(1);
+    let heir = another(bench, &machine);
+    heir.write(post(&ticket, &Letter::Cancel));
+    machine.kill(&owner);
+    heir.write(Write::Claim { server: "files".into() });
+    assert_eq!(collect(&owner), [], "it was taken for dead");
+    assert_eq!(collect(&heir), [(ticket, Letter::Cancel)]);
+}
+
+pub fn letters_end_with_their_call(bench: &dyn Bench) {
+    let (_, owner) = alone(bench);
+    let ticket = owner.create(1);
+    owner.write(post(&ticket, &Letter::Cancel));
+    let before = owner.usage().bytes;
+    owner.end(&ticket, 2_000, None);
+    assert_eq!(owner.load(Query::Mail), Ok(Found::Mail(false)));
+    assert_eq!(collect(&owner), []);
+    assert!(owner.usage().bytes < before);
+}
+
+pub fn nobody_writes_to_what_is_not_open(bench: &dyn Bench) {
+    let (_, owner) = alone(bench);
+    assert_eq!(owner.refused(post(&ticket(1), &Letter::Wake)), Refusal::Unknown);
+    let ticket = owner.create(1);
+    owner.end(&ticket, 2_000, None);
+    assert_eq!(owner.refused(post(&ticket, &Letter::Wake)), Refusal::Ended(State::Completed));
+}
+
+pub fn a_mailbox_has_a_bound(bench: &dyn Bench) {
+    let machine = FakeMachine::new();
+    let owner = bounded(bench, &machine, Bounds { letters: 2, ..Bounds::default() });
+    let (one, two) = (owner.create(1), owner.create(2));
+    owner.write(post(&one, &Letter::Wake));
+    owner.write(post(&one, &Letter::Wake));
+    assert_eq!(owner.refused(post(&one, &Letter::Wake)), Refusal::Full("letters"));
+    owner.write(post(&two, &Letter::Wake));
+    assert_eq!(collect(&owner).len(), 3);
+    owner.write(post(&one, &Letter::Wake));
+}

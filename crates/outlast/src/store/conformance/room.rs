@@ -1,0 +1,96 @@
+//! Room: what goes, and what never does.
+
+use super::*;
+use outlast_engine::store::{CallNote, Letter, Name, RECORD_OVERHEAD};
+
+pub fn what_is_open_never_expires(bench: &dyn Bench) {
+    let (_, process) = alone(bench);
+    let open = process.create(1);
+    let change =
+        Change { expires: Some(Wall(5)), ..Change::to(State::Working, &process.head(&open), Wall(3)) };
+    process.write(Write::Change(change.into()));
+    let (soon, later, never) = (process.create(2), process.create(3), process.create(4));
+    process.end(&soon, 10, Some(100));
+    process.end(&later, 10, Some(101));
+    process.end(&never, 10, None);
+    assert_eq!(process.write(Write::Expire(Wall(99))), Done::Removed(0));
+    assert_eq!(process.write(Write::Expire(Wall(100))), Done::Removed(1));
+    assert_eq!(process.record(&soon), None);
+    assert_eq!(process.write(Write::Expire(Wall(u64::MAX >> 1))), Done::Removed(1));
+    assert!(process.record(&open).is_some() && process.record(&never).is_some());
+}
+
+pub fn the_first_to_end_is_the_first_to_go(bench: &dyn Bench) {
+    let machine = FakeMachine::new();
+    let process = bounded(bench, &machine, Bounds { records: 4, ..Bounds::default() });
+    for number in 1..=4 {
+        process.create(number);
+    }
+    process.end(&ticket(3), 2_000, None);
+    process.end(&ticket(1), 3_000, None);
+    process.create(5);
+    process.create(6);
+    let there = |number| process.record(&ticket(number)).is_some();
+    assert_eq!([1, 2, 3, 4, 5, 6].map(there), [false, true, false, true, true, true]);
+    assert_eq!(process.usage().records, 4);
+}
+
+pub fn what_is_open_is_never_dropped_for_room(bench: &dyn Bench) {
+    let machine = FakeMachine::new();
+    let process = bounded(bench, &machine, Bounds { records: 2, ..Bounds::default() });
+    process.create(1);
+    process.create(2);
+    assert_eq!(process.refused(Write::Create(new(3).into())), Refusal::Full("records"));
+
+    let bytes = process.usage().bytes + RECORD_OVERHEAD;
+    let narrow = bounded(bench, &machine, Bounds { bytes, ..Bounds::default() });
+    assert_eq!(narrow.refused(Write::Create(new(3).into())), Refusal::Full("bytes"));
+    let large = Bytes::from(vec![b'x'; 10_000]);
+    let letter = Write::Post { ticket: ticket(1), letter: Letter::Input(large.clone()) };
+    assert_eq!(narrow.refused(letter), Refusal::Full("bytes"));
+    let append = Write::Append { stream: Name("s".into()), expires: Wall(9), events: vec![(1, large)] };
+    assert_eq!(narrow.refused(append), Refusal::Full("bytes"));
+    process.end(&ticket(1), 2_000, None);
+    narrow.create(3);
+    assert_eq!(narrow.record(&ticket(1)), None);
+}
+
+pub fn a_result_is_taken_even_where_there_is_no_room(bench: &dyn Bench) {
+    let machine = FakeMachine::new();
+    let process = bounded(bench, &machine, Bounds { bytes: 2_000, ..Bounds::default() });
+    let (one, two) = (process.create(1), process.create(2));
+    process.end(&one, 2_000, None);
+    let large = Bytes::from(vec![b'x'; 10_000]);
+    let answer = Some(Answer::Result(large.clone()));
+    let change = Change { answer, ..Change::to(State::Completed, &process.head(&two), Wall(3_000)) };
+    assert_eq!(process.write(Write::Change(change.into())), Done::Written(2));
+    assert_eq!(process.record(&one), None, "what ended earlier made room, as far as it could");
+    assert_eq!(process.record(&two).unwrap().answer, Some(Answer::Result(large)));
+}
+
+pub fn bytes_are_counted_down_to_nothing(bench: &dyn Bench) {
+    let (_, process) = alone(bench);
+    assert_eq!(process.usage(), Usage::default());
+    let (one, two) = (process.create(1), process.create(2));
+    let weight = RECORD_OVERHEAD + (new(1).body.len() + new(1).request.len()) as u64;
+    assert_eq!(process.usage(), Usage { records: 2, bytes: 2 * weight });
+    process.write(Write::Post { ticket: one.clone(), letter: Letter::Input(Bytes::from_static(b"12345")) });
+    process.write(Write::Post { ticket: one.clone(), letter: Letter::Cancel });
+    assert_eq!(process.usage().bytes, 2 * weight + 64 + 5 + 64);
+    process.write(Write::Collect);
+    process.write(Write::Calls(vec![CallNote {
+        server: "s".into(),
+        method: "m".into(),
+        tool: "t".into(),
+        outcome: "o".into(),
+        began: Wall(1),
+        took_ms: 1,
+        asked: 1,
+        answered: 1,
+    }]));
+    process.end(&one, 2_000, Some(3_000));
+    process.end(&two, 2_000, Some(3_000));
+    assert_eq!(process.usage().bytes, 2 * (weight + 2));
+    process.write(Write::Expire(Wall(3_000)));
+    assert_eq!(process.usage(), Usage::default());
+}

@@ -1,0 +1,70 @@
+//! Looking things up in memory.
+
+use super::super::owner::Me;
+use super::super::{Id, id_of};
+use super::Shelves;
+use outlast_engine::limits;
+use outlast_engine::record::{Head, Record, Ticket};
+use outlast_engine::store::{Found, Query};
+
+impl Shelves {
+    pub fn find(&self, query: &Query, me: &Me) -> Found {
+        match query {
+            Query::Record(ticket) => {
+                let record = self.records.get(&id_of(ticket.as_str()));
+                Found::Record(record.filter(|record| record.head.ticket == *ticket).cloned().map(Box::new))
+            }
+            Query::Key { principal, server, key } => {
+                let id = self.keys.get(&(principal.clone(), server.clone(), key.clone())).copied();
+                let id = id.or_else(|| self.newest_with_key(principal, server, key));
+                Found::Record(id.and_then(|id| self.records.get(&id)).cloned().map(Box::new))
+            }
+            Query::Heads { principal, server, before, limit } => {
+                let wanted = |head: &&Head| {
+                    principal.as_ref().is_none_or(|name| head.origin.principal == *name)
+                        && server.as_ref().is_none_or(|name| head.origin.server == *name)
+                };
+                let older = self.order.range(..before.unwrap_or(u64::MAX)).rev();
+                let heads = older.filter_map(|(_, id)| Some(&self.records.get(id)?.head)).filter(wanted);
+                Found::Heads(heads.take((*limit).min(limits::PAGE)).cloned().collect())
+            }
+            Query::Changed(known) => {
+                let newer = |(ticket, revision): &(Ticket, u64)| {
+                    let head = &self.records.get(&id_of(ticket.as_str()))?.head;
+                    (head.revision > *revision).then(|| head.clone())
+                };
+                Found::Heads(known.iter().filter_map(newer).collect())
+            }
+            Query::Mail => Found::Mail(self.letters.iter().any(|((id, _), _)| self.is_open_for(id, me))),
+            Query::Events { stream, after } => {
+                let id = id_of(&stream.0);
+                let events = self.events.range((id, after.saturating_add(1))..=(id, u64::MAX));
+                let events =
+                    events.take(limits::STREAM_EVENTS).map(|((_, number), bytes)| (*number, bytes.clone()));
+                Found::Events {
+                    last: self.streams.get(&id).map_or(0, |stream| stream.last),
+                    events: events.collect(),
+                }
+            }
+            Query::Session(name) => Found::Session(self.sessions.get(&id_of(&name.0)).cloned().map(Box::new)),
+            Query::Calls { limit } => {
+                Found::Calls(self.calls.iter().rev().take(*limit).map(|(_, note)| note.clone()).collect())
+            }
+            Query::Usage => Found::Usage(self.usage),
+        }
+    }
+
+    fn newest_with_key(&self, principal: &str, server: &str, key: &str) -> Option<Id> {
+        let has = |record: &Record| {
+            let origin = &record.head.origin;
+            *origin.principal == *principal && *origin.server == *server && origin.key.as_deref() == Some(key)
+        };
+        let found = self.order.iter().rev().find(|(_, id)| self.records.get(id).is_some_and(has));
+        found.map(|(_, id)| *id)
+    }
+
+    /// Whether a record is open and ours.
+    pub fn is_open_for(&self, id: &Id, me: &Me) -> bool {
+        self.records.get(id).is_some_and(|record| record.head.state.is_open() && record.head.owner == me.name)
+    }
+}

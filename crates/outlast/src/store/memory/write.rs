@@ -1,0 +1,266 @@
+//! Writing into memory. What may be written is decided by the record.
+
+use super::super::owner::Me;
+use super::super::{Id, id_of, session_weight, small_weight, weight};
+use super::{Key, Shelves, Stream};
+use bytes::Bytes;
+use outlast_engine::record::{Change, Head, New, Origin, Record, Ticket};
+use outlast_engine::store::{Bounds, Done, Letter, Name, Refusal, Session, Write};
+use outlast_engine::{Wall, limits};
+
+impl Shelves {
+    pub fn write(&mut self, write: &Write, me: &Me, bounds: &Bounds) -> Result<Done, Refusal> {
+        match write {
+            Write::Create(new) => self.create(new, me, bounds),
+            Write::Change(change) => self.change(change, me, bounds),
+            Write::Remove(ticket) => self.forget_record(ticket),
+            Write::Claim { server } => Ok(self.claim(server, me)),
+            Write::Renew => Ok(self.renew(me)),
+            Write::Post { ticket, letter } => self.post(ticket, letter, bounds),
+            Write::Collect => Ok(self.collect(me)),
+            Write::Append { stream, expires, events } => self.append(stream, *expires, events, bounds),
+            Write::Forget { stream, through } => Ok(self.forget_events(id_of(&stream.0), *through)),
+            Write::Session(session) => self.keep_session(session, bounds),
+            Write::EndSession(name) => Ok(self.end_session(&id_of(&name.0))),
+            Write::Calls(notes) => {
+                for note in notes {
+                    let number = self.next_number();
+                    self.calls.put(number, note.clone());
+                }
+                while self.calls.len() as u64 > bounds.calls {
+                    let oldest = self.calls.first();
+                    oldest.map(|(number, _)| self.calls.take(&number));
+                }
+                Ok(Done::Kept)
+            }
+            Write::Expire(now) => Ok(self.expire(*now, me)),
+        }
+    }
+
+    fn create(&mut self, new: &New, me: &Me, bounds: &Bounds) -> Result<Done, Refusal> {
+        let id = id_of(new.ticket.as_str());
+        if self.records.get(&id).is_some() {
+            return Err(Refusal::Taken);
+        }
+        let key = key_of(&new.origin);
+        let holder = key.as_ref().and_then(|key| self.records.get(self.keys.get(key)?));
+        if let Some(holder) = holder {
+            return Err(Refusal::KeyTaken(holder.head.ticket.clone()));
+        }
+        let bytes = weight(&new.body, new.request.len() as u64, None);
+        self.make_room(1, bytes, bounds)?;
+        self.renew(me);
+        let head = Head::new(new, self.next_number(), &me.name);
+        self.order.put(head.number, id);
+        if let Some(key) = key {
+            self.keys.put(key, id);
+        }
+        self.records.put(id, Record { head, request: new.request.clone(), answer: None });
+        self.usage.records += 1;
+        self.usage.bytes += bytes;
+        Ok(Done::Written(1))
+    }
+
+    fn change(&mut self, change: &Change, me: &Me, bounds: &Bounds) -> Result<Done, Refusal> {
+        let id = id_of(change.ticket.as_str());
+        let mut record = self.records.get(&id).ok_or(Refusal::Unknown)?.clone();
+        record.head.admit(change, &me.name)?;
+        let before = record_weight(&record);
+        record.head.apply(change);
+        record.answer = change.answer.clone();
+        let after = record_weight(&record);
+        // A result is taken even where there is no room: its ticket was promised.
+        let _ = self.make_room(0, after.saturating_sub(before), bounds);
+        self.usage.bytes = self.usage.bytes + after - before;
+        let head = &record.head;
+        let revision = head.revision;
+        if !head.state.is_open() {
+            self.ended.put((head.updated, head.number), id);
+            if let Some(key) = key_of(&head.origin) {
+                self.keys.take(&key);
+            }
+            self.drop_letters(id);
+        }
+        self.records.put(id, record);
+        Ok(Done::Written(revision))
+    }
+
+    fn forget_record(&mut self, ticket: &Ticket) -> Result<Done, Refusal> {
+        let id = id_of(ticket.as_str());
+        match self.records.get(&id) {
+            Some(record) if record.head.state.is_open() => Err(Refusal::Open),
+            Some(_) => {
+                self.remove(id);
+                Ok(Done::Removed(1))
+            }
+            None => Ok(Done::Removed(0)),
+        }
+    }
+
+    /// Removes a record that has ended.
+    pub fn remove(&mut self, id: Id) {
+        let Some(record) = self.records.take(&id) else { return };
+        self.order.take(&record.head.number);
+        self.ended.take(&(record.head.updated, record.head.number));
+        self.usage.records -= 1;
+        self.usage.bytes -= record_weight(&record);
+    }
+
+    fn claim(&mut self, server: &str, me: &Me) -> Done {
+        self.renew(me);
+        let lost = |record: &Record| {
+            let head = &record.head;
+            let until = self.leases.get(&head.owner).copied().unwrap_or(0);
+            *head.origin.server == *server
+                && head.state.is_open()
+                && head.owner != me.name
+                && me.outlives(&head.owner, until)
+        };
+        let lost: Vec<Id> = self
+            .order
+            .iter()
+            .filter(|(_, id)| self.records.get(id).is_some_and(lost))
+            .map(|(_, id)| *id)
+            .collect();
+        let mut claimed = Vec::with_capacity(lost.len());
+        for id in lost {
+            let Some(mut record) = self.records.get(&id).cloned() else { continue };
+            record.head.pass_to(&me.name);
+            claimed.push(record.head.clone());
+            self.records.put(id, record);
+        }
+        Done::Claimed(claimed)
+    }
+
+    fn renew(&mut self, me: &Me) -> Done {
+        self.leases.put(me.name.clone(), me.lease());
+        Done::Kept
+    }
+
+    fn post(&mut self, ticket: &Ticket, letter: &Letter, bounds: &Bounds) -> Result<Done, Refusal> {
+        let id = id_of(ticket.as_str());
+        let state = self.records.get(&id).ok_or(Refusal::Unknown)?.head.state;
+        if !state.is_open() {
+            return Err(Refusal::Ended(state));
+        }
+        if self.letters.range((id, 0)..=(id, u64::MAX)).count() as u64 >= bounds.letters {
+            return Err(Refusal::Full("letters"));
+        }
+        let bytes = letter_weight(letter);
+        self.make_room(0, bytes, bounds)?;
+        let number = self.next_number();
+        self.letters.put((id, number), letter.clone());
+        self.usage.bytes += bytes;
+        Ok(Done::Kept)
+    }
+
+    fn collect(&mut self, me: &Me) -> Done {
+        let records = &self.records;
+        let ours = |id: &Id| {
+            records.get(id).is_some_and(|record| record.head.state.is_open() && record.head.owner == me.name)
+        };
+        let mut taken = self.letters.take_where(|(id, _), _| ours(id));
+        taken.sort_by_key(|((_, number), _)| *number);
+        let mut letters = Vec::with_capacity(taken.len());
+        for ((id, _), letter) in taken {
+            self.usage.bytes -= letter_weight(&letter);
+            let ticket = self.records.get(&id).map(|record| record.head.ticket.clone());
+            letters.extend(ticket.map(|ticket| (ticket, letter)));
+        }
+        Done::Letters(letters)
+    }
+
+    fn drop_letters(&mut self, id: Id) {
+        for (_, letter) in self.letters.take_where(|(of, _), _| *of == id) {
+            self.usage.bytes -= letter_weight(&letter);
+        }
+    }
+
+    fn append(
+        &mut self,
+        stream: &Name,
+        expires: Wall,
+        events: &[(u64, Bytes)],
+        bounds: &Bounds,
+    ) -> Result<Done, Refusal> {
+        self.make_room(0, events.iter().map(|(_, bytes)| small_weight(bytes)).sum(), bounds)?;
+        let id = id_of(&stream.0);
+        let mut last = self.streams.get(&id).map_or(0, |stream| stream.last);
+        for (number, bytes) in events {
+            last = last.max(*number);
+            if self.events.get(&(id, *number)).is_some() {
+                continue;
+            }
+            self.events.put((id, *number), bytes.clone());
+            self.usage.bytes += small_weight(bytes);
+        }
+        self.streams.put(id, Stream { last, expires });
+        Ok(Done::Kept)
+    }
+
+    fn forget_events(&mut self, id: Id, through: u64) -> Done {
+        for (_, bytes) in self.events.take_where(|(of, number), _| *of == id && *number <= through) {
+            self.usage.bytes -= small_weight(&bytes);
+        }
+        if through == u64::MAX {
+            self.streams.take(&id);
+        }
+        Done::Kept
+    }
+
+    fn keep_session(&mut self, session: &Session, bounds: &Bounds) -> Result<Done, Refusal> {
+        let id = id_of(&session.name.0);
+        self.end_session(&id);
+        while self.sessions.len() as u64 >= bounds.sessions.max(1) {
+            let idle = self.sessions.iter().min_by_key(|(_, session)| session.used).map(|(id, _)| *id);
+            idle.map(|id| self.end_session(&id));
+        }
+        self.make_room(0, session_weight(session), bounds)?;
+        self.usage.bytes += session_weight(session);
+        self.sessions.put(id, session.clone());
+        Ok(Done::Kept)
+    }
+
+    fn end_session(&mut self, id: &Id) -> Done {
+        if let Some(session) = self.sessions.take(id) {
+            self.usage.bytes -= session_weight(&session);
+        }
+        Done::Kept
+    }
+
+    fn expire(&mut self, now: Wall, me: &Me) -> Done {
+        let over = |record: &Record| record.head.expires.is_some_and(|expires| expires <= now);
+        let ended = self.ended.iter().filter(|(_, id)| self.records.get(id).is_some_and(over));
+        let ended: Vec<Id> = ended.map(|(_, id)| *id).collect();
+        let streams = self.streams.iter().filter(|(_, stream)| stream.expires <= now);
+        let streams: Vec<Id> = streams.map(|(id, _)| *id).collect();
+        let asleep = Wall(now.0.saturating_sub(limits::SLEEP.as_millis() as u64));
+        let sessions = self.sessions.iter().filter(|(_, session)| session.used <= asleep);
+        let sessions: Vec<Id> = sessions.map(|(id, _)| *id).collect();
+        let count = ended.len() + streams.len() + sessions.len();
+        ended.into_iter().for_each(|id| self.remove(id));
+        streams.into_iter().for_each(|id| drop(self.forget_events(id, u64::MAX)));
+        sessions.into_iter().for_each(|id| drop(self.end_session(&id)));
+        let records = &self.records;
+        let owns = |name: &str| {
+            records.iter().any(|(_, record)| *record.head.owner == *name && record.head.state.is_open())
+        };
+        self.leases.take_where(|name, until| me.outlives(name, *until) && !owns(name));
+        Done::Removed(count as u64)
+    }
+}
+
+fn key_of(origin: &Origin) -> Option<Key> {
+    Some((origin.principal.clone(), origin.server.clone(), origin.key.clone()?))
+}
+
+fn record_weight(record: &Record) -> u64 {
+    weight(&record.head.body, record.request.len() as u64, record.answer.as_ref())
+}
+
+fn letter_weight(letter: &Letter) -> u64 {
+    match letter {
+        Letter::Input(bytes) => small_weight(bytes),
+        Letter::Cancel | Letter::Wake => small_weight(b""),
+    }
+}

@@ -1,0 +1,140 @@
+//! What goes wrong with the file, in words for the person whose file it is.
+
+use outlast_engine::store::Refusal;
+use rusqlite::ErrorCode;
+use std::io;
+use std::path::Path;
+
+/// Why the store could not be opened. What it is for goes on in memory then.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The folder or file cannot be made.
+    #[error("cannot keep tickets in `{path}`: {why}; {ADVICE}")]
+    Folder {
+        /// The folder.
+        path: String,
+        /// What the system says.
+        why: String,
+    },
+    /// A newer outlast has changed the file.
+    #[error(
+        "`{path}` was written by a newer outlast (format {found}, this one knows {known}); update outlast; until then {ADVICE}"
+    )]
+    Newer {
+        /// The file.
+        path: String,
+        /// Its format.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// The file belongs to another program.
+    #[error("`{path}` is a database of another program; {ADVICE}")]
+    Foreign {
+        /// The file.
+        path: String,
+    },
+    /// The file is damaged.
+    #[error("`{path}` is damaged ({why}); move it away to start anew; until then {ADVICE}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What SQLite says.
+        why: String,
+    },
+    /// The file, its folder or its disk cannot be written.
+    #[error("`{path}` cannot be written, only read; {ADVICE}")]
+    ReadOnly {
+        /// The file.
+        path: String,
+    },
+    /// The disk is full.
+    #[error("the disk of `{path}` is full; {ADVICE}")]
+    Full {
+        /// The file.
+        path: String,
+    },
+    /// Another process does not let go of the file.
+    #[error("`{path}` is held by another process; {ADVICE}")]
+    Busy {
+        /// The file.
+        path: String,
+    },
+    /// Anything else.
+    #[error("cannot open `{path}`: {why}; {ADVICE}")]
+    Other {
+        /// The file.
+        path: String,
+        /// What the system says.
+        why: String,
+    },
+}
+
+const ADVICE: &str =
+    "tickets are kept in memory and end with this process, unless --state names another folder";
+
+impl OpenError {
+    /// The folder or file cannot be made.
+    pub fn folder(path: &Path, why: &io::Error) -> OpenError {
+        let path = path.display().to_string();
+        match why.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => OpenError::Full { path },
+            io::ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly { path },
+            _ => OpenError::Folder { path, why: why.to_string() },
+        }
+    }
+
+    /// SQLite cannot open the file.
+    pub fn of(path: &Path, error: rusqlite::Error) -> OpenError {
+        let path = path.display().to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                OpenError::Damaged { path, why: error.to_string() }
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => OpenError::ReadOnly { path },
+            Some(ErrorCode::DiskFull) => OpenError::Full { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Busy { path },
+            _ => OpenError::Other { path, why: error.to_string() },
+        }
+    }
+
+    /// The system gives us no thread.
+    pub fn thread(path: &Path, why: io::Error) -> OpenError {
+        OpenError::Other { path: path.display().to_string(), why: why.to_string() }
+    }
+}
+
+/// What is wrong with a file that could be opened.
+pub fn words(error: &rusqlite::Error) -> String {
+    let plain = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "the disk is full",
+        Some(ErrorCode::ReadOnly) => "the file cannot be written any more",
+        Some(ErrorCode::DatabaseBusy) => "another process does not let go of the file",
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "the file is damaged",
+        Some(ErrorCode::SchemaChanged) => "a newer outlast has changed the file; restart this one with it",
+        Some(ErrorCode::TooBig) => "this is more than SQLite takes",
+        _ => return error.to_string(),
+    };
+    plain.to_owned()
+}
+
+/// Why a write was not made.
+#[derive(Debug)]
+pub enum Stop {
+    /// It is not allowed.
+    Refused(Refusal),
+    /// The file does not work.
+    Broken(rusqlite::Error),
+}
+
+impl From<Refusal> for Stop {
+    fn from(why: Refusal) -> Stop {
+        Stop::Refused(why)
+    }
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Stop {
+        Stop::Broken(error)
+    }
+}

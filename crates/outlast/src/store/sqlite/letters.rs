@@ -1,0 +1,73 @@
+//! The mailbox: what others want the owner of a call to do.
+
+use super::error::Stop;
+use super::read::{blob, text};
+use super::{Page, int};
+use crate::store::small_weight;
+use bytes::Bytes;
+use outlast_engine::record::Ticket;
+use outlast_engine::store::{Done, Letter, Refusal};
+use rusqlite::params;
+
+impl Page<'_> {
+    pub fn post(&self, ticket: &Ticket, letter: &Letter) -> Result<Done, Stop> {
+        let head = self.head(ticket)?.ok_or(Refusal::Unknown)?;
+        if !head.state.is_open() {
+            return Err(Refusal::Ended(head.state).into());
+        }
+        let mut count = self.sql.prepare_cached("SELECT count(*) FROM letters WHERE record = ?1")?;
+        let waiting: i64 = count.query_row([int(head.number)], |row| row.get(0))?;
+        if waiting >= int(self.bounds.letters) {
+            return Err(Refusal::Full("letters").into());
+        }
+        let (kind, bytes) = written(letter);
+        self.make_room(0, small_weight(bytes))?;
+        let mut insert =
+            self.sql.prepare_cached("INSERT INTO letters (record, kind, bytes) VALUES (?1, ?2, ?3)")?;
+        insert.execute(params![int(head.number), kind, bytes])?;
+        Ok(Done::Kept)
+    }
+
+    /// Takes them out of the file in the same transaction in which they are read.
+    pub fn collect(&self) -> Result<Done, Stop> {
+        let mut select = self.sql.prepare_cached(
+            "SELECT letters.number, ticket, kind, bytes FROM letters JOIN records ON records.number = record
+             WHERE owner = ?1 AND state < 2 ORDER BY letters.number",
+        )?;
+        let mut rows = select.query([&*self.me.name])?;
+        let mut delete = self.sql.prepare_cached("DELETE FROM letters WHERE number = ?1")?;
+        let mut letters = Vec::new();
+        while let Some(row) = rows.next()? {
+            let ticket = Ticket::parse(&text(row, 1)?);
+            let letter = read(row.get(2)?, blob(row, 3)?);
+            letters.push((row.get::<_, i64>(0)?, ticket.zip(letter)));
+        }
+        drop(rows);
+        for (number, _) in &letters {
+            delete.execute([number])?;
+        }
+        Ok(Done::Letters(letters.into_iter().filter_map(|(_, letter)| letter).collect()))
+    }
+
+    pub fn drop_letters(&self, record: u64) -> rusqlite::Result<()> {
+        self.sql.prepare_cached("DELETE FROM letters WHERE record = ?1")?.execute([int(record)])?;
+        Ok(())
+    }
+}
+
+fn written(letter: &Letter) -> (u8, &[u8]) {
+    match letter {
+        Letter::Cancel => (0, b""),
+        Letter::Input(bytes) => (1, bytes),
+        Letter::Wake => (2, b""),
+    }
+}
+
+fn read(kind: u8, bytes: Bytes) -> Option<Letter> {
+    match kind {
+        0 => Some(Letter::Cancel),
+        1 => Some(Letter::Input(bytes)),
+        2 => Some(Letter::Wake),
+        _ => None,
+    }
+}

@@ -1,0 +1,190 @@
+//! The tables, and how a file of an earlier version gets them.
+//!
+//! Migrations only go forward, and a published one never changes: a new need is a new item at the
+//! end of [`MIGRATIONS`], with a fixture of the version before it in the tests.
+
+use super::error::OpenError;
+use rusqlite::{Connection, Error, TransactionBehavior, ffi};
+use std::path::Path;
+
+/// What leads from each version to the next; the first one from an empty file.
+const MIGRATIONS: [&str; 1] = [VERSION_1];
+
+/// The version of a file that has them all.
+pub const VERSION: u32 = MIGRATIONS.len() as u32;
+
+/// "outl": tells our file from those of other programs.
+const APPLICATION: i32 = 0x6f75_746c;
+
+/// Head, request and answer are three tables: SQLite writes a row as a whole, and a change of state must
+/// not write megabytes of request again.
+const VERSION_1: &str = "
+CREATE TABLE records (
+    number    INTEGER PRIMARY KEY AUTOINCREMENT,
+    id        BLOB NOT NULL UNIQUE,
+    ticket    TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    server    TEXT NOT NULL,
+    method    TEXT NOT NULL,
+    tool      TEXT NOT NULL,
+    key       TEXT,
+    faces     INTEGER NOT NULL,
+    state     INTEGER NOT NULL,
+    created   INTEGER NOT NULL,
+    updated   INTEGER NOT NULL,
+    expires   INTEGER,
+    revision  INTEGER NOT NULL,
+    epoch     INTEGER NOT NULL,
+    owner     TEXT NOT NULL,
+    weight    INTEGER NOT NULL,
+    body      BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX records_open_key ON records (principal, server, key) WHERE key IS NOT NULL AND state < 2;
+CREATE INDEX records_key ON records (principal, server, key, number) WHERE key IS NOT NULL;
+CREATE INDEX records_principal ON records (principal, number);
+CREATE INDEX records_open ON records (server, owner) WHERE state < 2;
+CREATE INDEX records_owner ON records (owner) WHERE state < 2;
+CREATE INDEX records_ended ON records (updated, number) WHERE state >= 2;
+CREATE INDEX records_expire ON records (expires) WHERE state >= 2 AND expires IS NOT NULL;
+
+CREATE TABLE requests (
+    record INTEGER PRIMARY KEY REFERENCES records ON DELETE CASCADE,
+    bytes  BLOB NOT NULL
+) STRICT;
+CREATE TABLE answers (
+    record INTEGER PRIMARY KEY REFERENCES records ON DELETE CASCADE,
+    failed INTEGER NOT NULL,
+    bytes  BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE leases (owner TEXT PRIMARY KEY, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE letters (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    record INTEGER NOT NULL REFERENCES records ON DELETE CASCADE,
+    kind   INTEGER NOT NULL,
+    bytes  BLOB NOT NULL
+) STRICT;
+CREATE INDEX letters_record ON letters (record);
+
+CREATE TABLE streams (
+    number  INTEGER PRIMARY KEY,
+    id      BLOB NOT NULL UNIQUE,
+    last    INTEGER NOT NULL,
+    expires INTEGER NOT NULL
+) STRICT;
+CREATE INDEX streams_expire ON streams (expires);
+CREATE TABLE events (
+    stream INTEGER NOT NULL REFERENCES streams ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    bytes  BLOB NOT NULL,
+    PRIMARY KEY (stream, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE sessions (
+    id          BLOB PRIMARY KEY,
+    name        TEXT NOT NULL,
+    principal   TEXT NOT NULL,
+    initialize  BLOB NOT NULL,
+    initialized BLOB NOT NULL,
+    used        INTEGER NOT NULL,
+    weight      INTEGER NOT NULL
+) STRICT;
+CREATE INDEX sessions_used ON sessions (used);
+
+CREATE TABLE calls (
+    number   INTEGER PRIMARY KEY AUTOINCREMENT,
+    server   TEXT NOT NULL,
+    method   TEXT NOT NULL,
+    tool     TEXT NOT NULL,
+    outcome  TEXT NOT NULL,
+    began    INTEGER NOT NULL,
+    took     INTEGER NOT NULL,
+    asked    INTEGER NOT NULL,
+    answered INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE usage (records INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;
+INSERT INTO usage VALUES (0, 0);
+CREATE TRIGGER record_comes AFTER INSERT ON records
+    BEGIN UPDATE usage SET records = records + 1, bytes = bytes + NEW.weight; END;
+CREATE TRIGGER record_changes AFTER UPDATE OF weight ON records WHEN OLD.weight <> NEW.weight
+    BEGIN UPDATE usage SET bytes = bytes - OLD.weight + NEW.weight; END;
+CREATE TRIGGER record_goes AFTER DELETE ON records
+    BEGIN UPDATE usage SET records = records - 1, bytes = bytes - OLD.weight; END;
+CREATE TRIGGER letter_comes AFTER INSERT ON letters
+    BEGIN UPDATE usage SET bytes = bytes + 64 + length(NEW.bytes); END;
+CREATE TRIGGER letter_goes AFTER DELETE ON letters
+    BEGIN UPDATE usage SET bytes = bytes - 64 - length(OLD.bytes); END;
+CREATE TRIGGER event_comes AFTER INSERT ON events
+    BEGIN UPDATE usage SET bytes = bytes + 64 + length(NEW.bytes); END;
+CREATE TRIGGER event_goes AFTER DELETE ON events
+    BEGIN UPDATE usage SET bytes = bytes - 64 - length(OLD.bytes); END;
+CREATE TRIGGER session_comes AFTER INSERT ON sessions
+    BEGIN UPDATE usage SET bytes = bytes + NEW.weight; END;
+CREATE TRIGGER session_goes AFTER DELETE ON sessions
+    BEGIN UPDATE usage SET bytes = bytes - OLD.weight; END;
+";
+
+/// Brings a file to our version, or says why it cannot be ours.
+pub fn prepare(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let shown = || path.display().to_string();
+    let broken = |error| OpenError::of(path, error);
+    let found = version(connection).map_err(broken)?;
+    if found > VERSION {
+        return Err(OpenError::Newer { path: shown(), found, known: VERSION });
+    }
+    if !is_ours(connection).map_err(broken)? {
+        return Err(OpenError::Foreign { path: shown() });
+    }
+    if connection.is_readonly("main").map_err(broken)? {
+        return Err(OpenError::ReadOnly { path: shown() });
+    }
+    begin_log(connection).map_err(broken)?;
+    migrate(connection, &MIGRATIONS).map_err(broken)
+}
+
+/// A file that is empty, or has our mark.
+fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
+    let mark: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(mark == APPLICATION || mark == 0 && tables == 0)
+}
+
+fn begin_log(connection: &Connection) -> rusqlite::Result<()> {
+    // Only an empty file takes this one.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    match mode.as_str() {
+        "wal" => Ok(()),
+        other => Err(error(ffi::SQLITE_CANTOPEN, format!("the file system takes no WAL (mode {other})"))),
+    }
+}
+
+/// Makes every step that a file has not made yet, all in one transaction.
+fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let made = version(&transaction)? as usize;
+    for step in steps.iter().skip(made) {
+        transaction.execute_batch(step)?;
+    }
+    if made < steps.len() {
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", steps.len() as u32)?;
+    }
+    transaction.commit()
+}
+
+/// Refuses to write once a newer outlast has changed the file under us.
+pub fn still_ours(connection: &Connection) -> rusqlite::Result<()> {
+    let found: u32 = connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
+    if found == VERSION { Ok(()) } else { Err(error(ffi::SQLITE_SCHEMA, format!("format {found}"))) }
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn error(code: i32, why: String) -> Error {
+    Error::SqliteFailure(ffi::Error::new(code), Some(why))
+}

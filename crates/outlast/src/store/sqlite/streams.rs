@@ -1,0 +1,83 @@
+//! Streams of events and the sessions they belong to.
+
+use super::super::{id_of, session_weight, small_weight};
+use super::error::Stop;
+use super::{Page, int};
+use bytes::Bytes;
+use outlast_engine::store::{Done, Name, Session};
+use outlast_engine::{Wall, limits};
+use rusqlite::params;
+
+impl Page<'_> {
+    pub fn append(&self, stream: &Name, expires: Wall, events: &[(u64, Bytes)]) -> Result<Done, Stop> {
+        self.make_room(0, events.iter().map(|(_, bytes)| small_weight(bytes)).sum())?;
+        let last = events.iter().map(|(number, _)| *number).max().unwrap_or(0);
+        let mut upsert = self.sql.prepare_cached(
+            "INSERT INTO streams (id, last, expires) VALUES (?1, ?2, ?3)
+             ON CONFLICT (id) DO UPDATE SET last = max(last, excluded.last), expires = excluded.expires
+             RETURNING number",
+        )?;
+        let stream: i64 =
+            upsert.query_row(params![&id_of(&stream.0)[..], int(last), int(expires.0)], |row| row.get(0))?;
+        let mut insert = self.sql.prepare_cached(
+            "INSERT INTO events (stream, number, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        )?;
+        for (number, bytes) in events {
+            insert.execute(params![stream, int(*number), &bytes[..]])?;
+        }
+        Ok(Done::Kept)
+    }
+
+    pub fn forget(&self, stream: &Name, through: u64) -> Result<Done, Stop> {
+        let id = id_of(&stream.0);
+        if through == u64::MAX {
+            self.sql.prepare_cached("DELETE FROM streams WHERE id = ?1")?.execute([&id[..]])?;
+            return Ok(Done::Kept);
+        }
+        let mut delete = self.sql.prepare_cached(
+            "DELETE FROM events WHERE stream = (SELECT number FROM streams WHERE id = ?1) AND number <= ?2",
+        )?;
+        delete.execute(params![&id[..], int(through)])?;
+        Ok(Done::Kept)
+    }
+
+    pub fn keep_session(&self, session: &Session) -> Result<Done, Stop> {
+        self.end_session(&session.name)?;
+        let mut idle = self.sql.prepare_cached(
+            "DELETE FROM sessions WHERE id IN
+                (SELECT id FROM sessions ORDER BY used DESC LIMIT -1 OFFSET ?1)",
+        )?;
+        idle.execute([int(self.bounds.sessions.max(1)) - 1])?;
+        self.make_room(0, session_weight(session))?;
+        let mut insert = self.sql.prepare_cached(
+            "INSERT INTO sessions (id, name, principal, initialize, initialized, used, weight)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?;
+        insert.execute(params![
+            &id_of(&session.name.0)[..],
+            &*session.name.0,
+            &*session.principal,
+            &session.initialize[..],
+            &session.initialized[..],
+            int(session.used.0),
+            int(session_weight(session)),
+        ])?;
+        Ok(Done::Kept)
+    }
+
+    pub fn end_session(&self, name: &Name) -> Result<Done, Stop> {
+        self.sql.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([&id_of(&name.0)[..]])?;
+        Ok(Done::Kept)
+    }
+
+    pub fn expire(&self, now: Wall) -> Result<Done, Stop> {
+        let delete = |sql: &str, before: u64| self.sql.prepare_cached(sql)?.execute([int(before)]);
+        let asleep = now.0.saturating_sub(limits::SLEEP.as_millis() as u64);
+        let records =
+            delete("DELETE FROM records WHERE state >= 2 AND expires IS NOT NULL AND expires <= ?1", now.0)?;
+        let streams = delete("DELETE FROM streams WHERE expires <= ?1", now.0)?;
+        let sessions = delete("DELETE FROM sessions WHERE used <= ?1", asleep)?;
+        self.forget_owners()?;
+        Ok(Done::Removed((records + streams + sessions) as u64))
+    }
+}
