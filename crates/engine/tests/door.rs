@@ -794,3 +794,25 @@ fn what_has_not_finished_when_a_service_ends_is_answered_and_cancelled() {
         "#,
     );
 }
+
+#[test]
+fn a_server_that_crashed_and_that_nobody_needs_is_not_started_again() {
+    modern(
+        "",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        << 1: 200 …
+        output-closed
+        exited 1
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
+        wait 1m
+        @470ms
+        .. let go of 1
+        "#,
+    );
+}

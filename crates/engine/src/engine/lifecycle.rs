@@ -142,7 +142,7 @@ impl Engine {
             }
             Some(Alarm::Kill) => self.act(Action::Kill(id)),
             Some(Alarm::Idle) => self.dismiss(now, id),
-            Some(Alarm::Restart) => self.start_again(id),
+            Some(Alarm::Restart) => self.start_again(now, id),
             Some(Alarm::Handshake) => {
                 let limit =
                     self.limit_of_handshake(id).map(|limit| show_duration(limit.time)).unwrap_or_default();

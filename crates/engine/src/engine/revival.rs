@@ -126,8 +126,12 @@ impl Engine {
         format!("it has failed several times in a row{why}; the next try is in {}", show_duration(wait))
     }
 
-    pub(super) fn start_again(&mut self, id: ServerId) {
+    /// It is time for another try, if anybody still needs the server.
+    pub(super) fn start_again(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
+        if server.clients.is_empty() && self.config.manner.serves() {
+            return self.dismiss(now, id);
+        }
         server.life = Life::Restarting;
         // A connection that could not be made ends nothing: other calls may still run on others.
         let same = self.config.transport == Transport::Http && !server.session_lost;
