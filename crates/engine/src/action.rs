@@ -6,7 +6,7 @@ use crate::http::{Post, Response};
 use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::memory::Memory;
 use crate::settings::show_duration;
-use crate::store::Write;
+use crate::store::{Query, Write};
 use crate::wire::Outgoing;
 use bytes::Bytes;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub enum Action {
     Finish(ExchangeId),
     /// Write these to the store, all or none, and answer with `Event::Stored` under this number.
     Store(u64, Vec<Write>),
+    /// Look something up in the store, and answer with `Event::Loaded` under this number.
+    Load(u64, Query),
     /// Bring `Event::Entropy`.
     NeedEntropy,
     /// Start a server's process; what was to be written to an earlier one is dropped.
@@ -82,6 +84,8 @@ pub enum Note {
     Failed(Box<Failure>),
     /// Something could not be stored.
     StoreFailed { why: String },
+    /// The store cannot be used at all.
+    StoreLost { why: String },
     /// A remote server could not be reached.
     Unreachable { server: Box<str>, why: String },
     /// A remote server is tried again after a while.
@@ -152,6 +156,7 @@ impl Note {
             | Note::PostRefused { .. }
             | Note::Unreachable { .. }
             | Note::StoreFailed { .. }
+            | Note::StoreLost { .. }
             | Note::Retrying { .. }
             | Note::Restarted { .. }
             | Note::RestartFailed { .. }
@@ -180,6 +185,7 @@ impl Note {
             Note::PostRefused { .. } => "post-refused",
             Note::Unreachable { .. } => "unreachable",
             Note::StoreFailed { .. } => "store-failed",
+            Note::StoreLost { .. } => "store-lost",
             Note::Retrying { .. } => "retrying",
             Note::Started { .. } => "started",
             Note::StartFailed { .. } => "start-failed",
@@ -218,6 +224,9 @@ impl std::fmt::Display for Note {
             Note::SessionSleeps { session } => write!(f, "session {session}… is not used; it sleeps"),
             Note::PostRefused { server, why } => write!(f, "`{server}` refused a message: {why}"),
             Note::StoreFailed { why } => write!(f, "not stored: {why}"),
+            Note::StoreLost { why } => {
+                write!(f, "{why}; until that is mended, tasks live only as long as this process")
+            }
             Note::Unreachable { server, why } => write!(f, "cannot reach `{server}`: {why}"),
             Note::Retrying { server, why, wait } if wait.is_zero() => {
                 write!(f, "trying `{server}` again: {why}")

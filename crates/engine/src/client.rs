@@ -18,6 +18,8 @@ pub(crate) enum Open {
     Subscription(AttemptId),
     /// For a task to end.
     Wait(TaskNo),
+    /// For the store, under this number.
+    Look(u64),
 }
 
 /// Where what belongs to a request goes.

@@ -32,6 +32,7 @@ use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, S
 use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
+use crate::record::Ticket;
 use crate::server::{Alarm, Life, Server};
 use crate::session::Stream;
 use crate::task::Task;
@@ -216,7 +217,9 @@ pub struct Engine {
     shared: BTreeMap<ShareKey, ServerId>,
     /// Random bytes for the next sessions and tickets.
     entropy: Vec<[u8; 32]>,
+    /// Calls with a ticket: those that run, and those somebody waits for.
     tasks: BTreeMap<TaskNo, Task>,
+    tickets: IdMap<Ticket, TaskNo>,
     tasks_armed: Option<Mono>,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
@@ -261,6 +264,7 @@ impl Engine {
             shared: BTreeMap::new(),
             entropy: Vec::new(),
             tasks: BTreeMap::new(),
+            tickets: IdMap::default(),
             tasks_armed: None,
             pending: BTreeMap::new(),
             tied: None,
@@ -331,6 +335,8 @@ impl Engine {
             Event::HungUp(exchange) => self.hung_up(at, *exchange),
             Event::Entropy(bytes) => self.entropy.push(*bytes),
             Event::Stored(number, outcome) => self.stored(at, *number, outcome),
+            Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),
+            Event::Loaded(number, outcome) => self.loaded(at, *number, outcome),
             Event::FromStream(server, run, attempt, line) if self.is_current(*server, *run) => {
                 self.streamed(at, *server, *attempt, line);
             }

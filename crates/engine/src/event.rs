@@ -4,7 +4,7 @@ use crate::http::{Head, StreamEnd, Trouble};
 use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::life::Sample;
 use crate::memory::Memory;
-use crate::store::Stored;
+use crate::store::{Loaded, Stored};
 use crate::wire::{Oversized, Refused, Scanned};
 use bytes::Bytes;
 use std::time::Duration;
@@ -58,6 +58,10 @@ pub enum Event {
     HungUp(ExchangeId),
     /// What came of a submission to the store.
     Stored(u64, Stored),
+    /// The store cannot be used; what it is given is kept in memory.
+    StoreLost(String),
+    /// What came of `Action::Load` with this number.
+    Loaded(u64, Loaded),
     /// Random bytes for what nobody may guess.
     Entropy([u8; 32]),
     /// A message of an HTTP server, on the stream of an attempt.

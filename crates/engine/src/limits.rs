@@ -150,5 +150,8 @@ pub const LETTERS: u64 = 1_000;
 /// Notes about calls that took longer than a second. More: the oldest go.
 pub const CALL_NOTES: u64 = 10_000;
 
+/// Requests that wait for one task. One more is refused.
+pub const WAITERS: usize = 1_000;
+
 /// Records in one page of a list.
 pub const PAGE: usize = 1_000;

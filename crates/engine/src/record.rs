@@ -237,6 +237,11 @@ impl Head {
         }
     }
 
+    /// Whether it may be forgotten, although nobody did yet.
+    pub fn is_over(&self, now: Wall) -> bool {
+        !self.state.is_open() && self.expires.is_some_and(|expires| expires <= now)
+    }
+
     /// Whether this owner may make this change. One that was taken for dead may not; and what has
     /// ended has ended: a client may have seen it.
     pub fn admit(&self, change: &Change, owner: &str) -> Result<(), Refusal> {

@@ -295,6 +295,11 @@ impl Server {
         }
     }
 
+    /// Whether no client and no task needs it.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.clients.is_empty() && self.tickets == 0
+    }
+
     pub(crate) fn readiness(&self) -> Readiness {
         match self.life {
             Life::Starting | Life::Up => Readiness::Runs,

@@ -126,6 +126,8 @@ pub enum Key {
     TaskAfter,
     TaskTtl,
     TaskTtlMax,
+    /// `state`
+    State,
     Tool,
     Method,
     Log,
@@ -579,6 +581,18 @@ pub static SETTINGS: &[Setting] = &[
         default: "72h",
         short: "the longest time that a client may ask for",
         long: "The time that a client is told is at least `max` and `task-ttl` together, because a shorter one would lose work.",
+    },
+    Setting {
+        key: Key::State,
+        name: "state",
+        kind: Kind::Path,
+        scope: Scope::Process,
+        default: "",
+        short: "the folder for what outlives a connection, or `none` for memory",
+        long: "By default `$XDG_STATE_HOME/outlast`, that is `~/.local/state/outlast`, on macOS \
+               `~/Library/Application Support/outlast`. It is opened when it is first needed, readable by you \
+               alone, and shared by all your outlast processes. If it cannot be used (a full disk, a file of a \
+               newer version, a damaged one), outlast says so once and keeps what it must in memory.",
     },
     Setting {
         key: Key::Tool,

@@ -17,7 +17,7 @@
 use crate::call::Request;
 use crate::client::Way;
 use crate::id::{CallId, ClientId, JsonId};
-use crate::record::{Answer, State, Ticket};
+use crate::record::{Answer, Body, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::wire::Message;
 use std::time::Duration;
@@ -63,6 +63,10 @@ pub(crate) struct Task {
     /// Who made it.
     pub(crate) client: ClientId,
     pub(crate) modern: bool,
+    /// In which epoch it became ours.
+    pub(crate) epoch: u64,
+    /// The revision that was last seen, if another process has it.
+    pub(crate) theirs: Option<u64>,
     /// Its call, while it runs.
     pub(crate) call: Option<CallId>,
     pub(crate) state: State,
@@ -80,6 +84,46 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// A task as a store has it.
+    pub(crate) fn of_head(head: &Head, client: ClientId) -> Task {
+        let ttl = Body::decode(&head.body).ok().and_then(|body| body.ttl_ms);
+        Task {
+            ticket: head.ticket.clone(),
+            principal: head.origin.principal.clone(),
+            client,
+            modern: head.faces.has(Faces::MODERN_TASK),
+            epoch: head.epoch,
+            theirs: None,
+            call: None,
+            state: head.state,
+            created: head.created,
+            updated: head.updated,
+            ttl: Duration::from_millis(ttl.unwrap_or_default()),
+            answer: None,
+            stored: true,
+            start: None,
+            waiters: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// The same with its answer.
+    pub(crate) fn of_record(record: &Record, client: ClientId) -> Task {
+        Task { answer: record.answer.clone(), ..Task::of_head(&record.head, client) }
+    }
+
+    /// What can be seen of it.
+    pub(crate) fn summary(&self) -> Task {
+        Task {
+            ticket: self.ticket.clone(),
+            principal: self.principal.clone(),
+            answer: self.answer.clone(),
+            start: None,
+            waiters: Vec::new(),
+            ..*self
+        }
+    }
+
     /// Whether it is shown as ended.
     pub(crate) fn has_ended(&self) -> bool {
         !self.state.is_open() && self.stored

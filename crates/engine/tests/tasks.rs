@@ -191,9 +191,9 @@ fn tasks_are_listed() {
         << …
         >> …
         > {"jsonrpc":"2.0","id":4,"method":"tasks/list"}
-        << {"jsonrpc":"2.0","id":4,"result":{"tasks":[{…"taskId":"T1"…},{…"taskId":"T2"…}]}}
-        > {"jsonrpc":"2.0","id":5,"method":"tasks/list","params":{"cursor":"1"}}
-        << {"jsonrpc":"2.0","id":5,"result":{"tasks":[{…"taskId":"T2"…}]}}
+        << {"jsonrpc":"2.0","id":4,"result":{"tasks":[{…"taskId":"T2"…},{…"taskId":"T1"…}]}}
+        > {"jsonrpc":"2.0","id":5,"method":"tasks/list","params":{"cursor":"2"}}
+        << {"jsonrpc":"2.0","id":5,"result":{"tasks":[{…"taskId":"T1"…}]}}
         > {"jsonrpc":"2.0","id":6,"method":"tasks/list","params":{"cursor":"x"}}
         << {"jsonrpc":"2.0","id":6,"error":{"code":-32602,…
         "#,

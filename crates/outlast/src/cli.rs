@@ -10,6 +10,7 @@ use crate::config::{self, Settings};
 use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
 use crate::observe::trace::Trace;
+use crate::store::Place;
 use crate::{demo, install as installer, memory, wrap};
 use lexopt::prelude::*;
 use outlast_engine::settings::{BadValue, Kind, SETTINGS, Setting};
@@ -77,16 +78,18 @@ fn run(task: Task) -> ExitCode {
     let done = match task {
         Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
         Task::Wrap(settings, command) => {
-            return with_observers(*settings, |config, observers| wrap::run(config, observers, &command));
+            return with_observers(*settings, |config, observers, place| {
+                wrap::run(config, observers, place, &command)
+            });
         }
         Task::Remote(settings, remote) => {
-            return with_observers(*settings, |config, observers| {
-                wrap::run_remote(config, observers, remote)
+            return with_observers(*settings, |config, observers, place| {
+                wrap::run_remote(config, observers, place, remote)
             });
         }
         Task::Serve(settings, service, target) => {
-            return with_observers(*settings, |config, observers| {
-                crate::serve::run(config, observers, *service, target)
+            return with_observers(*settings, |config, observers, place| {
+                crate::serve::run(config, observers, place, *service, target)
             });
         }
         Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
@@ -108,7 +111,7 @@ fn run(task: Task) -> ExitCode {
 
 fn with_observers(
     settings: Settings,
-    run: impl FnOnce(outlast_engine::Config, Observers) -> std::io::Result<ExitCode>,
+    run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
 ) -> ExitCode {
     for name in &settings.unknown {
         complain(&format!("warn: the variable {name} is no setting of ours; ignored"));
@@ -121,8 +124,9 @@ fn with_observers(
             return ExitCode::from(USAGE);
         }
     };
+    let place = settings.place();
     let observers = Observers::new(Stderr::default(), settings.log, trace);
-    run(settings.engine, observers).unwrap_or_else(|error| {
+    run(settings.engine, observers, place).unwrap_or_else(|error| {
         complain(&format!("cannot start: {error}"));
         ExitCode::FAILURE
     })

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)] // this is the one place
 
 use crate::observe::log::{Format, Log};
+use crate::store::Place;
 use outlast_engine::policy::Rules;
 use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
 use outlast_engine::{Config, Level, Manner, Restart, Share, Transport};
@@ -75,6 +76,8 @@ pub struct Settings {
     pub engine: Config,
     /// For the log.
     pub log: Log,
+    /// `state`.
+    pub state: Option<String>,
     /// Where messages are recorded.
     pub trace: Option<String>,
     /// How a remote server is reached.
@@ -123,7 +126,9 @@ impl Settings {
     /// The built-in values for a command.
     pub fn new(command: &[OsString]) -> Settings {
         let first = command.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-        Settings::named(&server_name(command), &first)
+        let mut settings = Settings::named(&server_name(command), &first);
+        settings.engine.identity = identity(&settings.engine.server_name, command, working_directory());
+        settings
     }
 
     /// The built-in values for a remote server.
@@ -131,6 +136,7 @@ impl Settings {
         let host = url.host().unwrap_or_default();
         let mut settings = Settings::named(host, host);
         settings.engine.transport = Transport::Http;
+        settings.engine.identity = identity(host, &[url.to_string().into()], None);
         settings
     }
 
@@ -140,6 +146,7 @@ impl Settings {
         Settings {
             engine,
             log: Log { level: Level::Warn, format: Format::Text },
+            state: None,
             trace: None,
             remote: RemoteSettings {
                 connect: Duration::from_secs(10),
@@ -159,6 +166,16 @@ impl Settings {
             },
             unknown: Vec::new(),
         }
+    }
+
+    /// Where to keep what outlives a connection.
+    pub fn place(&self) -> Place {
+        let folder = match self.state.as_deref() {
+            Some("none") => None,
+            Some(folder) => Some(PathBuf::from(folder)),
+            None => state_folder(),
+        };
+        folder.map_or(Place::Memory, Place::Folder)
     }
 
     /// Takes the environment's values. Flags come after them and so win over them.
@@ -220,6 +237,7 @@ impl Settings {
             (Key::TaskAfter, Value::Time(Some(time))) => self.engine.task_after = time,
             (Key::TaskTtl, Value::Time(Some(time))) => self.engine.task_ttl = time,
             (Key::TaskTtlMax, Value::Time(Some(time))) => self.engine.task_ttl_max = time,
+            (Key::State, Value::Text(path)) => self.state = Some(path),
             (Key::Share, Value::Text(word)) => self.engine.share = share(&word),
             (Key::SessionIdle, Value::Time(Some(time))) => self.engine.session_idle = time,
             (Key::ResumeWait, Value::Time(Some(time))) => self.engine.resume_wait = time,
@@ -301,6 +319,16 @@ fn restart(word: &str) -> Restart {
 
 fn format_named(word: &str) -> Format {
     if word == "json" { Format::Json } else { Format::Text }
+}
+
+/// What a server is called in the store: its name for people, and what tells it apart from others of
+/// that name. Arguments may hold secrets, so only their digest is kept.
+fn identity(name: &str, words: &[OsString], folder: Option<String>) -> Box<str> {
+    let mut text: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    text.extend(folder);
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.join("\0").as_bytes());
+    let digest: String = digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{name}#{digest}").into()
 }
 
 /// What a person would call the server: of `npx -y some-server` that is `some-server`.

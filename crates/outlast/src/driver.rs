@@ -12,8 +12,10 @@ use crate::memory::Keeper;
 use crate::observe::Observers;
 use crate::outbox::HARD;
 use crate::server::life;
+use crate::store::{OpenError, Place, Reply, Store};
 use crate::sys::unix::Sink;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
+use outlast_engine::store::{Query, Trouble, Write};
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -62,6 +64,9 @@ pub struct State {
     touched: Vec<ServerId>,
     observers: Observers,
     keeper: Option<Keeper>,
+    place: Place,
+    /// Opened when it is first needed.
+    store: Option<Store>,
     client: Outlet,
     flows: HashMap<ExchangeId, Arc<Flow>>,
     next_exchange: u64,
@@ -79,6 +84,7 @@ impl Driver {
         starter: Starter,
         observers: Observers,
         keeper: Option<Keeper>,
+        place: Place,
     ) -> Arc<Driver> {
         Arc::new_cyclic(|me| Driver {
             max_message: config.max_message,
@@ -95,6 +101,8 @@ impl Driver {
                 touched: Vec::new(),
                 observers,
                 keeper,
+                place,
+                store: None,
                 client: Outlet::default(),
                 flows: HashMap::new(),
                 next_exchange: 0,
@@ -342,6 +350,14 @@ impl Driver {
         links.into_values().filter_map(Link::guardian).chain(forked).collect()
     }
 
+    /// Waits until everything that was given to the store is written.
+    pub fn close_store(&self) {
+        let store = self.lock().store.take();
+        if let Some(store) = store {
+            store.close();
+        }
+    }
+
     /// Lets go of the client.
     pub fn let_go_of_client(&self) {
         let mut state = self.lock();
@@ -366,6 +382,16 @@ impl Driver {
         state.flows.insert(id, flow.clone());
         (id, flow)
     }
+}
+
+/// How what a store says becomes an event: on the store's thread, in the name of the runtime.
+fn bring<T: Send + 'static>(me: Weak<Driver>, event: impl FnOnce(T) -> Event + Send + 'static) -> Reply<T> {
+    let runtime = tokio::runtime::Handle::current();
+    Box::new(move |outcome| {
+        let Some(driver) = me.upgrade() else { return };
+        let _inside = runtime.enter();
+        driver.turn(|state| state.feed(event(outcome)));
+    })
 }
 
 impl State {
@@ -420,7 +446,8 @@ impl State {
                 }
             }
             Action::Finish(exchange) => self.flows.remove(&exchange)?.finish(),
-            Action::Store(number, _) => return Some(Event::Stored(number, Ok(Vec::new()))),
+            Action::Store(number, writes) => return self.store(number, writes),
+            Action::Load(number, query) => return self.load(number, query),
             Action::NeedEntropy => return Some(Event::Entropy(crate::client::http::token::random())),
             Action::Start(id, run) => return self.start(id, run),
             Action::CloseInput(id) => {
@@ -451,6 +478,33 @@ impl State {
             Action::End { status, patience } => self.end = Some((status, patience)),
         }
         None
+    }
+
+    fn store(&mut self, number: u64, writes: Vec<Write>) -> Option<Event> {
+        let me = self.me.clone();
+        match self.open_store() {
+            Ok(store) => store.submit(writes, bring(me, move |stored| Event::Stored(number, stored))),
+            Err(why) => return Some(Event::Stored(number, Err(Trouble::Failed(why)))),
+        }
+        None
+    }
+
+    fn load(&mut self, number: u64, query: Query) -> Option<Event> {
+        let me = self.me.clone();
+        match self.open_store() {
+            Ok(store) => store.load(query, bring(me, move |found| Event::Loaded(number, found))),
+            Err(why) => return Some(Event::Loaded(number, Err(Trouble::Failed(why)))),
+        }
+        None
+    }
+
+    fn open_store(&mut self) -> Result<&Store, String> {
+        if self.store.is_none() {
+            let trouble = bring(self.me.clone(), |error: OpenError| Event::StoreLost(error.to_string()));
+            let store = Store::at(self.place.clone(), trouble).map_err(|error| error.to_string())?;
+            self.store = Some(store);
+        }
+        self.store.as_ref().ok_or_else(String::new)
     }
 
     fn touch(&mut self, id: ServerId) {

@@ -7,6 +7,7 @@ use crate::driver::Driver;
 use crate::link::Starter;
 use crate::observe::Observers;
 use crate::server::http::Remote;
+use crate::store::Place;
 use crate::sys::unix;
 use crate::wrap::watch_signals;
 use outlast_engine::{Config, Event};
@@ -44,7 +45,13 @@ pub struct Service {
 }
 
 /// Serves until a signal comes.
-pub fn run(config: Config, observers: Observers, service: Service, target: Target) -> io::Result<ExitCode> {
+pub fn run(
+    config: Config,
+    observers: Observers,
+    place: Place,
+    service: Service,
+    target: Target,
+) -> io::Result<ExitCode> {
     let mut starter = Starter::default();
     match target {
         Target::Command(command) => starter.command = command,
@@ -54,15 +61,21 @@ pub fn run(config: Config, observers: Observers, service: Service, target: Targe
     unix::raise_file_limit();
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let status = runtime.block_on(serve(config, observers, service, starter))?;
+    let status = runtime.block_on(serve(config, observers, place, service, starter))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
 }
 
-async fn serve(config: Config, observers: Observers, service: Service, starter: Starter) -> io::Result<u8> {
+async fn serve(
+    config: Config,
+    observers: Observers,
+    place: Place,
+    service: Service,
+    starter: Starter,
+) -> io::Result<u8> {
     let listener = listen(service.listen)?;
     let address = listener.local_addr()?;
-    let driver = Driver::new(config, Clock::start(), starter, observers, None);
+    let driver = Driver::new(config, Clock::start(), starter, observers, None, place);
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
     driver.turn(|state| state.feed(Event::Entropy(crate::client::http::token::random())));
@@ -77,6 +90,7 @@ async fn serve(config: Config, observers: Observers, service: Service, starter: 
     for guardian in driver.let_go_of_servers() {
         guardian.finish(&[]);
     }
+    driver.close_store();
     driver.let_go_of_client();
     Ok(status)
 }

@@ -35,6 +35,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Where a store is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In this folder.
+    Folder(PathBuf),
+    /// Only in memory.
+    Memory,
+}
+
 /// Called once, on a thread of the store.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
@@ -74,6 +83,15 @@ impl Store {
             }
         };
         Desk::start(open).map(Store)
+    }
+
+    /// A store at a place, used for the first time; `trouble` hears if that is not possible.
+    pub fn at(place: Place, trouble: Reply<OpenError>) -> io::Result<Store> {
+        let world = Arc::new(Machine::new());
+        match place {
+            Place::Folder(folder) => Store::on_first_use(folder, world, Bounds::default(), trouble),
+            Place::Memory => Store::in_memory(world, Bounds::default()),
+        }
     }
 
     /// Writes all of these or none, and says so once they would outlive this process.

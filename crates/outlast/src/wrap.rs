@@ -8,6 +8,7 @@ use crate::link::Starter;
 use crate::memory::Keeper;
 use crate::observe::Observers;
 use crate::server::http::Remote;
+use crate::store::Place;
 use crate::sys::unix;
 use outlast_engine::{Config, Event};
 use std::ffi::OsString;
@@ -21,26 +22,31 @@ use tokio::signal::unix::{SignalKind, signal};
 const LAST_WRITE: Duration = Duration::from_millis(500);
 
 /// Runs until the client or the server ends. The guardian is forked first, while there is one thread.
-pub fn run(config: Config, observers: Observers, command: &[OsString]) -> io::Result<ExitCode> {
+pub fn run(config: Config, observers: Observers, place: Place, command: &[OsString]) -> io::Result<ExitCode> {
     let starter = Starter { forked: Some(Guardian::fork(command)?), ..Starter::default() };
     unix::adopt_orphans();
     unix::raise_file_limit();
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let keeper = if config.instant { Keeper::open(command) } else { None };
-    let status = runtime.block_on(serve(config, observers, starter, keeper))?;
+    let status = runtime.block_on(serve(config, observers, place, starter, keeper))?;
     // Threads that are blocked on a terminal or a file must not keep us.
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
 }
 
 /// The same with a remote server.
-pub fn run_remote(config: Config, observers: Observers, remote: Arc<Remote>) -> io::Result<ExitCode> {
+pub fn run_remote(
+    config: Config,
+    observers: Observers,
+    place: Place,
+    remote: Arc<Remote>,
+) -> io::Result<ExitCode> {
     unix::raise_file_limit();
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let starter = Starter { remote: Some(remote), ..Starter::default() };
-    let status = runtime.block_on(serve(config, observers, starter, None))?;
+    let status = runtime.block_on(serve(config, observers, place, starter, None))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
 }
@@ -48,13 +54,14 @@ pub fn run_remote(config: Config, observers: Observers, remote: Arc<Remote>) -> 
 async fn serve(
     config: Config,
     observers: Observers,
+    place: Place,
     starter: Starter,
     keeper: Option<Keeper>,
 ) -> io::Result<u8> {
     let max_message = config.max_message;
     let (sink, last_writer) = unix::stdout_sink()?;
     let (source, sink) = (unix::stdin_source()?, Arc::new(sink));
-    let driver = Driver::new(config, Clock::start(), starter, observers, keeper);
+    let driver = Driver::new(config, Clock::start(), starter, observers, keeper, place);
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
     tokio::spawn(driver.clone().pump(Peer::Client));
@@ -64,6 +71,7 @@ async fn serve(
     driver.ended().await;
     driver.let_go_of_servers().into_iter().for_each(|guardian| guardian.finish(&[]));
     let status = driver.last_words().await;
+    driver.close_store();
     reader_watch.abort();
     driver.let_go_of_client();
     if let Some(thread) = last_writer {

@@ -4,11 +4,13 @@
 //! - [`sim`]: a seeded world with faults on both sides, for all of them at once;
 //! - [`oracle`]: what `serde_json` says, to hold our scanner against;
 //! - [`http`]: a server and a client whose every byte a test can say;
+//! - [`ledger`]: a store that outlives the engines of a test;
 //! - [`chaos`]: any bytes as a story, for the fuzzer;
 //! - the fake peers and the benchmark's programs, under `bin/`.
 
 pub mod chaos;
 pub mod http;
+pub mod ledger;
 pub mod oracle;
 pub mod peer;
 pub mod script;

@@ -15,6 +15,7 @@
 //!
 //! Inside an expected line `…` stands for any text.
 
+use crate::ledger::Ledger;
 use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
@@ -93,6 +94,11 @@ pub struct World {
     looks: String,
     /// What was kept for the next start.
     kept: Vec<Memory>,
+    ledger: Ledger,
+    /// What is to be written, by number.
+    submitted: BTreeMap<u64, Vec<Write>>,
+    /// The process, counted by `again`.
+    life: u32,
 }
 
 impl Default for World {
@@ -115,6 +121,9 @@ impl Default for World {
             work: 0,
             looks: "still".into(),
             kept: Vec::new(),
+            ledger: Ledger::default(),
+            submitted: BTreeMap::new(),
+            life: 0,
         }
     }
 }
@@ -131,6 +140,9 @@ impl World {
             // Another process, another day; only what was kept is still there.
             self.open = false;
             self.runs.clear();
+            self.ledger.dead.push(self.owner());
+            self.submitted.clear();
+            self.life += 1;
             return Vec::new();
         }
         if word == "looks" {
@@ -149,6 +161,11 @@ impl World {
         }
         let event = self.event(word, rest).unwrap_or_else(|| panic!("not an input: {line}"));
         self.feed(event)
+    }
+
+    /// The name of this process in the store.
+    fn owner(&self) -> String {
+        format!("life-{}", self.life)
     }
 
     fn open_door(&mut self) {
@@ -220,7 +237,7 @@ impl World {
     }
 
     /// What only HTTP knows.
-    fn http_event(&self, word: &str, rest: &str) -> Option<Event> {
+    fn http_event(&mut self, word: &str, rest: &str) -> Option<Event> {
         let line = |text: &str| wire::scan(&Bytes::copy_from_slice(text.as_bytes()));
         let (first, more) = rest.split_once(' ').unwrap_or((rest, ""));
         let exchange = || ExchangeId(first.parse().expect(rest));
@@ -244,7 +261,11 @@ impl World {
             "stream-ended" => {
                 Event::StreamEnded(server, run, AttemptId(first.parse().ok()?), stream_end(more))
             }
-            "stored" => Event::Stored(rest.parse().ok()?, Ok(Vec::new())),
+            "stored" => {
+                let number = rest.parse().ok()?;
+                let writes = self.submitted.remove(&number)?;
+                Event::Stored(number, self.ledger.submit(&self.owner(), &writes))
+            }
             "not-stored" => Event::Stored(rest.parse().ok()?, Err(StoreTrouble::Failed("disk full".into()))),
             "standing-ended" => Event::StandingEnded(server, run, stream_end(rest)),
             _ => return None,
@@ -328,7 +349,8 @@ impl World {
     }
 
     fn feed(&mut self, event: Event) -> Vec<String> {
-        let now = Now { mono: Mono::after_start(self.now), wall: Wall(0) };
+        let wall = Wall(self.now.as_millis() as u64);
+        let now = Now { mono: Mono::after_start(self.now), wall };
         self.engine.handle(now, event);
         let mut out = Vec::new();
         while let Some(action) = self.engine.poll() {
@@ -342,6 +364,11 @@ impl World {
                     self.engine.handle(now, Event::Entropy(name));
                     continue;
                 }
+                Action::Store(number, ref writes) => drop(self.submitted.insert(number, writes.clone())),
+                Action::Load(number, ref query) => {
+                    let found = self.ledger.load(&self.owner(), query);
+                    self.engine.handle(now, Event::Loaded(number, found));
+                }
                 Action::Remember(_, ref memory) => self.kept = vec![(**memory).clone()],
                 Action::Forget(_) => self.kept.clear(),
                 Action::Sample(server) => {
@@ -350,7 +377,10 @@ impl World {
                 }
                 _ => {}
             }
-            if !matches!(&action, Action::Note(note) if note.level() == Level::Debug) {
+            // Looking something up changes nothing.
+            let quiet = matches!(&action, Action::Note(note) if note.level() == Level::Debug)
+                || matches!(&action, Action::Load(..));
+            if !quiet {
                 out.push(show(&action));
             }
         }
@@ -446,7 +476,17 @@ fn written(write: &Write) -> &'static str {
     match write {
         Write::Create(_) => "create",
         Write::Change(change) => change.state.as_str(),
-        _ => "something else",
+        Write::Remove(_) => "remove",
+        Write::Claim { .. } => "claim",
+        Write::Renew => "renew",
+        Write::Post { .. } => "letter",
+        Write::Collect => "collect",
+        Write::Append { .. } => "append",
+        Write::Forget { .. } => "forget",
+        Write::Session(_) => "session",
+        Write::EndSession(_) => "end session",
+        Write::Calls(_) => "calls",
+        Write::Expire(_) => "expire",
     }
 }
 
@@ -484,6 +524,7 @@ fn show(action: &Action) -> String {
             let words: Vec<&str> = writes.iter().map(written).collect();
             format!(".. store {number}: {}", words.join(", "))
         }
+        Action::Load(number, _) => format!(".. load {number}"),
         Action::LetGo(server) => format!(".. let go of {}", server.0),
         Action::Start(server, run) => format!(".. {}start {}", of(*server), run.0),
         Action::CloseInput(server) => format!(".. {}close-input", of(*server)),

@@ -310,6 +310,7 @@ impl World {
             | Action::Finish(_)
             | Action::NeedEntropy
             | Action::Store(..)
+            | Action::Load(..)
             | Action::LetGo(_)) => panic!("{other:?} in a world of pipes"),
             Action::End { .. } => self.ended = true,
         }

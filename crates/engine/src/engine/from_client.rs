@@ -276,6 +276,7 @@ impl Engine {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
             Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
+            Some(Open::Look(number)) => self.stop_looking(client, &id, number),
             // Finished or unknown.
             None => self.forget_collected(client, &key),
         }

@@ -87,6 +87,7 @@ impl Engine {
                 Open::Call(id) => self.calls.get(id).is_some(),
                 Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
                 Open::Wait(no) => self.tasks.contains_key(&no),
+                Open::Look(number) => self.pending.contains_key(&number),
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }
@@ -143,7 +144,7 @@ impl Engine {
         }
         let waits = |call: &CallId| self.calls.get(*call).is_some_and(|call| call.attempt().is_none());
         must(server.waiting.iter().all(waits), || format!("what waits for {id:?} does not wait"))?;
-        let needed = !server.clients.is_empty() || !self.config.manner.serves() || self.ending.is_some();
+        let needed = !server.is_unused() || !self.config.manner.serves() || self.ending.is_some();
         let leaves = server.life == Life::Leaving || server.alarm == Some(Alarm::Idle);
         must(needed || leaves || server.armed.is_some(), || {
             format!("nobody needs {id:?}, which is {:?} and does not end", server.life)

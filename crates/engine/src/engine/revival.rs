@@ -129,7 +129,7 @@ impl Engine {
     /// It is time for another try, if anybody still needs the server.
     pub(super) fn start_again(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
-        if server.clients.is_empty() && self.config.manner.serves() {
+        if server.is_unused() && self.config.manner.serves() {
             return self.dismiss(now, id);
         }
         server.life = Life::Restarting;

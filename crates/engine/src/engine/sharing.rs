@@ -267,11 +267,13 @@ impl Engine {
             Open::Call(id) => (0, u64::from(id.slot)),
             Open::Subscription(attempt) => (1, attempt.0),
             Open::Wait(no) => (2, no.0),
+            Open::Look(number) => (3, *number),
         });
         for open in open {
             match open {
                 Open::Call(call) => self.give_up(call, "the client hung up"),
                 Open::Wait(no) => self.forget_waiter(id, no),
+                Open::Look(number) => self.forget_look(id, number),
                 Open::Subscription(attempt) => {
                     let Some(subscription) = self.close_subscription(attempt) else { continue };
                     self.cancel_attempt(
@@ -342,8 +344,7 @@ impl Engine {
     /// Lets a server go that nobody needs: no client, and no task.
     pub(super) fn leave_if_unused(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
-        let used = !server.clients.is_empty() || server.tickets > 0;
-        if used || self.ending.is_some() || !self.config.manner.serves() {
+        if !server.is_unused() || self.ending.is_some() || !self.config.manner.serves() {
             return;
         }
         let modern = server.greeted.is_none();

@@ -38,6 +38,12 @@ impl PartialEq for Ticket {
     }
 }
 
+impl std::hash::Hash for Ticket {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write(self.0.as_bytes());
+    }
+}
+
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Ticket(…)")

@@ -1,0 +1,358 @@
+//! What clients ask about tasks, and who waits for them.
+//!
+//! A task that is not in memory is looked up in the store: it has ended, or another process has it. What a
+//! client may not see takes the same way as what is not there, and gets the same answer.
+
+use super::Pending;
+use crate::action::Action;
+use crate::call::Request;
+use crate::client::{Door, Open, Way};
+use crate::engine::Engine;
+use crate::id::{ClientId, JsonId, TaskNo};
+use crate::limits;
+use crate::method::Method;
+use crate::record::{Faces, Head, Record, State, Ticket};
+use crate::store::{Found, Letter, Loaded, Query, Write};
+use crate::task::{Task, Waiter, Wants};
+use crate::time::Mono;
+use crate::wire::{Field, Message};
+use bytes::Bytes;
+
+/// Tasks in one page of a list.
+const PAGE: usize = 50;
+
+/// What a client wants of a task.
+#[derive(Clone, Debug)]
+pub(in crate::engine) enum About {
+    /// To see it as it is.
+    See,
+    /// Its answer, once there is one.
+    Await,
+    /// Its end.
+    Cancel,
+    /// That what was asked is answered.
+    Update(Bytes),
+}
+
+/// A request about a task.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct Asked {
+    pub(super) client: ClientId,
+    pub(super) way: Way,
+    pub(super) id: JsonId,
+    pub(super) principal: Box<str>,
+    pub(super) modern: bool,
+    pub(super) about: About,
+}
+
+impl Asked {
+    fn waiter(&self, wants: Wants) -> Waiter {
+        Waiter { client: self.client, way: self.way, id: self.id.clone(), wants }
+    }
+
+    /// Under which name the client must know the ticket.
+    fn face(&self) -> Faces {
+        if self.modern { Faces::MODERN_TASK } else { Faces::LEGACY_TASK }
+    }
+
+    /// What shows that a task was cancelled.
+    fn receipt(&self) -> Waiter {
+        self.waiter(if self.modern { Wants::Word } else { Wants::Task })
+    }
+}
+
+impl Engine {
+    pub(super) fn about_task(&mut self, now: Mono, request: &Request, message: &Message) {
+        let about = match request.method {
+            Method::TasksResult => About::Await,
+            Method::TasksCancel => About::Cancel,
+            Method::TasksUpdate => About::Update(message.bytes.clone()),
+            _ => About::See,
+        };
+        let asked = Asked {
+            client: request.client,
+            way: request.way,
+            id: request.id.clone(),
+            principal: self.principal_of(request.client),
+            modern: request.modern,
+            about,
+        };
+        let ticket = message.text(Field::ParamsTaskId).and_then(|text| Ticket::parse(&text));
+        let Some(ticket) = ticket else { return self.no_such_task(&asked) };
+        match self.task_of(&ticket, &asked) {
+            Some(no) => self.tell_about(now, no, asked),
+            None => self.look_up(asked, Query::Record(ticket), Pending::Asked),
+        }
+    }
+
+    fn no_such_task(&mut self, asked: &Asked) {
+        let text = "Invalid params: no such task";
+        self.answer_error(asked.client, asked.way, &asked.id, -32602, text);
+    }
+
+    /// A task in memory that whoever asks may see.
+    fn task_of(&self, ticket: &Ticket, asked: &Asked) -> Option<TaskNo> {
+        let no = *self.tickets.get(ticket)?;
+        let task = self.tasks.get(&no)?;
+        (task.principal == asked.principal && task.modern == asked.modern).then_some(no)
+    }
+
+    /// Does with a task in memory what was asked.
+    fn tell_about(&mut self, now: Mono, no: TaskNo, asked: Asked) {
+        let ended = self.tasks.get(&no).is_none_or(Task::has_ended);
+        match asked.about {
+            About::See => self.show_task(no, &asked.waiter(Wants::Task)),
+            About::Await if ended => self.show_task(no, &asked.waiter(Wants::Result)),
+            About::Await => self.wait_for_task(no, asked.waiter(Wants::Result)),
+            About::Cancel => self.cancel_task(now, no, asked.receipt()),
+            About::Update(_) => self.show_task(no, &asked.waiter(Wants::Word)),
+        }
+    }
+
+    // The store.
+
+    fn look_up(&mut self, asked: Asked, query: Query, pending: impl FnOnce(Box<Asked>) -> Pending) {
+        let number = self.next_submission + 1;
+        if let Some(client) = self.clients.get_mut(&asked.client) {
+            client.open(asked.id.key(), Open::Look(number));
+        }
+        self.load(pending(Box::new(asked)), query);
+    }
+
+    fn found(&mut self, number: u64, asked: &Asked) {
+        if let Some(client) = self.clients.get_mut(&asked.client) {
+            client.close(&asked.id, Open::Look(number));
+        }
+    }
+
+    /// The store has been asked for a task.
+    pub(super) fn looked_up(&mut self, now: Mono, number: u64, asked: Asked, outcome: &Loaded) {
+        self.found(number, &asked);
+        let record = match outcome {
+            Ok(Found::Record(Some(record))) if self.may_see(&record.head, &asked) => record,
+            Err(trouble) => {
+                let text = format!("Internal error: the store does not answer: {trouble}");
+                return self.answer_error(asked.client, asked.way, &asked.id, -32603, &text);
+            }
+            _ => return self.no_such_task(&asked),
+        };
+        // It may have become ours meanwhile.
+        if let Some(no) = self.task_of(&record.head.ticket, &asked) {
+            return self.tell_about(now, no, asked);
+        }
+        if record.head.state.is_open() {
+            self.tell_about_theirs(record, asked);
+        } else {
+            self.tell_about_ended(record, &asked);
+        }
+    }
+
+    fn may_see(&self, head: &Head, asked: &Asked) -> bool {
+        head.origin.principal == asked.principal
+            && head.origin.server == self.config.identity
+            && head.faces.has(asked.face())
+            && !head.is_over(self.wall)
+    }
+
+    fn tell_about_ended(&mut self, record: &Record, asked: &Asked) {
+        let task = Task::of_record(record, asked.client);
+        match asked.about {
+            About::See => self.show(&task, &asked.waiter(Wants::Task)),
+            About::Await => self.show(&task, &asked.waiter(Wants::Result)),
+            About::Update(_) => self.show(&task, &asked.waiter(Wants::Word)),
+            About::Cancel => self.too_late_to_cancel(&task, &asked.receipt()),
+        }
+    }
+
+    /// Another process has it.
+    fn tell_about_theirs(&mut self, record: &Record, asked: Asked) {
+        let task = Task::of_record(record, asked.client);
+        let ticket = task.ticket.clone();
+        match &asked.about {
+            About::See => self.show(&task, &asked.waiter(Wants::Task)),
+            About::Await => {
+                let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
+                self.wait_for_task(no, asked.waiter(Wants::Result));
+            }
+            About::Cancel => {
+                let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
+                let receipt = asked.receipt();
+                self.submit(Pending::Noted, Write::Post { ticket, letter: Letter::Cancel });
+                self.wait_for_task(no, receipt);
+            }
+            About::Update(bytes) => {
+                let letter = Letter::Input(bytes.clone());
+                self.submit(Pending::Noted, Write::Post { ticket, letter });
+                self.show(&task, &asked.waiter(Wants::Word));
+            }
+        }
+    }
+
+    // Lists.
+
+    pub(super) fn list_tasks(&mut self, request: &Request, message: &Message) {
+        let known = self.clients.get(&request.client);
+        if known.is_some_and(|client| !matches!(client.door, Door::Line) && client.principal.is_none()) {
+            let text = "Method not found: tasks/list needs authentication";
+            return self.answer_error(request.client, request.way, &request.id, -32601, text);
+        }
+        let before = match message.text(Field::ParamsCursor).map(|cursor| cursor.parse::<u64>()) {
+            None => None,
+            Some(Ok(before)) => Some(before),
+            Some(Err(_)) => {
+                let text = "Invalid params: no such cursor";
+                return self.answer_error(request.client, request.way, &request.id, -32602, text);
+            }
+        };
+        let asked = Asked {
+            client: request.client,
+            way: request.way,
+            id: request.id.clone(),
+            principal: self.principal_of(request.client),
+            modern: false,
+            about: About::See,
+        };
+        let query = Query::Heads {
+            principal: Some(asked.principal.clone()),
+            server: Some(self.config.identity.clone()),
+            before,
+            limit: PAGE + 1,
+        };
+        self.look_up(asked, query, Pending::Listed);
+    }
+
+    /// The store has been asked for a list.
+    pub(super) fn listed(&mut self, number: u64, asked: &Asked, outcome: &Loaded) {
+        self.found(number, asked);
+        let Ok(Found::Heads(heads)) = outcome else {
+            let text = "Internal error: the store does not answer";
+            return self.answer_error(asked.client, asked.way, &asked.id, -32603, text);
+        };
+        let shown: Vec<Vec<u8>> = heads
+            .iter()
+            .take(PAGE)
+            .filter(|head| head.faces.has(asked.face()) && !head.is_over(self.wall))
+            .map(|head| {
+                let ours = self.tickets.get(&head.ticket).and_then(|no| self.tasks.get(no));
+                match ours {
+                    Some(task) => self.legacy_task(task),
+                    None => self.legacy_task(&Task::of_head(head, asked.client)),
+                }
+            })
+            .collect();
+        let next = heads.get(PAGE - 1).filter(|_| heads.len() > PAGE);
+        let next = next.map(|head| format!(r#","nextCursor":"{}""#, head.number)).unwrap_or_default();
+        let result = [b"{\"tasks\":[", &*shown.join(&b","[..]), b"]", next.as_bytes(), b"}"].concat();
+        self.answer_result(asked.client, asked.way, &asked.id, &result);
+    }
+
+    // Waits.
+
+    pub(super) fn wait_for_task(&mut self, no: TaskNo, waiter: Waiter) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        if task.waiters.len() >= limits::WAITERS {
+            let text = format!("Internal error: {} requests wait for this task already", limits::WAITERS);
+            return self.answer_error(waiter.client, waiter.way, &waiter.id, -32603, &text);
+        }
+        if let Some(client) = self.clients.get_mut(&waiter.client) {
+            client.open(waiter.id.key(), Open::Wait(no));
+        }
+        task.waiters.push(waiter);
+    }
+
+    /// A client gives up a wait. The task goes on.
+    pub(in crate::engine) fn stop_waiting(&mut self, client: ClientId, id: &JsonId, no: TaskNo) {
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.close(id, Open::Wait(no));
+        }
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let gone =
+            task.waiters.iter().position(|waiter| waiter.client == client && waiter.id.key() == id.key());
+        let Some(waiter) = gone.map(|at| task.waiters.remove(at)) else { return };
+        self.leave_theirs(no);
+        if let Way::Stream(stream) = waiter.way {
+            self.settled_on_stream(self.at, stream);
+        }
+    }
+
+    /// A client gives up a question to the store.
+    pub(in crate::engine) fn stop_looking(&mut self, client: ClientId, id: &JsonId, number: u64) {
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.close(id, Open::Look(number));
+        }
+        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.pending.remove(&number)
+            && let Way::Stream(stream) = asked.way
+        {
+            self.settled_on_stream(self.at, stream);
+        }
+    }
+
+    /// A client that asked the store something is gone.
+    pub(in crate::engine) fn forget_look(&mut self, client: ClientId, number: u64) {
+        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.pending.remove(&number)
+            && let Some(client) = self.clients.get_mut(&client)
+        {
+            client.close(&asked.id, Open::Look(number));
+        }
+    }
+
+    /// A client that waited is gone.
+    pub(in crate::engine) fn forget_waiter(&mut self, client: ClientId, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let gone: Vec<Waiter> = task.waiters.extract_if(.., |waiter| waiter.client == client).collect();
+        if let Some(client) = self.clients.get_mut(&client) {
+            gone.iter().for_each(|waiter| client.close(&waiter.id, Open::Wait(no)));
+        }
+        self.leave_theirs(no);
+    }
+
+    /// Another process's task is watched only while somebody waits for it.
+    fn leave_theirs(&mut self, no: TaskNo) {
+        if self.tasks.get(&no).is_some_and(|task| task.theirs.is_some() && task.waiters.is_empty()) {
+            self.drop_task(no);
+        }
+    }
+
+    fn cancel_task(&mut self, now: Mono, no: TaskNo, waiter: Waiter) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        if !task.state.is_open() {
+            let task = task.summary();
+            return self.too_late_to_cancel(&task, &waiter);
+        }
+        if task.theirs.is_some() {
+            let ticket = task.ticket.clone();
+            self.submit(Pending::Noted, Write::Post { ticket, letter: Letter::Cancel });
+            return self.wait_for_task(no, waiter);
+        }
+        self.wait_for_task(no, waiter);
+        self.end_by_cancel(now, no);
+    }
+
+    /// Cancels a task of ours.
+    pub(super) fn end_by_cancel(&mut self, now: Mono, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
+        let call = task.call.take();
+        task.start = None;
+        self.end_task(now, no, State::Cancelled, None);
+        if let Some(call) = call {
+            self.give_up(call, "the task was cancelled");
+        }
+    }
+
+    fn too_late_to_cancel(&mut self, task: &Task, waiter: &Waiter) {
+        if waiter.wants == Wants::Word {
+            return self.show(task, waiter);
+        }
+        let text = format!("Invalid params: the task has ended: {}", task.state.as_str());
+        self.answer_error(waiter.client, waiter.way, &waiter.id, -32602, &text);
+    }
+}
+
+impl Engine {
+    /// Asks the store, and notes why.
+    pub(super) fn load(&mut self, pending: Pending, query: Query) {
+        self.next_submission += 1;
+        self.pending.insert(self.next_submission, pending);
+        self.act(Action::Load(self.next_submission, query));
+    }
+}

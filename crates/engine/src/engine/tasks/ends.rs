@@ -1,0 +1,93 @@
+//! How tasks end, and when they are forgotten.
+
+use super::{Pending, millis};
+use crate::engine::Engine;
+use crate::id::{ServerId, TaskNo};
+use crate::json;
+use crate::record::{Answer, Change, Faces, State};
+use crate::store::Write;
+use crate::task::Task;
+use crate::time::Mono;
+use crate::wire::{Field, Outgoing, Scanned, scan};
+use std::time::Duration;
+
+impl Engine {
+    /// The call of a task is answered, by its server or by us.
+    pub(in crate::engine) fn task_answered(&mut self, no: TaskNo, answer: &Outgoing) {
+        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
+        task.call = None;
+        let modern = task.modern;
+        let Ok(Scanned::Message(message)) = scan(&answer.to_vec().into()) else { return };
+        let part =
+            |field| message.envelope.get(field).map(|span| message.bytes.slice(span.start()..span.end()));
+        let (state, answer) = match (part(Field::Result), part(Field::Error)) {
+            (Some(result), _) => {
+                let failed = json::member(&result, "isError") == Some(b"true");
+                let state = if failed && !modern { State::Failed } else { State::Completed };
+                (state, Answer::Result(result))
+            }
+            (None, error) => (State::Failed, Answer::Error(error.unwrap_or_default())),
+        };
+        self.end_task(self.at, no, state, Some(answer));
+    }
+
+    pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        // One that is not stored yet is written when it is.
+        let made = task.stored;
+        task.state = state;
+        task.answer = answer;
+        task.updated = self.wall;
+        task.stored = false;
+        task.ended = Some(now);
+        self.arm_tasks(now);
+        if made {
+            self.write_end(no);
+        }
+    }
+
+    pub(super) fn write_end(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        task.stored = false;
+        let expires = crate::time::Wall(self.wall.0 + millis(self.config.task_ttl));
+        let change = Change {
+            ticket: task.ticket.clone(),
+            epoch: task.epoch,
+            state: task.state,
+            faces: Faces::default(),
+            at: self.wall,
+            expires: Some(expires),
+            body: None,
+            answer: task.answer.clone(),
+        };
+        self.submit(Pending::Changed(no), Write::Change(Box::new(change)));
+    }
+
+    /// A server that only tasks needed may go.
+    pub(in crate::engine) fn one_ticket_less(&mut self, now: Mono, server: ServerId) {
+        if let Some(state) = self.servers.get_mut(&server) {
+            state.tickets = state.tickets.saturating_sub(1);
+        }
+        self.leave_if_unused(now, server);
+    }
+
+    pub(super) fn arm_tasks(&mut self, now: Mono) {
+        if self.tasks_armed.is_none() {
+            let at = now + self.config.task_ttl;
+            self.timers.set(crate::timers::Owner::Tasks, &mut self.tasks_armed, Some(at));
+        }
+    }
+
+    /// Forgets what ended long ago.
+    pub(in crate::engine) fn tasks_due(&mut self, now: Mono) {
+        self.tasks_armed = None;
+        let ttl = self.config.task_ttl;
+        let over =
+            |task: &Task| task.ended.is_some_and(|ended| now.since(ended) >= ttl) && task.waiters.is_empty();
+        let gone: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| over(task)).map(|(no, _)| *no).collect();
+        gone.into_iter().for_each(|no| drop(self.drop_task(no)));
+        let next = self.tasks.values().filter_map(|task| task.ended).min();
+        let at = next.map(|ended| (ended + ttl).max(now + Duration::from_secs(1)));
+        self.timers.set(crate::timers::Owner::Tasks, &mut self.tasks_armed, at);
+    }
+}

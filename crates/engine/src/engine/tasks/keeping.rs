@@ -1,0 +1,127 @@
+//! What the store is given, and what it says.
+
+use super::Pending;
+use crate::action::{Action, Note};
+use crate::call::Request;
+use crate::client::{Open, Way};
+use crate::engine::Engine;
+use crate::id::{CallId, ServerId, TaskNo};
+use crate::record::State;
+use crate::store::{Loaded, Stored, Write};
+use crate::task::{Task, Wants};
+use crate::time::Mono;
+
+impl Engine {
+    pub(super) fn submit(&mut self, pending: Pending, write: Write) {
+        self.next_submission += 1;
+        self.pending.insert(self.next_submission, pending);
+        self.act(Action::Store(self.next_submission, vec![write]));
+    }
+
+    pub(in crate::engine) fn stored(&mut self, now: Mono, number: u64, outcome: &Stored) {
+        let Some(pending) = self.pending.remove(&number) else { return };
+        if let Err(trouble) = outcome {
+            self.note(Note::StoreFailed { why: trouble.to_string() });
+        }
+        match (pending, outcome) {
+            (Pending::Noted | Pending::Asked(_) | Pending::Listed(_), _) => {}
+            (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
+            (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
+            (Pending::Changed(no), outcome) => {
+                self.task_may_be_shown(no);
+                // What could not be stored is kept in memory: better than losing it.
+                if outcome.is_ok() && self.tasks.get(&no).is_some_and(Task::has_ended) {
+                    self.drop_task(no);
+                }
+            }
+        }
+    }
+
+    pub(in crate::engine) fn loaded(&mut self, now: Mono, number: u64, outcome: &Loaded) {
+        let Some(pending) = self.pending.remove(&number) else { return };
+        if let Err(trouble) = outcome {
+            self.note(Note::StoreFailed { why: trouble.to_string() });
+        }
+        match pending {
+            Pending::Asked(asked) => self.looked_up(now, number, *asked, outcome),
+            Pending::Listed(asked) => self.listed(number, &asked, outcome),
+            Pending::Made(_) | Pending::Changed(_) | Pending::Noted => {}
+        }
+    }
+
+    pub(super) fn task_was_made(&mut self, now: Mono, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        task.stored = true;
+        let handle = task.waiters.iter().position(|waiter| waiter.wants == Wants::Handle);
+        let handle = handle.map(|at| task.waiters.remove(at));
+        let (start, call) = (task.start.take(), task.call);
+        if let Some(call) = call {
+            if self.calls.get(call).is_none() {
+                // It was answered, or given up, while its task was being stored: nobody knows the ticket.
+                return self.end_task(now, no, State::Cancelled, None);
+            }
+            self.detach_from_client(call, no);
+        }
+        if let Some(handle) = handle {
+            self.show_task(no, &handle);
+        }
+        if let Some((request, message)) = start {
+            self.begin_call(now, *request, &message);
+        }
+        // It ended while it was being stored.
+        if self.tasks.get(&no).is_some_and(|task| !task.state.is_open()) {
+            self.write_end(no);
+        }
+    }
+
+    /// The call of a task is open.
+    pub(in crate::engine) fn task_runs(&mut self, no: TaskNo, server: ServerId, call: CallId) {
+        if let Some(task) = self.tasks.get_mut(&no) {
+            task.call = Some(call);
+        }
+        if let Some(server) = self.servers.get_mut(&server) {
+            server.tickets += 1;
+        }
+    }
+
+    /// From now on a call is answered by its task.
+    pub(super) fn detach_from_client(&mut self, id: CallId, no: TaskNo) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let (client, json_id, server) = (call.request.client, call.request.id.clone(), call.request.server);
+        call.request.way = Way::Ticket(no);
+        // The extension has no progress on tasks.
+        call.request.token = None;
+        call.keep_alive = None;
+        call.stream_at = None;
+        self.one_call_less(client);
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.close(&json_id, Open::Call(id));
+        }
+        self.task_runs(no, server, id);
+    }
+
+    /// No task, then: the call is made, or goes on, as an ordinary one.
+    pub(super) fn task_was_not_made(&mut self, now: Mono, no: TaskNo) {
+        let Some(task) = self.drop_task(no) else { return };
+        let handle = task.waiters.into_iter().find(|waiter| waiter.wants == Wants::Handle);
+        if let (Some((request, message)), Some(handle)) = (task.start, handle) {
+            self.begin_call(now, Request { way: handle.way, ..*request }, &message);
+        }
+    }
+
+    pub(super) fn task_may_be_shown(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        task.stored = true;
+        if !task.has_ended() {
+            return;
+        }
+        let waiters = std::mem::take(&mut task.waiters);
+        self.tell_status(no);
+        for waiter in waiters {
+            if let Some(client) = self.clients.get_mut(&waiter.client) {
+                client.close(&waiter.id, Open::Wait(no));
+            }
+            self.show_task(no, &waiter);
+        }
+    }
+}

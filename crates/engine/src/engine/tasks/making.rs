@@ -1,0 +1,169 @@
+//! How a call becomes a task.
+
+use super::{Pending, REVISION, declares_tasks, millis};
+use crate::action::Action;
+use crate::call::Request;
+use crate::client::Way;
+use crate::engine::Engine;
+use crate::id::{CallId, TaskNo};
+use crate::json;
+use crate::method::Method;
+use crate::policy::CallFacts;
+use crate::record::{Faces, New, Origin, State, Ticket};
+use crate::store::Write;
+use crate::task::{Task, TaskRule, Waiter, Wants};
+use crate::time::Mono;
+use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
+use std::time::Duration;
+
+impl Engine {
+    /// A legacy client asks for a task. False if its call is an ordinary one.
+    pub(in crate::engine) fn task_wanted(&mut self, request: &mut Request, message: &Message) -> bool {
+        let server = self.servers.get(&request.server);
+        let ours = self.config.tasks
+            && server.is_some_and(|server| !server.own_tasks && server.agreed() == Some(REVISION));
+        if !ours
+            || request.modern
+            || request.method != Method::ToolsCall
+            || !message.is_object(Field::ParamsTask)
+        {
+            return false;
+        }
+        if self.task_rule(request) == TaskRule::Forbidden {
+            let text = "Method not found: this tool cannot be called as a task";
+            self.answer_error(request.client, request.way, &request.id.clone(), -32601, text);
+            return true;
+        }
+        let Some(plain) = without_task(message) else { return false };
+        let wish = wished_ttl(message);
+        let waiter =
+            Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
+        let Some(no) = self.make_task(request, &plain, wish, waiter) else { return false };
+        let started = Request { way: Way::Ticket(no), task: false, ..request.clone() };
+        if let Some(task) = self.tasks.get_mut(&no) {
+            task.start = Some((Box::new(started), Box::new(plain)));
+        }
+        true
+    }
+
+    /// Makes a task and has it stored. `None` without random bytes.
+    pub(super) fn make_task(
+        &mut self,
+        request: &Request,
+        message: &Message,
+        wish: Option<Duration>,
+        waiter: Waiter,
+    ) -> Option<TaskNo> {
+        let entropy = self.entropy.pop()?;
+        self.act(Action::NeedEntropy);
+        let policy = self.policy_of(request);
+        let least = policy.max.time + self.config.task_ttl;
+        let most = self.config.task_ttl_max.max(least);
+        let faces = if request.modern { Faces::MODERN_TASK } else { Faces::LEGACY_TASK };
+        let task = Task {
+            ticket: Ticket::of(&entropy),
+            principal: self.principal_of(request.client),
+            client: request.client,
+            modern: request.modern,
+            epoch: 1,
+            theirs: None,
+            call: None,
+            state: State::Working,
+            created: self.wall,
+            updated: self.wall,
+            ttl: wish.unwrap_or(least).clamp(least, most),
+            answer: None,
+            stored: false,
+            start: None,
+            waiters: vec![waiter],
+            ended: None,
+        };
+        let origin = Origin {
+            principal: task.principal.clone(),
+            server: self.config.identity.clone(),
+            method: request.method.as_str().into(),
+            tool: request.tool.clone().unwrap_or_default(),
+            key: None,
+        };
+        let body = crate::record::Body { ttl_ms: Some(millis(task.ttl)), ..Default::default() };
+        let new = New {
+            ticket: task.ticket.clone(),
+            origin,
+            faces,
+            at: self.wall,
+            body: body.encode(),
+            request: message.bytes.clone(),
+        };
+        let no = self.add_task(task);
+        self.submit(Pending::Made(no), Write::Create(Box::new(new)));
+        Some(no)
+    }
+
+    /// A modern call has taken so long that its client gets a handle.
+    pub(in crate::engine) fn task_is_due(&mut self, id: CallId) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        call.task_at = None;
+        let request = call.request.clone();
+        let Some(message) = call.kept_for_task.take() else { return };
+        let waiter =
+            Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
+        let Some(no) = self.make_task(&request, &message, None, waiter) else { return };
+        if let Some(task) = self.tasks.get_mut(&no) {
+            task.call = Some(id);
+        }
+    }
+
+    /// When a call becomes a task, if it is not answered before.
+    pub(in crate::engine) fn task_after(
+        &self,
+        request: &Request,
+        message: &Message,
+        now: Mono,
+    ) -> Option<Mono> {
+        let ours = self.config.tasks
+            && request.modern
+            && request.method == Method::ToolsCall
+            && self.servers.get(&request.server).is_some_and(|server| !server.own_tasks)
+            && declares_tasks(message)
+            && self.task_rule(request) != TaskRule::Forbidden;
+        ours.then(|| now + self.config.task_after)
+    }
+
+    pub(super) fn policy_of(&self, request: &Request) -> crate::policy::Policy {
+        let declared = crate::policy::Declared::default();
+        let declared = self.servers.get(&request.server).map_or(&declared, |server| &server.declared);
+        self.config.rules.for_call(CallFacts {
+            method: &request.method,
+            tool: request.tool.as_deref(),
+            has_token: true,
+            wish: None,
+            declared,
+        })
+    }
+
+    /// What a person says about a tool, unless its server forbids tasks.
+    pub(super) fn task_rule(&self, request: &Request) -> TaskRule {
+        let forbids = request.tool.as_ref().zip(self.servers.get(&request.server));
+        if forbids.is_some_and(|(tool, server)| server.forbids_tasks.contains(tool)) {
+            return TaskRule::Forbidden;
+        }
+        self.policy_of(request).task
+    }
+}
+
+/// The same call without `params.task`.
+pub(super) fn without_task(message: &Message) -> Option<Message> {
+    let span = message.envelope.get(Field::ParamsTask)?;
+    let edit = Edit::remove_member(&message.bytes, span);
+    let bytes = Outgoing::edited(message.bytes.clone(), vec![edit]).to_vec();
+    match scan(&bytes.into()) {
+        Ok(Scanned::Message(message)) => Some(message),
+        _ => None,
+    }
+}
+
+pub(super) fn wished_ttl(message: &Message) -> Option<Duration> {
+    let ttl = json::member(message.raw(Field::ParamsTask)?, "ttl")?;
+    let millis: f64 = serde_json::from_slice(ttl).ok()?;
+    Duration::try_from_secs_f64(millis / 1000.0).ok()
+}

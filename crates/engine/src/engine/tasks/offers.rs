@@ -1,0 +1,92 @@
+//! What a server says of itself, with tasks added.
+
+use super::{EXTENSION, REVISION};
+use crate::client::Client;
+use crate::engine::Engine;
+use crate::id::{ClientId, ServerId};
+use crate::json;
+use crate::task::TaskRule;
+use crate::wire::{Edit, Field, Message};
+use bytes::Bytes;
+
+impl Engine {
+    /// What is added to the answer to a handshake.
+    pub(in crate::engine) fn add_tasks_to_handshake(
+        &self,
+        server: ServerId,
+        client: ClientId,
+        answer: &Message,
+    ) -> Vec<Edit> {
+        let add = || {
+            let server = self.servers.get(&server)?;
+            if !self.config.tasks || server.own_tasks {
+                return None;
+            }
+            let result = answer.raw(Field::Result)?;
+            let capabilities = json::member(result, "capabilities")?;
+            if json::member(result, "supportedVersions").is_some() {
+                return add_extension(&answer.bytes, capabilities);
+            }
+            if json::member(result, "protocolVersion") != Some(b"\"2025-11-25\"") {
+                return None;
+            }
+            let listed = self.clients.get(&client).is_some_and(Client::may_list_tasks);
+            let list: &[u8] = if listed { br#""list":{},"# } else { b"" };
+            let tasks = [br#""tasks":{"#, list, br#""cancel":{},"requests":{"tools":{"call":{}}}}"#].concat();
+            json::insert_member(&answer.bytes, capabilities, &tasks)
+        };
+        add().into_iter().collect()
+    }
+
+    /// What is added to a list of tools: which of them may be called as tasks.
+    pub(in crate::engine) fn add_tasks_to_tools(&mut self, id: ServerId, answer: &Message) -> Vec<Edit> {
+        let legacy = self
+            .servers
+            .get(&id)
+            .is_some_and(|server| !server.own_tasks && server.agreed() == Some(REVISION));
+        if !self.config.tasks || !legacy {
+            return Vec::new();
+        }
+        let Some(tools) = answer.raw(Field::Result).and_then(|result| json::member(result, "tools")) else {
+            return Vec::new();
+        };
+        let mut edits = Vec::new();
+        for tool in json::elements(tools).unwrap_or_default() {
+            let name: Option<Box<str>> =
+                json::member(tool, "name").and_then(|raw| serde_json::from_slice(raw).ok());
+            let Some(name) = name else { continue };
+            let execution = json::member(tool, "execution");
+            let support = execution.and_then(|execution| json::member(execution, "taskSupport"));
+            if let Some(server) = self.servers.get_mut(&id) {
+                if support == Some(b"\"forbidden\"") {
+                    server.forbids_tasks.insert(name.clone());
+                } else {
+                    server.forbids_tasks.remove(&name);
+                }
+            }
+            if support.is_some() {
+                continue;
+            }
+            let rule = self.config.rules.task_of(&name);
+            let word: &[u8] = match rule {
+                TaskRule::Forbidden => continue,
+                TaskRule::Optional => br#""taskSupport":"optional""#,
+                TaskRule::Required => br#""taskSupport":"required""#,
+            };
+            edits.extend(match execution {
+                Some(execution) => json::insert_member(&answer.bytes, execution, word),
+                None => json::insert_member(&answer.bytes, tool, &[b"\"execution\":{", word, b"}"].concat()),
+            });
+        }
+        edits
+    }
+}
+
+/// The extension beside those that a server declares.
+pub(super) fn add_extension(whole: &Bytes, capabilities: &[u8]) -> Option<Edit> {
+    let tasks = [EXTENSION, b":{}"].concat();
+    match json::member(capabilities, "extensions") {
+        Some(extensions) => json::insert_member(whole, extensions, &tasks),
+        None => json::insert_member(whole, capabilities, &[b"\"extensions\":{", &*tasks, b"}"].concat()),
+    }
+}

@@ -1,0 +1,131 @@
+//! What clients see of tasks.
+
+use super::millis;
+use crate::call::Request;
+use crate::client::Way;
+use crate::engine::Engine;
+use crate::error::error_answer;
+use crate::id::{ClientId, JsonId, TaskNo};
+use crate::json;
+use crate::record::Answer;
+use crate::task::{Task, Waiter, Wants};
+use crate::wire::Outgoing;
+
+impl Engine {
+    pub(super) fn answer_error(&mut self, client: ClientId, way: Way, id: &JsonId, code: i32, text: &str) {
+        let answer = error_answer(id.patch().as_slice(), code, text, None);
+        self.reply(client, way, Some(id), Outgoing::plain(answer));
+    }
+
+    pub(super) fn answer_result(&mut self, client: ClientId, way: Way, id: &JsonId, result: &[u8]) {
+        let id_text = id.patch();
+        let answer =
+            [br#"{"jsonrpc":"2.0","id":"#, id_text.as_slice(), br#","result":"#, result, b"}"].concat();
+        self.reply(client, way, Some(id), Outgoing::plain(answer));
+    }
+
+    pub(super) fn refuse_to_declare(&mut self, request: &Request) {
+        let id = request.id.patch();
+        let rest = br#","error":{"code":-32021,"message":"Missing required client capability: io.modelcontextprotocol/tasks","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}"#;
+        let answer = [br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), rest].concat();
+        self.reply(request.client, request.way, Some(&request.id), Outgoing::plain(answer));
+    }
+
+    /// Gives a waiter what it wants to see of a task in memory.
+    pub(super) fn show_task(&mut self, no: TaskNo, waiter: &Waiter) {
+        let Some(task) = self.tasks.get(&no) else { return };
+        let task = task.summary();
+        self.show(&task, waiter);
+    }
+
+    /// Gives a waiter what it wants to see of a task.
+    pub(super) fn show(&mut self, task: &Task, waiter: &Waiter) {
+        let result = match (waiter.wants, task.modern) {
+            (Wants::Word, _) => br#"{"resultType":"complete"}"#.to_vec(),
+            (Wants::Handle, true) => self.modern_task(task, "task"),
+            (Wants::Task, true) => self.modern_task(task, "complete"),
+            (Wants::Handle, false) => [b"{\"task\":", &*self.legacy_task(task), b"}"].concat(),
+            (Wants::Task, false) => self.legacy_task(task),
+            (Wants::Result, _) => {
+                let answer = result_of(task, &waiter.id);
+                return self.reply(waiter.client, waiter.way, Some(&waiter.id), answer);
+            }
+        };
+        self.answer_result(waiter.client, waiter.way, &waiter.id, &result);
+    }
+
+    pub(super) fn legacy_task(&self, task: &Task) -> Vec<u8> {
+        let shown = serde_json::json!({
+            "taskId": task.ticket.as_str(),
+            "status": task.shown().as_str(),
+            "createdAt": task.created.timestamp(),
+            "lastUpdatedAt": task.updated.timestamp(),
+            "ttl": millis(task.ttl),
+            "pollInterval": task.poll_interval(self.wall),
+        });
+        shown.to_string().into_bytes()
+    }
+
+    pub(super) fn modern_task(&self, task: &Task, result_type: &str) -> Vec<u8> {
+        let shown = serde_json::json!({
+            "resultType": result_type,
+            "taskId": task.ticket.as_str(),
+            "status": task.shown().as_str(),
+            "createdAt": task.created.timestamp(),
+            "lastUpdatedAt": task.updated.timestamp(),
+            "ttlMs": millis(task.ttl),
+            "pollIntervalMs": task.poll_interval(self.wall),
+        });
+        let mut text = shown.to_string().into_bytes();
+        if let Some(answer) = task.answer.as_ref().filter(|_| task.has_ended()) {
+            let name: &[u8] = match answer {
+                Answer::Result(_) => b",\"result\":",
+                Answer::Error(_) => b",\"error\":",
+            };
+            text.pop();
+            text.extend_from_slice(name);
+            text.extend_from_slice(answer.bytes());
+            text.push(b'}');
+        }
+        text
+    }
+
+    /// Tells a legacy client that a task of its has changed.
+    pub(super) fn tell_status(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(&no).filter(|task| !task.modern) else { return };
+        let client = task.client;
+        let params = self.legacy_task(task);
+        let message =
+            [br#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":"#, &*params, b"}"].concat();
+        self.tell_client(client, Outgoing::plain(message));
+    }
+}
+
+/// A member of `_meta`.
+pub(super) fn related_task(task: &Task) -> Vec<u8> {
+    let ticket = task.ticket.as_str().as_bytes();
+    [br#""io.modelcontextprotocol/related-task":{"taskId":""#, ticket, br#""}"#].concat()
+}
+
+/// The answer of a task's call, under the id of whoever asks, and tied to the task.
+pub(super) fn result_of(task: &Task, id: &JsonId) -> Outgoing {
+    let id = id.patch();
+    let head = [br#"{"jsonrpc":"2.0","id":"#, id.as_slice()].concat();
+    let related = related_task(task);
+    let body = match &task.answer {
+        None => {
+            let text = br#","error":{"code":-32603,"message":"the task was cancelled"}}"#;
+            return Outgoing::plain([&*head, text].concat());
+        }
+        Some(Answer::Error(error)) => [b",\"error\":", &**error, b"}"].concat(),
+        Some(Answer::Result(result)) => {
+            let edit = match json::member(result, "_meta") {
+                Some(meta) => json::insert_member(result, meta, &related),
+                None => json::insert_member(result, result, &[b"\"_meta\":{", &*related, b"}"].concat()),
+            };
+            let result = Outgoing::edited(result.clone(), edit.into_iter().collect()).to_vec();
+            [b",\"result\":", &*result, b"}"].concat()
+        }
+    };
+    Outgoing::plain([head, body].concat())
+}

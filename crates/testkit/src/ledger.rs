@@ -1,0 +1,181 @@
+//! A store for scenarios and simulations: small, slow and simple, and it outlives the engines that use it.
+//!
+//! What may be written is decided by [`Head::admit`], as everywhere. Bounds and expiry are the affair of real
+//! stores and of their own suite.
+
+use bytes::Bytes;
+use outlast_engine::record::{Head, Record};
+use outlast_engine::store::{
+    Done, Found, Letter, Loaded, Query, Refusal, Session, Stored, Trouble, Usage, Write,
+};
+use std::collections::BTreeMap;
+
+/// What is kept, by ticket, stream and session.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    records: BTreeMap<String, Record>,
+    letters: Vec<(String, Letter)>,
+    streams: BTreeMap<String, BTreeMap<u64, Bytes>>,
+    sessions: BTreeMap<String, Session>,
+    /// Owners that are gone.
+    pub dead: Vec<String>,
+    last: u64,
+}
+
+impl Ledger {
+    /// Writes all of these or none.
+    pub fn submit(&mut self, owner: &str, writes: &[Write]) -> Stored {
+        let mut after = self.clone();
+        let mut done = Vec::new();
+        for (at, write) in writes.iter().enumerate() {
+            done.push(after.write(owner, write).map_err(|why| Trouble::Refused { at, why })?);
+        }
+        *self = after;
+        Ok(done)
+    }
+
+    /// Every record.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.records.values()
+    }
+
+    fn write(&mut self, owner: &str, write: &Write) -> Result<Done, Refusal> {
+        match write {
+            Write::Create(new) => {
+                let holder = self.records.values().find(|record| {
+                    let (theirs, ours) = (&record.head.origin, &new.origin);
+                    let same = (&theirs.principal, &theirs.server) == (&ours.principal, &ours.server);
+                    record.head.state.is_open() && same && ours.key.is_some() && theirs.key == ours.key
+                });
+                if let Some(holder) = holder {
+                    return Err(Refusal::KeyTaken(holder.head.ticket.clone()));
+                }
+                self.last += 1;
+                let record = Record {
+                    head: Head::new(new, self.last, owner),
+                    request: new.request.clone(),
+                    answer: None,
+                };
+                match self.records.insert(new.ticket.as_str().into(), record) {
+                    None => Ok(Done::Written(1)),
+                    Some(_) => Err(Refusal::Taken),
+                }
+            }
+            Write::Change(change) => {
+                let record = self.records.get_mut(change.ticket.as_str()).ok_or(Refusal::Unknown)?;
+                record.head.admit(change, owner)?;
+                record.head.apply(change);
+                record.answer = change.answer.clone();
+                Ok(Done::Written(record.head.revision))
+            }
+            Write::Remove(ticket) => Ok(Done::Removed(self.records.remove(ticket.as_str()).is_some().into())),
+            Write::Claim { server } => {
+                let dead = self.dead.clone();
+                let mut claimed = Vec::new();
+                for record in self.records.values_mut() {
+                    let head = &mut record.head;
+                    let lost = head.state.is_open() && dead.iter().any(|name| **name == *head.owner);
+                    if lost && head.origin.server == *server {
+                        head.pass_to(owner);
+                        claimed.push(head.clone());
+                    }
+                }
+                claimed.sort_by_key(|head| head.number);
+                Ok(Done::Claimed(claimed))
+            }
+            Write::Post { ticket, letter } => {
+                let record = self.records.get(ticket.as_str()).ok_or(Refusal::Unknown)?;
+                if !record.head.state.is_open() {
+                    return Err(Refusal::Ended(record.head.state));
+                }
+                self.letters.push((ticket.as_str().into(), letter.clone()));
+                Ok(Done::Kept)
+            }
+            Write::Collect => {
+                let ours = |(ticket, _): &mut (String, Letter)| {
+                    self.records.get(ticket).is_some_and(|record| *record.head.owner == *owner)
+                };
+                let taken: Vec<_> = self.letters.extract_if(.., ours).collect();
+                let letter = |(ticket, letter): (String, Letter)| {
+                    Some((self.records.get(&ticket)?.head.ticket.clone(), letter))
+                };
+                Ok(Done::Letters(taken.into_iter().filter_map(letter).collect()))
+            }
+            Write::Append { stream, events, .. } => {
+                let kept = self.streams.entry(stream.0.to_string()).or_default();
+                for (number, bytes) in events {
+                    kept.entry(*number).or_insert_with(|| bytes.clone());
+                }
+                Ok(Done::Kept)
+            }
+            Write::Forget { stream, through } => {
+                if let Some(kept) = self.streams.get_mut(&*stream.0) {
+                    kept.retain(|number, _| number > through);
+                }
+                Ok(Done::Kept)
+            }
+            Write::Session(session) => {
+                self.sessions.insert(session.name.0.to_string(), (**session).clone());
+                Ok(Done::Kept)
+            }
+            Write::EndSession(name) => {
+                self.sessions.remove(&*name.0);
+                Ok(Done::Kept)
+            }
+            Write::Renew | Write::Calls(_) => Ok(Done::Kept),
+            Write::Expire(_) => Ok(Done::Removed(0)),
+        }
+    }
+
+    /// Looks something up.
+    pub fn load(&self, owner: &str, query: &Query) -> Loaded {
+        Ok(match query {
+            Query::Record(ticket) => Found::Record(self.records.get(ticket.as_str()).cloned().map(Box::new)),
+            Query::Key { principal, server, key } => {
+                let has = |record: &&Record| {
+                    let origin = &record.head.origin;
+                    origin.principal == *principal
+                        && origin.server == *server
+                        && origin.key.as_ref() == Some(key)
+                };
+                let newest = |record: &&Record| (record.head.state.is_open(), record.head.number);
+                let found = self.records.values().filter(has).max_by_key(newest);
+                Found::Record(found.cloned().map(Box::new))
+            }
+            Query::Heads { principal, server, before, limit } => {
+                let wanted = |head: &&Head| {
+                    principal.as_ref().is_none_or(|name| head.origin.principal == *name)
+                        && server.as_ref().is_none_or(|name| head.origin.server == *name)
+                        && before.is_none_or(|before| head.number < before)
+                };
+                let mut heads: Vec<Head> =
+                    self.records.values().map(|record| &record.head).filter(wanted).cloned().collect();
+                heads.sort_by_key(|head| std::cmp::Reverse(head.number));
+                heads.truncate(*limit);
+                Found::Heads(heads)
+            }
+            Query::Changed(known) => {
+                let newer = |(ticket, revision): &(outlast_engine::record::Ticket, u64)| {
+                    let head = &self.records.get(ticket.as_str())?.head;
+                    (head.revision > *revision).then(|| head.clone())
+                };
+                Found::Heads(known.iter().filter_map(newer).collect())
+            }
+            Query::Mail => Found::Mail(self.letters.iter().any(|(ticket, _)| {
+                self.records.get(ticket).is_some_and(|record| *record.head.owner == *owner)
+            })),
+            Query::Events { stream, after } => {
+                let kept = self.streams.get(&*stream.0);
+                let last = kept.and_then(|kept| kept.keys().last().copied()).unwrap_or(0);
+                let later = kept.into_iter().flatten().filter(|(number, _)| *number > after);
+                Found::Events {
+                    last,
+                    events: later.map(|(number, bytes)| (*number, bytes.clone())).collect(),
+                }
+            }
+            Query::Session(name) => Found::Session(self.sessions.get(&*name.0).cloned().map(Box::new)),
+            Query::Calls { .. } => Found::Calls(Vec::new()),
+            Query::Usage => Found::Usage(Usage::default()),
+        })
+    }
+}
