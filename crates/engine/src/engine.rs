@@ -198,6 +198,8 @@ pub struct Engine {
     shared: BTreeMap<ShareKey, ServerId>,
     /// Random bytes for the next session.
     entropy: Option<[u8; 32]>,
+    /// A server was given up, and none has answered since.
+    given_up: bool,
     /// The attempt on whose stream the message came that is being looked at.
     tied: Option<AttemptId>,
     /// The time of the event that is being handled.
@@ -235,6 +237,7 @@ impl Engine {
             exchanges: IdMap::default(),
             shared: BTreeMap::new(),
             entropy: None,
+            given_up: false,
             tied: None,
             at: Mono::default(),
             next_attempt: 1,
@@ -348,8 +351,7 @@ impl Engine {
 
     /// Whether requests are taken, and no server has been given up for now.
     pub fn is_ready(&self) -> bool {
-        let down = |server: &Server| server.life == Life::Down;
-        self.ending.is_none() && !self.ended && !self.servers.values().any(down)
+        self.ending.is_none() && !self.ended && !self.given_up
     }
 
     /// Whether what this attempt says still counts.
