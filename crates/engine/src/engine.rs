@@ -38,12 +38,13 @@ use crate::session::Stream;
 use crate::task::Task;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
+use crate::wire::Message;
 use ending::Ending;
 pub use sharing::Share;
 use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use tasks::Pending;
+use tasks::{Pending, Upkeep};
 
 /// Whose habits we have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,9 +221,13 @@ pub struct Engine {
     /// Calls with a ticket: those that run, and those somebody waits for.
     tasks: BTreeMap<TaskNo, Task>,
     tickets: IdMap<Ticket, TaskNo>,
-    tasks_armed: Option<Mono>,
+    upkeep: Upkeep,
+    /// Calls that an earlier process left and that wait for a server.
+    orphans: Vec<(TaskNo, Box<Message>)>,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
+    /// What was asked of it and is not answered, by number.
+    lookups: BTreeMap<u64, Pending>,
     /// A server was given up, and none has answered since.
     given_up: bool,
     /// The attempt on whose stream the message came that is being looked at.
@@ -237,6 +242,7 @@ pub struct Engine {
     next_server: u32,
     next_task: u64,
     next_submission: u64,
+    next_lookup: u64,
     /// Bytes of calls that are kept to be repeated.
     kept_bytes: usize,
     /// Bytes of events that are kept for clients that come back.
@@ -267,8 +273,10 @@ impl Engine {
             entropy: Vec::new(),
             tasks: BTreeMap::new(),
             tickets: IdMap::default(),
-            tasks_armed: None,
+            upkeep: Upkeep::default(),
+            orphans: Vec::new(),
             pending: BTreeMap::new(),
+            lookups: BTreeMap::new(),
             given_up: false,
             tied: None,
             at: Mono::default(),
@@ -280,6 +288,7 @@ impl Engine {
             next_server: 1,
             next_task: 1,
             next_submission: 0,
+            next_lookup: 0,
             kept_bytes: 0,
             kept_events: 0,
             timers: Timers::default(),
@@ -338,6 +347,7 @@ impl Engine {
             Event::HungUp(exchange) => self.hung_up(at, *exchange),
             Event::Entropy(bytes) => self.entropy.push(*bytes),
             Event::Stored(number, outcome) => self.stored(at, *number, outcome),
+            Event::Begin => self.take_over(),
             Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),
             Event::Loaded(number, outcome) => self.loaded(at, *number, outcome),
             Event::FromStream(server, run, attempt, line) if self.is_current(*server, *run) => {
@@ -368,6 +378,9 @@ impl Engine {
             | Event::OutputClosed(..)
             | Event::InputBroken(..)
             | Event::Stderr(..) => {}
+        }
+        if !self.orphans.is_empty() {
+            self.start_orphans(at);
         }
         self.tidy();
     }

@@ -138,6 +138,12 @@ pub const LEASE: Duration = Duration::from_secs(15);
 /// How often it says so.
 pub const RENEW: Duration = Duration::from_secs(5);
 
+/// How often letters are looked for, and tasks of other processes, while any are open.
+pub const UPKEEP: Duration = Duration::from_millis(500);
+
+/// How often what is over is forgotten, while tasks are open.
+pub const EXPIRE: Duration = Duration::from_secs(60);
+
 /// Records in a store. One more: the one that ended longest ago goes; if none has ended, it is refused.
 pub const RECORDS: u64 = 100_000;
 

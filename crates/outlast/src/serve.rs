@@ -74,11 +74,16 @@ async fn serve(
     starter: Starter,
 ) -> io::Result<u8> {
     let listener = listen(service.listen)?;
-    let address = listener.local_addr()?;
+    let (address, tasks) = (listener.local_addr()?, config.tasks);
     let driver = Driver::new(config, Clock::start(), starter, observers, None, place);
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
-    driver.turn(|state| state.feed(Event::Entropy(crate::client::http::token::random())));
+    driver.turn(|state| {
+        state.feed(Event::Entropy(crate::client::http::token::random()));
+        if tasks {
+            state.feed(Event::Begin);
+        }
+    });
     let (stop, stopped) = watch::channel(false);
     let door = Door::new(driver.clone(), service.doorman, service.max_bytes, service.max_connections);
     let doors = tokio::spawn(door.listen(listener, stopped));

@@ -22,8 +22,9 @@ use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
 use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
+use outlast_engine::record::Ticket;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
-use outlast_engine::store::{Trouble as StoreTrouble, Write};
+use outlast_engine::store::{Letter, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Share, Transport, Wall, wire,
@@ -145,6 +146,12 @@ impl World {
             self.life += 1;
             return Vec::new();
         }
+        if word == "letter" {
+            let ticket = Ticket::parse(rest.split(' ').next().unwrap_or_default()).expect(line);
+            let letter = Write::Post { ticket, letter: Letter::Cancel };
+            self.ledger.submit("somebody else", &[letter]).expect(line);
+            return Vec::new();
+        }
         if word == "looks" {
             self.looks = rest.to_owned();
             return Vec::new();
@@ -261,6 +268,7 @@ impl World {
             "stream-ended" => {
                 Event::StreamEnded(server, run, AttemptId(first.parse().ok()?), stream_end(more))
             }
+            "begin" => Event::Begin,
             "stored" => {
                 let number = rest.parse().ok()?;
                 let writes = self.submitted.remove(&number)?;

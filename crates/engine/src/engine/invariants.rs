@@ -87,7 +87,7 @@ impl Engine {
                 Open::Call(id) => self.calls.get(id).is_some(),
                 Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
                 Open::Wait(no) => self.tasks.contains_key(&no),
-                Open::Look(number) => self.pending.contains_key(&number),
+                Open::Look(number) => self.lookups.contains_key(&number),
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }

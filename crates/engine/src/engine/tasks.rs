@@ -9,7 +9,9 @@ mod keeping;
 mod making;
 mod offers;
 mod questions;
+mod recovery;
 mod showing;
+mod upkeep;
 
 use super::Engine;
 use crate::call::Request;
@@ -21,6 +23,7 @@ use crate::time::Mono;
 use crate::wire::{Field, Message};
 use asking::Asked;
 use std::time::Duration;
+pub(super) use upkeep::Upkeep;
 
 /// The extension of the modern era.
 const EXTENSION: &[u8] = b"\"io.modelcontextprotocol/tasks\"";
@@ -41,6 +44,18 @@ pub(super) enum Pending {
     Asked(Box<Asked>),
     /// Somebody asked for a list.
     Listed(Box<Asked>),
+    /// Whether there are letters.
+    Mail,
+    /// Letters.
+    Collected,
+    /// What has become of tasks of other processes.
+    Watched,
+    /// The answer of one of them.
+    Fetched(TaskNo),
+    /// Tasks of processes that have ended.
+    Claimed,
+    /// One of them.
+    Orphaned,
 }
 
 impl Engine {
@@ -81,6 +96,7 @@ impl Engine {
         self.next_task += 1;
         self.tickets.insert(task.ticket.clone(), no);
         self.tasks.insert(no, task);
+        self.arm_upkeep(self.at);
         no
     }
 

@@ -199,7 +199,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Standing(id) => engine.servers.get(&id)?.standing_armed,
         Owner::Session(id) => engine.clients.get(&id)?.session()?.armed,
         Owner::Listen(attempt) => engine.subscriptions.get(&attempt)?.armed,
-        Owner::Tasks => engine.tasks_armed,
+        Owner::Tasks => engine.upkeep.armed,
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

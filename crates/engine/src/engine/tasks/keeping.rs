@@ -13,9 +13,17 @@ use crate::time::Mono;
 
 impl Engine {
     pub(super) fn submit(&mut self, pending: Pending, write: Write) {
+        self.submit_all(pending, vec![write]);
+    }
+
+    /// Has these written, all or none, and notes why.
+    pub(super) fn submit_all(&mut self, pending: Pending, writes: Vec<Write>) {
+        if writes.is_empty() {
+            return;
+        }
         self.next_submission += 1;
         self.pending.insert(self.next_submission, pending);
-        self.act(Action::Store(self.next_submission, vec![write]));
+        self.act(Action::Store(self.next_submission, writes));
     }
 
     pub(in crate::engine) fn stored(&mut self, now: Mono, number: u64, outcome: &Stored) {
@@ -24,7 +32,8 @@ impl Engine {
             self.note(Note::StoreFailed { why: trouble.to_string() });
         }
         match (pending, outcome) {
-            (Pending::Noted | Pending::Asked(_) | Pending::Listed(_), _) => {}
+            (Pending::Collected, outcome) => self.letters_came(now, outcome),
+            (Pending::Claimed, outcome) => self.claimed(outcome),
             (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
             (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
             (Pending::Changed(no), outcome) => {
@@ -34,18 +43,27 @@ impl Engine {
                     self.drop_task(no);
                 }
             }
+            _ => {}
         }
     }
 
     pub(in crate::engine) fn loaded(&mut self, now: Mono, number: u64, outcome: &Loaded) {
-        let Some(pending) = self.pending.remove(&number) else { return };
+        let Some(pending) = self.lookups.remove(&number) else { return };
         if let Err(trouble) = outcome {
             self.note(Note::StoreFailed { why: trouble.to_string() });
         }
         match pending {
             Pending::Asked(asked) => self.looked_up(now, number, *asked, outcome),
             Pending::Listed(asked) => self.listed(number, &asked, outcome),
-            Pending::Made(_) | Pending::Changed(_) | Pending::Noted => {}
+            Pending::Mail => self.mail_looked_for(outcome),
+            Pending::Watched => self.others_looked_at(outcome),
+            Pending::Fetched(no) => self.fetched(no, outcome),
+            Pending::Orphaned => self.orphan_was_read(now, outcome),
+            Pending::Made(_)
+            | Pending::Changed(_)
+            | Pending::Noted
+            | Pending::Collected
+            | Pending::Claimed => {}
         }
     }
 

@@ -9,7 +9,7 @@ use crate::id::{CallId, TaskNo};
 use crate::json;
 use crate::method::Method;
 use crate::policy::CallFacts;
-use crate::record::{Faces, New, Origin, State, Ticket};
+use crate::record::{Body, Faces, New, Origin, State, Ticket};
 use crate::store::Write;
 use crate::task::{Task, TaskRule, Waiter, Wants};
 use crate::time::Mono;
@@ -85,7 +85,8 @@ impl Engine {
             tool: request.tool.clone().unwrap_or_default(),
             key: None,
         };
-        let body = crate::record::Body { ttl_ms: Some(millis(task.ttl)), ..Default::default() };
+        let repeatable = self.why_repeatable(request, &policy).map(str::to_owned);
+        let body = Body { ttl_ms: Some(millis(task.ttl)), repeatable, ..Body::default() };
         let new = New {
             ticket: task.ticket.clone(),
             origin,
