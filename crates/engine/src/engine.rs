@@ -9,6 +9,7 @@ mod from_server;
 mod hang;
 mod instant;
 mod invariants;
+mod joining;
 mod lifecycle;
 mod remote;
 mod repeat;
@@ -29,6 +30,7 @@ use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
+use crate::idempotency::KeyPlace;
 use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
@@ -39,6 +41,7 @@ use crate::task::Task;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
 use ending::Ending;
+use joining::Joints;
 pub use sharing::Share;
 use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
@@ -118,6 +121,8 @@ pub struct Config {
     pub resume_min_wait: Duration,
     /// Calls may be tasks, for clients that want them so.
     pub tasks: bool,
+    /// Where calls carry their idempotency keys.
+    pub key_places: Vec<KeyPlace>,
     /// How long a modern call may take before its client gets the handle of a task.
     pub task_after: Duration,
     /// How long a task is kept after its end.
@@ -173,6 +178,7 @@ impl Default for Config {
             stream_head: limits::STREAM_HEAD,
             resume_min_wait: Duration::from_secs(1),
             tasks: false,
+            key_places: KeyPlace::defaults(),
             task_after: Duration::from_secs(10),
             task_ttl: Duration::from_secs(60 * 60),
             task_ttl_max: Duration::from_secs(72 * 60 * 60),
@@ -221,6 +227,7 @@ pub struct Engine {
     tasks: BTreeMap<TaskNo, Task>,
     tickets: IdMap<Ticket, TaskNo>,
     tasks_armed: Option<Mono>,
+    joints: Joints,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
     /// The attempt on whose stream the message came that is being looked at.
@@ -266,6 +273,7 @@ impl Engine {
             tasks: BTreeMap::new(),
             tickets: IdMap::default(),
             tasks_armed: None,
+            joints: Joints::default(),
             pending: BTreeMap::new(),
             tied: None,
             at: Mono::default(),

@@ -65,6 +65,8 @@ async fn serve(
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
     tokio::spawn(driver.clone().pump(Peer::Client));
+    // For the first ticket or key; whoever takes it asks for the next.
+    driver.turn(|state| state.feed(Event::Entropy(crate::client::http::token::random())));
     driver.open(sink.clone());
     tokio::spawn(client::stdio::read(driver.clone(), source, max_message));
     let reader_watch = tokio::spawn(watch_reader(driver.clone(), sink));
