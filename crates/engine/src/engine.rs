@@ -9,6 +9,7 @@ mod from_server;
 mod hang;
 mod instant;
 mod invariants;
+mod joining;
 mod lifecycle;
 mod remote;
 mod repeat;
@@ -29,6 +30,7 @@ use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
+use crate::idempotency::KeyPlace;
 use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
@@ -40,6 +42,7 @@ use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
 use crate::wire::Message;
 use ending::Ending;
+use joining::Joints;
 pub use sharing::Share;
 use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
@@ -119,6 +122,8 @@ pub struct Config {
     pub resume_min_wait: Duration,
     /// Calls may be tasks, for clients that want them so.
     pub tasks: bool,
+    /// Where calls carry their idempotency keys.
+    pub key_places: Vec<KeyPlace>,
     /// How long a modern call may take before its client gets the handle of a task.
     pub task_after: Duration,
     /// How long a task is kept after its end.
@@ -174,6 +179,7 @@ impl Default for Config {
             stream_head: limits::STREAM_HEAD,
             resume_min_wait: Duration::from_secs(1),
             tasks: false,
+            key_places: KeyPlace::defaults(),
             task_after: Duration::from_secs(10),
             task_ttl: Duration::from_secs(60 * 60),
             task_ttl_max: Duration::from_secs(72 * 60 * 60),
@@ -224,6 +230,7 @@ pub struct Engine {
     upkeep: Upkeep,
     /// Calls that an earlier process left and that wait for a server.
     orphans: Vec<(TaskNo, Box<Message>)>,
+    joints: Joints,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
     /// What was asked of it and is not answered, by number.
@@ -275,6 +282,7 @@ impl Engine {
             tickets: IdMap::default(),
             upkeep: Upkeep::default(),
             orphans: Vec::new(),
+            joints: Joints::default(),
             pending: BTreeMap::new(),
             lookups: BTreeMap::new(),
             given_up: false,

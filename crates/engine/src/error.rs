@@ -33,6 +33,8 @@ pub enum Kind {
     TooManyBytes,
     /// A message was longer than `max-message`.
     MessageTooLarge,
+    /// Another call has its idempotency key.
+    KeyConflict,
 }
 
 impl Kind {
@@ -49,6 +51,7 @@ impl Kind {
             Kind::TooManySessions => "too-many-sessions",
             Kind::TooManyBytes => "too-many-bytes",
             Kind::MessageTooLarge => "message-too-large",
+            Kind::KeyConflict => "key-conflict",
         }
     }
 
@@ -66,6 +69,7 @@ impl Kind {
             Kind::TooManySessions => -31007,
             Kind::TooManyBytes => -31008,
             Kind::MessageTooLarge => -31011,
+            Kind::KeyConflict => -31012,
         }
     }
 }
@@ -271,6 +275,10 @@ impl Failure {
             }
             // Whoever sends too much is refused before there is a call.
             Kind::TooManySessions | Kind::TooManyBytes => say(&[detail]),
+            Kind::KeyConflict => {
+                say(&["`", what, "` was not sent: ", detail, ". "]);
+                say(&["Give every call an idempotency key of its own."]);
+            }
             Kind::MessageTooLarge => {
                 say(&["`", what, "`: ", detail, " (max-message). "]);
                 say(&["Raise it with --max-message, or ask for less."]);

@@ -7,6 +7,7 @@
 
 use crate::observe::log::{Format, Log};
 use crate::store::Place;
+use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::policy::Rules;
 use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
 use outlast_engine::{Config, Level, Manner, Restart, Share, Transport};
@@ -84,6 +85,8 @@ pub struct Settings {
     pub remote: RemoteSettings,
     /// Where clients come in.
     pub service: ServiceSettings,
+    /// Somebody said where keys stand.
+    own_key_places: bool,
     /// Variables that begin as ours do and mean nothing.
     pub unknown: Vec<String>,
 }
@@ -164,6 +167,7 @@ impl Settings {
                 max_bytes: 256 << 20,
                 max_connections: 20_000,
             },
+            own_key_places: false,
             unknown: Vec::new(),
         }
     }
@@ -237,6 +241,7 @@ impl Settings {
             (Key::TaskAfter, Value::Time(Some(time))) => self.engine.task_after = time,
             (Key::TaskTtl, Value::Time(Some(time))) => self.engine.task_ttl = time,
             (Key::TaskTtlMax, Value::Time(Some(time))) => self.engine.task_ttl_max = time,
+            (Key::IdempotencyKey, Value::Text(path)) => self.take_key_place(&path)?,
             (Key::State, Value::Text(path)) => self.state = Some(path),
             (Key::Share, Value::Text(word)) => self.engine.share = share(&word),
             (Key::SessionIdle, Value::Time(Some(time))) => self.engine.session_idle = time,
@@ -262,6 +267,20 @@ impl Settings {
             (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
             (key, value) => self.engine.rules.bare(key, value, source),
+        }
+        Ok(())
+    }
+
+    /// The first place that somebody names stands for all the built-in ones.
+    fn take_key_place(&mut self, path: &str) -> Result<(), BadValue> {
+        let places = &mut self.engine.key_places;
+        if !std::mem::replace(&mut self.own_key_places, true) {
+            places.clear();
+        }
+        if path != "none" {
+            places.push(
+                KeyPlace::parse(path).map_err(|BadValue(why)| BadValue(format!("idempotency-key: {why}")))?,
+            );
         }
         Ok(())
     }

@@ -65,12 +65,13 @@ async fn serve(
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
     tokio::spawn(driver.clone().pump(Peer::Client));
-    if tasks {
-        driver.turn(|state| {
-            state.feed(Event::Entropy(crate::client::http::token::random()));
+    driver.turn(|state| {
+        // For the first ticket or key; whoever takes it asks for the next.
+        state.feed(Event::Entropy(crate::client::http::token::random()));
+        if tasks {
             state.feed(Event::Begin);
-        });
-    }
+        }
+    });
     driver.open(sink.clone());
     tokio::spawn(client::stdio::read(driver.clone(), source, max_message));
     let reader_watch = tokio::spawn(watch_reader(driver.clone(), sink));

@@ -43,6 +43,7 @@ fn every_code_has_a_page_and_a_row() {
         Kind::TooManySessions,
         Kind::TooManyBytes,
         Kind::MessageTooLarge,
+        Kind::KeyConflict,
     ] {
         for code in [kind.code(false), kind.code(true)] {
             let text = page(&format!("docs/errors/{code}.md"));
@@ -60,6 +61,7 @@ fn links_between_pages_lead_somewhere() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "docs/doctor.md",
+        "docs/idempotency.md",
         "docs/install.md",
         "docs/remote.md",
         "docs/restarts.md",

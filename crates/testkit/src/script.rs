@@ -20,11 +20,12 @@ use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
 use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
+use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
 use outlast_engine::record::Ticket;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
-use outlast_engine::store::{Letter, Trouble as StoreTrouble, Write};
+use outlast_engine::store::{Letter, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Share, Transport, Wall, wire,
@@ -275,6 +276,11 @@ impl World {
                 Event::Stored(number, self.ledger.submit(&self.owner(), &writes))
             }
             "not-stored" => Event::Stored(rest.parse().ok()?, Err(StoreTrouble::Failed("disk full".into()))),
+            // Another process was first: `taken N TICKET`.
+            "taken" => {
+                let why = Refusal::KeyTaken(Ticket::parse(more)?);
+                Event::Stored(first.parse().ok()?, Err(StoreTrouble::Refused { at: 0, why }))
+            }
             "standing-ended" => Event::StandingEnded(server, run, stream_end(rest)),
             _ => return None,
         })
@@ -316,6 +322,9 @@ impl World {
             "tasks" => return self.config.tasks = true,
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
             "trust" => return self.config.trust = true,
+            "idempotency-key" => {
+                return self.config.key_places = vec![KeyPlace::parse(value).expect(text)];
+            }
             "instant" => return self.config.instant = true,
             "restart-intensity" => return self.config.restart_intensity = value.parse().expect(text),
             "cancel-grace" => return self.config.cancel_grace = parse_duration(value).expect(text),

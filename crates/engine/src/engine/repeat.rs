@@ -185,6 +185,7 @@ impl Engine {
         };
         call.progress.start_again();
         call.deadline.sign(now, &server.clock);
+        let joint = call.request.joint;
         let note = Note::Repeated {
             server: server.name.clone(),
             method: call.request.method.as_str().into(),
@@ -192,6 +193,7 @@ impl Engine {
             why,
         };
         self.note(note);
+        self.joined_start_again(joint);
     }
 
     /// Learns from a tool list which tools the server calls repeatable.

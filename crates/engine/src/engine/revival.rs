@@ -163,7 +163,7 @@ impl Engine {
 
     pub(super) fn send_own(&mut self, id: ServerId, message: &Message, method: &Method, attempt: AttemptId) {
         let raw_id = message.raw(Field::Id).and_then(JsonId::new).unwrap_or(JsonId::Int(0));
-        let edits = request_edits(message, &raw_id, method, attempt);
+        let edits = request_edits(message, raw_id.is_text(), method, attempt);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits);
         self.send(id, Some(attempt), Some(message), outgoing);
     }

@@ -293,6 +293,7 @@ impl Engine {
             return;
         }
         self.close_stream(id);
+        self.leave_behind(now, client);
         self.cancel_everything(client);
         self.exchange_is_over(now, client);
     }

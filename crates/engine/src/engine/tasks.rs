@@ -16,7 +16,7 @@ mod upkeep;
 use super::Engine;
 use crate::call::Request;
 use crate::client::{Client, Door};
-use crate::id::{ClientId, TaskNo};
+use crate::id::{ClientId, JointNo, TaskNo};
 use crate::method::Method;
 use crate::task::Task;
 use crate::time::Mono;
@@ -40,6 +40,10 @@ pub(super) enum Pending {
     Changed(TaskNo),
     /// Only others look at it.
     Noted,
+    /// A key is looked up.
+    Key(JointNo),
+    /// An answer is kept under a key.
+    Kept(JointNo),
     /// Somebody asked for a task that is not in memory.
     Asked(Box<Asked>),
     /// Somebody asked for a list.
@@ -91,7 +95,7 @@ impl Engine {
     }
 
     /// Takes a task in, under a new number.
-    fn add_task(&mut self, task: Task) -> TaskNo {
+    pub(super) fn add_task(&mut self, task: Task) -> TaskNo {
         let no = TaskNo(self.next_task);
         self.next_task += 1;
         self.tickets.insert(task.ticket.clone(), no);
@@ -101,7 +105,7 @@ impl Engine {
     }
 
     /// Forgets a task; the store may still have it.
-    fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
+    pub(super) fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
         let task = self.tasks.remove(&no)?;
         self.tickets.remove(&task.ticket);
         Some(task)
@@ -126,10 +130,10 @@ impl Client {
     }
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn declares_tasks(message: &Message) -> bool {
+pub(super) fn declares_tasks(message: &Message) -> bool {
     message.raw(Field::ParamsMeta).is_some_and(|meta| memchr::memmem::find(meta, EXTENSION).is_some())
 }

@@ -248,7 +248,7 @@ impl Engine {
 
     // Waits.
 
-    pub(super) fn wait_for_task(&mut self, no: TaskNo, waiter: Waiter) {
+    pub(in crate::engine) fn wait_for_task(&mut self, no: TaskNo, waiter: Waiter) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
         if task.waiters.len() >= limits::WAITERS {
             let text = format!("Internal error: {} requests wait for this task already", limits::WAITERS);
@@ -350,7 +350,7 @@ impl Engine {
 
 impl Engine {
     /// Asks the store, and notes why.
-    pub(super) fn load(&mut self, pending: Pending, query: Query) {
+    pub(in crate::engine) fn load(&mut self, pending: Pending, query: Query) {
         self.next_lookup += 1;
         self.lookups.insert(self.next_lookup, pending);
         self.act(Action::Load(self.next_lookup, query));

@@ -68,6 +68,7 @@ impl Engine {
             epoch: 1,
             theirs: None,
             call: None,
+            joint: request.joint,
             state: State::Working,
             created: self.wall,
             updated: self.wall,
@@ -83,7 +84,7 @@ impl Engine {
             server: self.config.identity.clone(),
             method: request.method.as_str().into(),
             tool: request.tool.clone().unwrap_or_default(),
-            key: None,
+            key: self.key_to_store(request.joint),
         };
         let repeatable = self.why_repeatable(request, &policy).map(str::to_owned);
         let body = Body { ttl_ms: Some(millis(task.ttl)), repeatable, ..Body::default() };
@@ -96,12 +97,16 @@ impl Engine {
             request: message.bytes.clone(),
         };
         let no = self.add_task(task);
+        self.key_has_ticket(request.joint, no);
         self.submit(Pending::Made(no), Write::Create(Box::new(new)));
         Some(no)
     }
 
     /// A modern call has taken so long that its client gets a handle.
-    pub(in crate::engine) fn task_is_due(&mut self, id: CallId) {
+    pub(in crate::engine) fn task_is_due(&mut self, now: Mono, id: CallId) {
+        if self.share_ticket(now, id) {
+            return;
+        }
         let Some(call) = self.calls.get_mut(id) else { return };
         call.task_at = None;
         let request = call.request.clone();
@@ -143,7 +148,7 @@ impl Engine {
     }
 
     /// What a person says about a tool, unless its server forbids tasks.
-    pub(super) fn task_rule(&self, request: &Request) -> TaskRule {
+    pub(in crate::engine) fn task_rule(&self, request: &Request) -> TaskRule {
         let forbids = request.tool.as_ref().zip(self.servers.get(&request.server));
         if forbids.is_some_and(|(tool, server)| server.forbids_tasks.contains(tool)) {
             return TaskRule::Forbidden;
