@@ -4,6 +4,7 @@ mod doctor;
 pub mod help;
 mod install;
 mod serve;
+mod tasks;
 mod timeout_mcp;
 
 use crate::config::{self, Settings};
@@ -35,6 +36,7 @@ enum Task {
     Install(installer::Request),
     Doctor(crate::doctor::Options, Vec<OsString>),
     DoctorClient,
+    Tasks(crate::tasks::Request),
 }
 
 /// One line about what is wrong.
@@ -102,6 +104,7 @@ fn run(task: Task) -> ExitCode {
         Task::Install(request) => installer::run(&request),
         Task::Doctor(options, command) => crate::doctor::server(options, &command),
         Task::DoctorClient => crate::doctor::client(),
+        Task::Tasks(request) => crate::tasks::run(&request),
     };
     done.unwrap_or_else(|error| {
         complain(&error.to_string());
@@ -195,6 +198,7 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
             _ => return Err(Wrong("write: outlast cache clear".into())),
         },
         "token" => return serve::token(parser),
+        "tasks" => return tasks::parse(parser),
         "install" => return install::parse(installer::Aim::Install, parser),
         "uninstall" => return install::parse(installer::Aim::Uninstall, parser),
         "help" => match parser.next()? {
@@ -236,7 +240,7 @@ fn unknown_flag(name: &str) -> Wrong {
 }
 
 /// How many letters must be changed, added or left out to get from one word to the other.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut diagonal = row[0];

@@ -5,7 +5,7 @@
 //! server's process; `lines`, `outbox` and `pool` handle bytes; `memory` keeps what an instant start
 //! needs; `observe` is the log and the record; `clock` reads time; `sys` is what differs by system;
 //! `demo` shows it all in ten seconds; `install` edits the files of clients; `doctor` examines servers
-//! and clients; `store` keeps what outlives a connection.
+//! and clients; `store` keeps what outlives a connection, `tasks` shows it.
 
 pub mod cli;
 mod client;
@@ -26,4 +26,5 @@ mod serve;
 mod server;
 pub mod store;
 mod sys;
+mod tasks;
 mod wrap;

@@ -64,6 +64,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/remote.md",
         "docs/restarts.md",
         "docs/serve.md",
+        "docs/tasks-command.md",
         "docs/troubleshooting.md",
         "docs/errors/README.md",
     ];
@@ -84,8 +85,14 @@ fn links_between_pages_lead_somewhere() {
 #[test]
 fn transcripts_are_true() {
     let mut played = 0;
-    for name in ["README.md", "docs/doctor.md", "docs/remote.md", "docs/serve.md", "docs/troubleshooting.md"]
-    {
+    for name in [
+        "README.md",
+        "docs/doctor.md",
+        "docs/remote.md",
+        "docs/serve.md",
+        "docs/tasks-command.md",
+        "docs/troubleshooting.md",
+    ] {
         for block in page(name).split("```console\n").skip(1) {
             let block = block.split("```").next().unwrap();
             for (command, expected) in commands(block) {

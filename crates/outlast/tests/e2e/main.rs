@@ -37,6 +37,7 @@ mod progress;
 mod questions;
 mod restarts;
 mod streams;
+mod tasks_cli;
 mod timeout_mcp;
 mod trees;
 mod world;
