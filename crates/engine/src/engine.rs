@@ -223,6 +223,8 @@ pub struct Engine {
     tasks_armed: Option<Mono>,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
+    /// A server was given up, and none has answered since.
+    given_up: bool,
     /// The attempt on whose stream the message came that is being looked at.
     tied: Option<AttemptId>,
     /// The time of the event that is being handled.
@@ -267,6 +269,7 @@ impl Engine {
             tickets: IdMap::default(),
             tasks_armed: None,
             pending: BTreeMap::new(),
+            given_up: false,
             tied: None,
             at: Mono::default(),
             wall: Wall::default(),
@@ -386,8 +389,7 @@ impl Engine {
 
     /// Whether requests are taken, and no server has been given up for now.
     pub fn is_ready(&self) -> bool {
-        let down = |server: &Server| server.life == Life::Down;
-        self.ending.is_none() && !self.ended && !self.servers.values().any(down)
+        self.ending.is_none() && !self.ended && !self.given_up
     }
 
     /// Whether what this attempt says still counts.

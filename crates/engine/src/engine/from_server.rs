@@ -174,6 +174,7 @@ impl Engine {
             modern && self.config.transport == Transport::Http && call.request.method == Method::ToolsList;
         if let Some(server) = self.servers.get_mut(&server_id) {
             server.ever_answered = true;
+            self.given_up = false;
             server.answers();
             if other_type && !server.noted_id_type {
                 server.noted_id_type = true;

@@ -99,6 +99,7 @@ impl Engine {
         let Some(server) = self.servers.get_mut(&id) else { return };
         let first = server.life != Life::Down;
         server.life = Life::Down;
+        self.given_up = true;
         let note = Note::Down { server: server.name.clone(), why: why.text(), every };
         self.note(note);
         self.arm_server(id, Some((Alarm::Restart, now + every)));

@@ -23,9 +23,11 @@ pub(super) fn is_url(word: &OsString) -> bool {
 fn url(word: &OsString) -> Result<Uri, Wrong> {
     let wrong = || Wrong("that is no URL of an MCP server; write: outlast https://host/mcp".into());
     let url: Uri = word.to_str().and_then(|word| word.parse().ok()).ok_or_else(wrong)?;
-    let has_port = url.authority().is_some_and(|authority| authority.as_str().ends_with(|c: char| c != ']'));
-    let named_port = has_port && url.authority().is_some_and(|all| all.port().is_some());
-    if url.host().is_none_or(str::is_empty) || (named_port && url.port_u16().is_none()) {
+    let host = url.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
+    // The parser takes any text for a port.
+    let authority = url.authority().map_or("", |authority| authority.as_str());
+    let port = authority.rsplit_once(host).and_then(|(_, rest)| rest.strip_prefix(':'));
+    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
         return Err(wrong());
     }
     Ok(url)

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -15,6 +16,16 @@ pub enum Io {
     Plain(TcpStream),
     /// Boxed: it is large, and the exception on a loopback.
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Io {
+    /// The socket below.
+    pub fn socket(&self) -> RawFd {
+        match self {
+            Io::Plain(io) => io.as_raw_fd(),
+            Io::Tls(io) => io.get_ref().0.as_raw_fd(),
+        }
+    }
 }
 
 impl AsyncRead for Io {
