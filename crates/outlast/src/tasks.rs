@@ -15,6 +15,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
+pub use show::rough;
+
 /// Tasks on one page of a list.
 const PAGE: usize = 50;
 

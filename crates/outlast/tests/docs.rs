@@ -61,6 +61,7 @@ fn links_between_pages_lead_somewhere() {
         "CONTRIBUTING.md",
         "docs/doctor.md",
         "docs/install.md",
+        "docs/keep.md",
         "docs/remote.md",
         "docs/restarts.md",
         "docs/serve.md",
@@ -88,6 +89,7 @@ fn transcripts_are_true() {
     for name in [
         "README.md",
         "docs/doctor.md",
+        "docs/keep.md",
         "docs/remote.md",
         "docs/serve.md",
         "docs/tasks-command.md",

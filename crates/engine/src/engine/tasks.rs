@@ -14,6 +14,7 @@ mod showing;
 use super::Engine;
 use crate::call::Request;
 use crate::client::{Client, Door};
+use crate::http::SAME_USER;
 use crate::id::{ClientId, TaskNo};
 use crate::method::Method;
 use crate::task::Task;
@@ -96,6 +97,7 @@ impl Engine {
     pub(super) fn principal_of(&self, client: ClientId) -> Box<str> {
         let Some(client) = self.clients.get(&client) else { return "".into() };
         match (&client.principal, &client.door) {
+            (Some(name), _) if **name == *SAME_USER => "stdio".into(),
             (Some(name), _) => format!("token:{name}").into(),
             (None, Door::Line) => "stdio".into(),
             (None, Door::Session(session)) => format!("session:{}", session.id).into(),

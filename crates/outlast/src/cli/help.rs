@@ -28,6 +28,8 @@ Usage: outlast [OPTIONS] -- COMMAND...
   outlast demo                                see it work in ten seconds
   outlast doctor -- npx -y some-server        what is odd about a server, and what helps
   outlast doctor client                       a server that measures the client it is added to
+  outlast --keep -- npx -y some-server        the same as the first, but calls outlive their client
+  outlast keep list                           what --keep has running; `outlast keep stop [NAME]` ends it
   outlast tasks list                          calls that can be fetched later; also show, result, cancel, wait
   outlast timeout-mcp [--auto-restart] SECONDS COMMAND...   drop-in for that program
   outlast cache clear                         forget what --instant remembers
@@ -44,7 +46,8 @@ Usage: outlast [OPTIONS] -- COMMAND...
         };
         let _ = writeln!(text, "      {flag:<22} {}{default}", setting.short);
     }
-    text += "  -h, --help                 this text
+    text += "      --keep                 run the server in the background, for this client and the next one
+  -h, --help                 this text
   -V, --version              the version
 
 Times need a unit: 500ms, 30s, 5m, 1h30m. Every option is also a variable: OUTLAST_KEEP_ALIVE=5s.
@@ -128,6 +131,20 @@ TICKET is a ticket or task id, or so much of its beginning that it is the only o
 Ends with 0 if it is done (`result`, `wait`: completed; `cancel`: cancelled), 1 if the call failed or was
 cancelled (`cancel`: had ended otherwise), 2 for a bad command line or ticket, 3 if the call still runs,
 4 if the store cannot be read.
+"
+    .into()
+}
+
+pub(super) fn keep() -> String {
+    "What `outlast --keep -- COMMAND` has running in the background, for this user.
+Usage: outlast keep list [--json] [--state DIR]
+       outlast keep stop [NAME] [--state DIR]
+
+  list          the services that run, and whether a client uses them
+  stop          end all of them; calls that run may finish within --drain
+  stop NAME     end one, by its name or the name of its server
+
+A service ends by itself when no client is there and no call runs for --resume-wait.
 "
     .into()
 }

@@ -29,6 +29,7 @@ mod http_tls;
 mod http_urls;
 mod http_world;
 mod instant;
+mod keep;
 mod limits;
 mod log;
 mod pressure;

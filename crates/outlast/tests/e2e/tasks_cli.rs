@@ -309,3 +309,32 @@ fn start(folder: &Path, words: &[&str]) -> Child {
     command.arg("tasks").args(words).arg("--state").arg(folder);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("outlast runs")
 }
+
+#[test]
+fn on_a_terminal_a_wait_is_one_living_line() {
+    let folder = TempDir::new().unwrap();
+    let owner = Owner::new(folder.path());
+    owner.begin(&ticket("ab"));
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let mut command = outlast();
+    command.args(["tasks", "wait", "ab", "--state"]).arg(folder.path());
+    let mut wait = command.stdout(Stdio::piped()).stderr(terminal.slave).spawn().unwrap();
+    // With it goes our copy of the terminal's other end, so that reading ends with the process.
+    drop(command);
+    let mut screen = std::fs::File::from(terminal.master);
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("ab000000 (build): working · ") {
+        let mut byte = [0];
+        screen.read_exact(&mut byte).unwrap();
+        seen.push(byte[0]);
+    }
+    owner.end(&ticket("ab"), State::Completed, Answer::Result(Bytes::from_static(b"[1]")));
+    let mut out = String::new();
+    wait.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!((out.as_str(), wait.wait().unwrap().code()), ("[1]\n", Some(0)));
+    // A terminal without another end is read to an error.
+    let _ = screen.read_to_end(&mut seen);
+    let seen = String::from_utf8_lossy(&seen);
+    assert!(seen.starts_with("\r\x1b[K") && seen.ends_with("\r\x1b[K"), "{seen:?}");
+    assert!(!seen.contains('\n'), "more than one line: {seen:?}");
+}
