@@ -408,6 +408,11 @@ impl Engine {
         self.calls.len()
     }
 
+    /// Whether nothing runs that somebody could come back for.
+    pub fn is_idle(&self) -> bool {
+        self.calls.len() == 0 && self.tasks.is_empty()
+    }
+
     /// Whether requests are taken, and no server has been given up for now.
     pub fn is_ready(&self) -> bool {
         self.ending.is_none() && !self.ended && !self.given_up

@@ -70,6 +70,17 @@ pub fn state_folder() -> Option<PathBuf> {
     Some(base.join("outlast"))
 }
 
+/// Where to keep what outlives a connection: as written, or as the environment says.
+pub fn place(written: Option<&str>) -> Place {
+    let named = variable("OUTLAST_STATE").filter(|name| !name.is_empty());
+    let folder = match written.or(named.as_deref()) {
+        Some("none") => None,
+        Some(folder) => Some(PathBuf::from(folder)),
+        None => state_folder(),
+    };
+    folder.map_or(Place::Memory, Place::Folder)
+}
+
 /// Everything that was configured.
 #[derive(Debug)]
 pub struct Settings {
@@ -174,12 +185,7 @@ impl Settings {
 
     /// Where to keep what outlives a connection.
     pub fn place(&self) -> Place {
-        let folder = match self.state.as_deref() {
-            Some("none") => None,
-            Some(folder) => Some(PathBuf::from(folder)),
-            None => state_folder(),
-        };
-        folder.map_or(Place::Memory, Place::Folder)
+        place(self.state.as_deref())
     }
 
     /// Takes the environment's values. Flags come after them and so win over them.

@@ -63,9 +63,11 @@ fn links_between_pages_lead_somewhere() {
         "docs/doctor.md",
         "docs/idempotency.md",
         "docs/install.md",
+        "docs/keep.md",
         "docs/remote.md",
         "docs/restarts.md",
         "docs/serve.md",
+        "docs/tasks-command.md",
         "docs/troubleshooting.md",
         "docs/errors/README.md",
     ];
@@ -86,8 +88,15 @@ fn links_between_pages_lead_somewhere() {
 #[test]
 fn transcripts_are_true() {
     let mut played = 0;
-    for name in ["README.md", "docs/doctor.md", "docs/remote.md", "docs/serve.md", "docs/troubleshooting.md"]
-    {
+    for name in [
+        "README.md",
+        "docs/doctor.md",
+        "docs/keep.md",
+        "docs/remote.md",
+        "docs/serve.md",
+        "docs/tasks-command.md",
+        "docs/troubleshooting.md",
+    ] {
         for block in page(name).split("```console\n").skip(1) {
             let block = block.split("```").next().unwrap();
             for (command, expected) in commands(block) {

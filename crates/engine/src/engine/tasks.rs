@@ -16,6 +16,7 @@ mod upkeep;
 use super::Engine;
 use crate::call::Request;
 use crate::client::{Client, Door};
+use crate::http::SAME_USER;
 use crate::id::{ClientId, JointNo, TaskNo};
 use crate::method::Method;
 use crate::task::Task;
@@ -116,6 +117,7 @@ impl Engine {
     pub(super) fn principal_of(&self, client: ClientId) -> Box<str> {
         let Some(client) = self.clients.get(&client) else { return "".into() };
         match (&client.principal, &client.door) {
+            (Some(name), _) if **name == *SAME_USER => "stdio".into(),
             (Some(name), _) => format!("token:{name}").into(),
             (None, Door::Line) => "stdio".into(),
             (None, Door::Session(session)) => format!("session:{}", session.id).into(),

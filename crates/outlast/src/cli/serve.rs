@@ -4,7 +4,7 @@ use super::{Task, Wrong};
 use crate::client::http::token::{self, Tokens};
 use crate::client::http::visitor::{Doorman, is_loopback};
 use crate::config::{self, Settings};
-use crate::serve::{Service, Target};
+use crate::serve::{Entrance, Service, Target};
 use crate::server::http::{Options, Remote, parse_header};
 use hyper::Uri;
 use lexopt::prelude::*;
@@ -70,7 +70,7 @@ pub(super) fn serve(
     Ok(Task::Serve(Box::new(settings), Box::new(service), target))
 }
 
-fn take(mut settings: Settings, flags: &[(&'static Setting, String)]) -> Result<Settings, Wrong> {
+pub(super) fn take(mut settings: Settings, flags: &[(&'static Setting, String)]) -> Result<Settings, Wrong> {
     settings.take_environment()?;
     for (setting, value) in flags {
         settings.take_flag(setting, value)?;
@@ -87,6 +87,7 @@ fn reach(url: Uri, settings: &Settings) -> Result<Arc<Remote>, Wrong> {
         headers: remote.headers.iter().map(read).collect::<Result<_, Wrong>>()?,
         ca_file: remote.ca_file.clone(),
         proxies: config::proxies(),
+        way: None,
         connect: remote.connect,
         pool_idle: remote.pool_idle,
         pool_max_idle: remote.pool_max_idle,
@@ -113,8 +114,14 @@ fn service(settings: &Settings) -> Result<Service, Wrong> {
         )));
     }
     Ok(Service {
-        listen,
-        doorman: Doorman { loopback, hosts: written.hosts.clone(), origins: written.origins.clone(), tokens },
+        entrance: Entrance::Address(listen),
+        doorman: Doorman {
+            loopback,
+            hosts: written.hosts.clone(),
+            origins: written.origins.clone(),
+            tokens,
+            same_user: false,
+        },
         max_bytes: written.max_bytes,
         max_connections: written.max_connections,
     })
