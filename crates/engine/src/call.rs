@@ -31,6 +31,7 @@
 //! Each row has a test of the same name, in `tests/call.rs`.
 
 pub mod deadline;
+pub(crate) mod handoff;
 pub mod progress;
 pub mod retry;
 
@@ -76,6 +77,8 @@ pub(crate) struct Request {
     pub(crate) token: Option<JsonId>,
     /// How its client said hello, for a handshake that is to be remembered.
     pub(crate) hello: Option<u64>,
+    /// When its client gives it up, whatever progress it sees; known of tools alone.
+    pub(crate) cap: Option<Duration>,
 }
 
 /// One call.
@@ -104,6 +107,8 @@ pub(crate) struct Call {
     pub(crate) mirrored: bool,
     /// When it becomes a task, and what is stored of it then.
     pub(crate) task_at: Option<Mono>,
+    /// It does not become a task then, but is handed off.
+    pub(crate) hands_off: bool,
     pub(crate) kept_for_task: Option<Box<Message>>,
     /// When its response begins as a stream, if it has not been answered by then.
     pub(crate) stream_at: Option<Mono>,
@@ -135,6 +140,7 @@ impl Call {
             mirrored: false,
             stream_at: None,
             task_at: None,
+            hands_off: false,
             kept_for_task: None,
             deadline: Deadline::new(policy, now, clock),
             began: now,

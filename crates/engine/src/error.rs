@@ -31,6 +31,8 @@ pub enum Kind {
     TooManySessions,
     /// A principal sends too much at once.
     TooManyBytes,
+    /// No call that whoever asks may fetch has this ticket.
+    TicketUnknown,
     /// A message was longer than `max-message`.
     MessageTooLarge,
 }
@@ -48,6 +50,7 @@ impl Kind {
             Kind::NotMcp => "not-mcp",
             Kind::TooManySessions => "too-many-sessions",
             Kind::TooManyBytes => "too-many-bytes",
+            Kind::TicketUnknown => "ticket-unknown",
             Kind::MessageTooLarge => "message-too-large",
         }
     }
@@ -65,6 +68,7 @@ impl Kind {
             Kind::NotMcp => -31006,
             Kind::TooManySessions => -31007,
             Kind::TooManyBytes => -31008,
+            Kind::TicketUnknown => -31010,
             Kind::MessageTooLarge => -31011,
         }
     }
@@ -271,6 +275,10 @@ impl Failure {
             }
             // Whoever sends too much is refused before there is a call.
             Kind::TooManySessions | Kind::TooManyBytes => say(&[detail]),
+            Kind::TicketUnknown => {
+                say(&["no call has this ticket: it is mistyped, expired, or somebody else's. "]);
+                say(&["Give it word for word, or begin the call anew."]);
+            }
             Kind::MessageTooLarge => {
                 say(&["`", what, "`: ", detail, " (max-message). "]);
                 say(&["Raise it with --max-message, or ask for less."]);

@@ -126,6 +126,7 @@ pub enum Key {
     TaskAfter,
     TaskTtl,
     TaskTtlMax,
+    ClientCap,
     /// `state`
     State,
     Tool,
@@ -581,6 +582,17 @@ pub static SETTINGS: &[Setting] = &[
         default: "72h",
         short: "the longest time that a client may ask for",
         long: "The time that a client is told is at least `max` and `task-ttl` together, because a shorter one would lose work.",
+    },
+    Setting {
+        key: Key::ClientCap,
+        name: "client-cap",
+        kind: Kind::TimeOrOff,
+        scope: Scope::Process,
+        default: "off",
+        short: "when the client gives a tool up, whatever progress it sees",
+        long: "Shortly before (a tenth of it, at most 5s) a call that still runs is answered with a ticket and goes on. The \
+               client's list of tools has two more: SERVER_wait fetches the result, SERVER_cancel cancels the call. \
+               Measure the cap of a client with `outlast doctor client`. Clients that progress keeps patient need none.",
     },
     Setting {
         key: Key::State,

@@ -22,6 +22,7 @@ use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
 use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
+use outlast_engine::profile::Profile;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::store::{Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
@@ -30,6 +31,17 @@ use outlast_engine::{
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// A client whose limit is known, for `set profiles`.
+const HASTY: &[Profile] = &[Profile {
+    client: "Hasty",
+    name: "hasty*",
+    cap: Some(Duration::from_secs(60)),
+    resets: Some(false),
+    token: Some(false),
+    tasks: Some(false),
+    verified: true,
+}];
 
 const CLIENT: ClientId = ClientId(0);
 const SERVER: ServerId = ServerId(0);
@@ -307,6 +319,8 @@ impl World {
             "max-calls" => return self.config.max_calls = value.parse().expect(text),
             "tasks" => return self.config.tasks = true,
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
+            "client-cap" => return self.config.client_cap = parse_duration(value).ok(),
+            "profiles" => return self.config.profiles = HASTY,
             "trust" => return self.config.trust = true,
             "instant" => return self.config.instant = true,
             "restart-intensity" => return self.config.restart_intensity = value.parse().expect(text),

@@ -77,6 +77,9 @@ impl Engine {
             return;
         };
         let method = Method::of(message);
+        if method == Method::Initialize {
+            self.meet(client, message);
+        }
         if matches!(way, Way::Array(_)) && matches!(method, Method::Initialize | Method::Listen) {
             // One is forbidden there, and the other has no end that the array could wait for.
             let text = format!("Invalid request: {} inside an array", method.as_str());
@@ -106,7 +109,12 @@ impl Engine {
         let hello = (self.config.instant && method.is_handshake())
             .then(|| crate::memory::client_of(message))
             .flatten();
-        let mut request = Request { client, server, id, method, tool, modern, task, way, logs, token, hello };
+        let cap = self.cap_of(client, &method, message);
+        let mut request =
+            Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap };
+        if self.own_tool_called(now, &request, message) {
+            return;
+        }
         if self.config.tasks
             && (self.task_request(now, &request, message) || self.task_wanted(&mut request, message))
         {
@@ -125,6 +133,7 @@ impl Engine {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
+            cap: request.cap.filter(|_| request.method == Method::ToolsCall),
             wish: wish(message),
             declared: &server.declared,
         });
@@ -138,6 +147,7 @@ impl Engine {
         let mut call = Call::new(request, &policy, now, &server.clock);
         call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
         call.task_at = self.task_after(&call.request, message, now);
+        self.plan_hand_off(&mut call, now);
         call.kept_for_task = call.task_at.map(|_| Box::new(message.owned()));
         let counts = !matches!(call.request.way, Way::Ticket(_));
         if !full && counts && !self.one_call_more(call.request.client) {
@@ -289,6 +299,7 @@ impl Engine {
         }
         let (server, attempt) = (call.request.server, call.attempt());
         let (modern, text) = (call.request.modern, call.request.id.is_text());
+        self.note_likely_cap(id);
         self.settle(id, None);
         if let Some(attempt) = attempt {
             self.forward_cancel(server, attempt, modern, text, message);

@@ -200,6 +200,7 @@ impl Engine {
             + 3 * self.servers.len()
             + self.sessions.len()
             + self.subscriptions.len()
+            + self.tasks.len()
             + 1;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())
     }

@@ -24,6 +24,7 @@ impl Engine {
                 Owner::Standing(id) => self.standing_due(id),
                 Owner::Listen(attempt) => self.listen_due(attempt),
                 Owner::Tasks => self.tasks_due(now),
+                Owner::Wait(no) => self.waits_due(now, no),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -57,7 +58,7 @@ impl Engine {
             return self.reconnect(now, id);
         }
         if call.task_at.is_some_and(|at| at <= now) {
-            self.task_is_due(id);
+            self.task_is_due(now, id);
             return self.arm_call(now, id);
         }
         if call.stream_at.is_some_and(|at| at <= now) {
@@ -200,6 +201,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Session(id) => engine.clients.get(&id)?.session()?.armed,
         Owner::Listen(attempt) => engine.subscriptions.get(&attempt)?.armed,
         Owner::Tasks => engine.tasks_armed,
+        Owner::Wait(no) => engine.tasks.get(&no)?.armed,
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

@@ -38,7 +38,9 @@ impl Engine {
         let wish = wished_ttl(message);
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
-        let Some(no) = self.make_task(request, &plain, wish, waiter) else { return false };
+        let Some(no) = self.make_task(request, &plain, Faces::LEGACY_TASK, wish, waiter) else {
+            return false;
+        };
         let started = Request { way: Way::Ticket(no), task: false, ..request.clone() };
         if let Some(task) = self.tasks.get_mut(&no) {
             task.start = Some((Box::new(started), Box::new(plain)));
@@ -51,6 +53,7 @@ impl Engine {
         &mut self,
         request: &Request,
         message: &Message,
+        faces: Faces,
         wish: Option<Duration>,
         waiter: Waiter,
     ) -> Option<TaskNo> {
@@ -59,7 +62,6 @@ impl Engine {
         let policy = self.policy_of(request);
         let least = policy.max.time + self.config.task_ttl;
         let most = self.config.task_ttl_max.max(least);
-        let faces = if request.modern { Faces::MODERN_TASK } else { Faces::LEGACY_TASK };
         let task = Task {
             ticket: Ticket::of(&entropy),
             principal: self.principal_of(request.client),
@@ -77,6 +79,9 @@ impl Engine {
             start: None,
             waiters: vec![waiter],
             ended: None,
+            faces,
+            tool: request.tool.clone().unwrap_or_default(),
+            armed: None,
         };
         let origin = Origin {
             principal: task.principal.clone(),
@@ -99,15 +104,21 @@ impl Engine {
         Some(no)
     }
 
-    /// A modern call has taken so long that its client gets a handle.
-    pub(in crate::engine) fn task_is_due(&mut self, id: CallId) {
+    /// A call has taken so long that its client gets a handle, or a ticket.
+    pub(in crate::engine) fn task_is_due(&mut self, now: Mono, id: CallId) {
         let Some(call) = self.calls.get_mut(id) else { return };
+        if self.entropy.is_empty() {
+            // Others were due at the same moment.
+            call.task_at = Some(now + Duration::from_millis(1));
+            return self.act(Action::NeedEntropy);
+        }
         call.task_at = None;
+        let faces = if call.hands_off { Faces::HAND_OFF } else { Faces::MODERN_TASK };
         let request = call.request.clone();
         let Some(message) = call.kept_for_task.take() else { return };
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
-        let Some(no) = self.make_task(&request, &message, None, waiter) else { return };
+        let Some(no) = self.make_task(&request, &message, faces, None, waiter) else { return };
         if let Some(task) = self.tasks.get_mut(&no) {
             task.call = Some(id);
         }
@@ -136,6 +147,7 @@ impl Engine {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: true,
+            cap: None,
             wish: None,
             declared,
         })
