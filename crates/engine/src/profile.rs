@@ -57,7 +57,7 @@ const NO: Option<bool> = Some(false);
 
 /// The clients that we have heard of.
 pub const PROFILES: &[Profile] = &[
-    reported("Claude Code", "claude-code", Some(100_000), [YES, YES, NO]),
+    reported("Claude Code", "claude-code", Some(300), [YES, YES, NO]),
     reported("Claude Desktop", "claude-ai", Some(60), [NO, NO, NO]),
     reported("Codex CLI", "codex-mcp-client", Some(300), [None, None, NO]),
     reported("Cursor", "cursor-*", Some(60), [None, YES, NO]),

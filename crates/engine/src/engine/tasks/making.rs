@@ -59,11 +59,14 @@ impl Engine {
     ) -> Option<TaskNo> {
         let entropy = self.entropy.pop()?;
         self.act(Action::NeedEntropy);
+        // A model copies it: no longer than it must be.
+        let enough = if faces == Faces::HAND_OFF { 16 } else { entropy.len() };
+        let ticket = Ticket::of(&entropy[..enough]);
         let policy = self.policy_of(request);
         let least = policy.max.time + self.config.task_ttl;
         let most = self.config.task_ttl_max.max(least);
         let task = Task {
-            ticket: Ticket::of(&entropy),
+            ticket,
             principal: self.principal_of(request.client),
             client: request.client,
             modern: request.modern,
