@@ -122,6 +122,8 @@ pub enum Note {
     Hung { server: Box<str>, silent: Duration },
     /// A server declared limits that make no sense.
     OddDeclaration { server: Box<str> },
+    /// A client has given two silent calls up at the same age.
+    LikelyCap { cap: Duration },
     /// Lines of a server that are no messages.
     BadLines { server: Box<str>, count: u64, shown: String },
     /// An answer that strict JSON would refuse was passed on.
@@ -167,6 +169,7 @@ impl Note {
             | Note::MemoryWasWrong { .. }
             | Note::Hung { .. }
             | Note::OddDeclaration { .. }
+            | Note::LikelyCap { .. }
             | Note::BadLines { .. }
             | Note::TolerantAnswer { .. }
             | Note::BadClientLine { .. }
@@ -204,6 +207,7 @@ impl Note {
             Note::Joined { .. } => "joined",
             Note::Hung { .. } => "hung",
             Note::OddDeclaration { .. } => "odd-declaration",
+            Note::LikelyCap { .. } => "likely-cap",
             Note::BadLines { .. } => "bad-lines",
             Note::TolerantAnswer { .. } => "tolerant-answer",
             Note::OtherIdType { .. } => "other-id-type",
@@ -275,6 +279,14 @@ impl std::fmt::Display for Note {
             }
             Note::OddDeclaration { server } => {
                 write!(f, "`{server}` declares timeouts that make no sense; ignored")
+            }
+            Note::LikelyCap { cap } => {
+                let cap = show(cap);
+                write!(
+                    f,
+                    "the client has cancelled two silent calls after {cap}, which looks like a limit of its own; \
+                     with --client-cap {cap} such calls are handed off before it"
+                )
             }
             Note::BadLines { server, count, shown } => {
                 write!(

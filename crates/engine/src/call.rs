@@ -32,6 +32,7 @@
 //! Each row has a test of the same name, in `tests/call.rs`.
 
 pub mod deadline;
+pub(crate) mod handoff;
 pub mod progress;
 pub mod retry;
 
@@ -81,6 +82,8 @@ pub(crate) struct Request {
     pub(crate) hello: Option<u64>,
     /// What is remembered under its key.
     pub(crate) joint: Option<JointNo>,
+    /// When its client gives it up, whatever progress it sees; known of tools alone.
+    pub(crate) cap: Option<Duration>,
 }
 
 /// One call.
@@ -112,6 +115,8 @@ pub(crate) struct Call {
     pub(crate) mirrored: bool,
     /// When it becomes a task, and what is stored of it then.
     pub(crate) task_at: Option<Mono>,
+    /// It does not become a task then, but is handed off.
+    pub(crate) hands_off: bool,
     pub(crate) kept_for_task: Option<Box<Message>>,
     /// Its answer is kept under its key.
     pub(crate) keeps: bool,
@@ -149,6 +154,7 @@ impl Call {
             mirrored: false,
             stream_at: None,
             task_at: None,
+            hands_off: false,
             kept_for_task: None,
             keeps: policy.keep_answers,
             holds: false,

@@ -10,6 +10,7 @@ use crate::session::Session;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 /// What a client's id stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,19 @@ pub(crate) struct Client {
     pub(crate) next_batch: u64,
     pub(crate) task_tokens: VecDeque<TaskToken>,
     pub(crate) congested: bool,
+    /// When it gives a tool up, as its profile says.
+    pub(crate) cap: Option<Duration>,
+    /// The age of the last silent call that it cancelled, until that has been noted.
+    pub(crate) gave_up: GaveUp,
+}
+
+/// What a client's cancels say about its patience.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum GaveUp {
+    Never,
+    After(Duration),
+    /// It was noted, which is enough.
+    Noted,
 }
 
 /// An array of requests whose answers are collected.
@@ -111,6 +125,8 @@ impl Client {
             next_batch: 0,
             task_tokens: VecDeque::new(),
             congested: false,
+            cap: None,
+            gave_up: GaveUp::Never,
         }
     }
 

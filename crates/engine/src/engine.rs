@@ -34,6 +34,7 @@ use crate::idempotency::KeyPlace;
 use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
+use crate::profile::{PROFILES, Profile};
 use crate::record::Ticket;
 use crate::server::{Alarm, Life, Server};
 use crate::session::Stream;
@@ -130,6 +131,10 @@ pub struct Config {
     pub task_ttl: Duration,
     /// The longest that a client may ask for.
     pub task_ttl_max: Duration,
+    /// When clients give a tool up, whatever progress they see; their calls are handed off before.
+    pub client_cap: Option<Duration>,
+    /// What is known of clients.
+    pub profiles: &'static [Profile],
     /// What the server is called in the store: the same after a restart of ours.
     pub identity: Box<str>,
     /// Sessions of one principal.
@@ -183,6 +188,8 @@ impl Default for Config {
             task_after: Duration::from_secs(10),
             task_ttl: Duration::from_secs(60 * 60),
             task_ttl_max: Duration::from_secs(72 * 60 * 60),
+            client_cap: None,
+            profiles: PROFILES,
             identity: "".into(),
             max_sessions: 1_000,
             max_calls: 20_000,

@@ -31,6 +31,8 @@ pub enum Kind {
     TooManySessions,
     /// A principal sends too much at once.
     TooManyBytes,
+    /// No call that whoever asks may fetch has this ticket.
+    TicketUnknown,
     /// A message was longer than `max-message`.
     MessageTooLarge,
     /// Another call has its idempotency key.
@@ -50,6 +52,7 @@ impl Kind {
             Kind::NotMcp => "not-mcp",
             Kind::TooManySessions => "too-many-sessions",
             Kind::TooManyBytes => "too-many-bytes",
+            Kind::TicketUnknown => "ticket-unknown",
             Kind::MessageTooLarge => "message-too-large",
             Kind::KeyConflict => "key-conflict",
         }
@@ -68,6 +71,7 @@ impl Kind {
             Kind::NotMcp => -31006,
             Kind::TooManySessions => -31007,
             Kind::TooManyBytes => -31008,
+            Kind::TicketUnknown => -31010,
             Kind::MessageTooLarge => -31011,
             Kind::KeyConflict => -31012,
         }
@@ -278,6 +282,10 @@ impl Failure {
             Kind::KeyConflict => {
                 say(&["`", what, "` was not sent: ", detail, ". "]);
                 say(&["Give every call an idempotency key of its own."]);
+            }
+            Kind::TicketUnknown => {
+                say(&["no call has this ticket: it is mistyped, expired, or somebody else's. "]);
+                say(&["Give it word for word, or begin the call anew."]);
             }
             Kind::MessageTooLarge => {
                 say(&["`", what, "`: ", detail, " (max-message). "]);

@@ -156,6 +156,9 @@ pub const LETTERS: u64 = 1_000;
 /// Notes about calls that took longer than a second. More: the oldest go.
 pub const CALL_NOTES: u64 = 10_000;
 
+/// Tools of a server of which something is remembered for hand-off. Of more nothing is.
+pub const KNOWN_TOOLS: usize = 10_000;
+
 /// Requests that wait for one task. One more is refused.
 pub const WAITERS: usize = 1_000;
 

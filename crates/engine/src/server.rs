@@ -24,6 +24,7 @@
 //! Each row has a test of the same name, in `tests/server.rs`.
 
 use crate::call::deadline::WorkClock;
+use crate::call::handoff::KnownTools;
 use crate::call::retry::Budget;
 use crate::client::Way;
 use crate::event::{Exit, StartFailure};
@@ -132,6 +133,8 @@ pub(crate) struct Server {
     pub(crate) own_tasks: bool,
     /// Tools of which it says that they cannot be tasks.
     pub(crate) forbids_tasks: BTreeSet<Box<str>>,
+    /// What must be known of its tools to hand calls off.
+    pub(crate) tools: KnownTools,
     /// Calls of tasks that it has.
     pub(crate) tickets: usize,
     /// Arguments that are mirrored in headers.
@@ -252,6 +255,7 @@ impl Server {
             supported: Vec::new(),
             own_tasks: false,
             forbids_tasks: BTreeSet::new(),
+            tools: KnownTools::default(),
             tickets: 0,
             mirrors: Mirrors::default(),
             session_lost: false,

@@ -129,6 +129,7 @@ pub enum Key {
     TaskTtl,
     TaskTtlMax,
     IdempotencyKey,
+    ClientCap,
     /// `state`
     State,
     Tool,
@@ -614,6 +615,17 @@ pub static SETTINGS: &[Setting] = &[
         long: "Two calls of one principal with the same key, tool and arguments are one call. May be given several times; the \
                first place with a key counts, and the built-in places are no longer looked at. `none` looks nowhere. Keys are \
                passed on as they came.",
+    },
+    Setting {
+        key: Key::ClientCap,
+        name: "client-cap",
+        kind: Kind::TimeOrOff,
+        scope: Scope::Process,
+        default: "off",
+        short: "when the client gives a tool up, whatever progress it sees",
+        long: "Shortly before (a tenth of it, at most 5s) a call that still runs is answered with a ticket and goes on. The \
+               client's list of tools has two more: SERVER_wait fetches the result, SERVER_cancel cancels the call. \
+               Measure the cap of a client with `outlast doctor client`. Clients that progress keeps patient need none.",
     },
     Setting {
         key: Key::State,

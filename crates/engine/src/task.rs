@@ -46,6 +46,8 @@ pub(crate) enum Wants {
     Answer,
     /// Only that it was done.
     Word,
+    /// The answer exactly as it came; at this time, that there is none yet.
+    Until(Mono),
 }
 
 /// A request that is answered by what becomes of a task.
@@ -85,6 +87,12 @@ pub(crate) struct Task {
     pub(crate) waiters: Vec<Waiter>,
     /// When it ended.
     pub(crate) ended: Option<Mono>,
+    /// Under which names its client knows it.
+    pub(crate) faces: Faces,
+    /// What it calls.
+    pub(crate) tool: Box<str>,
+    /// When the first of those who wait stops.
+    pub(crate) armed: Option<Mono>,
 }
 
 impl Task {
@@ -109,6 +117,9 @@ impl Task {
             start: None,
             waiters: Vec::new(),
             ended: None,
+            faces: head.faces,
+            tool: head.origin.tool.clone(),
+            armed: None,
         }
     }
 
@@ -125,6 +136,8 @@ impl Task {
             answer: self.answer.clone(),
             start: None,
             waiters: Vec::new(),
+            tool: self.tool.clone(),
+            armed: None,
             ..*self
         }
     }

@@ -4,7 +4,7 @@
 //! is left in the heap, and whoever takes it out asks its owner whether it still stands. When more
 //! than half of the entries are such leftovers, they are swept out together.
 
-use crate::id::{AskId, AttemptId, CallId, ClientId, JointNo, ServerId};
+use crate::id::{AskId, AttemptId, CallId, ClientId, JointNo, ServerId, TaskNo};
 use crate::time::Mono;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,6 +28,8 @@ pub(crate) enum Owner {
     Joint(JointNo),
     /// Tasks that ended long ago.
     Tasks,
+    /// A wait for a task that lasts no longer.
+    Wait(TaskNo),
     /// The end of it all: see `ending.rs`.
     Ending,
 }
@@ -111,6 +113,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Listen(AttemptId(id)) => (7, id),
         Owner::Tasks => (8, 0),
         Owner::Joint(JointNo(id)) => (12, id),
+        Owner::Wait(TaskNo(id)) => (9, id),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
 }
@@ -136,6 +139,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         7 => Owner::Listen(AttemptId(id)),
         8 => Owner::Tasks,
         12 => Owner::Joint(JointNo(id)),
+        9 => Owner::Wait(TaskNo(id)),
         _ => return None,
     })
 }
@@ -159,6 +163,7 @@ mod tests {
             Owner::Standing(ServerId(2)),
             Owner::Listen(AttemptId(3)),
             Owner::Tasks,
+            Owner::Wait(TaskNo(4)),
         ];
         let at = |index: usize| Mono::after_start(Duration::from_secs(index as u64));
         for (index, owner) in owners.iter().enumerate().rev() {

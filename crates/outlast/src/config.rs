@@ -248,6 +248,7 @@ impl Settings {
             (Key::TaskTtl, Value::Time(Some(time))) => self.engine.task_ttl = time,
             (Key::TaskTtlMax, Value::Time(Some(time))) => self.engine.task_ttl_max = time,
             (Key::IdempotencyKey, Value::Text(path)) => self.take_key_place(&path)?,
+            (Key::ClientCap, Value::Time(time)) => self.engine.client_cap = time,
             (Key::State, Value::Text(path)) => self.state = Some(path),
             (Key::Share, Value::Text(word)) => self.engine.share = share(&word),
             (Key::SessionIdle, Value::Time(Some(time))) => self.engine.session_idle = time,

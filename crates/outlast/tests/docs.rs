@@ -42,6 +42,7 @@ fn every_code_has_a_page_and_a_row() {
         Kind::NotMcp,
         Kind::TooManySessions,
         Kind::TooManyBytes,
+        Kind::TicketUnknown,
         Kind::MessageTooLarge,
         Kind::KeyConflict,
     ] {
@@ -54,6 +55,31 @@ fn every_code_has_a_page_and_a_row() {
     }
 }
 
+/// The table of clients, as a page has it.
+#[test]
+fn the_clients_are_those_of_the_table() {
+    use outlast_engine::profile::PROFILES;
+    use outlast_engine::settings::show_duration;
+    let word = |known: Option<bool>| match known {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "?",
+    };
+    let mut table =
+        "| client | calls itself | waits | progress helps | sends a token | tasks | measured |\n|---|---|--:|---|---|---|---|\n"
+            .to_owned();
+    for profile in PROFILES {
+        let cap = profile.cap.map_or_else(|| "?".to_owned(), show_duration);
+        let [resets, token, tasks] = [profile.resets, profile.token, profile.tasks].map(word);
+        let verified = word(Some(profile.verified));
+        table += &format!(
+            "| {} | `{}` | {cap} | {resets} | {token} | {tasks} | {verified} |\n",
+            profile.client, profile.name
+        );
+    }
+    assert!(page("docs/hand-off.md").contains(&table), "docs/hand-off.md is old; its table is:\n{table}");
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     let pages = [
@@ -62,6 +88,7 @@ fn links_between_pages_lead_somewhere() {
         "CONTRIBUTING.md",
         "docs/doctor.md",
         "docs/idempotency.md",
+        "docs/hand-off.md",
         "docs/install.md",
         "docs/keep.md",
         "docs/remote.md",
@@ -92,6 +119,7 @@ fn transcripts_are_true() {
         "README.md",
         "docs/doctor.md",
         "docs/keep.md",
+        "docs/hand-off.md",
         "docs/remote.md",
         "docs/serve.md",
         "docs/tasks-command.md",

@@ -23,6 +23,7 @@ use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
+use outlast_engine::profile::Profile;
 use outlast_engine::record::Ticket;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::store::{Letter, Refusal, Trouble as StoreTrouble, Write};
@@ -32,6 +33,17 @@ use outlast_engine::{
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// A client whose limit is known, for `set profiles`.
+const HASTY: &[Profile] = &[Profile {
+    client: "Hasty",
+    name: "hasty*",
+    cap: Some(Duration::from_secs(60)),
+    resets: Some(false),
+    token: Some(false),
+    tasks: Some(false),
+    verified: true,
+}];
 
 const CLIENT: ClientId = ClientId(0);
 const SERVER: ServerId = ServerId(0);
@@ -321,6 +333,8 @@ impl World {
             "max-calls" => return self.config.max_calls = value.parse().expect(text),
             "tasks" => return self.config.tasks = true,
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
+            "client-cap" => return self.config.client_cap = parse_duration(value).ok(),
+            "profiles" => return self.config.profiles = HASTY,
             "trust" => return self.config.trust = true,
             "idempotency-key" => {
                 return self.config.key_places = vec![KeyPlace::parse(value).expect(text)];

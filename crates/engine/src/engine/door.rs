@@ -274,6 +274,7 @@ impl Engine {
         let server = self.server_for_session(now, head.principal.as_deref(), session.hello);
         self.clients
             .insert(client, Client::new(server, Door::Session(Box::new(session)), head.principal.clone()));
+        self.meet(client, message);
         self.new_stream(client, None, true, 1);
         self.sessions.insert(name, client);
         self.join(client, server);

@@ -77,6 +77,9 @@ impl Engine {
             return;
         };
         let method = Method::of(message);
+        if method == Method::Initialize {
+            self.meet(client, message);
+        }
         if matches!(way, Way::Array(_)) && matches!(method, Method::Initialize | Method::Listen) {
             // One is forbidden there, and the other has no end that the array could wait for.
             let text = format!("Invalid request: {} inside an array", method.as_str());
@@ -106,8 +109,13 @@ impl Engine {
         let hello = (self.config.instant && method.is_handshake())
             .then(|| crate::memory::client_of(message))
             .flatten();
+        let cap = self.cap_of(client, &method, message);
+        let joint = None;
         let mut request =
-            Request { client, server, id, method, tool, modern, task, way, logs, token, hello, joint: None };
+            Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap, joint };
+        if self.own_tool_called(now, &request, message) {
+            return;
+        }
         if request.method == Method::ToolsCall {
             return self.tool_call(now, request, message);
         }
@@ -130,6 +138,7 @@ impl Engine {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
+            cap: request.cap.filter(|_| request.method == Method::ToolsCall),
             wish: wish(message),
             declared: &server.declared,
         });
@@ -147,6 +156,7 @@ impl Engine {
         let mut call = Call::new(request, &policy, now, &server.clock);
         call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
         call.task_at = self.task_after(&call.request, message, now);
+        self.plan_hand_off(&mut call, now);
         let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
         call.kept_for_task = keeps.then(|| Box::new(message.owned()));
         let counts = !matches!(call.request.way, Way::Ticket(_));
@@ -310,6 +320,7 @@ impl Engine {
         if self.leave_to_others(id) {
             return;
         }
+        self.note_likely_cap(id);
         self.settle(id, None);
         if let Some(attempt) = attempt {
             self.forward_cancel(server, attempt, modern, text, message);

@@ -1,6 +1,7 @@
 //! What a server sends: answers find their call, progress is merged, requests are passed on.
 
 use super::remote::error_code;
+use super::tasks::add_to_tools;
 use super::{Engine, Transport};
 use crate::action::Note;
 use crate::call::progress::{Forward, Progress};
@@ -15,6 +16,7 @@ use crate::policy::Declared;
 use crate::server::Life;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape, scan_tolerant};
+use std::time::Duration;
 
 impl Engine {
     pub(super) fn line_from_server(&mut self, now: Mono, server: ServerId, line: &Line) {
@@ -168,6 +170,7 @@ impl Engine {
         let (modern, way, client) = (call.request.modern, call.request.way, call.request.client);
         let is_handshake = call.request.method.is_handshake();
         let is_tool_list = call.request.method == Method::ToolsList;
+        let cap = call.request.cap;
         let refused_hello = call.request.method == Method::Initialize && message.raw(Field::Error).is_some();
         // What stands between would refuse their calls.
         let filtered =
@@ -211,13 +214,29 @@ impl Engine {
         } else if is_tool_list {
             edits.extend(self.add_tasks_to_tools(server_id, message));
         }
-        if filtered {
-            edits.extend(mirror::without_invalid_tools(message));
+        if is_tool_list {
+            edits.extend(self.change_tools(server_id, cap, filtered, message));
         }
         self.settle(id, Some(Outgoing::edited(message.bytes.clone(), edits)));
         if refused_hello {
             self.hello_failed(client);
         }
+    }
+
+    /// What a client's list of tools has less than the server's, and more.
+    fn change_tools(
+        &mut self,
+        server: ServerId,
+        cap: Option<Duration>,
+        filtered: bool,
+        message: &Message,
+    ) -> Option<Edit> {
+        let result = message.raw(Field::Result)?;
+        self.learn_tools(server, result);
+        let own = self.own_tools(server, cap, result);
+        let less =
+            filtered.then(|| mirror::without_invalid_tools(message, own.as_deref().unwrap_or_default()));
+        less.flatten().or_else(|| add_to_tools(&message.bytes, result, &own?))
     }
 
     fn handshake_answered(&mut self, id: ServerId, message: &Message) {

@@ -210,6 +210,7 @@ impl Engine {
             + self.sessions.len()
             + self.subscriptions.len()
             + self.joints.len()
+            + self.tasks.len()
             + 2;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())
     }

@@ -157,7 +157,7 @@ impl Engine {
     pub(super) fn limit_of_handshake(&self, id: ServerId) -> Option<Limit> {
         let declared = &self.servers.get(&id)?.declared;
         let method = &Method::Initialize;
-        let facts = CallFacts { method, tool: None, has_token: false, wish: None, declared };
+        let facts = CallFacts { method, tool: None, has_token: false, cap: None, wish: None, declared };
         self.config.rules.for_call(facts).timeout
     }
 

@@ -5,6 +5,7 @@
 
 mod asking;
 mod ends;
+mod handoff;
 mod keeping;
 mod making;
 mod offers;
@@ -23,6 +24,7 @@ use crate::task::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use asking::Asked;
+pub(super) use handoff::add_to_tools;
 use std::time::Duration;
 pub(super) use upkeep::Upkeep;
 
@@ -107,7 +109,8 @@ impl Engine {
 
     /// Forgets a task; the store may still have it.
     pub(super) fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
-        let task = self.tasks.remove(&no)?;
+        let mut task = self.tasks.remove(&no)?;
+        self.timers.set(crate::timers::Owner::Wait(no), &mut task.armed, None);
         self.tickets.remove(&task.ticket);
         Some(task)
     }

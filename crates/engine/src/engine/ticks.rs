@@ -25,6 +25,7 @@ impl Engine {
                 Owner::Listen(attempt) => self.listen_due(attempt),
                 Owner::Tasks => self.tasks_due(now),
                 Owner::Joint(no) => self.joint_due(no),
+                Owner::Wait(no) => self.waits_due(now, no),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -202,6 +203,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Listen(attempt) => engine.subscriptions.get(&attempt)?.armed,
         Owner::Tasks => engine.upkeep.armed,
         Owner::Joint(no) => engine.joints.armed(no),
+        Owner::Wait(no) => engine.tasks.get(&no)?.armed,
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

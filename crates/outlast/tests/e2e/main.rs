@@ -14,6 +14,7 @@ mod endings;
 mod errors;
 mod faults;
 mod flags;
+mod handoff;
 mod http_chaos;
 mod http_client;
 mod http_disconnects;

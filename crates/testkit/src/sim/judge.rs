@@ -123,6 +123,7 @@ impl Judge {
             method: &method,
             tool: message.text(Field::ParamsName).as_deref(),
             has_token: token.is_some(),
+            cap: None,
             wish: None,
             declared: &Declared::default(),
         });

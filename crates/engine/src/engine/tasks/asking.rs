@@ -32,6 +32,10 @@ pub(in crate::engine) enum About {
     Cancel,
     /// That what was asked is answered.
     Update(Bytes),
+    /// Its answer exactly as it came, if there is one by then.
+    Fetch(Mono),
+    /// The same as its end, of a call that was handed off.
+    Stop,
 }
 
 /// A request about a task.
@@ -50,14 +54,10 @@ impl Asked {
         Waiter { client: self.client, way: self.way, id: self.id.clone(), wants }
     }
 
-    /// Under which name the client must know the ticket.
-    fn face(&self) -> Faces {
-        if self.modern { Faces::MODERN_TASK } else { Faces::LEGACY_TASK }
-    }
-
     /// What shows that a task was cancelled.
     fn receipt(&self) -> Waiter {
-        self.waiter(if self.modern { Wants::Word } else { Wants::Task })
+        let word = self.modern || matches!(self.about, About::Stop);
+        self.waiter(if word { Wants::Word } else { Wants::Task })
     }
 }
 
@@ -78,6 +78,11 @@ impl Engine {
             about,
         };
         let ticket = message.text(Field::ParamsTaskId).and_then(|text| Ticket::parse(&text));
+        self.ask_about(now, ticket, asked);
+    }
+
+    /// Does with a ticket what was asked, if whoever asks may see it.
+    pub(super) fn ask_about(&mut self, now: Mono, ticket: Option<Ticket>, asked: Asked) {
         let Some(ticket) = ticket else { return self.no_such_task(&asked) };
         match self.task_of(&ticket, &asked) {
             Some(no) => self.tell_about(now, no, asked),
@@ -86,6 +91,9 @@ impl Engine {
     }
 
     fn no_such_task(&mut self, asked: &Asked) {
+        if asked.face() == Faces::HAND_OFF {
+            return self.ticket_unknown(asked);
+        }
         let text = "Invalid params: no such task";
         self.answer_error(asked.client, asked.way, &asked.id, -32602, text);
     }
@@ -94,7 +102,7 @@ impl Engine {
     fn task_of(&self, ticket: &Ticket, asked: &Asked) -> Option<TaskNo> {
         let no = *self.tickets.get(ticket)?;
         let task = self.tasks.get(&no)?;
-        (task.principal == asked.principal && task.modern == asked.modern).then_some(no)
+        (task.principal == asked.principal && task.faces.has(asked.face())).then_some(no)
     }
 
     /// Does with a task in memory what was asked.
@@ -106,6 +114,11 @@ impl Engine {
             About::Await => self.wait_for_task(no, asked.waiter(Wants::Result)),
             About::Cancel => self.cancel_task(now, no, asked.receipt()),
             About::Update(_) => self.show_task(no, &asked.waiter(Wants::Word)),
+            About::Fetch(until) if ended || until <= now => {
+                self.show_task(no, &asked.waiter(Wants::Until(until)));
+            }
+            About::Fetch(until) => self.wait_for_task(no, asked.waiter(Wants::Until(until))),
+            About::Stop => self.cancel_task(now, no, asked.receipt()),
         }
     }
 
@@ -141,7 +154,7 @@ impl Engine {
             return self.tell_about(now, no, asked);
         }
         if record.head.state.is_open() {
-            self.tell_about_theirs(record, asked);
+            self.tell_about_theirs(now, record, asked);
         } else {
             self.tell_about_ended(record, &asked);
         }
@@ -160,12 +173,13 @@ impl Engine {
             About::See => self.show(&task, &asked.waiter(Wants::Task)),
             About::Await => self.show(&task, &asked.waiter(Wants::Result)),
             About::Update(_) => self.show(&task, &asked.waiter(Wants::Word)),
-            About::Cancel => self.too_late_to_cancel(&task, &asked.receipt()),
+            About::Fetch(until) => self.show(&task, &asked.waiter(Wants::Until(until))),
+            About::Cancel | About::Stop => self.too_late_to_cancel(&task, &asked.receipt()),
         }
     }
 
     /// Another process has it.
-    fn tell_about_theirs(&mut self, record: &Record, asked: Asked) {
+    fn tell_about_theirs(&mut self, now: Mono, record: &Record, asked: Asked) {
         let task = Task::of_record(record, asked.client);
         let ticket = task.ticket.clone();
         match &asked.about {
@@ -174,7 +188,12 @@ impl Engine {
                 let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
                 self.wait_for_task(no, asked.waiter(Wants::Result));
             }
-            About::Cancel => {
+            About::Fetch(until) if *until <= now => self.show(&task, &asked.waiter(Wants::Until(*until))),
+            About::Fetch(until) => {
+                let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
+                self.wait_for_task(no, asked.waiter(Wants::Until(*until)));
+            }
+            About::Cancel | About::Stop => {
                 let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
                 let receipt = asked.receipt();
                 self.submit(Pending::Noted, Write::Post { ticket, letter: Letter::Cancel });
@@ -257,7 +276,13 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&waiter.client) {
             client.open(waiter.id.key(), Open::Wait(no));
         }
+        let (way, limited) = (waiter.way, matches!(waiter.wants, Wants::Until(_)));
         task.waiters.push(waiter);
+        if limited {
+            // What waits over HTTP must see bytes.
+            self.stream_is_due(way);
+            self.arm_waits(no);
+        }
     }
 
     /// A client gives up a wait. The task goes on.
@@ -307,7 +332,7 @@ impl Engine {
     }
 
     /// Another process's task is watched only while somebody waits for it.
-    fn leave_theirs(&mut self, no: TaskNo) {
+    pub(super) fn leave_theirs(&mut self, no: TaskNo) {
         if self.tasks.get(&no).is_some_and(|task| task.theirs.is_some() && task.waiters.is_empty()) {
             self.drop_task(no);
         }

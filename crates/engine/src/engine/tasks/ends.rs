@@ -7,7 +7,7 @@ use crate::json;
 use crate::record::{Answer, Change, Faces, State};
 use crate::store::Write;
 use crate::time::Mono;
-use crate::wire::{Field, Outgoing, Scanned, scan};
+use crate::wire::{Field, Outgoing, Scanned, scan, scan_tolerant};
 
 impl Engine {
     /// The call of a task is answered, by its server or by us.
@@ -15,7 +15,13 @@ impl Engine {
         let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
         task.call = None;
         let modern = task.modern;
-        let Ok(Scanned::Message(message)) = scan(&answer.to_vec().into()) else { return };
+        let bytes = answer.to_vec().into();
+        let message = match scan(&bytes) {
+            Ok(Scanned::Message(message)) => Some(message),
+            // What today's SDKs take is no reason to lose a call.
+            _ => scan_tolerant(&bytes),
+        };
+        let Some(message) = message else { return };
         let part =
             |field| message.envelope.get(field).map(|span| message.bytes.slice(span.start()..span.end()));
         let (state, answer) = match (part(Field::Result), part(Field::Error)) {

@@ -38,7 +38,9 @@ impl Engine {
         let wish = wished_ttl(message);
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
-        let Some(no) = self.make_task(request, &plain, wish, waiter) else { return false };
+        let Some(no) = self.make_task(request, &plain, Faces::LEGACY_TASK, wish, waiter) else {
+            return false;
+        };
         let started = Request { way: Way::Ticket(no), task: false, ..request.clone() };
         if let Some(task) = self.tasks.get_mut(&no) {
             task.start = Some((Box::new(started), Box::new(plain)));
@@ -51,17 +53,20 @@ impl Engine {
         &mut self,
         request: &Request,
         message: &Message,
+        faces: Faces,
         wish: Option<Duration>,
         waiter: Waiter,
     ) -> Option<TaskNo> {
         let entropy = self.entropy.pop()?;
         self.act(Action::NeedEntropy);
+        // A model copies it: no longer than it must be.
+        let enough = if faces == Faces::HAND_OFF { 16 } else { entropy.len() };
+        let ticket = Ticket::of(&entropy[..enough]);
         let policy = self.policy_of(request);
         let least = policy.max.time + self.config.task_ttl;
         let most = self.config.task_ttl_max.max(least);
-        let faces = if request.modern { Faces::MODERN_TASK } else { Faces::LEGACY_TASK };
         let task = Task {
-            ticket: Ticket::of(&entropy),
+            ticket,
             principal: self.principal_of(request.client),
             client: request.client,
             modern: request.modern,
@@ -78,6 +83,9 @@ impl Engine {
             start: None,
             waiters: vec![waiter],
             ended: None,
+            faces,
+            tool: request.tool.clone().unwrap_or_default(),
+            armed: None,
         };
         let origin = Origin {
             principal: task.principal.clone(),
@@ -108,12 +116,18 @@ impl Engine {
             return;
         }
         let Some(call) = self.calls.get_mut(id) else { return };
+        if self.entropy.is_empty() {
+            // Others were due at the same moment.
+            call.task_at = Some(now + Duration::from_millis(1));
+            return self.act(Action::NeedEntropy);
+        }
         call.task_at = None;
+        let faces = if call.hands_off { Faces::HAND_OFF } else { Faces::MODERN_TASK };
         let request = call.request.clone();
         let Some(message) = call.kept_for_task.take() else { return };
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
-        let Some(no) = self.make_task(&request, &message, None, waiter) else { return };
+        let Some(no) = self.make_task(&request, &message, faces, None, waiter) else { return };
         if let Some(task) = self.tasks.get_mut(&no) {
             task.call = Some(id);
         }
@@ -142,6 +156,7 @@ impl Engine {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: true,
+            cap: None,
             wish: None,
             declared,
         })

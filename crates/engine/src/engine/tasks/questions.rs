@@ -5,7 +5,7 @@ use crate::client::Way;
 use crate::engine::Engine;
 use crate::id::{ClientId, ServerId, TaskNo};
 use crate::json;
-use crate::record::State;
+use crate::record::{Faces, State};
 use crate::task::{Task, Wants};
 use crate::wire::{Edit, Field, Message};
 
@@ -24,13 +24,18 @@ impl Engine {
     pub(in crate::engine) fn waits_for_questions(&self, server: ServerId) -> Option<(ClientId, Way)> {
         let mut waiters =
             self.tasks_at(server).filter(|(_, task)| !task.modern).flat_map(|(_, task)| &task.waiters);
-        waiters.find(|waiter| waiter.wants == Wants::Result).map(|waiter| (waiter.client, waiter.way))
+        waiters
+            .find(|waiter| matches!(waiter.wants, Wants::Result | Wants::Until(_)))
+            .map(|waiter| (waiter.client, waiter.way))
     }
 
     /// Says in a question which task it is about, if it can be only one.
     pub(in crate::engine) fn tie_to_task(&self, server: ServerId, message: &Message) -> Option<Edit> {
         let mut tasks = self.tasks_at(server);
         let (_, task) = tasks.next().filter(|_| tasks.next().is_none())?;
+        if task.faces.has(Faces::HAND_OFF) {
+            return None;
+        }
         let params = message.raw(Field::Params)?;
         let related = related_task(task);
         match message.raw(Field::ParamsMeta) {

@@ -119,6 +119,7 @@ impl Engine {
             logs: false,
             token: None,
             hello: None,
+            cap: None,
             joint: None,
         };
         self.begin_call(now, request, message);

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::error::error_answer;
 use crate::id::{ClientId, JsonId, TaskNo};
 use crate::json;
-use crate::record::Answer;
+use crate::record::{Answer, Faces};
 use crate::task::{Task, Waiter, Wants};
 use crate::wire::Outgoing;
 
@@ -40,6 +40,9 @@ impl Engine {
 
     /// Gives a waiter what it wants to see of a task.
     pub(in crate::engine) fn show(&mut self, task: &Task, waiter: &Waiter) {
+        if task.faces.has(Faces::HAND_OFF) {
+            return self.show_hand_off(task, waiter);
+        }
         let result = match (waiter.wants, task.modern) {
             (Wants::Word, _) => br#"{"resultType":"complete"}"#.to_vec(),
             (Wants::Handle, true) => self.modern_task(task, "task"),
@@ -50,7 +53,7 @@ impl Engine {
                 let answer = plain_answer_of(task, &waiter.id);
                 return self.reply(waiter.client, waiter.way, Some(&waiter.id), answer);
             }
-            (Wants::Result, _) => {
+            (Wants::Result | Wants::Until(_), _) => {
                 let answer = result_of(task, &waiter.id);
                 return self.reply(waiter.client, waiter.way, Some(&waiter.id), answer);
             }
@@ -96,7 +99,9 @@ impl Engine {
 
     /// Tells a legacy client that a task of its has changed.
     pub(super) fn tell_status(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no).filter(|task| !task.modern) else { return };
+        let Some(task) = self.tasks.get(&no).filter(|task| task.faces.has(Faces::LEGACY_TASK)) else {
+            return;
+        };
         let client = task.client;
         let params = self.legacy_task(task);
         let message =
