@@ -31,6 +31,7 @@
 //! Each row has a test of the same name, in `tests/call.rs`.
 
 pub mod deadline;
+pub(crate) mod joined;
 pub mod progress;
 pub mod retry;
 
@@ -41,6 +42,7 @@ use crate::policy::Policy;
 use crate::time::Mono;
 use crate::wire::Message;
 use deadline::{Deadline, WorkClock};
+use joined::{AsTask, Joined};
 use progress::Progress;
 use std::time::Duration;
 
@@ -53,6 +55,8 @@ pub(crate) enum State {
     Waiting(Box<Message>),
     /// At the server.
     Sent(AttemptId),
+    /// At the server, which has made a task of its own for it.
+    Joined(Box<Joined>),
 }
 
 /// What a client asked for. Fixed from the beginning, but for the way back.
@@ -105,6 +109,8 @@ pub(crate) struct Call {
     /// When it becomes a task, and what is stored of it then.
     pub(crate) task_at: Option<Mono>,
     pub(crate) kept_for_task: Option<Box<Message>>,
+    /// Whether it may be a task of its server.
+    pub(crate) as_task: AsTask,
     /// When its response begins as a stream, if it has not been answered by then.
     pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
@@ -136,6 +142,7 @@ impl Call {
             stream_at: None,
             task_at: None,
             kept_for_task: None,
+            as_task: AsTask::No,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             heard: now,
@@ -147,7 +154,23 @@ impl Call {
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self.state {
             State::Sent(attempt) => Some(attempt),
-            State::New | State::Waiting(_) => None,
+            State::New | State::Waiting(_) | State::Joined(_) => None,
+        }
+    }
+
+    /// Its task at the server.
+    pub(crate) fn joined(&self) -> Option<&Joined> {
+        match &self.state {
+            State::Joined(joined) => Some(joined),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn joined_mut(&mut self) -> Option<&mut Joined> {
+        match &mut self.state {
+            State::Joined(joined) => Some(joined),
+            _ => None,
         }
     }
 
@@ -170,7 +193,8 @@ impl Call {
     /// When to look at it again.
     pub(crate) fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
         let limit = self.deadline.wake_at(now, clock);
-        [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at, self.task_at]
+        let poll_at = self.joined().map(|joined| joined.poll_at);
+        [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at, self.task_at, poll_at]
             .into_iter()
             .flatten()
             .fold(limit, Mono::min)

@@ -139,6 +139,8 @@ impl Engine {
         call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
         call.task_at = self.task_after(&call.request, message, now);
         call.kept_for_task = call.task_at.map(|_| Box::new(message.owned()));
+        let as_task = self.as_servers_task(&mut call, message);
+        let message = as_task.as_deref().unwrap_or(message);
         let counts = !matches!(call.request.way, Way::Ticket(_));
         if !full && counts && !self.one_call_more(call.request.client) {
             let why = format!("{} calls are in flight (max-calls)", self.config.max_calls);
@@ -192,6 +194,9 @@ impl Engine {
 
     /// Sends a call to its server, under a number of ours.
     pub(super) fn send_attempt(&mut self, now: Mono, id: CallId, message: &Message) {
+        if self.comes_back_to_task(now, id, message) {
+            return;
+        }
         let attempt = self.new_attempt();
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);

@@ -75,6 +75,11 @@ impl Engine {
                     format!("attempt {attempt:?} waits for a process that is {:?}", server.life)
                 })
             }
+            None if call.joined().is_some() => {
+                must(server.joined.values().any(|joined| *joined == id), || {
+                    format!("the task of call {id:?} is not known")
+                })
+            }
             None => must(call.retry_at.is_some() || server.waiting.contains(&id), || {
                 format!("call {id:?} waits in no queue")
             }),

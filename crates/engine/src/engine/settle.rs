@@ -23,6 +23,9 @@ impl Engine {
         if let Some(attempt) = call.attempt() {
             self.attempts.remove(&attempt);
         }
+        if let State::Joined(joined) = &call.state {
+            self.leave_task(call.request.server, id, joined);
+        }
         if let Some(client) = self.clients.get_mut(&call.request.client) {
             client.close(&call.request.id, Open::Call(id));
         }
@@ -137,7 +140,9 @@ impl Engine {
         let state = match kind {
             _ if !sent => ServerState::NeverReached,
             // It was sent before, and waits to be sent again.
-            Kind::Timeout | Kind::Max if call.attempt().is_none() => ServerState::Restarting,
+            Kind::Timeout | Kind::Max if call.attempt().is_none() && call.joined().is_none() => {
+                ServerState::Restarting
+            }
             Kind::Timeout | Kind::Max if call.request.method.is_handshake() => ServerState::Running,
             Kind::Timeout | Kind::Max => {
                 let server = self.servers.get(&call.request.server);

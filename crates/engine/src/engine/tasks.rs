@@ -5,6 +5,8 @@
 
 mod asking;
 mod ends;
+mod following;
+mod joining;
 mod keeping;
 mod making;
 mod offers;

@@ -56,6 +56,10 @@ impl Engine {
         if call.reconnect_at.is_some_and(|at| at <= now) {
             return self.reconnect(now, id);
         }
+        if call.joined().is_some_and(|joined| joined.poll_at <= now) {
+            self.poll_task(now, id);
+            return self.arm_call(now, id);
+        }
         if call.task_at.is_some_and(|at| at <= now) {
             self.task_is_due(id);
             return self.arm_call(now, id);

@@ -104,7 +104,7 @@ impl Engine {
         let Some(call) = self.calls.get_mut(id) else { return };
         call.task_at = None;
         let request = call.request.clone();
-        let Some(message) = call.kept_for_task.take() else { return };
+        let Some(message) = call.kept_for_task.clone() else { return };
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
         let Some(no) = self.make_task(&request, &message, None, waiter) else { return };
