@@ -55,6 +55,8 @@ pub(crate) enum State {
     Waiting(Box<Message>),
     /// At the server.
     Sent(AttemptId),
+    /// For its client to answer what the server wants to know; it is sent again then.
+    Paused,
     /// At the server, which has made a task of its own for it.
     Joined(Box<Joined>),
 }
@@ -154,7 +156,7 @@ impl Call {
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self.state {
             State::Sent(attempt) => Some(attempt),
-            State::New | State::Waiting(_) | State::Joined(_) => None,
+            State::New | State::Waiting(_) | State::Paused | State::Joined(_) => None,
         }
     }
 

@@ -153,6 +153,12 @@ pub const CALL_NOTES: u64 = 10_000;
 /// Requests that wait for one task. One more is refused.
 pub const WAITERS: usize = 1_000;
 
+/// Tasks that one subscription can ask for. More: the rest is not honoured.
+pub const LISTENED_TASKS: usize = 100;
+
+/// Questions of a server that one task shows. One more is refused.
+pub const QUESTIONS: usize = 100;
+
 // Servers that have tasks of their own.
 
 /// How often a server is asked about its task if it does not say.

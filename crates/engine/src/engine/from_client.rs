@@ -216,7 +216,7 @@ impl Engine {
         self.send(server, Some(attempt), Some(message), outgoing);
     }
 
-    fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
+    pub(super) fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
         let server = &self.servers[&request.server];
         let client = &self.clients[&request.client];
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
@@ -244,6 +244,7 @@ impl Engine {
             again: false,
             breaks: 0,
             armed: None,
+            tasks: None,
         };
         self.subscriptions.insert(attempt, subscription);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
@@ -302,6 +303,9 @@ impl Engine {
 
     fn cancel_subscription(&mut self, attempt: AttemptId, message: &Message) {
         let Some(subscription) = self.close_subscription(attempt) else { return };
+        if subscription.is_ours_alone() {
+            return;
+        }
         self.forward_cancel(subscription.server, attempt, true, subscription.id.is_text(), message);
     }
 

@@ -297,9 +297,14 @@ impl Engine {
             // The client was told so by the process before.
             return;
         }
-        let edit = Edit::replace(span, subscription.id.patch());
+        let mut edits = vec![Edit::replace(span, subscription.id.patch())];
         let (client, way) = (subscription.client, subscription.way);
-        self.tell(client, way, Outgoing::edited(message.bytes.clone(), vec![edit]));
+        let honours = attempt.filter(|_| subscription.tasks.is_some() && acknowledges());
+        edits.extend(honours.and_then(|attempt| self.add_tickets(attempt, message)));
+        self.tell(client, way, Outgoing::edited(message.bytes.clone(), edits));
+        if let Some(attempt) = honours {
+            self.is_acknowledged(attempt);
+        }
     }
 
     /// Either a question of its own that it takes back, or a subscription that it ends.

@@ -1,8 +1,8 @@
 //! What must hold between any two events. The simulator and the fuzzer ask all the time.
 
 use super::{Engine, Transport};
-use crate::call::Call;
-use crate::client::{Client, Door, Open};
+use crate::call::{Call, State};
+use crate::client::{Client, Door, Open, Way};
 use crate::id::{CallId, ClientId, ServerId, StreamId};
 use crate::server::{Alarm, Life, Server};
 use crate::session::{Session, Stream};
@@ -59,7 +59,11 @@ impl Engine {
 
     fn check_call(&self, id: CallId, call: &Call) -> Checked {
         must(call.armed.is_some() || self.ended, || format!("call {id:?} has no timer"))?;
-        must(self.clients.contains_key(&call.request.client), || format!("call {id:?} outlived its client"))?;
+        let wanted = match call.request.way {
+            Way::Ticket(no) => self.tasks.contains_key(&no),
+            _ => self.clients.contains_key(&call.request.client),
+        };
+        must(wanted, || format!("call {id:?} outlived whom it is for"))?;
         let Some(server) = self.servers.get(&call.request.server) else {
             return Err(format!("call {id:?} outlived its server"));
         };
@@ -74,6 +78,9 @@ impl Engine {
                 must(there || self.ending.is_some(), || {
                     format!("attempt {attempt:?} waits for a process that is {:?}", server.life)
                 })
+            }
+            None if matches!(call.state, State::Paused) => {
+                must(matches!(call.request.way, Way::Ticket(_)), || format!("call {id:?} waits for nobody"))
             }
             None if call.joined().is_some() => {
                 must(server.joined.values().any(|joined| *joined == id), || {
@@ -170,7 +177,8 @@ impl Engine {
             must(self.servers.contains_key(server), || format!("{server:?} is gone and shared by {key:?}"))?;
         }
         for (id, ask) in &self.asks {
-            let there = self.clients.contains_key(&ask.client) && self.servers.contains_key(&ask.server);
+            let asked = self.clients.contains_key(&ask.client) || matches!(ask.way, Way::Ticket(_));
+            let there = asked && self.servers.contains_key(&ask.server);
             must(there, || format!("{id:?} outlived whom it is about"))?;
         }
         for (attempt, listen) in &self.subscriptions {
@@ -192,7 +200,8 @@ impl Engine {
             format!("streams keep {events} bytes, and {} are counted", self.kept_events)
         })?;
         let mut in_flight = BTreeMap::new();
-        for client in calls().filter_map(|call| self.clients.get(&call.request.client)) {
+        let counted = calls().filter(|call| !matches!(call.request.way, Way::Ticket(_)));
+        for client in counted.filter_map(|call| self.clients.get(&call.request.client)) {
             if !matches!(client.door, Door::Line) {
                 *in_flight.entry(client.principal.clone()).or_default() += 1;
             }

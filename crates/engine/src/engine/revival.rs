@@ -303,7 +303,7 @@ impl Engine {
         let open: Vec<AttemptId> = self
             .subscriptions
             .iter()
-            .filter(|(_, sub)| sub.server == id)
+            .filter(|(_, sub)| sub.server == id && !sub.is_ours_alone())
             .map(|(attempt, _)| *attempt)
             .collect();
         for old in open {

@@ -140,7 +140,7 @@ impl Engine {
         let state = match kind {
             _ if !sent => ServerState::NeverReached,
             // It was sent before, and waits to be sent again.
-            Kind::Timeout | Kind::Max if call.attempt().is_none() && call.joined().is_none() => {
+            Kind::Timeout | Kind::Max if matches!(call.state, State::New | State::Waiting(_)) => {
                 ServerState::Restarting
             }
             Kind::Timeout | Kind::Max if call.request.method.is_handshake() => ServerState::Running,

@@ -276,6 +276,9 @@ impl Engine {
                 Open::Look(number) => self.forget_look(id, number),
                 Open::Subscription(attempt) => {
                     let Some(subscription) = self.close_subscription(attempt) else { continue };
+                    if subscription.is_ours_alone() {
+                        continue;
+                    }
                     self.cancel_attempt(
                         subscription.server,
                         attempt,

@@ -6,10 +6,12 @@
 mod asking;
 mod ends;
 mod following;
+mod input;
 mod joining;
 mod keeping;
 mod making;
 mod offers;
+mod push;
 mod questions;
 mod showing;
 
@@ -50,6 +52,9 @@ impl Engine {
     pub(super) fn task_request(&mut self, now: Mono, request: &Request, message: &Message) -> bool {
         if self.servers.get(&request.server).is_some_and(|server| server.own_tasks) {
             return false;
+        }
+        if request.method == Method::Listen {
+            return request.modern && self.listen_to_tasks(now, request, message);
         }
         let about_task = matches!(
             request.method,

@@ -50,6 +50,10 @@ impl Engine {
         call.armed = None;
         let Some(server) = self.servers.get(&call.request.server) else { return };
         let server_id = call.request.server;
+        if matches!(call.state, State::Paused) {
+            // Only `max` runs while its client is waited for.
+            call.deadline.sign(now, &server.clock);
+        }
         if call.retry_at.is_some_and(|at| at <= now) {
             return self.try_again(now, id);
         }

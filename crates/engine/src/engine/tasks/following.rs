@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// Sends a request of ours. `request` has everything but its beginning.
-    fn send_about_task(&mut self, server: ServerId, request: &[u8], own: Own) -> AttemptId {
+    pub(super) fn send_about_task(&mut self, server: ServerId, request: &[u8], own: Own) -> AttemptId {
         let attempt = self.new_attempt();
         let head = format!(r#"{{"jsonrpc":"2.0","id":{}"#, attempt.0);
         let bytes = Bytes::from([head.as_bytes(), request].concat());
@@ -198,6 +198,9 @@ impl Engine {
         if open.is_empty() {
             // What was answered is still shown: the server needs a moment.
             return;
+        }
+        if let Way::Ticket(no) = call.request.way {
+            return self.task_of_ours_asks(no, requests);
         }
         let task: String = serde_json::from_slice(&joined.task).unwrap_or_default();
         let result = [
@@ -343,7 +346,7 @@ impl Engine {
 }
 
 /// A request about a task, without its beginning. `more` is further members of `params`.
-fn about(method: &str, task: &[u8], meta: Option<&[u8]>, more: &[u8]) -> Vec<u8> {
+pub(super) fn about(method: &str, task: &[u8], meta: Option<&[u8]>, more: &[u8]) -> Vec<u8> {
     let mut request = format!(r#","method":"{method}","params":{{"taskId":"#).into_bytes();
     request.extend_from_slice(task);
     request.extend_from_slice(more);

@@ -74,7 +74,7 @@ impl Engine {
             return false;
         }
         match answer.raw(Field::Result) {
-            Some(result) => self.join_task(now, id, result),
+            Some(result) => self.pause_for_input(now, id, result) || self.join_task(now, id, result),
             None => self.insists_on_task(now, id, answer),
         }
     }

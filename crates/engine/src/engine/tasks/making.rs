@@ -11,7 +11,7 @@ use crate::method::Method;
 use crate::policy::CallFacts;
 use crate::record::{Faces, New, Origin, State, Ticket};
 use crate::store::Write;
-use crate::task::{Task, TaskRule, Waiter, Wants};
+use crate::task::{Input, Task, TaskRule, Waiter, Wants};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
@@ -77,6 +77,7 @@ impl Engine {
             start: None,
             waiters: vec![waiter],
             ended: None,
+            input: Input::default(),
         };
         let origin = Origin {
             principal: task.principal.clone(),
