@@ -6,6 +6,7 @@
 use crate::call::progress::Progress;
 use crate::hash::IdMap;
 use crate::id::{AttemptId, BatchId, CallId, JointNo, JsonId, ServerId, StreamId, TaskNo};
+use crate::record::Ticket;
 use crate::session::Session;
 use crate::time::Mono;
 use crate::wire::Message;
@@ -110,6 +111,26 @@ pub(crate) struct Subscription {
     /// Streams to an HTTP server that broke in a row.
     pub(crate) breaks: u32,
     pub(crate) armed: Option<Mono>,
+    /// Tasks of ours that it asks for.
+    pub(crate) tasks: Option<Box<Watched>>,
+}
+
+/// What a subscription says of tasks of ours.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    pub(crate) tickets: Vec<Ticket>,
+    /// It asks for nothing else, so the server knows nothing of it.
+    pub(crate) alone: bool,
+    pub(crate) acknowledged: bool,
+    /// What is told once it is acknowledged; the first few.
+    pub(crate) owed: Vec<Vec<u8>>,
+}
+
+impl Subscription {
+    /// Whether the server knows nothing of it.
+    pub(crate) fn is_ours_alone(&self) -> bool {
+        self.tasks.as_ref().is_some_and(|tasks| tasks.alone)
+    }
 }
 
 impl Client {

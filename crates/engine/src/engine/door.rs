@@ -118,7 +118,7 @@ impl Engine {
         self.clients.insert(client, new);
         self.join(client, server);
         self.new_stream(client, Some(exchange), false, 1);
-        if Method::of(message) == Method::Listen {
+        if Method::of(message) == Method::Listen && !self.must_declare_tasks(server, message) {
             self.begin_stream(stream);
         }
         self.client_message(now, client, message, Way::Stream(stream));

@@ -159,6 +159,8 @@ impl Engine {
         self.plan_hand_off(&mut call, now);
         let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
         call.kept_for_task = keeps.then(|| Box::new(message.owned()));
+        let as_task = self.as_servers_task(&mut call, message);
+        let message = as_task.as_deref().unwrap_or(message);
         let counts = !matches!(call.request.way, Way::Ticket(_));
         if !full && counts && !self.one_call_more(call.request.client) {
             let why = format!("{} calls are in flight (max-calls)", self.config.max_calls);
@@ -193,7 +195,7 @@ impl Engine {
     pub(super) fn open_call(&mut self, call: Call) -> CallId {
         let (client, key) = (call.request.client, call.request.id.key());
         let (server, way) = (call.request.server, call.request.way);
-        let joint = call.request.joint.filter(|_| !call.is_joined());
+        let joint = call.request.joint.filter(|_| !call.shares());
         let id = self.calls.insert(call);
         if let Way::Ticket(no) = way {
             self.task_runs(no, server, id);
@@ -219,6 +221,9 @@ impl Engine {
 
     /// Sends a call to its server, under a number of ours.
     pub(super) fn send_attempt(&mut self, now: Mono, id: CallId, message: &Message) {
+        if self.comes_back_to_task(now, id, message) {
+            return;
+        }
         let attempt = self.new_attempt();
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);
@@ -238,7 +243,7 @@ impl Engine {
         self.send(server, Some(attempt), Some(message), outgoing);
     }
 
-    fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
+    pub(super) fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
         let server = &self.servers[&request.server];
         let client = &self.clients[&request.client];
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
@@ -266,6 +271,7 @@ impl Engine {
             again: false,
             breaks: 0,
             armed: None,
+            tasks: None,
         };
         self.subscriptions.insert(attempt, subscription);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
@@ -329,6 +335,9 @@ impl Engine {
 
     fn cancel_subscription(&mut self, attempt: AttemptId, message: &Message) {
         let Some(subscription) = self.close_subscription(attempt) else { return };
+        if subscription.is_ours_alone() {
+            return;
+        }
         self.forward_cancel(subscription.server, attempt, true, subscription.id.is_text(), message);
     }
 

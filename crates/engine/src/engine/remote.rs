@@ -33,10 +33,13 @@ impl Engine {
                 self.status(now, id, attempt, *status, *retry_after, *had_session, body);
             }
         }
+        self.asked_in_vain(now, id, attempt);
     }
 
+    /// The call that an attempt may still answer; not one whose server has made a task of it.
     fn call_of(&self, attempt: Option<AttemptId>) -> Option<CallId> {
-        self.attempts.get(&attempt?).copied()
+        let call = self.attempts.get(&attempt?).copied()?;
+        self.calls.get(call).is_some_and(|call| call.joined().is_none()).then_some(call)
     }
 
     /// No connection could be made. The server is given a while, and what waits for it waits on.
@@ -177,6 +180,9 @@ impl Engine {
 
     /// Passes on an error that the server sent with a status, under the client's own id.
     fn answer_with_error(&mut self, call: CallId, error: &Message) {
+        if self.answer_as_task(self.at, call, error) {
+            return;
+        }
         let Some(open) = self.calls.get(call) else { return };
         let (way, answer) = (open.request.way, with_id(error, &open.request.id));
         self.set_status(way, error_code(error));
@@ -214,7 +220,8 @@ impl Engine {
         let call = call.and_then(|id| self.calls.get_mut(id).map(|call| (id, call)));
         // The modern era knows no coming back.
         let Some(call) = call.filter(|(_, call)| !call.modern) else {
-            return self.broke_off(now, id, Some(attempt), &end.why);
+            self.broke_off(now, id, Some(attempt), &end.why);
+            return self.asked_in_vain(now, id, Some(attempt));
         };
         let (call_id, call) = call;
         call.breaks += 1;

@@ -98,8 +98,10 @@ impl Engine {
             let call = self.calls.get(*id)?;
             return Some((call.request.client, call.request.way));
         }
-        let subscription = self.subscriptions.get(&attempt)?;
-        Some((subscription.client, subscription.way))
+        if let Some(subscription) = self.subscriptions.get(&attempt) {
+            return Some((subscription.client, subscription.way));
+        }
+        self.fetched_for(attempt).map(|call| (call.request.client, call.request.way))
     }
 
     /// The only call that is in flight at a server, whoever made it.

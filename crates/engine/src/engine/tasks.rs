@@ -5,10 +5,14 @@
 
 mod asking;
 mod ends;
+mod following;
 mod handoff;
+mod input;
+mod joining;
 mod keeping;
 mod making;
 mod offers;
+mod push;
 mod questions;
 mod recovery;
 mod showing;
@@ -70,6 +74,9 @@ impl Engine {
     pub(super) fn task_request(&mut self, now: Mono, request: &Request, message: &Message) -> bool {
         if self.servers.get(&request.server).is_some_and(|server| server.own_tasks) {
             return false;
+        }
+        if request.method == Method::Listen {
+            return request.modern && self.listen_to_tasks(now, request, message);
         }
         let about_task = matches!(
             request.method,

@@ -52,11 +52,19 @@ impl Engine {
         call.armed = None;
         let Some(server) = self.servers.get(&call.request.server) else { return };
         let server_id = call.request.server;
+        if matches!(call.state, State::Paused) {
+            // Only `max` runs while its client is waited for.
+            call.deadline.sign(now, &server.clock);
+        }
         if call.retry_at.is_some_and(|at| at <= now) {
             return self.try_again(now, id);
         }
         if call.reconnect_at.is_some_and(|at| at <= now) {
             return self.reconnect(now, id);
+        }
+        if call.joined().is_some_and(|joined| joined.poll_at <= now) {
+            self.poll_task(now, id);
+            return self.arm_call(now, id);
         }
         if call.task_at.is_some_and(|at| at <= now) {
             self.task_is_due(now, id);

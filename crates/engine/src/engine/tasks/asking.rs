@@ -4,6 +4,7 @@
 //! client may not see takes the same way as what is not there, and gets the same answer.
 
 use super::Pending;
+use super::push::Listening;
 use crate::action::Action;
 use crate::call::Request;
 use crate::client::{Door, Open, Way};
@@ -36,6 +37,8 @@ pub(in crate::engine) enum About {
     Fetch(Mono),
     /// The same as its end, of a call that was handed off.
     Stop,
+    /// To be told of it.
+    Listen(Box<Listening>),
 }
 
 /// A request about a task.
@@ -113,18 +116,28 @@ impl Engine {
             About::Await if ended => self.show_task(no, &asked.waiter(Wants::Result)),
             About::Await => self.wait_for_task(no, asked.waiter(Wants::Result)),
             About::Cancel => self.cancel_task(now, no, asked.receipt()),
-            About::Update(_) => self.show_task(no, &asked.waiter(Wants::Word)),
             About::Fetch(until) if ended || until <= now => {
                 self.show_task(no, &asked.waiter(Wants::Until(until)));
             }
             About::Fetch(until) => self.wait_for_task(no, asked.waiter(Wants::Until(until))),
             About::Stop => self.cancel_task(now, no, asked.receipt()),
+            About::Update(ref bytes) => {
+                self.take_input(now, no, bytes);
+                self.show_task(no, &asked.waiter(Wants::Word));
+            }
+            // Whoever listens has been told already.
+            About::Listen(_) => {}
         }
     }
 
     // The store.
 
-    fn look_up(&mut self, asked: Asked, query: Query, pending: impl FnOnce(Box<Asked>) -> Pending) {
+    pub(super) fn look_up(
+        &mut self,
+        asked: Asked,
+        query: Query,
+        pending: impl FnOnce(Box<Asked>) -> Pending,
+    ) {
         let number = self.next_lookup + 1;
         if let Some(client) = self.clients.get_mut(&asked.client) {
             client.open(asked.id.key(), Open::Look(number));
@@ -141,6 +154,9 @@ impl Engine {
     /// The store has been asked for a task.
     pub(super) fn looked_up(&mut self, now: Mono, number: u64, asked: Asked, outcome: &Loaded) {
         self.found(number, &asked);
+        if matches!(asked.about, About::Listen(_)) {
+            return self.listened_is_found(now, &asked, outcome);
+        }
         let record = match outcome {
             Ok(Found::Record(Some(record))) if self.may_see(&record.head, &asked) => record,
             Err(trouble) => {
@@ -160,7 +176,7 @@ impl Engine {
         }
     }
 
-    fn may_see(&self, head: &Head, asked: &Asked) -> bool {
+    pub(super) fn may_see(&self, head: &Head, asked: &Asked) -> bool {
         head.origin.principal == asked.principal
             && head.origin.server == self.config.identity
             && head.faces.has(asked.face())
@@ -175,6 +191,7 @@ impl Engine {
             About::Update(_) => self.show(&task, &asked.waiter(Wants::Word)),
             About::Fetch(until) => self.show(&task, &asked.waiter(Wants::Until(until))),
             About::Cancel | About::Stop => self.too_late_to_cancel(&task, &asked.receipt()),
+            About::Listen(_) => {}
         }
     }
 
@@ -204,6 +221,7 @@ impl Engine {
                 self.submit(Pending::Noted, Write::Post { ticket, letter });
                 self.show(&task, &asked.waiter(Wants::Word));
             }
+            About::Listen(_) => {}
         }
     }
 

@@ -37,6 +37,7 @@ impl Engine {
 
     pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
+        let input = std::mem::take(&mut task.input);
         // One that is not stored yet is written when it is.
         let made = task.stored;
         task.state = state;
@@ -47,6 +48,7 @@ impl Engine {
         if made {
             self.write_end(no);
         }
+        self.drop_questions(now, input);
     }
 
     pub(super) fn write_end(&mut self, no: TaskNo) {

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::error::error_answer;
 use crate::id::{ClientId, JsonId, TaskNo};
 use crate::json;
-use crate::record::{Answer, Faces};
+use crate::record::{Answer, Faces, State};
 use crate::task::{Task, Waiter, Wants};
 use crate::wire::Outgoing;
 
@@ -45,8 +45,8 @@ impl Engine {
         }
         let result = match (waiter.wants, task.modern) {
             (Wants::Word, _) => br#"{"resultType":"complete"}"#.to_vec(),
-            (Wants::Handle, true) => self.modern_task(task, "task"),
-            (Wants::Task, true) => self.modern_task(task, "complete"),
+            (Wants::Handle, true) => self.modern_task(task, Some("task")),
+            (Wants::Task, true) => self.modern_task(task, Some("complete")),
             (Wants::Handle, false) => [b"{\"task\":", &*self.legacy_task(task), b"}"].concat(),
             (Wants::Task, false) => self.legacy_task(task),
             (Wants::Answer, _) => {
@@ -73,9 +73,9 @@ impl Engine {
         shown.to_string().into_bytes()
     }
 
-    pub(super) fn modern_task(&self, task: &Task, result_type: &str) -> Vec<u8> {
-        let shown = serde_json::json!({
-            "resultType": result_type,
+    /// A task with what belongs to its state; as a result of this type, or as part of a notification.
+    pub(super) fn modern_task(&self, task: &Task, result_type: Option<&str>) -> Vec<u8> {
+        let mut shown = serde_json::json!({
             "taskId": task.ticket.as_str(),
             "status": task.shown().as_str(),
             "createdAt": task.created.timestamp(),
@@ -83,7 +83,15 @@ impl Engine {
             "ttlMs": millis(task.ttl),
             "pollIntervalMs": task.poll_interval(self.wall),
         });
+        if let Some(result_type) = result_type {
+            shown["resultType"] = result_type.into();
+        }
         let mut text = shown.to_string().into_bytes();
+        if task.shown() == State::InputRequired {
+            text.pop();
+            text.extend_from_slice(&task.input.shown());
+            text.push(b'}');
+        }
         if let Some(answer) = task.answer.as_ref().filter(|_| task.has_ended()) {
             let name: &[u8] = match answer {
                 Answer::Result(_) => b",\"result\":",
@@ -97,11 +105,15 @@ impl Engine {
         text
     }
 
-    /// Tells a legacy client that a task of its has changed.
+    /// Tells a legacy client that a task of its has changed, and a modern one that listens.
     pub(super) fn tell_status(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no).filter(|task| task.faces.has(Faces::LEGACY_TASK)) else {
+        let Some(task) = self.tasks.get(&no) else { return };
+        if task.modern {
+            return self.push_task(no);
+        }
+        if !task.faces.has(Faces::LEGACY_TASK) {
             return;
-        };
+        }
         let client = task.client;
         let params = self.legacy_task(task);
         let message =

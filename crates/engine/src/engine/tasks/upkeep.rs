@@ -98,7 +98,8 @@ impl Engine {
             let Some(no) = self.tickets.get(ticket).copied() else { continue };
             match letter {
                 Letter::Cancel => self.end_by_cancel(now, no),
-                Letter::Input(_) | Letter::Wake => {}
+                Letter::Input(bytes) => self.take_input(now, no, bytes),
+                Letter::Wake => {}
             }
         }
     }
