@@ -32,6 +32,7 @@
 
 pub mod deadline;
 pub mod progress;
+pub mod resume;
 pub mod retry;
 
 use crate::client::Way;

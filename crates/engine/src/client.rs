@@ -4,6 +4,7 @@
 //! connections. A modern HTTP client is one exchange: the revision knows no more of it.
 
 use crate::call::progress::Progress;
+use crate::call::resume;
 use crate::hash::IdMap;
 use crate::id::{AttemptId, BatchId, CallId, JsonId, ServerId, StreamId, TaskNo};
 use crate::session::Session;
@@ -59,6 +60,8 @@ pub(crate) struct Client {
     pub(crate) next_batch: u64,
     pub(crate) task_tokens: VecDeque<TaskToken>,
     pub(crate) congested: bool,
+    /// It declared `resumableRequests`.
+    pub(crate) resumes: bool,
 }
 
 /// An array of requests whose answers are collected.
@@ -96,6 +99,10 @@ pub(crate) struct Subscription {
 
 impl Client {
     pub(crate) fn new(server: ServerId, door: Door, principal: Option<Box<str>>) -> Client {
+        let resumes = match &door {
+            Door::Session(session) => resume::declares(&session.initialize),
+            Door::Line | Door::Exchange(_) => false,
+        };
         Client {
             server,
             door,
@@ -107,6 +114,7 @@ impl Client {
             next_batch: 0,
             task_tokens: VecDeque::new(),
             congested: false,
+            resumes,
         }
     }
 
@@ -126,12 +134,10 @@ impl Client {
         }
     }
 
-    /// The only call it has open.
-    pub(crate) fn only_call(&self) -> Option<CallId> {
-        match (self.open.len() + self.shadowed.len(), self.open.values().next()) {
-            (1, Some(Open::Call(id))) => Some(*id),
-            _ => None,
-        }
+    /// The only thing it has open.
+    pub(crate) fn only_open(&self) -> Option<Open> {
+        let only = self.open.len() + self.shadowed.len() == 1;
+        self.open.values().next().copied().filter(|_| only)
     }
 
     /// Whether it has anything open.

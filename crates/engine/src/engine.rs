@@ -124,6 +124,8 @@ pub struct Config {
     pub task_ttl: Duration,
     /// The longest that a client may ask for.
     pub task_ttl_max: Duration,
+    /// Clients that know how may resume calls after a lost connection.
+    pub resumable: bool,
     /// What the server is called in the store: the same after a restart of ours.
     pub identity: Box<str>,
     /// Sessions of one principal.
@@ -176,6 +178,7 @@ impl Default for Config {
             task_after: Duration::from_secs(10),
             task_ttl: Duration::from_secs(60 * 60),
             task_ttl_max: Duration::from_secs(72 * 60 * 60),
+            resumable: false,
             identity: "".into(),
             max_sessions: 1_000,
             max_calls: 20_000,
@@ -223,6 +226,10 @@ pub struct Engine {
     tasks_armed: Option<Mono>,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
+    /// When a call is due that can be resumed and that nobody came back for.
+    resumes_armed: Option<Mono>,
+    /// The last event that the client of the request at hand has seen.
+    confirmed: Option<(StreamId, u64)>,
     /// The attempt on whose stream the message came that is being looked at.
     tied: Option<AttemptId>,
     /// The time of the event that is being handled.
@@ -267,6 +274,8 @@ impl Engine {
             tickets: IdMap::default(),
             tasks_armed: None,
             pending: BTreeMap::new(),
+            resumes_armed: None,
+            confirmed: None,
             tied: None,
             at: Mono::default(),
             wall: Wall::default(),

@@ -33,6 +33,10 @@ pub enum Kind {
     TooManyBytes,
     /// A message was longer than `max-message`.
     MessageTooLarge,
+    /// A ticket is not known, or not to whoever asks.
+    TicketUnknown,
+    /// A later request for the same call has taken its place.
+    Superseded,
 }
 
 impl Kind {
@@ -49,6 +53,8 @@ impl Kind {
             Kind::TooManySessions => "too-many-sessions",
             Kind::TooManyBytes => "too-many-bytes",
             Kind::MessageTooLarge => "message-too-large",
+            Kind::TicketUnknown => "ticket-unknown",
+            Kind::Superseded => "superseded",
         }
     }
 
@@ -65,7 +71,9 @@ impl Kind {
             Kind::NotMcp => -31006,
             Kind::TooManySessions => -31007,
             Kind::TooManyBytes => -31008,
+            Kind::TicketUnknown => -31010,
             Kind::MessageTooLarge => -31011,
+            Kind::Superseded => -31012,
         }
     }
 }
@@ -271,6 +279,7 @@ impl Failure {
             }
             // Whoever sends too much is refused before there is a call.
             Kind::TooManySessions | Kind::TooManyBytes => say(&[detail]),
+            Kind::TicketUnknown | Kind::Superseded => say(&[detail]),
             Kind::MessageTooLarge => {
                 say(&["`", what, "`: ", detail, " (max-message). "]);
                 say(&["Raise it with --max-message, or ask for less."]);

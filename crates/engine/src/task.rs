@@ -15,6 +15,7 @@
 //! Each row has a test of the same name, in `tests/tasks.rs`.
 
 use crate::call::Request;
+use crate::call::resume::Resume;
 use crate::client::Way;
 use crate::id::{CallId, ClientId, JsonId};
 use crate::record::{Answer, Body, Faces, Head, Record, State, Ticket};
@@ -44,6 +45,8 @@ pub(crate) enum Wants {
     Result,
     /// Only that it was done.
     Word,
+    /// The answer of its call as if there were no ticket.
+    Answer,
 }
 
 /// A request that is answered by what becomes of a task.
@@ -81,6 +84,8 @@ pub(crate) struct Task {
     pub(crate) waiters: Vec<Waiter>,
     /// When it ended.
     pub(crate) ended: Option<Mono>,
+    /// Its ticket is a resume token: see `call/resume.rs`.
+    pub(crate) resume: Option<Box<Resume>>,
 }
 
 impl Task {
@@ -104,6 +109,7 @@ impl Task {
             start: None,
             waiters: Vec::new(),
             ended: None,
+            resume: None,
         }
     }
 
@@ -120,6 +126,7 @@ impl Task {
             answer: self.answer.clone(),
             start: None,
             waiters: Vec::new(),
+            resume: None,
             ..*self
         }
     }

@@ -26,6 +26,8 @@ pub(crate) enum Owner {
     Listen(AttemptId),
     /// Tasks that ended long ago.
     Tasks,
+    /// Calls that nobody came back for.
+    Resumes,
     /// The end of it all: see `ending.rs`.
     Ending,
 }
@@ -108,6 +110,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Standing(ServerId(id)) => (6, u64::from(id)),
         Owner::Listen(AttemptId(id)) => (7, id),
         Owner::Tasks => (8, 0),
+        Owner::Resumes => (9, 0),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
 }
@@ -132,6 +135,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         6 => Owner::Standing(ServerId(id as u32)),
         7 => Owner::Listen(AttemptId(id)),
         8 => Owner::Tasks,
+        9 => Owner::Resumes,
         _ => return None,
     })
 }
@@ -155,6 +159,7 @@ mod tests {
             Owner::Standing(ServerId(2)),
             Owner::Listen(AttemptId(3)),
             Owner::Tasks,
+            Owner::Resumes,
         ];
         let at = |index: usize| Mono::after_start(Duration::from_secs(index as u64));
         for (index, owner) in owners.iter().enumerate().rev() {

@@ -106,9 +106,17 @@ impl Engine {
         let hello = (self.config.instant && method.is_handshake())
             .then(|| crate::memory::client_of(message))
             .flatten();
+        if method == Method::Initialize && way == Way::Line {
+            self.learn_to_resume(client, message);
+        }
         let mut request = Request { client, server, id, method, tool, modern, task, way, logs, token, hello };
         if self.config.tasks
             && (self.task_request(now, &request, message) || self.task_wanted(&mut request, message))
+        {
+            return;
+        }
+        if self.config.resumable
+            && (self.resume_request(now, &request, message) || self.make_resumable(now, &request, message))
         {
             return;
         }
@@ -275,6 +283,7 @@ impl Engine {
         match self.clients[&client].named(&key) {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
+            Some(Open::Wait(no)) if self.is_resumable(no) => self.cancel_resumable(client, &id, no, message),
             Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
             Some(Open::Look(number)) => self.stop_looking(client, &id, number),
             // Finished or unknown.
@@ -282,7 +291,7 @@ impl Engine {
         }
     }
 
-    fn cancel_call(&mut self, id: CallId, message: &Message) {
+    pub(super) fn cancel_call(&mut self, id: CallId, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
         if call.request.method.is_handshake() {
             return;

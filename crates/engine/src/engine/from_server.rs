@@ -333,7 +333,7 @@ impl Engine {
         }
         self.let_go_of_kept(kept);
         if let Some(report) = report {
-            self.tell(client, way, report);
+            self.tell_progress(client, way, report);
         }
     }
 

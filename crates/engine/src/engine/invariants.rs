@@ -2,7 +2,7 @@
 
 use super::{Engine, Transport};
 use crate::call::Call;
-use crate::client::{Client, Door, Open};
+use crate::client::{Client, Door, Open, Way};
 use crate::id::{CallId, ClientId, ServerId, StreamId};
 use crate::server::{Alarm, Life, Server};
 use crate::session::{Session, Stream};
@@ -59,7 +59,10 @@ impl Engine {
 
     fn check_call(&self, id: CallId, call: &Call) -> Checked {
         must(call.armed.is_some() || self.ended, || format!("call {id:?} has no timer"))?;
-        must(self.clients.contains_key(&call.request.client), || format!("call {id:?} outlived its client"))?;
+        let ticket = matches!(call.request.way, Way::Ticket(_));
+        must(ticket || self.clients.contains_key(&call.request.client), || {
+            format!("call {id:?} outlived its client")
+        })?;
         let Some(server) = self.servers.get(&call.request.server) else {
             return Err(format!("call {id:?} outlived its server"));
         };
@@ -187,7 +190,8 @@ impl Engine {
             format!("streams keep {events} bytes, and {} are counted", self.kept_events)
         })?;
         let mut in_flight = BTreeMap::new();
-        for client in calls().filter_map(|call| self.clients.get(&call.request.client)) {
+        let counts = |call: &&Call| !matches!(call.request.way, Way::Ticket(_));
+        for client in calls().filter(counts).filter_map(|call| self.clients.get(&call.request.client)) {
             if !matches!(client.door, Door::Line) {
                 *in_flight.entry(client.principal.clone()).or_default() += 1;
             }
@@ -200,7 +204,7 @@ impl Engine {
             + 3 * self.servers.len()
             + self.sessions.len()
             + self.subscriptions.len()
-            + 1;
+            + 3;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())
     }
 }

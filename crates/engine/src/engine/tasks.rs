@@ -9,17 +9,19 @@ mod keeping;
 mod making;
 mod offers;
 mod questions;
+mod resume;
 mod showing;
 
 use super::Engine;
 use crate::call::Request;
-use crate::client::{Client, Door};
-use crate::id::{ClientId, TaskNo};
+use crate::client::{Client, Door, Way};
+use crate::id::{ClientId, JsonId, TaskNo};
 use crate::method::Method;
 use crate::task::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use asking::Asked;
+use resume::Resuming;
 use std::time::Duration;
 
 /// The extension of the modern era.
@@ -41,6 +43,19 @@ pub(super) enum Pending {
     Asked(Box<Asked>),
     /// Somebody asked for a list.
     Listed(Box<Asked>),
+    /// Somebody came back for a call that is not in memory.
+    Resuming(Box<Resuming>),
+}
+
+impl Pending {
+    /// Which request waits for what is looked up, and where its answer goes.
+    fn looks(&self) -> Option<(&JsonId, Way)> {
+        match self {
+            Pending::Asked(asked) | Pending::Listed(asked) => Some((&asked.id, asked.way)),
+            Pending::Resuming(resuming) => Some((&resuming.id, resuming.way)),
+            Pending::Made(_) | Pending::Changed(_) | Pending::Noted => None,
+        }
+    }
 }
 
 impl Engine {
@@ -88,6 +103,9 @@ impl Engine {
     fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
         let task = self.tasks.remove(&no)?;
         self.tickets.remove(&task.ticket);
+        if self.tasks.is_empty() {
+            self.timers.set(crate::timers::Owner::Resumes, &mut self.resumes_armed, None);
+        }
         Some(task)
     }
 

@@ -4,6 +4,7 @@ use super::Engine;
 use crate::action::Action;
 use crate::call::deadline::{Due, Reached};
 use crate::call::{State, progress};
+use crate::client::Way;
 use crate::error::{cut, json_text};
 use crate::id::{CallId, ServerId};
 use crate::life::Sample;
@@ -24,6 +25,7 @@ impl Engine {
                 Owner::Standing(id) => self.standing_due(id),
                 Owner::Listen(attempt) => self.listen_due(attempt),
                 Owner::Tasks => self.tasks_due(now),
+                Owner::Resumes => self.resumes_due(now),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -165,6 +167,12 @@ impl Engine {
         if self.clients.get(&call.request.client).is_none_or(|client| client.congested) {
             return;
         }
+        if let Way::Ticket(no) = call.request.way
+            && !self.is_heard(no)
+        {
+            return;
+        }
+        let Some(call) = self.calls.get_mut(id) else { return };
         let Some((value, total)) = call.progress.keep_alive() else { return };
         let Some(token) = &call.request.token else { return };
         let name = format!("`{}`", cut(call.name(), limits::NAME));
@@ -185,7 +193,7 @@ impl Engine {
         message.extend_from_slice(&json_text(&words));
         message.extend_from_slice(br#","_meta":{"dev.outlast/keepAlive":true}}}"#);
         let (client, way) = (call.request.client, call.request.way);
-        self.tell(client, way, Outgoing::plain(message));
+        self.tell_progress(client, way, Outgoing::plain(message));
     }
 }
 
@@ -200,6 +208,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Session(id) => engine.clients.get(&id)?.session()?.armed,
         Owner::Listen(attempt) => engine.subscriptions.get(&attempt)?.armed,
         Owner::Tasks => engine.tasks_armed,
+        Owner::Resumes => engine.resumes_armed,
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

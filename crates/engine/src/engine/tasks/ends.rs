@@ -8,7 +8,7 @@ use crate::record::{Answer, Change, Faces, State};
 use crate::store::Write;
 use crate::task::Task;
 use crate::time::Mono;
-use crate::wire::{Field, Outgoing, Scanned, scan};
+use crate::wire::{Field, Outgoing, Scanned, scan, scan_tolerant};
 use std::time::Duration;
 
 impl Engine {
@@ -16,14 +16,22 @@ impl Engine {
     pub(in crate::engine) fn task_answered(&mut self, no: TaskNo, answer: &Outgoing) {
         let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
         task.call = None;
-        let modern = task.modern;
-        let Ok(Scanned::Message(message)) = scan(&answer.to_vec().into()) else { return };
+        let task_of_2025 = !task.modern && task.resume.is_none();
+        let bytes = answer.to_vec().into();
+        // What is no strict JSON is an answer all the same: see `from_server.rs`.
+        let message = match scan(&bytes) {
+            Ok(Scanned::Message(message)) => message,
+            _ => match scan_tolerant(&bytes) {
+                Some(message) => message,
+                None => return,
+            },
+        };
         let part =
             |field| message.envelope.get(field).map(|span| message.bytes.slice(span.start()..span.end()));
         let (state, answer) = match (part(Field::Result), part(Field::Error)) {
             (Some(result), _) => {
                 let failed = json::member(&result, "isError") == Some(b"true");
-                let state = if failed && !modern { State::Failed } else { State::Completed };
+                let state = if failed && task_of_2025 { State::Failed } else { State::Completed };
                 (state, Answer::Result(result))
             }
             (None, error) => (State::Failed, Answer::Error(error.unwrap_or_default())),

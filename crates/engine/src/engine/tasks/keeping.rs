@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::id::{CallId, ServerId, TaskNo};
 use crate::record::State;
 use crate::store::{Loaded, Stored, Write};
-use crate::task::{Task, Wants};
+use crate::task::{Task, Waiter, Wants};
 use crate::time::Mono;
 
 impl Engine {
@@ -24,7 +24,7 @@ impl Engine {
             self.note(Note::StoreFailed { why: trouble.to_string() });
         }
         match (pending, outcome) {
-            (Pending::Noted | Pending::Asked(_) | Pending::Listed(_), _) => {}
+            (Pending::Noted | Pending::Asked(_) | Pending::Listed(_) | Pending::Resuming(_), _) => {}
             (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
             (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
             (Pending::Changed(no), outcome) => {
@@ -45,6 +45,7 @@ impl Engine {
         match pending {
             Pending::Asked(asked) => self.looked_up(now, number, *asked, outcome),
             Pending::Listed(asked) => self.listed(number, &asked, outcome),
+            Pending::Resuming(resuming) => self.found_to_resume(now, number, *resuming, outcome),
             Pending::Made(_) | Pending::Changed(_) | Pending::Noted => {}
         }
     }
@@ -52,6 +53,7 @@ impl Engine {
     pub(super) fn task_was_made(&mut self, now: Mono, no: TaskNo) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
         task.stored = true;
+        let ended = !task.state.is_open();
         let handle = task.waiters.iter().position(|waiter| waiter.wants == Wants::Handle);
         let handle = handle.map(|at| task.waiters.remove(at));
         let (start, call) = (task.start.take(), task.call);
@@ -66,10 +68,11 @@ impl Engine {
             self.show_task(no, &handle);
         }
         if let Some((request, message)) = start {
+            self.send_resume_policy(no);
             self.begin_call(now, *request, &message);
         }
         // It ended while it was being stored.
-        if self.tasks.get(&no).is_some_and(|task| !task.state.is_open()) {
+        if ended {
             self.write_end(no);
         }
     }
@@ -103,7 +106,13 @@ impl Engine {
     /// No task, then: the call is made, or goes on, as an ordinary one.
     pub(super) fn task_was_not_made(&mut self, now: Mono, no: TaskNo) {
         let Some(task) = self.drop_task(no) else { return };
-        let handle = task.waiters.into_iter().find(|waiter| waiter.wants == Wants::Handle);
+        let wants = |waiter: &Waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer);
+        let handle = task.waiters.into_iter().find(wants);
+        if let Some(handle) = &handle
+            && let Some(client) = self.clients.get_mut(&handle.client)
+        {
+            client.close(&handle.id, Open::Wait(no));
+        }
         if let (Some((request, message)), Some(handle)) = (task.start, handle) {
             self.begin_call(now, Request { way: handle.way, ..*request }, &message);
         }

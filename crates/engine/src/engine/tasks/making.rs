@@ -59,7 +59,11 @@ impl Engine {
         let policy = self.policy_of(request);
         let least = policy.max.time + self.config.task_ttl;
         let most = self.config.task_ttl_max.max(least);
-        let faces = if request.modern { Faces::MODERN_TASK } else { Faces::LEGACY_TASK };
+        let faces = match waiter.wants {
+            Wants::Answer => Faces::RESUME,
+            _ if request.modern => Faces::MODERN_TASK,
+            _ => Faces::LEGACY_TASK,
+        };
         let task = Task {
             ticket: Ticket::of(&entropy),
             principal: self.principal_of(request.client),
@@ -77,6 +81,7 @@ impl Engine {
             start: None,
             waiters: vec![waiter],
             ended: None,
+            resume: None,
         };
         let origin = Origin {
             principal: task.principal.clone(),

@@ -46,6 +46,10 @@ impl Engine {
             (Wants::Task, true) => self.modern_task(task, "complete"),
             (Wants::Handle, false) => [b"{\"task\":", &*self.legacy_task(task), b"}"].concat(),
             (Wants::Task, false) => self.legacy_task(task),
+            (Wants::Answer, _) => {
+                let answer = answer_of(task, &waiter.id);
+                return self.reply(waiter.client, waiter.way, Some(&waiter.id), answer);
+            }
             (Wants::Result, _) => {
                 let answer = result_of(task, &waiter.id);
                 return self.reply(waiter.client, waiter.way, Some(&waiter.id), answer);
@@ -92,7 +96,9 @@ impl Engine {
 
     /// Tells a legacy client that a task of its has changed.
     pub(super) fn tell_status(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no).filter(|task| !task.modern) else { return };
+        let Some(task) = self.tasks.get(&no).filter(|task| !task.modern && task.resume.is_none()) else {
+            return;
+        };
         let client = task.client;
         let params = self.legacy_task(task);
         let message =
@@ -105,6 +111,17 @@ impl Engine {
 pub(super) fn related_task(task: &Task) -> Vec<u8> {
     let ticket = task.ticket.as_str().as_bytes();
     [br#""io.modelcontextprotocol/related-task":{"taskId":""#, ticket, br#""}"#].concat()
+}
+
+/// The answer of a call, under the id of whoever asks.
+pub(super) fn answer_of(task: &Task, id: &JsonId) -> Outgoing {
+    let id = id.patch();
+    let (name, answer): (&[u8], &[u8]) = match &task.answer {
+        Some(Answer::Result(result)) => (b",\"result\":", result),
+        Some(Answer::Error(error)) => (b",\"error\":", error),
+        None => (b",\"error\":", br#"{"code":-32603,"message":"the call was cancelled"}"#),
+    };
+    Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), name, answer, b"}"].concat())
 }
 
 /// The answer of a task's call, under the id of whoever asks, and tied to the task.
