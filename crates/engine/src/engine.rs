@@ -12,6 +12,7 @@ mod invariants;
 mod lifecycle;
 mod remote;
 mod repeat;
+mod resuming;
 mod revival;
 mod routes;
 mod settle;

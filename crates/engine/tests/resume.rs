@@ -675,3 +675,184 @@ fn a_call_to_a_server_that_is_gone_fails_once() {
         "#,
     );
 }
+
+// As a client of a server that sends policies.
+
+/// A stdio client whose call is at a remote server that sent a policy; attempt 2.
+const REMOTE: &str = r#"
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
+        >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{},"roots":{}}}}
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << …
+        > {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
+        >> post […] {"jsonrpc":"2.0","id":"2",…
+        # The client behind us notices nothing of it.
+        <~2 {"jsonrpc":"2.0","method":"notifications/requests/resumePolicy","params":{"requestId":"2","resumeToken":"s\"3cret","minWait":1,"maxWait":60}}
+"#;
+
+fn at_a_remote_server(settings: &str, scenario: &str) {
+    check(&format!("set http\nset keep-alive off\n{settings}\n{REMOTE}\n{scenario}"));
+}
+
+#[test]
+fn a_lost_stream_is_resumed_and_not_repeated() {
+    at_a_remote_server(
+        "",
+        r#"
+        <~2 {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}
+        << …"progress":1}}
+        stream-ended 2 resumable
+        wait 1s
+        @1s
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":"2","method":"requests/resume","params":{"resumeToken":"s\"3cret"}}
+        <~2 {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":2}}
+        << …"progress":2}}
+        <~2 {"jsonrpc":"2.0","id":"2","result":{}}
+        << {"jsonrpc":"2.0","id":"a","result":{}}
+        "#,
+    );
+}
+
+/// Whatever goes wrong with the resume, the call is at the server: it must not be sent a second time.
+#[test]
+fn a_resume_that_fails_is_tried_again() {
+    at_a_remote_server(
+        "",
+        r#"
+        stream-ended 2 resumable retry=2s
+        wait 2s
+        @2s
+        >> …requests/resume…
+        trouble 2 unreachable connection refused
+        !! …
+        !! …
+        wait 1s
+        @3s
+        >> …requests/resume…
+        trouble 2 broken reset
+        wait 2s
+        @4s
+        .. start 0
+        @5s
+        >> …requests/resume…
+        trouble 2 status 503 after=4s
+        wait 4s
+        @9s
+        >> …requests/resume…
+        <~2 {"jsonrpc":"2.0","id":"2","result":{}}
+        << {"jsonrpc":"2.0","id":"a","result":{}}
+        "#,
+    );
+}
+
+#[test]
+fn what_the_server_does_not_know_any_more_is_gone() {
+    at_a_remote_server(
+        "",
+        r#"
+        stream-ended 2 resumable
+        wait 1s
+        @1s
+        >> …requests/resume…
+        <~2 {"jsonrpc":"2.0","id":"2","error":{"code":-31010,"message":"…"}}
+        !! …
+        << {"jsonrpc":"2.0","id":"a","error":{"code":-31002,"message":"server `srv` went away (the connection broke, and it does not know the call any more) before it answered `x`. Whether it ran is not known."…
+        "#,
+    );
+}
+
+#[test]
+fn what_the_server_does_not_know_any_more_is_repeated_if_that_is_safe() {
+    at_a_remote_server(
+        "set tool x=repeatable:true",
+        r#"
+        stream-ended 2 resumable
+        wait 1s
+        @1s
+        >> …requests/resume…
+        <~2 {"jsonrpc":"2.0","id":"2","error":{"code":-31010,"message":"…"}}
+        !! …
+        wait 1s
+        @…
+        >> post […] {"jsonrpc":"2.0","id":"3","method":"tools/call",…
+        # The policy was for the attempt before.
+        stream-ended 3 resumable
+        wait 2s
+        @…
+        .. reconnect 3
+        "#,
+    );
+}
+
+#[test]
+fn nobody_is_resumed_beyond_max_wait() {
+    at_a_remote_server(
+        "",
+        r#"
+        stream-ended 2 resumable
+        wait 1s
+        @1s
+        >> …requests/resume…
+        wait 59s
+        trouble 2 broken reset
+        !! …
+        << {"jsonrpc":"2.0","id":"a","error":{"code":-31002,…
+        .. abandon 2
+        "#,
+    );
+}
+
+#[test]
+fn a_lost_session_does_not_repeat_what_was_being_resumed() {
+    at_a_remote_server(
+        "",
+        r#"
+        stream-ended 2 resumable
+        wait 1s
+        @1s
+        >> …requests/resume…
+        trouble 2 status 404 session {}
+        !! …
+        << {"jsonrpc":"2.0","id":"a","error":{"code":-31002,…
+        !! …
+        .. abandon 2
+        "#,
+    );
+}
+
+/// A call that has a ticket of ours: the server's token is stored, and our client gets our policy.
+#[test]
+fn policies_of_both_sides_do_not_meet() {
+    check(
+        r#"
+        set serve
+        set http
+        set resumable
+        set keep-alive off
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
+        .. 1: start 0
+        << …
+        << …
+        >> 1: post …"capabilities":{"resumableRequests":{}}}}
+        started
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << …
+        << 1: finish
+        post 2 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
+        << …
+        << …
+        .. store 1: create
+        stored 1
+        << 2: …"method":"notifications/requests/resumePolicy","params":{"requestId":7,…
+        >> …
+        <~2 {"jsonrpc":"2.0","method":"notifications/requests/resumePolicy","params":{"requestId":2,"resumeToken":"t"}}
+        .. store 2: working
+        stored 2
+        hang-up 2
+        stream-ended 2 resumable
+        wait 1s
+        @500ms
+        >> 1: post […] {"jsonrpc":"2.0","id":2,"method":"requests/resume","params":{"resumeToken":"t"}}
+        "#,
+    );
+}

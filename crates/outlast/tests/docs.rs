@@ -43,6 +43,8 @@ fn every_code_has_a_page_and_a_row() {
         Kind::TooManySessions,
         Kind::TooManyBytes,
         Kind::MessageTooLarge,
+        Kind::TicketUnknown,
+        Kind::Superseded,
     ] {
         for code in [kind.code(false), kind.code(true)] {
             let text = page(&format!("docs/errors/{code}.md"));
@@ -63,6 +65,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/install.md",
         "docs/remote.md",
         "docs/restarts.md",
+        "docs/resume.md",
         "docs/serve.md",
         "docs/troubleshooting.md",
         "docs/errors/README.md",

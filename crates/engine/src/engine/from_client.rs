@@ -203,6 +203,7 @@ impl Engine {
         let attempt = self.new_attempt();
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);
+        (call.policy, call.lost) = (None, None);
         call.attempts += 1;
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
         let edits = request_edits(message, &call.request.id, &call.request.method, attempt);

@@ -267,6 +267,7 @@ impl Engine {
     fn server_notification(&mut self, now: Mono, server: ServerId, message: &Message) {
         match message.text(Field::Method).as_deref() {
             Some("notifications/progress") => self.progress(now, server, message),
+            Some("notifications/requests/resumePolicy") if self.takes_policy(message) => {}
             Some("notifications/cancelled") => self.cancelled_by_server(now, server, message),
             _ => self.pass_to_client(server, message),
         }

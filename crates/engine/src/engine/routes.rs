@@ -35,7 +35,13 @@ impl Engine {
             }
             (None, _) => Vec::new(),
         };
-        let post = Post { attempt, message: outgoing, headers, begins_session, goes_first };
+        let hello = message.filter(|_| begins_session).and_then(|hello| self.declare_resumable(hello));
+        let message = match hello {
+            Some(edit) => outgoing.and(edit),
+            None => outgoing,
+        };
+        let resumes = method == Some(Method::RequestsResume);
+        let post = Post { attempt, message, headers, begins_session, goes_first, resumes };
         self.act(Action::Post(server, Box::new(post)));
         if goes_first {
             self.act(Action::Stand(server));

@@ -36,6 +36,7 @@ mod process;
 mod progress;
 mod questions;
 mod restarts;
+mod resume;
 mod streams;
 mod timeout_mcp;
 mod trees;
