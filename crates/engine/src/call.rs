@@ -35,6 +35,7 @@ pub mod deadline;
 pub(crate) mod handoff;
 pub(crate) mod joined;
 pub mod progress;
+pub mod resume;
 pub mod retry;
 
 use crate::client::Way;
@@ -117,6 +118,9 @@ pub(crate) struct Call {
     /// Streams of an HTTP server that broke in a row, and when the next one is opened.
     pub(crate) breaks: u32,
     pub(crate) reconnect_at: Option<Mono>,
+    /// How its server lets us resume it, and since when its connection is lost.
+    pub(crate) policy: Option<Box<resume::Policy>>,
+    pub(crate) lost: Option<Mono>,
     /// It was sent again with other headers.
     pub(crate) mirrored: bool,
     /// When it becomes a task, and what is stored of it then.
@@ -159,6 +163,8 @@ impl Call {
             retry_at: None,
             breaks: 0,
             reconnect_at: None,
+            policy: None,
+            lost: None,
             mirrored: false,
             stream_at: None,
             task_at: None,

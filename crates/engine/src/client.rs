@@ -4,6 +4,7 @@
 //! connections. A modern HTTP client is one exchange: the revision knows no more of it.
 
 use crate::call::progress::Progress;
+use crate::call::resume;
 use crate::hash::IdMap;
 use crate::id::{AttemptId, BatchId, CallId, JointNo, JsonId, ServerId, StreamId, TaskNo};
 use crate::record::Ticket;
@@ -69,6 +70,8 @@ pub(crate) struct Client {
     pub(crate) cap: Option<Duration>,
     /// The age of the last silent call that it cancelled, until that has been noted.
     pub(crate) gave_up: GaveUp,
+    /// It declared `resumableRequests`.
+    pub(crate) resumes: bool,
 }
 
 /// What a client's cancels say about its patience.
@@ -135,6 +138,10 @@ impl Subscription {
 
 impl Client {
     pub(crate) fn new(server: ServerId, door: Door, principal: Option<Box<str>>) -> Client {
+        let resumes = match &door {
+            Door::Session(session) => resume::declares(&session.initialize),
+            Door::Line | Door::Exchange(_) => false,
+        };
         Client {
             server,
             door,
@@ -148,6 +155,7 @@ impl Client {
             congested: false,
             cap: None,
             gave_up: GaveUp::Never,
+            resumes,
         }
     }
 
@@ -167,12 +175,10 @@ impl Client {
         }
     }
 
-    /// The only call it has open.
-    pub(crate) fn only_call(&self) -> Option<CallId> {
-        match (self.open.len() + self.shadowed.len(), self.open.values().next()) {
-            (1, Some(Open::Call(id))) => Some(*id),
-            _ => None,
-        }
+    /// The only thing it has open.
+    pub(crate) fn only_open(&self) -> Option<Open> {
+        let only = self.open.len() + self.shadowed.len() == 1;
+        self.open.values().next().copied().filter(|_| only)
     }
 
     /// Whether it has anything open.

@@ -37,6 +37,8 @@ pub enum Kind {
     MessageTooLarge,
     /// Another call has its idempotency key.
     KeyConflict,
+    /// A later request for the same call has taken its place.
+    Superseded,
 }
 
 impl Kind {
@@ -55,6 +57,7 @@ impl Kind {
             Kind::TicketUnknown => "ticket-unknown",
             Kind::MessageTooLarge => "message-too-large",
             Kind::KeyConflict => "key-conflict",
+            Kind::Superseded => "superseded",
         }
     }
 
@@ -74,6 +77,7 @@ impl Kind {
             Kind::TicketUnknown => -31010,
             Kind::MessageTooLarge => -31011,
             Kind::KeyConflict => -31012,
+            Kind::Superseded => -31013,
         }
     }
 }
@@ -287,6 +291,7 @@ impl Failure {
                 say(&["no call has this ticket: it is mistyped, expired, or somebody else's. "]);
                 say(&["Give it word for word, or begin the call anew."]);
             }
+            Kind::Superseded => say(&[detail]),
             Kind::MessageTooLarge => {
                 say(&["`", what, "`: ", detail, " (max-message). "]);
                 say(&["Raise it with --max-message, or ask for less."]);

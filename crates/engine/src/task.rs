@@ -15,6 +15,7 @@
 //! Each row has a test of the same name, in `tests/tasks.rs`.
 
 use crate::call::Request;
+use crate::call::resume::Resume;
 use crate::client::Way;
 use crate::id::{AskId, CallId, ClientId, JointNo, JsonId};
 use crate::record::{Answer, Body, Faces, Head, Record, State, Ticket};
@@ -96,6 +97,8 @@ pub(crate) struct Task {
     pub(crate) armed: Option<Mono>,
     /// What its server asks, in the modern era.
     pub(crate) input: Input,
+    /// Its ticket is a resume token: see `call/resume.rs`.
+    pub(crate) resume: Option<Box<Resume>>,
 }
 
 /// What a modern task needs of its client.
@@ -182,6 +185,7 @@ impl Task {
             tool: head.origin.tool.clone(),
             armed: None,
             input: Input::default(),
+            resume: None,
         }
     }
 
@@ -201,6 +205,7 @@ impl Task {
             tool: self.tool.clone(),
             armed: None,
             input: self.input.clone(),
+            resume: None,
             ..*self
         }
     }

@@ -332,6 +332,8 @@ impl World {
             "max-sessions" => return self.config.max_sessions = value.parse().expect(text),
             "max-calls" => return self.config.max_calls = value.parse().expect(text),
             "tasks" => return self.config.tasks = true,
+            "resumable" => return self.config.resumable = true,
+            "task-ttl" => return self.config.task_ttl = parse_duration(value).expect(text),
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
             "client-cap" => return self.config.client_cap = parse_duration(value).ok(),
             "profiles" => return self.config.profiles = HASTY,

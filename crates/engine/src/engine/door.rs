@@ -31,6 +31,7 @@ struct No(u16, i32, String);
 
 impl Engine {
     pub(super) fn posted(&mut self, now: Mono, exchange: ExchangeId, head: &Head, line: &Line) {
+        self.confirmed = head.last_event.as_deref().and_then(parse_event_id);
         let done = match line {
             _ if self.ending.is_some() => Err(No(503, -32603, "outlast is being stopped; try again".into())),
             _ if !head.takes_json || !head.takes_events => {
@@ -49,6 +50,7 @@ impl Engine {
             }
             Ok(Scanned::Batch(members)) => self.legacy_post(now, exchange, head, members, true),
         };
+        self.confirmed = None;
         if let Err(no) = done {
             let id = match line {
                 Ok(Scanned::Message(message)) if message.shape == Shape::Request && !has_odd_id(message) => {

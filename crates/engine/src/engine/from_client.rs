@@ -109,9 +109,12 @@ impl Engine {
         let hello = (self.config.instant && method.is_handshake())
             .then(|| crate::memory::client_of(message))
             .flatten();
+        if method == Method::Initialize && way == Way::Line {
+            self.learn_to_resume(client, message);
+        }
         let cap = self.cap_of(client, &method, message);
         let joint = None;
-        let mut request =
+        let request =
             Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap, joint };
         if self.own_tool_called(now, &request, message) {
             return;
@@ -119,9 +122,10 @@ impl Engine {
         if request.method == Method::ToolsCall {
             return self.tool_call(now, request, message);
         }
-        if self.config.tasks
-            && (self.task_request(now, &request, message) || self.task_wanted(&mut request, message))
-        {
+        if self.config.tasks && self.task_request(now, &request, message) {
+            return;
+        }
+        if self.config.resumable && self.resume_request(now, &request, message) {
             return;
         }
         if request.method == Method::Listen {
@@ -227,6 +231,7 @@ impl Engine {
         let attempt = self.new_attempt();
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);
+        (call.policy, call.lost) = (None, None);
         call.attempts += 1;
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
         let edits = request_edits(message, call.text, &call.request.method, attempt);
@@ -308,6 +313,7 @@ impl Engine {
         match self.clients[&client].named(&key) {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
+            Some(Open::Wait(no)) if self.is_resumable(no) => self.cancel_resumable(client, &id, no, message),
             Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
             Some(Open::Look(number)) => self.stop_looking(client, &id, number),
             Some(Open::Joint(no)) => self.stop_asking_for_key(client, &id, no),
@@ -316,7 +322,7 @@ impl Engine {
         }
     }
 
-    fn cancel_call(&mut self, id: CallId, message: &Message) {
+    pub(super) fn cancel_call(&mut self, id: CallId, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
         if call.request.method.is_handshake() {
             return;

@@ -296,6 +296,7 @@ impl Engine {
     fn server_notification(&mut self, now: Mono, server: ServerId, message: &Message) {
         match message.text(Field::Method).as_deref() {
             Some("notifications/progress") => self.progress(now, server, message),
+            Some("notifications/requests/resumePolicy") if self.takes_policy(message) => {}
             Some("notifications/cancelled") => self.cancelled_by_server(now, server, message),
             Some("notifications/tasks/status") if self.hasten_poll(now, server, message) => {}
             _ => self.pass_to_client(server, message),
@@ -368,7 +369,7 @@ impl Engine {
         }
         self.let_go_of_kept(kept);
         if let Some(report) = report {
-            self.tell(client, way, report);
+            self.tell_progress(client, way, report);
         }
         self.progress_of_joined(now, id, message, counts);
     }

@@ -220,7 +220,7 @@ impl Engine {
             + self.subscriptions.len()
             + self.joints.len()
             + self.tasks.len()
-            + 2;
+            + 3;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())
     }
 }

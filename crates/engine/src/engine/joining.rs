@@ -227,7 +227,9 @@ impl Engine {
         let keyed = self.with_own_key(&request, message);
         let message = keyed.as_ref().unwrap_or(message);
         let joint = request.joint;
-        if !(self.config.tasks && self.task_wanted(&mut request, message)) {
+        let ticketed = (self.config.tasks && self.task_wanted(&mut request, message))
+            || (self.config.resumable && self.make_resumable(now, &request, message));
+        if !ticketed {
             self.begin_call(now, request, message);
         }
         self.forget_unopened(now, joint);

@@ -15,20 +15,22 @@ mod offers;
 mod push;
 mod questions;
 mod recovery;
+mod resume;
 mod showing;
 mod upkeep;
 
 use super::Engine;
 use crate::call::Request;
-use crate::client::{Client, Door};
+use crate::client::{Client, Door, Way};
 use crate::http::SAME_USER;
-use crate::id::{ClientId, JointNo, TaskNo};
+use crate::id::{ClientId, JointNo, JsonId, TaskNo};
 use crate::method::Method;
 use crate::task::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use asking::Asked;
 pub(super) use handoff::add_to_tools;
+use resume::Resuming;
 use std::time::Duration;
 pub(super) use upkeep::Upkeep;
 
@@ -67,6 +69,19 @@ pub(super) enum Pending {
     Claimed,
     /// One of them.
     Orphaned,
+    /// Somebody came back for a call that is not in memory.
+    Resuming(Box<Resuming>),
+}
+
+impl Pending {
+    /// Which request waits for what is looked up, and where its answer goes.
+    fn looks(&self) -> Option<(&JsonId, Way)> {
+        match self {
+            Pending::Asked(asked) | Pending::Listed(asked) => Some((&asked.id, asked.way)),
+            Pending::Resuming(resuming) => Some((&resuming.id, resuming.way)),
+            _ => None,
+        }
+    }
 }
 
 impl Engine {
@@ -119,6 +134,9 @@ impl Engine {
         let mut task = self.tasks.remove(&no)?;
         self.timers.set(crate::timers::Owner::Wait(no), &mut task.armed, None);
         self.tickets.remove(&task.ticket);
+        if self.tasks.is_empty() {
+            self.timers.set(crate::timers::Owner::Resumes, &mut self.resumes_armed, None);
+        }
         Some(task)
     }
 

@@ -4,6 +4,7 @@ use super::Engine;
 use crate::action::Action;
 use crate::call::deadline::{Due, Reached};
 use crate::call::{State, progress};
+use crate::client::Way;
 use crate::error::{cut, json_text};
 use crate::id::{CallId, ServerId};
 use crate::life::Sample;
@@ -26,6 +27,7 @@ impl Engine {
                 Owner::Tasks => self.tasks_due(now),
                 Owner::Joint(no) => self.joint_due(no),
                 Owner::Wait(no) => self.waits_due(now, no),
+                Owner::Resumes => self.resumes_due(now),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -175,6 +177,12 @@ impl Engine {
         if self.clients.get(&call.request.client).is_none_or(|client| client.congested) {
             return;
         }
+        if let Way::Ticket(no) = call.request.way
+            && !self.is_heard(no)
+        {
+            return;
+        }
+        let Some(call) = self.calls.get_mut(id) else { return };
         let Some((value, total)) = call.progress.keep_alive() else { return };
         let Some(token) = &call.request.token else { return };
         let name = format!("`{}`", cut(call.name(), limits::NAME));
@@ -195,7 +203,7 @@ impl Engine {
         message.extend_from_slice(&json_text(&words));
         message.extend_from_slice(br#","_meta":{"dev.outlast/keepAlive":true}}}"#);
         let (client, way) = (call.request.client, call.request.way);
-        self.tell(client, way, Outgoing::plain(message));
+        self.tell_progress(client, way, Outgoing::plain(message));
     }
 }
 
@@ -212,6 +220,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Tasks => engine.upkeep.armed,
         Owner::Joint(no) => engine.joints.armed(no),
         Owner::Wait(no) => engine.tasks.get(&no)?.armed,
+        Owner::Resumes => engine.resumes_armed,
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

@@ -39,6 +39,7 @@ mod process;
 mod progress;
 mod questions;
 mod restarts;
+mod resume;
 mod streams;
 mod tasks_cli;
 mod timeout_mcp;

@@ -323,19 +323,19 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&client) {
             client.close(id, Open::Look(number));
         }
-        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.lookups.remove(&number)
-            && let Way::Stream(stream) = asked.way
-        {
+        let pending = self.lookups.remove(&number);
+        if let Some((_, Way::Stream(stream))) = pending.as_ref().and_then(Pending::looks) {
             self.settled_on_stream(self.at, stream);
         }
     }
 
     /// A client that asked the store something is gone.
     pub(in crate::engine) fn forget_look(&mut self, client: ClientId, number: u64) {
-        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.lookups.remove(&number)
+        let pending = self.lookups.remove(&number);
+        if let Some((id, _)) = pending.as_ref().and_then(Pending::looks)
             && let Some(client) = self.clients.get_mut(&client)
         {
-            client.close(&asked.id, Open::Look(number));
+            client.close(id, Open::Look(number));
         }
     }
 
@@ -347,6 +347,7 @@ impl Engine {
             gone.iter().for_each(|waiter| client.close(&waiter.id, Open::Wait(no)));
         }
         self.leave_theirs(no);
+        self.left_for_good(no);
     }
 
     /// Another process's task is watched only while somebody waits for it.

@@ -87,6 +87,7 @@ impl Engine {
             tool: request.tool.clone().unwrap_or_default(),
             armed: None,
             input: Input::default(),
+            resume: None,
         };
         let origin = Origin {
             principal: task.principal.clone(),

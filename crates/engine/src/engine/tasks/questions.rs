@@ -31,7 +31,7 @@ impl Engine {
 
     /// Says in a question which task it is about, if it can be only one.
     pub(in crate::engine) fn tie_to_task(&self, server: ServerId, message: &Message) -> Option<Edit> {
-        let mut tasks = self.tasks_at(server);
+        let mut tasks = self.tasks_at(server).filter(|(_, task)| task.resume.is_none());
         let (_, task) = tasks.next().filter(|_| tasks.next().is_none())?;
         if task.faces.has(Faces::HAND_OFF) {
             return None;

@@ -50,7 +50,7 @@ impl Engine {
             (Wants::Handle, false) => [b"{\"task\":", &*self.legacy_task(task), b"}"].concat(),
             (Wants::Task, false) => self.legacy_task(task),
             (Wants::Answer, _) => {
-                let answer = plain_answer_of(task, &waiter.id);
+                let answer = answer_of(task, &waiter.id);
                 return self.reply(waiter.client, waiter.way, Some(&waiter.id), answer);
             }
             (Wants::Result | Wants::Until(_), _) => {
@@ -128,15 +128,15 @@ pub(super) fn related_task(task: &Task) -> Vec<u8> {
     [br#""io.modelcontextprotocol/related-task":{"taskId":""#, ticket, br#""}"#].concat()
 }
 
-/// The answer of a task's call, under the id of whoever asks, as if there were no task.
-fn plain_answer_of(task: &Task, id: &JsonId) -> Outgoing {
+/// The answer of a call, under the id of whoever asks.
+pub(super) fn answer_of(task: &Task, id: &JsonId) -> Outgoing {
     let id = id.patch();
-    let body = match &task.answer {
-        None => br#","error":{"code":-32603,"message":"the task of this call was cancelled"}"#.to_vec(),
-        Some(Answer::Error(error)) => [b",\"error\":", &**error].concat(),
-        Some(Answer::Result(result)) => [b",\"result\":", &**result].concat(),
+    let (name, answer): (&[u8], &[u8]) = match &task.answer {
+        Some(Answer::Result(result)) => (b",\"result\":", result),
+        Some(Answer::Error(error)) => (b",\"error\":", error),
+        None => (b",\"error\":", br#"{"code":-32603,"message":"the call was cancelled"}"#),
     };
-    Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), &*body, b"}"].concat())
+    Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), name, answer, b"}"].concat())
 }
 
 /// The answer of a task's call, under the id of whoever asks, and tied to the task.
