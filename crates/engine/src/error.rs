@@ -287,11 +287,12 @@ impl Failure {
                 say(&["`", what, "` was not sent: ", detail, ". "]);
                 say(&["Give every call an idempotency key of its own."]);
             }
+            Kind::Superseded => say(&[detail]),
+            Kind::TicketUnknown if self.detail.is_some() => say(&[detail]),
             Kind::TicketUnknown => {
                 say(&["no call has this ticket: it is mistyped, expired, or somebody else's. "]);
                 say(&["Give it word for word, or begin the call anew."]);
             }
-            Kind::Superseded => say(&[detail]),
             Kind::MessageTooLarge => {
                 say(&["`", what, "`: ", detail, " (max-message). "]);
                 say(&["Raise it with --max-message, or ask for less."]);
