@@ -31,6 +31,7 @@ mod http_world;
 mod instant;
 mod limits;
 mod log;
+mod own_tasks;
 mod pressure;
 mod process;
 mod progress;
