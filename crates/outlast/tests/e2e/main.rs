@@ -34,6 +34,7 @@ mod joining;
 mod keep;
 mod limits;
 mod log;
+mod own_tasks;
 mod pressure;
 mod process;
 mod progress;

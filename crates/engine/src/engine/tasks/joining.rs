@@ -30,8 +30,13 @@ impl Engine {
         call: &mut Call,
         message: &Message,
     ) -> Option<Box<Message>> {
-        let server = self.servers.get(&call.request.server).filter(|server| server.own_tasks)?;
         let request = &call.request;
+        let server = self.servers.get(&request.server)?;
+        // The modern era need not ask a server what it can do.
+        let unknown = request.modern && server.supported.is_empty();
+        if !server.own_tasks && !unknown {
+            return None;
+        }
         let asks_itself = request.task || (request.modern && declares_tasks(message));
         if request.method != Method::ToolsCall || asks_itself {
             return None;
