@@ -191,7 +191,11 @@ impl Task {
 
     /// The same with its answer.
     pub(crate) fn of_record(record: &Record, client: ClientId) -> Task {
-        Task { answer: record.answer.clone(), ..Task::of_head(&record.head, client) }
+        Task {
+            answer: record.answer.clone(),
+            resume: Resume::of_record(record).map(Box::new),
+            ..Task::of_head(&record.head, client)
+        }
     }
 
     /// What can be seen of it.

@@ -856,3 +856,32 @@ fn policies_of_both_sides_do_not_meet() {
         "#,
     );
 }
+
+/// Another process has the call; whoever comes back here waits for its answer.
+#[test]
+fn a_call_of_another_process_can_be_seen_and_waited_for() {
+    running_as_ann(
+        "",
+        r#"
+        again
+        post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
+        .. 1: start 0
+        << …
+        << …
+        >> …
+        post 2 principal=ann session=4 {"jsonrpc":"2.0","id":8,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
+        << …
+        << …
+        << …{"requestId":7,"status":"processing","hasPendingMessage":false,"hasInputRequest":false}…
+        << 2: finish
+        post 3 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
+        << 3: 200 events
+        << 3: …
+        # Twice is no more than once.
+        post 4 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
+        << 4: 200 events
+        << 4: …
+        << 3: finish
+        "#,
+    );
+}

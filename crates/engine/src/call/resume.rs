@@ -27,8 +27,9 @@
 
 use crate::id::JsonId;
 use crate::json;
+use crate::record::{Faces, Record};
 use crate::time::Mono;
-use crate::wire::{Field, Message, Outgoing};
+use crate::wire::{Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
 
 /// What a call of ours has that can be resumed.
@@ -40,6 +41,18 @@ pub(crate) struct Resume {
     pub(crate) seen: Mono,
     /// The newest progress, for a line that cannot say what it has missed.
     pub(crate) newest: Option<Outgoing>,
+}
+
+impl Resume {
+    /// Of a call as a store has it; `None` if its ticket is no resume token.
+    pub(crate) fn of_record(record: &Record) -> Option<Resume> {
+        let token = record.head.faces.has(Faces::RESUME);
+        let id = match scan(&record.request) {
+            Ok(Scanned::Message(request)) if token => request.raw(Field::Id).and_then(JsonId::new),
+            _ => None,
+        };
+        id.map(|id| Resume { id, seen: Mono::default(), newest: None })
+    }
 }
 
 /// Whether an `initialize` declares `resumableRequests`.

@@ -120,7 +120,11 @@ impl Engine {
     }
 
     /// Takes a task in, under a new number.
-    pub(super) fn add_task(&mut self, task: Task) -> TaskNo {
+    pub(super) fn add_task(&mut self, mut task: Task) -> TaskNo {
+        if let Some(resume) = &mut task.resume {
+            resume.seen = self.at;
+            self.arm_resumes();
+        }
         let no = TaskNo(self.next_task);
         self.next_task += 1;
         self.tickets.insert(task.ticket.clone(), no);

@@ -15,7 +15,7 @@ use crate::store::{Found, Loaded, Query, Write};
 use crate::task::{Task, Waiter, Wants};
 use crate::time::Mono;
 use crate::timers::Owner;
-use crate::wire::{Field, Message, Outgoing, Scanned, scan};
+use crate::wire::{Field, Message, Outgoing};
 use bytes::Bytes;
 
 /// The same for all that is refused, so that it reveals nothing.
@@ -72,11 +72,15 @@ impl Engine {
             client.open(request.id.key(), Open::Wait(no));
         }
         self.name_stream(request.way, ticket);
+        self.arm_resumes();
+        true
+    }
+
+    pub(super) fn arm_resumes(&mut self) {
         if self.resumes_armed.is_none() {
-            let at = Some(now + self.config.resume_wait);
+            let at = Some(self.at + self.config.resume_wait);
             self.timers.set(Owner::Resumes, &mut self.resumes_armed, at);
         }
-        true
     }
 
     /// What an array brings shares its stream with others, and cannot leave it alone.
@@ -372,38 +376,30 @@ impl Engine {
             return self.refuse_to_resume(&resuming);
         }
         if record.head.state.is_open() {
-            self.resume_theirs(now, record, resuming);
+            self.resume_theirs(record, resuming);
         } else {
             self.resume_ended(record, resuming);
         }
     }
 
     fn may_resume(&self, record: &Record, resuming: &Resuming) -> bool {
-        let Head { origin, faces, state, .. } = &record.head;
-        let id = match scan(&record.request) {
-            Ok(Scanned::Message(request)) => request.raw(Field::Id).and_then(JsonId::new),
-            _ => None,
-        };
+        let Head { origin, state, .. } = &record.head;
+        let id = Resume::of_record(record).map(|resume| resume.id);
         origin.principal == resuming.principal
             && origin.server == self.config.identity
-            && faces.has(Faces::RESUME)
             && *state != State::Cancelled
             && !record.head.is_over(self.wall)
             && id.is_some_and(|id| id.key() == resuming.call.key())
     }
 
     /// Another process has it: its messages are there, its answer can be waited for.
-    fn resume_theirs(&mut self, now: Mono, record: &Record, resuming: Resuming) {
+    fn resume_theirs(&mut self, record: &Record, resuming: Resuming) {
         if !resuming.takes {
             let asked = record.head.state == State::InputRequired;
             return self.tell_how_it_is(&resuming, "processing", false, asked);
         }
-        let resume = Resume { id: resuming.call.clone(), seen: now, newest: None };
-        let no = self.add_task(Task {
-            theirs: Some(record.head.revision),
-            resume: Some(Box::new(resume)),
-            ..Task::of_record(record, resuming.client)
-        });
+        let theirs = Some(record.head.revision);
+        let no = self.add_task(Task { theirs, ..Task::of_record(record, resuming.client) });
         self.take_over(no, resuming);
     }
 
