@@ -1,9 +1,9 @@
 // Tasks of 2025-11-25 with the client of the official TypeScript SDK 1.x.
 //
-//     node tasks.mjs -- COMMAND...|URL
+//     node tasks.mjs [own] -- COMMAND...|URL
 //
-// The server behind outlast knows nothing of tasks; its tools are those of `../README.md`. Prints one JSON
-// line for each check.
+// The server behind outlast knows nothing of tasks; its tools are those of `../README.md`. With `own` it is
+// `server-everything`, which has tasks of its own. Prints one JSON line for each check.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -19,10 +19,14 @@ import { ANSWERS, bounded, expect, same, sleep, text, until } from '../js/checks
 const CHECK_LIMIT_MS = 15_000;
 const RELATED = 'io.modelcontextprotocol/related-task';
 
+const ownTasks = process.argv[2] === 'own';
 const target = process.argv.slice(process.argv.indexOf('--') + 1);
 const overHttp = target[0].startsWith('http');
 
-const client = new Client({ name: 'interop-ts1-tasks', version: '1.0.0' }, { capabilities: { elicitation: {} } });
+const client = new Client(
+    { name: 'interop-ts1-tasks', version: '1.0.0' },
+    { capabilities: { elicitation: {}, ...(ownTasks && { tasks: {} }) } }
+);
 const tasks = client.experimental.tasks;
 const told = [];
 client.setNotificationHandler(TaskStatusNotificationSchema, ({ params }) => void told.push(params));
@@ -139,13 +143,36 @@ const checks = {
     unknown: async () => `error ${await code(tasks.getTask('0'.repeat(64)))}`
 };
 
+const RESEARCH = 'simulate-research-query';
+const distinct = states => [...new Set(states.map(({ status }) => status))].join(' ');
+
+/** The same whether outlast is there or not. */
+const own = {
+    offered: async () => {
+        const { tools } = await client.listTools();
+        const support = tools.map(({ name, execution }) => `${name} ${execution?.taskSupport}`);
+        return `${JSON.stringify(client.getServerCapabilities().tasks)} ${support.join(', ')}`;
+    },
+    stream: async () => {
+        const { states, result } = await follow(RESEARCH, { topic: 'bees', ambiguous: false });
+        return `${distinct(states)}: ${text(withoutTask(result, states[0].taskId)).split('\n')[0]}`;
+    },
+    cancel: async () => {
+        const { taskId } = await begin(RESEARCH, { topic: 'bees', ambiguous: false });
+        same((await tasks.cancelTask(taskId)).status, 'cancelled');
+        return (await tasks.getTask(taskId)).status;
+    },
+    list: async () => `${(await tasks.listTasks()).tasks.length} tasks`,
+    unknown: async () => `error ${await code(tasks.getTask('none'))}`
+};
+
 let failed = false;
 const report = (check, ok, detail) => {
     failed ||= !ok;
     process.stdout.write(`${JSON.stringify({ check, ok, detail })}\n`);
 };
 await bounded(client.connect(transport), CHECK_LIMIT_MS, 'connect');
-for (const [check, body] of Object.entries(checks)) {
+for (const [check, body] of Object.entries(ownTasks ? own : checks)) {
     try {
         report(check, true, await bounded(body(), CHECK_LIMIT_MS, check));
     } catch (error) {

@@ -1,9 +1,10 @@
 //! Tasks with the clients of real SDKs, before servers that know nothing of them.
 //!
 //! Legacy tasks with the TypeScript SDK 1.x, the modern extension with the Python SDK 2.x and with `rmcp`;
-//! each every way there is.
+//! each every way there is. There is nothing to compare with: directly, these servers have no tasks. The
+//! clients say what they expect.
 //!
-//! There is nothing to compare with: directly, these servers have no tasks. The clients say what they expect.
+//! And `server-everything`, which has tasks of its own: those must be the same through outlast.
 
 use std::path::PathBuf;
 use std::slice::from_ref;
@@ -11,10 +12,11 @@ use std::slice::from_ref;
 use anyhow::Result;
 
 use super::client::{self, Outcome, Run};
+use super::compare::differences;
 use super::endpoint::Endpoint;
 use super::matrix::{Sdk, Server, Way, server};
 use super::tally::{Tally, Verdict};
-use super::{Places, RUN_LIMIT, http};
+use super::{Places, RUN_LIMIT, before, http};
 
 /// Nothing is left in the folder of whoever runs this.
 const SETTINGS: [&str; 5] = ["--tasks", "--task-after", "1s", "--state", "none"];
@@ -34,7 +36,21 @@ pub fn check(places: &Places, outlast: &str, tally: &Tally) {
             let stage = Stage { places, outlast, name, sdk, server: server(met) };
             scope.spawn(move || Way::ALL.into_iter().for_each(|way| tally.add("tasks", stage.check(way))));
         }
+        scope.spawn(|| tally.add("tasks", own(places, outlast)));
     });
+}
+
+/// A server with tasks of its own keeps them.
+fn own(places: &Places, outlast: &str) -> Verdict {
+    let command = server("everything").stdio_command(places);
+    let run = |target: &[String], label: &str| {
+        let program = [program(places, Sdk::Ts1), vec!["own".to_owned()]].concat();
+        run(places, program, target, &format!("own-{label}"))
+    };
+    let direct = run(&command, "direct");
+    judge(&direct)?;
+    let complaints = differences(&direct, &run(&before(outlast, &SETTINGS, &command), "outlast"));
+    if complaints.is_empty() { Ok(format!("its own: {}", direct.summary())) } else { Err(complaints) }
 }
 
 fn judge(run: &Run) -> Verdict {
@@ -65,12 +81,12 @@ impl Stage<'_> {
     }
 
     fn run(&self, way: Way) -> Result<Run> {
-        let command = || [vec!["--".to_owned()], self.server.stdio_command(self.places)].concat();
+        let command = self.server.stdio_command(self.places);
         match way {
-            Way::Stdio => Ok(self.wrapped(&command(), way)),
-            Way::HttpToStdio => self.served(&command(), way),
+            Way::Stdio => Ok(self.client(&before(self.outlast, &SETTINGS, &command), way)),
+            Way::HttpToStdio => self.served(&[vec!["--".to_owned()], command].concat(), way),
             Way::StdioToHttp | Way::Http => {
-                let log = self.log(way, "-server");
+                let log = log(self.places, &format!("{}-{}-server", self.name, way.word()));
                 let server = Endpoint::start(&self.server.http_command(self.places), &log)?;
                 let url = from_ref(&server.url);
                 let run = if way == Way::Http { self.served(url, way)? } else { self.wrapped(url, way) };
@@ -80,10 +96,9 @@ impl Stage<'_> {
         }
     }
 
-    fn wrapped(&self, server: &[String], way: Way) -> Run {
+    fn wrapped(&self, url: &[String], way: Way) -> Run {
         let words = [&[self.outlast], &SETTINGS[..]].concat();
-        let target: Vec<String> =
-            words.into_iter().map(str::to_owned).chain(server.iter().cloned()).collect();
+        let target: Vec<String> = words.into_iter().map(str::to_owned).chain(url.iter().cloned()).collect();
         self.client(&target, way)
     }
 
@@ -95,19 +110,26 @@ impl Stage<'_> {
         Ok(run)
     }
 
-    fn log(&self, way: Way, whose: &str) -> PathBuf {
-        self.places.logs().join(format!("tasks-{}-{}{whose}.log", self.name, way.word()))
-    }
-
     fn client(&self, target: &[String], way: Way) -> Run {
-        let installed = |path: &str| self.places.installed.join(path).display().to_string();
-        let mut command = match self.sdk {
-            Sdk::Py2 => vec![installed("py2/bin/python"), installed("py/tasks2.py")],
-            Sdk::Rust => vec![self.places.built.join("rmcp-tasks").display().to_string()],
-            _ => vec!["node".to_owned(), installed("ts1/tasks.mjs")],
-        };
-        command.push("--".to_owned());
-        command.extend_from_slice(target);
-        client::run(&command, &self.log(way, ""), RUN_LIMIT)
+        let label = format!("{}-{}", self.name, way.word());
+        run(self.places, program(self.places, self.sdk), target, &label)
     }
+}
+
+fn program(places: &Places, sdk: Sdk) -> Vec<String> {
+    let installed = |path: &str| places.installed.join(path).display().to_string();
+    match sdk {
+        Sdk::Py2 => vec![installed("py2/bin/python"), installed("py/tasks2.py")],
+        Sdk::Rust => vec![places.built.join("rmcp-tasks").display().to_string()],
+        _ => vec!["node".to_owned(), installed("ts1/tasks.mjs")],
+    }
+}
+
+fn run(places: &Places, program: Vec<String>, target: &[String], label: &str) -> Run {
+    let command = [&program[..], &["--".to_owned()], target].concat();
+    client::run(&command, &log(places, label), RUN_LIMIT)
+}
+
+fn log(places: &Places, label: &str) -> PathBuf {
+    places.logs().join(format!("tasks-{label}.log"))
 }
