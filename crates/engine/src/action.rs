@@ -116,10 +116,14 @@ pub enum Note {
     Down { server: Box<str>, why: &'static str, every: Duration },
     /// A call is sent to its server once more.
     Repeated { server: Box<str>, method: Box<str>, attempt: u32, why: &'static str },
+    /// A call joined another one with the same idempotency key.
+    Joined { server: Box<str>, tool: Box<str> },
     /// A server said nothing at all after it was told to cancel.
     Hung { server: Box<str>, silent: Duration },
     /// A server declared limits that make no sense.
     OddDeclaration { server: Box<str> },
+    /// A client has given two silent calls up at the same age.
+    LikelyCap { cap: Duration },
     /// Lines of a server that are no messages.
     BadLines { server: Box<str>, count: u64, shown: String },
     /// An answer that strict JSON would refuse was passed on.
@@ -165,6 +169,7 @@ impl Note {
             | Note::MemoryWasWrong { .. }
             | Note::Hung { .. }
             | Note::OddDeclaration { .. }
+            | Note::LikelyCap { .. }
             | Note::BadLines { .. }
             | Note::TolerantAnswer { .. }
             | Note::BadClientLine { .. }
@@ -173,6 +178,7 @@ impl Note {
             Note::SessionSleeps { .. } => Level::Debug,
             Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
             Note::UnknownAnswer { .. } | Note::Slept { .. } | Note::Repeated { .. } => Level::Info,
+            Note::Joined { .. } => Level::Info,
             Note::Started { .. } | Note::StrayProgress { .. } | Note::Ending { .. } => Level::Debug,
         }
     }
@@ -198,8 +204,10 @@ impl Note {
             Note::MemoryWasWrong { .. } => "memory-was-wrong",
             Note::Down { .. } => "down",
             Note::Repeated { .. } => "repeated",
+            Note::Joined { .. } => "joined",
             Note::Hung { .. } => "hung",
             Note::OddDeclaration { .. } => "odd-declaration",
+            Note::LikelyCap { .. } => "likely-cap",
             Note::BadLines { .. } => "bad-lines",
             Note::TolerantAnswer { .. } => "tolerant-answer",
             Note::OtherIdType { .. } => "other-id-type",
@@ -263,11 +271,22 @@ impl std::fmt::Display for Note {
             Note::Repeated { server, method, attempt, why } => {
                 write!(f, "`{method}` is sent to `{server}` again (attempt {attempt}): {why}")
             }
+            Note::Joined { server, tool } => {
+                write!(f, "a call of `{tool}` at `{server}` joined an earlier one with the same key")
+            }
             Note::Hung { server, silent } => {
                 write!(f, "`{server}` hangs: told to cancel, and no sign of life for {} since", show(silent))
             }
             Note::OddDeclaration { server } => {
                 write!(f, "`{server}` declares timeouts that make no sense; ignored")
+            }
+            Note::LikelyCap { cap } => {
+                let cap = show(cap);
+                write!(
+                    f,
+                    "the client has cancelled two silent calls after {cap}, which looks like a limit of its own; \
+                     with --client-cap {cap} such calls are handed off before it"
+                )
             }
             Note::BadLines { server, count, shown } => {
                 write!(

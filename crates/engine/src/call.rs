@@ -24,6 +24,7 @@
 //! | `an_unsafe_call_is_not_repeated` | sent | server ends, repeating may do harm | settled | error `server-gone` |
 //! | `a_safe_call_is_repeated_after_a_timeout` | sent | `timeout`, repeating is safe | waiting | cancelled at the server, sent again after a while |
 //! | `a_call_that_showed_progress_is_not_repeated` | sent | server ends after progress | settled | error `server-gone` |
+//! | `a_second_call_with_the_same_key_joins` | new | request with the key of an open call | joined | shares its attempt, its progress and its answer |
 //! | `late_answer_is_dropped` | settled | answer | settled | noted |
 //! | `late_progress_is_dropped` | settled | progress | settled | noted |
 //! | `cancel_of_a_settled_call_is_ignored` | settled | client cancels | settled | nothing |
@@ -31,16 +32,20 @@
 //! Each row has a test of the same name, in `tests/call.rs`.
 
 pub mod deadline;
+pub(crate) mod handoff;
+pub(crate) mod joined;
 pub mod progress;
+pub mod resume;
 pub mod retry;
 
 use crate::client::Way;
-use crate::id::{AttemptId, ClientId, JsonId, ServerId};
+use crate::id::{AttemptId, ClientId, JointNo, JsonId, ServerId};
 use crate::method::Method;
 use crate::policy::Policy;
 use crate::time::Mono;
 use crate::wire::Message;
 use deadline::{Deadline, WorkClock};
+use joined::{AsTask, Joined};
 use progress::Progress;
 use std::time::Duration;
 
@@ -53,6 +58,12 @@ pub(crate) enum State {
     Waiting(Box<Message>),
     /// At the server.
     Sent(AttemptId),
+    /// For another call with the same key, which has the attempt.
+    Shares,
+    /// For its client to answer what the server wants to know; it is sent again then.
+    Paused,
+    /// At the server, which has made a task of its own for it.
+    Joined(Box<Joined>),
 }
 
 /// What a client asked for. Fixed from the beginning, but for the way back.
@@ -76,12 +87,19 @@ pub(crate) struct Request {
     pub(crate) token: Option<JsonId>,
     /// How its client said hello, for a handshake that is to be remembered.
     pub(crate) hello: Option<u64>,
+    /// What is remembered under its key.
+    pub(crate) joint: Option<JointNo>,
+    /// When its client gives it up, whatever progress it sees; known of tools alone.
+    pub(crate) cap: Option<Duration>,
 }
 
 /// One call.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) request: Request,
+    /// How it was told to its server, whoever waits for it now: in the modern era, under an id that is text.
+    pub(crate) modern: bool,
+    pub(crate) text: bool,
     pub(crate) state: State,
     pub(crate) progress: Progress,
     pub(crate) keep_alive: Option<Duration>,
@@ -100,11 +118,22 @@ pub(crate) struct Call {
     /// Streams of an HTTP server that broke in a row, and when the next one is opened.
     pub(crate) breaks: u32,
     pub(crate) reconnect_at: Option<Mono>,
+    /// How its server lets us resume it, and since when its connection is lost.
+    pub(crate) policy: Option<Box<resume::Policy>>,
+    pub(crate) lost: Option<Mono>,
     /// It was sent again with other headers.
     pub(crate) mirrored: bool,
     /// When it becomes a task, and what is stored of it then.
     pub(crate) task_at: Option<Mono>,
+    /// It does not become a task then, but is handed off.
+    pub(crate) hands_off: bool,
     pub(crate) kept_for_task: Option<Box<Message>>,
+    /// Its answer is kept under its key.
+    pub(crate) keeps: bool,
+    /// Its server stays for it, although its client is gone or needs another one.
+    pub(crate) holds: bool,
+    /// Whether it may be a task of its server.
+    pub(crate) as_task: AsTask,
     /// When its response begins as a stream, if it has not been answered by then.
     pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
@@ -120,6 +149,8 @@ impl Call {
     pub(crate) fn new(request: Request, policy: &Policy, now: Mono, clock: &WorkClock) -> Call {
         Call {
             keep_alive: policy.keep_alive.filter(|_| request.token.is_some()),
+            modern: request.modern,
+            text: request.id.is_text(),
             request,
             state: State::New,
             progress: Progress::default(),
@@ -132,10 +163,16 @@ impl Call {
             retry_at: None,
             breaks: 0,
             reconnect_at: None,
+            policy: None,
+            lost: None,
             mirrored: false,
             stream_at: None,
             task_at: None,
+            hands_off: false,
             kept_for_task: None,
+            keeps: policy.keep_answers,
+            holds: false,
+            as_task: AsTask::No,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             heard: now,
@@ -147,7 +184,23 @@ impl Call {
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self.state {
             State::Sent(attempt) => Some(attempt),
-            State::New | State::Waiting(_) => None,
+            State::New | State::Waiting(_) | State::Paused | State::Shares | State::Joined(_) => None,
+        }
+    }
+
+    /// Its task at the server.
+    pub(crate) fn joined(&self) -> Option<&Joined> {
+        match &self.state {
+            State::Joined(joined) => Some(joined),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn joined_mut(&mut self) -> Option<&mut Joined> {
+        match &mut self.state {
+            State::Joined(joined) => Some(joined),
+            _ => None,
         }
     }
 
@@ -162,6 +215,11 @@ impl Call {
         if self.repeatable { None } else { self.kept.take() }
     }
 
+    /// Whether another call has its attempt.
+    pub(crate) fn shares(&self) -> bool {
+        matches!(self.state, State::Shares)
+    }
+
     /// When the client is to be told that the call lives.
     pub(crate) fn keep_alive_at(&self) -> Option<Mono> {
         self.keep_alive.map(|interval| self.heard + interval)
@@ -170,7 +228,8 @@ impl Call {
     /// When to look at it again.
     pub(crate) fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
         let limit = self.deadline.wake_at(now, clock);
-        [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at, self.task_at]
+        let poll_at = self.joined().map(|joined| joined.poll_at);
+        [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at, self.task_at, poll_at]
             .into_iter()
             .flatten()
             .fold(limit, Mono::min)

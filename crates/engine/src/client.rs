@@ -4,12 +4,15 @@
 //! connections. A modern HTTP client is one exchange: the revision knows no more of it.
 
 use crate::call::progress::Progress;
+use crate::call::resume;
 use crate::hash::IdMap;
-use crate::id::{AttemptId, BatchId, CallId, JsonId, ServerId, StreamId, TaskNo};
+use crate::id::{AttemptId, BatchId, CallId, JointNo, JsonId, ServerId, StreamId, TaskNo};
+use crate::record::Ticket;
 use crate::session::Session;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 /// What a client's id stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub(crate) enum Open {
     Wait(TaskNo),
     /// For the store, under this number.
     Look(u64),
+    /// For what is known of its key.
+    Joint(JointNo),
 }
 
 /// Where what belongs to a request goes.
@@ -33,6 +38,8 @@ pub(crate) enum Way {
     Stream(StreamId),
     /// To a task, which is asked for it.
     Ticket(TaskNo),
+    /// To nobody: its client hung up, and may ask again with the same key.
+    Nowhere,
 }
 
 /// How a client is reached.
@@ -59,6 +66,21 @@ pub(crate) struct Client {
     pub(crate) next_batch: u64,
     pub(crate) task_tokens: VecDeque<TaskToken>,
     pub(crate) congested: bool,
+    /// When it gives a tool up, as its profile says.
+    pub(crate) cap: Option<Duration>,
+    /// The age of the last silent call that it cancelled, until that has been noted.
+    pub(crate) gave_up: GaveUp,
+    /// It declared `resumableRequests`.
+    pub(crate) resumes: bool,
+}
+
+/// What a client's cancels say about its patience.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum GaveUp {
+    Never,
+    After(Duration),
+    /// It was noted, which is enough.
+    Noted,
 }
 
 /// An array of requests whose answers are collected.
@@ -92,10 +114,34 @@ pub(crate) struct Subscription {
     /// Streams to an HTTP server that broke in a row.
     pub(crate) breaks: u32,
     pub(crate) armed: Option<Mono>,
+    /// Tasks of ours that it asks for.
+    pub(crate) tasks: Option<Box<Watched>>,
+}
+
+/// What a subscription says of tasks of ours.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    pub(crate) tickets: Vec<Ticket>,
+    /// It asks for nothing else, so the server knows nothing of it.
+    pub(crate) alone: bool,
+    pub(crate) acknowledged: bool,
+    /// What is told once it is acknowledged; the first few.
+    pub(crate) owed: Vec<Vec<u8>>,
+}
+
+impl Subscription {
+    /// Whether the server knows nothing of it.
+    pub(crate) fn is_ours_alone(&self) -> bool {
+        self.tasks.as_ref().is_some_and(|tasks| tasks.alone)
+    }
 }
 
 impl Client {
     pub(crate) fn new(server: ServerId, door: Door, principal: Option<Box<str>>) -> Client {
+        let resumes = match &door {
+            Door::Session(session) => resume::declares(&session.initialize),
+            Door::Line | Door::Exchange(_) => false,
+        };
         Client {
             server,
             door,
@@ -107,6 +153,9 @@ impl Client {
             next_batch: 0,
             task_tokens: VecDeque::new(),
             congested: false,
+            cap: None,
+            gave_up: GaveUp::Never,
+            resumes,
         }
     }
 
@@ -126,12 +175,10 @@ impl Client {
         }
     }
 
-    /// The only call it has open.
-    pub(crate) fn only_call(&self) -> Option<CallId> {
-        match (self.open.len() + self.shadowed.len(), self.open.values().next()) {
-            (1, Some(Open::Call(id))) => Some(*id),
-            _ => None,
-        }
+    /// The only thing it has open.
+    pub(crate) fn only_open(&self) -> Option<Open> {
+        let only = self.open.len() + self.shadowed.len() == 1;
+        self.open.values().next().copied().filter(|_| only)
     }
 
     /// Whether it has anything open.

@@ -9,9 +9,11 @@ mod from_server;
 mod hang;
 mod instant;
 mod invariants;
+mod joining;
 mod lifecycle;
 mod remote;
 mod repeat;
+mod resuming;
 mod revival;
 mod routes;
 mod settle;
@@ -29,21 +31,25 @@ use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
+use crate::idempotency::KeyPlace;
 use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
+use crate::profile::{PROFILES, Profile};
 use crate::record::Ticket;
 use crate::server::{Alarm, Life, Server};
 use crate::session::Stream;
 use crate::task::Task;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
+use crate::wire::Message;
 use ending::Ending;
+use joining::Joints;
 pub use sharing::Share;
 use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use tasks::Pending;
+use tasks::{Pending, Upkeep};
 
 /// Whose habits we have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,12 +124,20 @@ pub struct Config {
     pub resume_min_wait: Duration,
     /// Calls may be tasks, for clients that want them so.
     pub tasks: bool,
+    /// Where calls carry their idempotency keys.
+    pub key_places: Vec<KeyPlace>,
     /// How long a modern call may take before its client gets the handle of a task.
     pub task_after: Duration,
     /// How long a task is kept after its end.
     pub task_ttl: Duration,
     /// The longest that a client may ask for.
     pub task_ttl_max: Duration,
+    /// When clients give a tool up, whatever progress they see; their calls are handed off before.
+    pub client_cap: Option<Duration>,
+    /// What is known of clients.
+    pub profiles: &'static [Profile],
+    /// Clients that know how may resume calls after a lost connection.
+    pub resumable: bool,
     /// What the server is called in the store: the same after a restart of ours.
     pub identity: Box<str>,
     /// Sessions of one principal.
@@ -173,9 +187,13 @@ impl Default for Config {
             stream_head: limits::STREAM_HEAD,
             resume_min_wait: Duration::from_secs(1),
             tasks: false,
+            key_places: KeyPlace::defaults(),
             task_after: Duration::from_secs(10),
             task_ttl: Duration::from_secs(60 * 60),
             task_ttl_max: Duration::from_secs(72 * 60 * 60),
+            client_cap: None,
+            profiles: PROFILES,
+            resumable: false,
             identity: "".into(),
             max_sessions: 1_000,
             max_calls: 20_000,
@@ -220,9 +238,20 @@ pub struct Engine {
     /// Calls with a ticket: those that run, and those somebody waits for.
     tasks: BTreeMap<TaskNo, Task>,
     tickets: IdMap<Ticket, TaskNo>,
-    tasks_armed: Option<Mono>,
+    upkeep: Upkeep,
+    /// Calls that an earlier process left and that wait for a server.
+    orphans: Vec<(TaskNo, Box<Message>)>,
+    joints: Joints,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
+    /// What was asked of it and is not answered, by number.
+    lookups: BTreeMap<u64, Pending>,
+    /// A server was given up, and none has answered since.
+    given_up: bool,
+    /// When a call is due that can be resumed and that nobody came back for.
+    resumes_armed: Option<Mono>,
+    /// The last event that the client of the request at hand has seen.
+    confirmed: Option<(StreamId, u64)>,
     /// The attempt on whose stream the message came that is being looked at.
     tied: Option<AttemptId>,
     /// The time of the event that is being handled.
@@ -235,6 +264,7 @@ pub struct Engine {
     next_server: u32,
     next_task: u64,
     next_submission: u64,
+    next_lookup: u64,
     /// Bytes of calls that are kept to be repeated.
     kept_bytes: usize,
     /// Bytes of events that are kept for clients that come back.
@@ -265,8 +295,14 @@ impl Engine {
             entropy: Vec::new(),
             tasks: BTreeMap::new(),
             tickets: IdMap::default(),
-            tasks_armed: None,
+            upkeep: Upkeep::default(),
+            orphans: Vec::new(),
+            joints: Joints::default(),
             pending: BTreeMap::new(),
+            lookups: BTreeMap::new(),
+            given_up: false,
+            resumes_armed: None,
+            confirmed: None,
             tied: None,
             at: Mono::default(),
             wall: Wall::default(),
@@ -277,6 +313,7 @@ impl Engine {
             next_server: 1,
             next_task: 1,
             next_submission: 0,
+            next_lookup: 0,
             kept_bytes: 0,
             kept_events: 0,
             timers: Timers::default(),
@@ -335,6 +372,7 @@ impl Engine {
             Event::HungUp(exchange) => self.hung_up(at, *exchange),
             Event::Entropy(bytes) => self.entropy.push(*bytes),
             Event::Stored(number, outcome) => self.stored(at, *number, outcome),
+            Event::Begin => self.take_up_what_was_left(),
             Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),
             Event::Loaded(number, outcome) => self.loaded(at, *number, outcome),
             Event::FromStream(server, run, attempt, line) if self.is_current(*server, *run) => {
@@ -366,6 +404,9 @@ impl Engine {
             | Event::InputBroken(..)
             | Event::Stderr(..) => {}
         }
+        if !self.orphans.is_empty() {
+            self.start_orphans(at);
+        }
         self.tidy();
     }
 
@@ -384,10 +425,14 @@ impl Engine {
         self.calls.len()
     }
 
+    /// Whether nothing runs that somebody could come back for.
+    pub fn is_idle(&self) -> bool {
+        self.calls.len() == 0 && self.tasks.is_empty()
+    }
+
     /// Whether requests are taken, and no server has been given up for now.
     pub fn is_ready(&self) -> bool {
-        let down = |server: &Server| server.life == Life::Down;
-        self.ending.is_none() && !self.ended && !self.servers.values().any(down)
+        self.ending.is_none() && !self.ended && !self.given_up
     }
 
     /// Whether what this attempt says still counts.

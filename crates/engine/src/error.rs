@@ -31,8 +31,14 @@ pub enum Kind {
     TooManySessions,
     /// A principal sends too much at once.
     TooManyBytes,
+    /// No call that whoever asks may fetch has this ticket.
+    TicketUnknown,
     /// A message was longer than `max-message`.
     MessageTooLarge,
+    /// Another call has its idempotency key.
+    KeyConflict,
+    /// A later request for the same call has taken its place.
+    Superseded,
 }
 
 impl Kind {
@@ -48,7 +54,10 @@ impl Kind {
             Kind::NotMcp => "not-mcp",
             Kind::TooManySessions => "too-many-sessions",
             Kind::TooManyBytes => "too-many-bytes",
+            Kind::TicketUnknown => "ticket-unknown",
             Kind::MessageTooLarge => "message-too-large",
+            Kind::KeyConflict => "key-conflict",
+            Kind::Superseded => "superseded",
         }
     }
 
@@ -65,7 +74,10 @@ impl Kind {
             Kind::NotMcp => -31006,
             Kind::TooManySessions => -31007,
             Kind::TooManyBytes => -31008,
+            Kind::TicketUnknown => -31010,
             Kind::MessageTooLarge => -31011,
+            Kind::KeyConflict => -31012,
+            Kind::Superseded => -31013,
         }
     }
 }
@@ -271,6 +283,15 @@ impl Failure {
             }
             // Whoever sends too much is refused before there is a call.
             Kind::TooManySessions | Kind::TooManyBytes => say(&[detail]),
+            Kind::KeyConflict => {
+                say(&["`", what, "` was not sent: ", detail, ". "]);
+                say(&["Give every call an idempotency key of its own."]);
+            }
+            Kind::TicketUnknown => {
+                say(&["no call has this ticket: it is mistyped, expired, or somebody else's. "]);
+                say(&["Give it word for word, or begin the call anew."]);
+            }
+            Kind::Superseded => say(&[detail]),
             Kind::MessageTooLarge => {
                 say(&["`", what, "`: ", detail, " (max-message). "]);
                 say(&["Raise it with --max-message, or ask for less."]);

@@ -5,6 +5,10 @@ use crate::wire::Outgoing;
 use bytes::Bytes;
 use std::time::Duration;
 
+/// The principal of clients that are the same user as we are, whatever way they came: their calls are those
+/// of the client on our standard streams. No token has such a name.
+pub const SAME_USER: &str = "(same user)";
+
 /// What the head of a client's request says that matters here. The edge has checked `Origin`, `Host`
 /// and the token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +69,8 @@ pub struct Post {
     pub begins_session: bool,
     /// What comes after it must not overtake it.
     pub goes_first: bool,
+    /// It takes up its attempt again, from the last event that was seen of it.
+    pub resumes: bool,
 }
 
 /// How a stream of an HTTP server ended before it had to.

@@ -7,7 +7,8 @@
 //! Map of this crate:
 //! - [`event`] and [`action`]: everything that can happen, everything we can want done;
 //! - [`engine`]: routes an event to what it concerns; `call`, `server`, `client`, `ask`: what there is;
-//! - [`policy`] and [`settings`]: which limits apply, and the table of settings;
+//! - [`policy`] and [`settings`]: which limits apply, and the table of settings; [`profile`]: what clients are
+//!   known to do;
 //! - [`wire`]: messages as bytes; [`error`]: what a client is told;
 //! - [`record`] and [`store`]: what is stored of a call with a ticket, and what a store is asked;
 //! - [`life`]: signs of life; [`limits`]: every bound; [`time`], [`id`], [`method`]: words.
@@ -28,6 +29,7 @@ pub mod event;
 mod hash;
 pub mod http;
 pub mod id;
+pub mod idempotency;
 mod json;
 pub mod life;
 pub mod limits;
@@ -35,6 +37,7 @@ pub mod memory;
 pub mod method;
 pub mod mirror;
 pub mod policy;
+pub mod profile;
 pub mod record;
 mod server;
 mod session;

@@ -138,6 +138,12 @@ pub const LEASE: Duration = Duration::from_secs(15);
 /// How often it says so.
 pub const RENEW: Duration = Duration::from_secs(5);
 
+/// How often letters are looked for, and tasks of other processes, while any are open.
+pub const UPKEEP: Duration = Duration::from_millis(500);
+
+/// How often what is over is forgotten, while tasks are open.
+pub const EXPIRE: Duration = Duration::from_secs(60);
+
 /// Records in a store. One more: the one that ended longest ago goes; if none has ended, it is refused.
 pub const RECORDS: u64 = 100_000;
 
@@ -150,8 +156,52 @@ pub const LETTERS: u64 = 1_000;
 /// Notes about calls that took longer than a second. More: the oldest go.
 pub const CALL_NOTES: u64 = 10_000;
 
+/// Tools of a server of which something is remembered for hand-off. Of more nothing is.
+pub const KNOWN_TOOLS: usize = 10_000;
+
 /// Requests that wait for one task. One more is refused.
 pub const WAITERS: usize = 1_000;
+
+/// Bytes of an idempotency key. A longer one is passed on and does nothing here.
+pub const KEY: usize = 256;
+
+/// Bytes of a call's arguments that are remembered under its key. Longer ones are remembered by a digest, and
+/// are equal only byte for byte.
+pub const KEY_ARGUMENTS: usize = 64 << 10;
+
+/// Bytes of arguments that are remembered so in all. More: all further ones by a digest.
+pub const KEYED_BYTES: usize = 32 << 20;
+
+/// Requests that join one call, or wait to. One more: answered at once with `overloaded`.
+pub const JOINED: usize = 1_000;
+
+/// Bytes of answers whose client hung up, kept until it asks again or `resume-wait` is over. More: such an
+/// answer is dropped, and a call that asks again runs again.
+pub const UNFETCHED_BYTES: usize = 64 << 20;
+
+/// Tasks that one subscription can ask for. More: the rest is not honoured.
+pub const LISTENED_TASKS: usize = 100;
+
+/// Questions of a server that one task shows. One more is refused.
+pub const QUESTIONS: usize = 100;
+
+// Servers that have tasks of their own.
+
+/// How often a server is asked about its task if it does not say.
+pub const POLL: Duration = Duration::from_secs(1);
+
+/// The shortest time between two such questions, whatever it says.
+pub const POLL_LEAST: Duration = Duration::from_millis(100);
+
+/// The longest, and how long a question may stay without an answer before it is put again.
+pub const POLL_MOST: Duration = Duration::from_secs(60);
+
+/// What is added to each such time at random, as a share of it, so that many tasks are not asked about at
+/// one moment.
+pub const POLL_JITTER: f64 = 0.1;
+
+/// Tools of a server that are known to need a task. More: the server is asked plainly first.
+pub const TASK_TOOLS: usize = 10_000;
 
 /// Records in one page of a list.
 pub const PAGE: usize = 1_000;

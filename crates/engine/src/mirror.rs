@@ -194,8 +194,9 @@ impl Mirrors {
     }
 }
 
-/// Takes tools out of a list whose marks are not valid: a client over HTTP must not show them.
-pub(crate) fn without_invalid_tools(answer: &Message) -> Option<Edit> {
+/// Takes tools out of a list whose marks are not valid: a client over HTTP must not show them. `added` is
+/// put in at the end.
+pub(crate) fn without_invalid_tools(answer: &Message, added: &str) -> Option<Edit> {
     #[derive(Deserialize)]
     struct List<'a> {
         #[serde(borrow)]
@@ -216,10 +217,11 @@ pub(crate) fn without_invalid_tools(answer: &Message) -> Option<Edit> {
         let schema = schema.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         schema.is_none_or(|schema| marks_are_valid(&schema, true, &mut BTreeSet::new()))
     };
-    let kept: Vec<&str> = tools.iter().filter(is_valid).map(|tool| tool.get()).collect();
+    let mut kept: Vec<&str> = tools.iter().filter(is_valid).map(|tool| tool.get()).collect();
     if kept.len() == tools.len() {
         return None;
     }
+    kept.extend(Some(added).filter(|added| !added.is_empty()));
     let start = list.tools.get().as_ptr() as usize - answer.bytes.as_ptr() as usize;
     let range = start..start + list.tools.get().len();
     Some(Edit::range(range, Patch::of(&[b"[", kept.join(",").as_bytes(), b"]"])))

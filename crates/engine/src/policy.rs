@@ -4,6 +4,7 @@
 //! the method < a rule for the tool < the request's own wish (may only shorten). Each value
 //! remembers where it came from, because an error must name the setting that governs it.
 
+use crate::limits;
 use crate::method::Method;
 use crate::settings::{BadValue, Glob, Key, Scope, Setting, Signs, Value};
 use crate::task::TaskRule;
@@ -76,6 +77,10 @@ pub struct Policy {
     pub repeatable: Option<bool>,
     /// Whether it may be a task.
     pub task: TaskRule,
+    /// Its answer is kept under its idempotency key.
+    pub keep_answers: bool,
+    /// Its server runs a call only once under one idempotency key.
+    pub honours_keys: bool,
 }
 
 /// What a rule is for.
@@ -172,16 +177,16 @@ impl Rules {
 
     /// The policy of a client's request.
     pub fn for_call(&self, facts: CallFacts<'_>) -> Policy {
-        let CallFacts { method, tool, has_token, wish, declared } = facts;
+        let CallFacts { method, tool, has_token, cap, wish, declared } = facts;
         let keep_alive = match self.nearest(Key::KeepAlive, method, tool) {
             Some((Value::Time(time), _)) => *time,
-            _ => Some(KEEP_ALIVE),
+            _ => Some(cap.map_or(KEEP_ALIVE, |cap| (cap / 3).clamp(limits::KEEP_ALIVE_MIN, KEEP_ALIVE))),
         };
-        let patient = has_token && keep_alive.is_some();
+        let patient = (has_token && keep_alive.is_some()) || cap.is_some();
         let built_in = match method {
             method if method.is_handshake() => Some(self.handshake()),
             Method::ToolsCall => patient.then_some(Limit::built_in(KEPT_ALIVE)),
-            Method::TasksResult | Method::Listen | Method::Other(_) => None,
+            Method::TasksResult | Method::RequestsResume | Method::Listen | Method::Other(_) => None,
             _ => Some(Limit::built_in(KNOWN)),
         };
         let mut policy = self.resolve(method, tool, built_in.map(|limit| declared.lengthen(method, limit)));
@@ -207,6 +212,21 @@ impl Rules {
             Some((Value::Text(word), _)) if word == "required" => TaskRule::Required,
             _ => TaskRule::Optional,
         }
+    }
+
+    /// Whether a server runs a call only once under one idempotency key.
+    pub fn honours_keys(&self, method: &Method, tool: Option<&str>) -> bool {
+        let rule = self.nearest(Key::Idempotency, method, tool);
+        matches!(rule, Some((Value::Text(word), _)) if word == "honoured")
+    }
+
+    /// Whether the answers of anything are kept.
+    pub fn any_keeps_answers(&self) -> bool {
+        self.0.iter().any(|rule| rule.key == Key::KeepAnswers && rule.value == Value::Switch(true))
+    }
+
+    fn keeps_answers(&self, method: &Method, tool: Option<&str>) -> bool {
+        matches!(self.nearest(Key::KeepAnswers, method, tool), Some((Value::Switch(true), _)))
     }
 
     fn handshake(&self) -> Limit {
@@ -250,7 +270,19 @@ impl Rules {
             _ => None,
         };
         let task = self.task(method, tool);
-        Policy { timeout, max, signs, keep_alive: None, retries, repeatable, task }
+        let keep_answers = self.keeps_answers(method, tool);
+        let honours_keys = self.honours_keys(method, tool);
+        Policy {
+            timeout,
+            max,
+            signs,
+            keep_alive: None,
+            retries,
+            repeatable,
+            task,
+            keep_answers,
+            honours_keys,
+        }
     }
 }
 
@@ -281,6 +313,8 @@ pub struct CallFacts<'a> {
     pub tool: Option<&'a str>,
     /// Whether the client gave a progress token.
     pub has_token: bool,
+    /// When the client gives up whatever progress it sees; the call is handed off before.
+    pub cap: Option<Duration>,
     /// The request's own `dev.outlast/timeoutMs`.
     pub wish: Option<Duration>,
     /// What the server declared.
@@ -348,6 +382,7 @@ mod tests {
             method: &Method::new(method),
             tool,
             has_token,
+            cap: None,
             wish: None,
             declared: &Declared::default(),
         })
@@ -419,8 +454,14 @@ mod tests {
         let rules = Rules::default();
         let resolve = |rules: &Rules, method: &str| {
             let method = Method::new(method);
-            let facts =
-                CallFacts { method: &method, tool: None, has_token: true, wish: None, declared: &declared };
+            let facts = CallFacts {
+                method: &method,
+                tool: None,
+                has_token: true,
+                cap: None,
+                wish: None,
+                declared: &declared,
+            };
             rules.for_call(facts).timeout
         };
         let call = resolve(&rules, "tools/call");
@@ -439,6 +480,7 @@ mod tests {
                 method: &Method::ToolsCall,
                 tool: None,
                 has_token: false,
+                cap: None,
                 wish: Some(wish),
                 declared: &Declared::default(),
             };

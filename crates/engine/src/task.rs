@@ -15,11 +15,13 @@
 //! Each row has a test of the same name, in `tests/tasks.rs`.
 
 use crate::call::Request;
+use crate::call::resume::Resume;
 use crate::client::Way;
-use crate::id::{CallId, ClientId, JsonId};
+use crate::id::{AskId, CallId, ClientId, JointNo, JsonId};
 use crate::record::{Answer, Body, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::wire::Message;
+use bytes::Bytes;
 use std::time::Duration;
 
 /// Whether a tool's calls may be tasks.
@@ -42,8 +44,12 @@ pub(crate) enum Wants {
     Task,
     /// The answer of its call.
     Result,
+    /// The same as if there were no task.
+    Answer,
     /// Only that it was done.
     Word,
+    /// The answer exactly as it came; at this time, that there is none yet.
+    Until(Mono),
 }
 
 /// A request that is answered by what becomes of a task.
@@ -69,6 +75,8 @@ pub(crate) struct Task {
     pub(crate) theirs: Option<u64>,
     /// Its call, while it runs.
     pub(crate) call: Option<CallId>,
+    /// What is remembered under the key of its call.
+    pub(crate) joint: Option<JointNo>,
     pub(crate) state: State,
     pub(crate) created: Wall,
     pub(crate) updated: Wall,
@@ -81,6 +89,74 @@ pub(crate) struct Task {
     pub(crate) waiters: Vec<Waiter>,
     /// When it ended.
     pub(crate) ended: Option<Mono>,
+    /// Under which names its client knows it.
+    pub(crate) faces: Faces,
+    /// What it calls.
+    pub(crate) tool: Box<str>,
+    /// When the first of those who wait stops.
+    pub(crate) armed: Option<Mono>,
+    /// What its server asks, in the modern era.
+    pub(crate) input: Input,
+    /// Its ticket is a resume token: see `call/resume.rs`.
+    pub(crate) resume: Option<Box<Resume>>,
+}
+
+/// What a modern task needs of its client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Input {
+    pub(crate) questions: Vec<Question>,
+    /// How many there have been: no two have the same key.
+    asked: u64,
+    /// What the server wants back with the answers, as raw JSON.
+    pub(crate) state: Option<Bytes>,
+}
+
+/// One request of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub(crate) key: Box<str>,
+    /// Its method and its params, as raw JSON.
+    pub(crate) request: Bytes,
+    pub(crate) asker: Asker,
+    pub(crate) answer: Option<Bytes>,
+}
+
+/// How a server asked, and so how it is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// By a request.
+    Request(AskId),
+    /// By an `input_required` result, under this name: the call is sent once more with all answers.
+    Result(Box<str>),
+    /// By a task of its own, under this name.
+    Task(Box<str>),
+}
+
+impl Input {
+    /// Takes a question in, under a key that no other has, also after a restart of ours.
+    pub(crate) fn ask(&mut self, epoch: u64, request: Bytes, asker: Asker) {
+        self.asked += 1;
+        let key = format!("{epoch}-{}", self.asked).into();
+        self.questions.push(Question { key, request, asker, answer: None });
+    }
+
+    fn open(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter().filter(|question| question.answer.is_none())
+    }
+
+    /// Whether the client is waited for.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.open().next().is_some()
+    }
+
+    /// A member for a shown task: everything that is not answered yet.
+    pub(crate) fn shown(&self) -> Vec<u8> {
+        let shown: Vec<Vec<u8>> = self
+            .open()
+            .map(|question| [b"\"", question.key.as_bytes(), b"\":", &*question.request].concat())
+            .collect();
+        [b",\"inputRequests\":{", &*shown.join(&b","[..]), b"}"].concat()
+    }
 }
 
 impl Task {
@@ -95,6 +171,7 @@ impl Task {
             epoch: head.epoch,
             theirs: None,
             call: None,
+            joint: None,
             state: head.state,
             created: head.created,
             updated: head.updated,
@@ -104,6 +181,11 @@ impl Task {
             start: None,
             waiters: Vec::new(),
             ended: None,
+            faces: head.faces,
+            tool: head.origin.tool.clone(),
+            armed: None,
+            input: Input::default(),
+            resume: None,
         }
     }
 
@@ -120,6 +202,10 @@ impl Task {
             answer: self.answer.clone(),
             start: None,
             waiters: Vec::new(),
+            tool: self.tool.clone(),
+            armed: None,
+            input: self.input.clone(),
+            resume: None,
             ..*self
         }
     }

@@ -42,7 +42,10 @@ fn every_code_has_a_page_and_a_row() {
         Kind::NotMcp,
         Kind::TooManySessions,
         Kind::TooManyBytes,
+        Kind::TicketUnknown,
         Kind::MessageTooLarge,
+        Kind::KeyConflict,
+        Kind::Superseded,
     ] {
         for code in [kind.code(false), kind.code(true)] {
             let text = page(&format!("docs/errors/{code}.md"));
@@ -53,6 +56,31 @@ fn every_code_has_a_page_and_a_row() {
     }
 }
 
+/// The table of clients, as a page has it.
+#[test]
+fn the_clients_are_those_of_the_table() {
+    use outlast_engine::profile::PROFILES;
+    use outlast_engine::settings::show_duration;
+    let word = |known: Option<bool>| match known {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "?",
+    };
+    let mut table =
+        "| client | calls itself | waits | progress helps | sends a token | tasks | measured |\n|---|---|--:|---|---|---|---|\n"
+            .to_owned();
+    for profile in PROFILES {
+        let cap = profile.cap.map_or_else(|| "?".to_owned(), show_duration);
+        let [resets, token, tasks] = [profile.resets, profile.token, profile.tasks].map(word);
+        let verified = word(Some(profile.verified));
+        table += &format!(
+            "| {} | `{}` | {cap} | {resets} | {token} | {tasks} | {verified} |\n",
+            profile.client, profile.name
+        );
+    }
+    assert!(page("docs/hand-off.md").contains(&table), "docs/hand-off.md is old; its table is:\n{table}");
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     let pages = [
@@ -60,10 +88,15 @@ fn links_between_pages_lead_somewhere() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "docs/doctor.md",
+        "docs/idempotency.md",
+        "docs/hand-off.md",
         "docs/install.md",
+        "docs/keep.md",
         "docs/remote.md",
         "docs/restarts.md",
+        "docs/resume.md",
         "docs/serve.md",
+        "docs/tasks-command.md",
         "docs/troubleshooting.md",
         "docs/errors/README.md",
     ];
@@ -84,8 +117,16 @@ fn links_between_pages_lead_somewhere() {
 #[test]
 fn transcripts_are_true() {
     let mut played = 0;
-    for name in ["README.md", "docs/doctor.md", "docs/remote.md", "docs/serve.md", "docs/troubleshooting.md"]
-    {
+    for name in [
+        "README.md",
+        "docs/doctor.md",
+        "docs/keep.md",
+        "docs/hand-off.md",
+        "docs/remote.md",
+        "docs/serve.md",
+        "docs/tasks-command.md",
+        "docs/troubleshooting.md",
+    ] {
         for block in page(name).split("```console\n").skip(1) {
             let block = block.split("```").next().unwrap();
             for (command, expected) in commands(block) {

@@ -21,16 +21,30 @@ use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
 use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
+use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
+use outlast_engine::profile::Profile;
+use outlast_engine::record::Ticket;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
-use outlast_engine::store::{Trouble as StoreTrouble, Write};
+use outlast_engine::store::{Letter, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Share, Transport, Wall, wire,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// A client whose limit is known, for `set profiles`.
+const HASTY: &[Profile] = &[Profile {
+    client: "Hasty",
+    name: "hasty*",
+    cap: Some(Duration::from_secs(60)),
+    resets: Some(false),
+    token: Some(false),
+    tasks: Some(false),
+    verified: true,
+}];
 
 const CLIENT: ClientId = ClientId(0);
 const SERVER: ServerId = ServerId(0);
@@ -146,6 +160,12 @@ impl World {
             self.ledger.dead.push(self.owner());
             self.submitted.clear();
             self.life += 1;
+            return Vec::new();
+        }
+        if word == "letter" {
+            let ticket = Ticket::parse(rest.split(' ').next().unwrap_or_default()).expect(line);
+            let letter = Write::Post { ticket, letter: Letter::Cancel };
+            self.ledger.submit("somebody else", &[letter]).expect(line);
             return Vec::new();
         }
         if word == "looks" {
@@ -264,12 +284,18 @@ impl World {
             "stream-ended" => {
                 Event::StreamEnded(server, run, AttemptId(first.parse().ok()?), stream_end(more))
             }
+            "begin" => Event::Begin,
             "stored" => {
                 let number = rest.parse().ok()?;
                 let writes = self.submitted.remove(&number)?;
                 Event::Stored(number, self.ledger.submit(&self.owner(), &writes))
             }
             "not-stored" => Event::Stored(rest.parse().ok()?, Err(StoreTrouble::Failed("disk full".into()))),
+            // Another process was first: `taken N TICKET`.
+            "taken" => {
+                let why = Refusal::KeyTaken(Ticket::parse(more)?);
+                Event::Stored(first.parse().ok()?, Err(StoreTrouble::Refused { at: 0, why }))
+            }
             "standing-ended" => Event::StandingEnded(server, run, stream_end(rest)),
             _ => return None,
         })
@@ -309,8 +335,15 @@ impl World {
             "max-sessions" => return self.config.max_sessions = value.parse().expect(text),
             "max-calls" => return self.config.max_calls = value.parse().expect(text),
             "tasks" => return self.config.tasks = true,
+            "resumable" => return self.config.resumable = true,
+            "task-ttl" => return self.config.task_ttl = parse_duration(value).expect(text),
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
+            "client-cap" => return self.config.client_cap = parse_duration(value).ok(),
+            "profiles" => return self.config.profiles = HASTY,
             "trust" => return self.config.trust = true,
+            "idempotency-key" => {
+                return self.config.key_places = vec![KeyPlace::parse(value).expect(text)];
+            }
             "instant" => return self.config.instant = true,
             "restart-intensity" => return self.config.restart_intensity = value.parse().expect(text),
             "cancel-grace" => return self.config.cancel_grace = parse_duration(value).expect(text),

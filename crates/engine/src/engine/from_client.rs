@@ -77,6 +77,9 @@ impl Engine {
             return;
         };
         let method = Method::of(message);
+        if method == Method::Initialize {
+            self.meet(client, message);
+        }
         if matches!(way, Way::Array(_)) && matches!(method, Method::Initialize | Method::Listen) {
             // One is forbidden there, and the other has no end that the array could wait for.
             let text = format!("Invalid request: {} inside an array", method.as_str());
@@ -106,10 +109,23 @@ impl Engine {
         let hello = (self.config.instant && method.is_handshake())
             .then(|| crate::memory::client_of(message))
             .flatten();
-        let mut request = Request { client, server, id, method, tool, modern, task, way, logs, token, hello };
-        if self.config.tasks
-            && (self.task_request(now, &request, message) || self.task_wanted(&mut request, message))
-        {
+        if method == Method::Initialize && way == Way::Line {
+            self.learn_to_resume(client, message);
+        }
+        let cap = self.cap_of(client, &method, message);
+        let joint = None;
+        let request =
+            Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap, joint };
+        if self.own_tool_called(now, &request, message) {
+            return;
+        }
+        if request.method == Method::ToolsCall {
+            return self.tool_call(now, request, message);
+        }
+        if self.config.tasks && self.task_request(now, &request, message) {
+            return;
+        }
+        if self.config.resumable && self.resume_request(now, &request, message) {
             return;
         }
         if request.method == Method::Listen {
@@ -119,26 +135,36 @@ impl Engine {
         }
     }
 
-    pub(super) fn begin_call(&mut self, now: Mono, request: Request, message: &Message) {
+    pub(super) fn begin_call(&mut self, now: Mono, mut request: Request, message: &Message) {
+        let joins = self.call_to_join(&mut request);
         let server = &self.servers[&request.server];
         let mut policy = self.config.rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
+            cap: request.cap.filter(|_| request.method == Method::ToolsCall),
             wish: wish(message),
             declared: &server.declared,
         });
+        if policy.honours_keys && message.raw(Field::ParamsIdempotencyKey).is_some() {
+            policy.repeatable.get_or_insert(true);
+        }
         if self.config.manner.serves() && request.method.is_handshake() {
             policy.for_handshake_of_service();
         }
         let readiness = server.readiness();
         let full = self.calls.len() >= limits::CALLS
             || (readiness == Readiness::ComesBack
+                && joins.is_none()
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
         let mut call = Call::new(request, &policy, now, &server.clock);
         call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
         call.task_at = self.task_after(&call.request, message, now);
-        call.kept_for_task = call.task_at.map(|_| Box::new(message.owned()));
+        self.plan_hand_off(&mut call, now);
+        let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
+        call.kept_for_task = keeps.then(|| Box::new(message.owned()));
+        let as_task = self.as_servers_task(&mut call, message);
+        let message = as_task.as_deref().unwrap_or(message);
         let counts = !matches!(call.request.way, Way::Ticket(_));
         if !full && counts && !self.one_call_more(call.request.client) {
             let why = format!("{} calls are in flight (max-calls)", self.config.max_calls);
@@ -146,6 +172,9 @@ impl Engine {
         }
         if full {
             return self.refuse_call(now, &call, Kind::Overloaded, "too many calls are in flight".into());
+        }
+        if let Some(first) = joins {
+            return self.join_call(now, call, first);
         }
         match readiness {
             Readiness::IsGone => {
@@ -167,14 +196,18 @@ impl Engine {
         }
     }
 
-    fn open_call(&mut self, call: Call) -> CallId {
+    pub(super) fn open_call(&mut self, call: Call) -> CallId {
         let (client, key) = (call.request.client, call.request.id.key());
         let (server, way) = (call.request.server, call.request.way);
+        let joint = call.request.joint.filter(|_| !call.shares());
         let id = self.calls.insert(call);
         if let Way::Ticket(no) = way {
             self.task_runs(no, server, id);
         } else if let Some(client) = self.clients.get_mut(&client) {
             client.open(key, Open::Call(id));
+        }
+        if let Some(joint) = joint {
+            self.key_runs(joint, id);
         }
         id
     }
@@ -192,12 +225,16 @@ impl Engine {
 
     /// Sends a call to its server, under a number of ours.
     pub(super) fn send_attempt(&mut self, now: Mono, id: CallId, message: &Message) {
+        if self.comes_back_to_task(now, id, message) {
+            return;
+        }
         let attempt = self.new_attempt();
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);
+        (call.policy, call.lost) = (None, None);
         call.attempts += 1;
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
-        let edits = request_edits(message, &call.request.id, &call.request.method, attempt);
+        let edits = request_edits(message, call.text, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {
             let method = call.request.method.clone();
             self.shapes_sharing(server, &method);
@@ -211,7 +248,7 @@ impl Engine {
         self.send(server, Some(attempt), Some(message), outgoing);
     }
 
-    fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
+    pub(super) fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
         let server = &self.servers[&request.server];
         let client = &self.clients[&request.client];
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
@@ -239,6 +276,7 @@ impl Engine {
             again: false,
             breaks: 0,
             armed: None,
+            tasks: None,
         };
         self.subscriptions.insert(attempt, subscription);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
@@ -275,20 +313,26 @@ impl Engine {
         match self.clients[&client].named(&key) {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
+            Some(Open::Wait(no)) if self.is_resumable(no) => self.cancel_resumable(client, &id, no, message),
             Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
             Some(Open::Look(number)) => self.stop_looking(client, &id, number),
+            Some(Open::Joint(no)) => self.stop_asking_for_key(client, &id, no),
             // Finished or unknown.
             None => self.forget_collected(client, &key),
         }
     }
 
-    fn cancel_call(&mut self, id: CallId, message: &Message) {
+    pub(super) fn cancel_call(&mut self, id: CallId, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
         if call.request.method.is_handshake() {
             return;
         }
         let (server, attempt) = (call.request.server, call.attempt());
-        let (modern, text) = (call.request.modern, call.request.id.is_text());
+        let (modern, text) = (call.modern, call.text);
+        if self.leave_to_others(id) {
+            return;
+        }
+        self.note_likely_cap(id);
         self.settle(id, None);
         if let Some(attempt) = attempt {
             self.forward_cancel(server, attempt, modern, text, message);
@@ -297,6 +341,9 @@ impl Engine {
 
     fn cancel_subscription(&mut self, attempt: AttemptId, message: &Message) {
         let Some(subscription) = self.close_subscription(attempt) else { return };
+        if subscription.is_ours_alone() {
+            return;
+        }
         self.forward_cancel(subscription.server, attempt, true, subscription.id.is_text(), message);
     }
 
@@ -326,15 +373,10 @@ fn wish(message: &Message) -> Option<Duration> {
 }
 
 /// What differs in a request on its way to the server: its id and its progress token.
-pub(super) fn request_edits(
-    message: &Message,
-    id: &JsonId,
-    method: &Method,
-    attempt: AttemptId,
-) -> Vec<Edit> {
+pub(super) fn request_edits(message: &Message, text: bool, method: &Method, attempt: AttemptId) -> Vec<Edit> {
     let mut edits = Vec::with_capacity(2);
     if let Some(span) = message.envelope.get(Field::Id) {
-        edits.push(Edit::replace(span, own_id(attempt.0, id.is_text())));
+        edits.push(Edit::replace(span, own_id(attempt.0, text)));
     }
     edits.extend(token_edit(message, method, attempt));
     edits

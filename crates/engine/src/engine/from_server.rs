@@ -1,6 +1,7 @@
 //! What a server sends: answers find their call, progress is merged, requests are passed on.
 
 use super::remote::error_code;
+use super::tasks::add_to_tools;
 use super::{Engine, Transport};
 use crate::action::Note;
 use crate::call::progress::{Forward, Progress};
@@ -15,6 +16,7 @@ use crate::policy::Declared;
 use crate::server::Life;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape, scan_tolerant};
+use std::time::Duration;
 
 impl Engine {
     pub(super) fn line_from_server(&mut self, now: Mono, server: ServerId, line: &Line) {
@@ -33,7 +35,9 @@ impl Engine {
     }
 
     fn server_message(&mut self, now: Mono, server: ServerId, message: &Message) {
-        self.server_speaks(now, server);
+        if !self.answers_poll(server, message) {
+            self.server_speaks(now, server);
+        }
         match message.shape {
             Shape::Answer => self.answer(now, server, message),
             Shape::Notification => self.server_notification(now, server, message),
@@ -157,7 +161,7 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let edit = Edit::replace(span, call.request.id.patch());
-        let other_type = text != call.request.id.is_text();
+        let other_type = text != call.text;
         let handshake = call
             .request
             .method
@@ -168,18 +172,23 @@ impl Engine {
         let (modern, way, client) = (call.request.modern, call.request.way, call.request.client);
         let is_handshake = call.request.method.is_handshake();
         let is_tool_list = call.request.method == Method::ToolsList;
+        let cap = call.request.cap;
         let refused_hello = call.request.method == Method::Initialize && message.raw(Field::Error).is_some();
         // What stands between would refuse their calls.
         let filtered =
             modern && self.config.transport == Transport::Http && call.request.method == Method::ToolsList;
         if let Some(server) = self.servers.get_mut(&server_id) {
             server.ever_answered = true;
+            self.given_up = false;
             server.answers();
             if other_type && !server.noted_id_type {
                 server.noted_id_type = true;
                 let server = server.name.clone();
                 self.note(Note::OtherIdType { server });
             }
+        }
+        if self.answer_as_task(now, id, message) {
+            return;
         }
         if let Some((method, hello, began)) = handshake {
             self.handshake_answered(server_id, message);
@@ -193,6 +202,9 @@ impl Engine {
             self.remember_whole_list(server_id, &method, message);
             if self.config.trust && method == Method::ToolsList {
                 self.read_hints(server_id, message);
+            }
+            if method == Method::ToolsList {
+                self.learn_task_tools(server_id, message);
             }
             if method == Method::ToolsList && (modern || self.config.transport == Transport::Http) {
                 self.learn_mirrors(server_id, message);
@@ -210,13 +222,29 @@ impl Engine {
         } else if is_tool_list {
             edits.extend(self.add_tasks_to_tools(server_id, message));
         }
-        if filtered {
-            edits.extend(mirror::without_invalid_tools(message));
+        if is_tool_list {
+            edits.extend(self.change_tools(server_id, cap, filtered, message));
         }
         self.settle(id, Some(Outgoing::edited(message.bytes.clone(), edits)));
         if refused_hello {
             self.hello_failed(client);
         }
+    }
+
+    /// What a client's list of tools has less than the server's, and more.
+    fn change_tools(
+        &mut self,
+        server: ServerId,
+        cap: Option<Duration>,
+        filtered: bool,
+        message: &Message,
+    ) -> Option<Edit> {
+        let result = message.raw(Field::Result)?;
+        self.learn_tools(server, result);
+        let own = self.own_tools(server, cap, result);
+        let less =
+            filtered.then(|| mirror::without_invalid_tools(message, own.as_deref().unwrap_or_default()));
+        less.flatten().or_else(|| add_to_tools(&message.bytes, result, &own?))
     }
 
     fn handshake_answered(&mut self, id: ServerId, message: &Message) {
@@ -245,6 +273,7 @@ impl Engine {
         let extension =
             capabilities.get("extensions").and_then(|all| all.get("io.modelcontextprotocol/tasks"));
         server.own_tasks = capabilities.get("tasks").is_some() || extension.is_some();
+        server.makes_tasks = capabilities.pointer("/tasks/requests/tools/call").is_some();
         let (declared, nonsense) = Declared::read(&capabilities);
         server.declared = declared;
         if nonsense {
@@ -267,7 +296,9 @@ impl Engine {
     fn server_notification(&mut self, now: Mono, server: ServerId, message: &Message) {
         match message.text(Field::Method).as_deref() {
             Some("notifications/progress") => self.progress(now, server, message),
+            Some("notifications/requests/resumePolicy") if self.takes_policy(message) => {}
             Some("notifications/cancelled") => self.cancelled_by_server(now, server, message),
+            Some("notifications/tasks/status") if self.hasten_poll(now, server, message) => {}
             _ => self.pass_to_client(server, message),
         }
     }
@@ -287,9 +318,14 @@ impl Engine {
             // The client was told so by the process before.
             return;
         }
-        let edit = Edit::replace(span, subscription.id.patch());
+        let mut edits = vec![Edit::replace(span, subscription.id.patch())];
         let (client, way) = (subscription.client, subscription.way);
-        self.tell(client, way, Outgoing::edited(message.bytes.clone(), vec![edit]));
+        let honours = attempt.filter(|_| subscription.tasks.is_some() && acknowledges());
+        edits.extend(honours.and_then(|attempt| self.add_tickets(attempt, message)));
+        self.tell(client, way, Outgoing::edited(message.bytes.clone(), edits));
+        if let Some(attempt) = honours {
+            self.is_acknowledged(attempt);
+        }
     }
 
     /// Either a question of its own that it takes back, or a subscription that it ends.
@@ -333,8 +369,9 @@ impl Engine {
         }
         self.let_go_of_kept(kept);
         if let Some(report) = report {
-            self.tell(client, way, report);
+            self.tell_progress(client, way, report);
         }
+        self.progress_of_joined(now, id, message, counts);
     }
 
     /// Progress that outlives its answer, as it may for a task.
@@ -382,7 +419,7 @@ fn supported_versions(result: &[u8]) -> Vec<Box<str>> {
 }
 
 /// A server's report as its client may see it: under the client's token, and rising.
-fn forwarded(message: &Message, token: &JsonId, progress: &mut Progress) -> Option<Outgoing> {
+pub(super) fn forwarded(message: &Message, token: &JsonId, progress: &mut Progress) -> Option<Outgoing> {
     let value = message.number(Field::ParamsProgress);
     let total = message.number(Field::ParamsTotal);
     let mut edits = vec![Edit::replace(message.envelope.get(Field::ParamsProgressToken)?, token.patch())];

@@ -76,9 +76,18 @@ impl Engine {
         if !matches!(server.life, Life::Reviving(_)) || message.raw(Field::ParamsCursor).is_some() {
             return false;
         }
-        let Some(list) = server.instant.as_ref().and_then(|memory| memory.list(method)) else { return false };
-        let (answer, seen) = (answer(id, list), Some(fingerprint(list)));
+        let Some(memory) = server.instant.as_ref() else { return false };
+        let Some(list) = memory.list(method).map(<[u8]>::to_vec) else { return false };
+        let seen = Some(fingerprint(&list));
         let server_id = self.clients[&client].server;
+        let list = match method {
+            Method::ToolsList => {
+                let cap = self.cap_of(client, method, message);
+                self.with_own_tools(server_id, cap, &list)
+            }
+            _ => list,
+        };
+        let answer = answer(id, &list);
         if let Some(server) = self.servers.get_mut(&server_id) {
             // The server itself is asked the same when it is there, to compare.
             server.handshake.lists.retain(|(known, _, _)| known != method);

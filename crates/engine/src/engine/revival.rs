@@ -99,6 +99,7 @@ impl Engine {
         let Some(server) = self.servers.get_mut(&id) else { return };
         let first = server.life != Life::Down;
         server.life = Life::Down;
+        self.given_up = true;
         let note = Note::Down { server: server.name.clone(), why: why.text(), every };
         self.note(note);
         self.arm_server(id, Some((Alarm::Restart, now + every)));
@@ -156,13 +157,13 @@ impl Engine {
     pub(super) fn limit_of_handshake(&self, id: ServerId) -> Option<Limit> {
         let declared = &self.servers.get(&id)?.declared;
         let method = &Method::Initialize;
-        let facts = CallFacts { method, tool: None, has_token: false, wish: None, declared };
+        let facts = CallFacts { method, tool: None, has_token: false, cap: None, wish: None, declared };
         self.config.rules.for_call(facts).timeout
     }
 
     pub(super) fn send_own(&mut self, id: ServerId, message: &Message, method: &Method, attempt: AttemptId) {
         let raw_id = message.raw(Field::Id).and_then(JsonId::new).unwrap_or(JsonId::Int(0));
-        let edits = request_edits(message, &raw_id, method, attempt);
+        let edits = request_edits(message, raw_id.is_text(), method, attempt);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits);
         self.send(id, Some(attempt), Some(message), outgoing);
     }
@@ -251,6 +252,7 @@ impl Engine {
                 self.arm_call(now, id);
             }
         }
+        self.poll_again(now, id);
         if self.ending.is_some() {
             // The client's end came while there was no process to tell.
             self.act(Action::CloseInput(id));
@@ -302,7 +304,7 @@ impl Engine {
         let open: Vec<AttemptId> = self
             .subscriptions
             .iter()
-            .filter(|(_, sub)| sub.server == id)
+            .filter(|(_, sub)| sub.server == id && !sub.is_ours_alone())
             .map(|(attempt, _)| *attempt)
             .collect();
         for old in open {
@@ -364,6 +366,8 @@ impl Engine {
         match own {
             Own::Quiet => {}
             Own::Tools(call) => self.tools_are_listed(now, id, call, answer),
+            Own::Poll(call) => self.task_is_reported(now, call, answer),
+            Own::Fetch(call) => self.task_result_came(now, call, answer),
             Own::List(method) => {
                 if self.remember_list(id, &method, answer) == Some(true) {
                     self.list_changed(id, &method);

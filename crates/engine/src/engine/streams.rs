@@ -172,10 +172,13 @@ impl Engine {
         if session.is_none_or(|session| &*session.version < POLLING) {
             return;
         }
+        // A client can come back only with the id of an event.
+        self.begin_stream(id);
         let Some(exchange) = self.streams.get_mut(&id).and_then(|stream| stream.exchange.take()) else {
             return;
         };
         self.exchanges.remove(&exchange);
+        self.left_alone(id);
         self.act(Action::Write(exchange, format!("retry: {}\n\n", retry.as_millis()).into()));
         self.act(Action::Finish(exchange));
     }
@@ -288,9 +291,11 @@ impl Engine {
         let client = stream.client;
         if stream.legacy {
             self.session_was_used(now, client);
+            self.left_alone(id);
             return;
         }
         self.close_stream(id);
+        self.leave_behind(now, client);
         self.cancel_everything(client);
         self.exchange_is_over(now, client);
     }

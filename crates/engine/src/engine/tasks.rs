@@ -5,22 +5,34 @@
 
 mod asking;
 mod ends;
+mod following;
+mod handoff;
+mod input;
+mod joining;
 mod keeping;
 mod making;
 mod offers;
+mod push;
 mod questions;
+mod recovery;
+mod resume;
 mod showing;
+mod upkeep;
 
 use super::Engine;
 use crate::call::Request;
-use crate::client::{Client, Door};
-use crate::id::{ClientId, TaskNo};
+use crate::client::{Client, Door, Way};
+use crate::http::SAME_USER;
+use crate::id::{ClientId, JointNo, JsonId, TaskNo};
 use crate::method::Method;
 use crate::task::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use asking::Asked;
+pub(super) use handoff::add_to_tools;
+use resume::Resuming;
 use std::time::Duration;
+pub(super) use upkeep::Upkeep;
 
 /// The extension of the modern era.
 const EXTENSION: &[u8] = b"\"io.modelcontextprotocol/tasks\"";
@@ -37,10 +49,39 @@ pub(super) enum Pending {
     Changed(TaskNo),
     /// Only others look at it.
     Noted,
+    /// A key is looked up.
+    Key(JointNo),
+    /// An answer is kept under a key.
+    Kept(JointNo),
     /// Somebody asked for a task that is not in memory.
     Asked(Box<Asked>),
     /// Somebody asked for a list.
     Listed(Box<Asked>),
+    /// Whether there are letters.
+    Mail,
+    /// Letters.
+    Collected,
+    /// What has become of tasks of other processes.
+    Watched,
+    /// The answer of one of them.
+    Fetched(TaskNo),
+    /// Tasks of processes that have ended.
+    Claimed,
+    /// One of them.
+    Orphaned,
+    /// Somebody came back for a call that is not in memory.
+    Resuming(Box<Resuming>),
+}
+
+impl Pending {
+    /// Which request waits for what is looked up, and where its answer goes.
+    fn looks(&self) -> Option<(&JsonId, Way)> {
+        match self {
+            Pending::Asked(asked) | Pending::Listed(asked) => Some((&asked.id, asked.way)),
+            Pending::Resuming(resuming) => Some((&resuming.id, resuming.way)),
+            _ => None,
+        }
+    }
 }
 
 impl Engine {
@@ -48,6 +89,9 @@ impl Engine {
     pub(super) fn task_request(&mut self, now: Mono, request: &Request, message: &Message) -> bool {
         if self.servers.get(&request.server).is_some_and(|server| server.own_tasks) {
             return false;
+        }
+        if request.method == Method::Listen {
+            return request.modern && self.listen_to_tasks(now, request, message);
         }
         let about_task = matches!(
             request.method,
@@ -76,18 +120,23 @@ impl Engine {
     }
 
     /// Takes a task in, under a new number.
-    fn add_task(&mut self, task: Task) -> TaskNo {
+    pub(super) fn add_task(&mut self, task: Task) -> TaskNo {
         let no = TaskNo(self.next_task);
         self.next_task += 1;
         self.tickets.insert(task.ticket.clone(), no);
         self.tasks.insert(no, task);
+        self.arm_upkeep(self.at);
         no
     }
 
     /// Forgets a task; the store may still have it.
-    fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
-        let task = self.tasks.remove(&no)?;
+    pub(super) fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
+        let mut task = self.tasks.remove(&no)?;
+        self.timers.set(crate::timers::Owner::Wait(no), &mut task.armed, None);
         self.tickets.remove(&task.ticket);
+        if self.tasks.is_empty() {
+            self.timers.set(crate::timers::Owner::Resumes, &mut self.resumes_armed, None);
+        }
         Some(task)
     }
 
@@ -96,6 +145,7 @@ impl Engine {
     pub(super) fn principal_of(&self, client: ClientId) -> Box<str> {
         let Some(client) = self.clients.get(&client) else { return "".into() };
         match (&client.principal, &client.door) {
+            (Some(name), _) if **name == *SAME_USER => "stdio".into(),
             (Some(name), _) => format!("token:{name}").into(),
             (None, Door::Line) => "stdio".into(),
             (None, Door::Session(session)) => format!("session:{}", session.id).into(),
@@ -110,10 +160,10 @@ impl Client {
     }
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn declares_tasks(message: &Message) -> bool {
+pub(super) fn declares_tasks(message: &Message) -> bool {
     message.raw(Field::ParamsMeta).is_some_and(|meta| memchr::memmem::find(meta, EXTENSION).is_some())
 }

@@ -4,6 +4,7 @@
 //! client may not see takes the same way as what is not there, and gets the same answer.
 
 use super::Pending;
+use super::push::Listening;
 use crate::action::Action;
 use crate::call::Request;
 use crate::client::{Door, Open, Way};
@@ -32,6 +33,12 @@ pub(in crate::engine) enum About {
     Cancel,
     /// That what was asked is answered.
     Update(Bytes),
+    /// Its answer exactly as it came, if there is one by then.
+    Fetch(Mono),
+    /// The same as its end, of a call that was handed off.
+    Stop,
+    /// To be told of it.
+    Listen(Box<Listening>),
 }
 
 /// A request about a task.
@@ -50,14 +57,10 @@ impl Asked {
         Waiter { client: self.client, way: self.way, id: self.id.clone(), wants }
     }
 
-    /// Under which name the client must know the ticket.
-    fn face(&self) -> Faces {
-        if self.modern { Faces::MODERN_TASK } else { Faces::LEGACY_TASK }
-    }
-
     /// What shows that a task was cancelled.
     fn receipt(&self) -> Waiter {
-        self.waiter(if self.modern { Wants::Word } else { Wants::Task })
+        let word = self.modern || matches!(self.about, About::Stop);
+        self.waiter(if word { Wants::Word } else { Wants::Task })
     }
 }
 
@@ -78,6 +81,11 @@ impl Engine {
             about,
         };
         let ticket = message.text(Field::ParamsTaskId).and_then(|text| Ticket::parse(&text));
+        self.ask_about(now, ticket, asked);
+    }
+
+    /// Does with a ticket what was asked, if whoever asks may see it.
+    pub(super) fn ask_about(&mut self, now: Mono, ticket: Option<Ticket>, asked: Asked) {
         let Some(ticket) = ticket else { return self.no_such_task(&asked) };
         match self.task_of(&ticket, &asked) {
             Some(no) => self.tell_about(now, no, asked),
@@ -86,6 +94,9 @@ impl Engine {
     }
 
     fn no_such_task(&mut self, asked: &Asked) {
+        if asked.face() == Faces::HAND_OFF {
+            return self.ticket_unknown(asked);
+        }
         let text = "Invalid params: no such task";
         self.answer_error(asked.client, asked.way, &asked.id, -32602, text);
     }
@@ -94,7 +105,7 @@ impl Engine {
     fn task_of(&self, ticket: &Ticket, asked: &Asked) -> Option<TaskNo> {
         let no = *self.tickets.get(ticket)?;
         let task = self.tasks.get(&no)?;
-        (task.principal == asked.principal && task.modern == asked.modern).then_some(no)
+        (task.principal == asked.principal && task.faces.has(asked.face())).then_some(no)
     }
 
     /// Does with a task in memory what was asked.
@@ -105,14 +116,29 @@ impl Engine {
             About::Await if ended => self.show_task(no, &asked.waiter(Wants::Result)),
             About::Await => self.wait_for_task(no, asked.waiter(Wants::Result)),
             About::Cancel => self.cancel_task(now, no, asked.receipt()),
-            About::Update(_) => self.show_task(no, &asked.waiter(Wants::Word)),
+            About::Fetch(until) if ended || until <= now => {
+                self.show_task(no, &asked.waiter(Wants::Until(until)));
+            }
+            About::Fetch(until) => self.wait_for_task(no, asked.waiter(Wants::Until(until))),
+            About::Stop => self.cancel_task(now, no, asked.receipt()),
+            About::Update(ref bytes) => {
+                self.take_input(now, no, bytes);
+                self.show_task(no, &asked.waiter(Wants::Word));
+            }
+            // Whoever listens has been told already.
+            About::Listen(_) => {}
         }
     }
 
     // The store.
 
-    fn look_up(&mut self, asked: Asked, query: Query, pending: impl FnOnce(Box<Asked>) -> Pending) {
-        let number = self.next_submission + 1;
+    pub(super) fn look_up(
+        &mut self,
+        asked: Asked,
+        query: Query,
+        pending: impl FnOnce(Box<Asked>) -> Pending,
+    ) {
+        let number = self.next_lookup + 1;
         if let Some(client) = self.clients.get_mut(&asked.client) {
             client.open(asked.id.key(), Open::Look(number));
         }
@@ -128,6 +154,9 @@ impl Engine {
     /// The store has been asked for a task.
     pub(super) fn looked_up(&mut self, now: Mono, number: u64, asked: Asked, outcome: &Loaded) {
         self.found(number, &asked);
+        if matches!(asked.about, About::Listen(_)) {
+            return self.listened_is_found(now, &asked, outcome);
+        }
         let record = match outcome {
             Ok(Found::Record(Some(record))) if self.may_see(&record.head, &asked) => record,
             Err(trouble) => {
@@ -141,13 +170,13 @@ impl Engine {
             return self.tell_about(now, no, asked);
         }
         if record.head.state.is_open() {
-            self.tell_about_theirs(record, asked);
+            self.tell_about_theirs(now, record, asked);
         } else {
             self.tell_about_ended(record, &asked);
         }
     }
 
-    fn may_see(&self, head: &Head, asked: &Asked) -> bool {
+    pub(super) fn may_see(&self, head: &Head, asked: &Asked) -> bool {
         head.origin.principal == asked.principal
             && head.origin.server == self.config.identity
             && head.faces.has(asked.face())
@@ -160,12 +189,14 @@ impl Engine {
             About::See => self.show(&task, &asked.waiter(Wants::Task)),
             About::Await => self.show(&task, &asked.waiter(Wants::Result)),
             About::Update(_) => self.show(&task, &asked.waiter(Wants::Word)),
-            About::Cancel => self.too_late_to_cancel(&task, &asked.receipt()),
+            About::Fetch(until) => self.show(&task, &asked.waiter(Wants::Until(until))),
+            About::Cancel | About::Stop => self.too_late_to_cancel(&task, &asked.receipt()),
+            About::Listen(_) => {}
         }
     }
 
     /// Another process has it.
-    fn tell_about_theirs(&mut self, record: &Record, asked: Asked) {
+    fn tell_about_theirs(&mut self, now: Mono, record: &Record, asked: Asked) {
         let task = Task::of_record(record, asked.client);
         let ticket = task.ticket.clone();
         match &asked.about {
@@ -174,7 +205,12 @@ impl Engine {
                 let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
                 self.wait_for_task(no, asked.waiter(Wants::Result));
             }
-            About::Cancel => {
+            About::Fetch(until) if *until <= now => self.show(&task, &asked.waiter(Wants::Until(*until))),
+            About::Fetch(until) => {
+                let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
+                self.wait_for_task(no, asked.waiter(Wants::Until(*until)));
+            }
+            About::Cancel | About::Stop => {
                 let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
                 let receipt = asked.receipt();
                 self.submit(Pending::Noted, Write::Post { ticket, letter: Letter::Cancel });
@@ -185,6 +221,7 @@ impl Engine {
                 self.submit(Pending::Noted, Write::Post { ticket, letter });
                 self.show(&task, &asked.waiter(Wants::Word));
             }
+            About::Listen(_) => {}
         }
     }
 
@@ -248,7 +285,7 @@ impl Engine {
 
     // Waits.
 
-    pub(super) fn wait_for_task(&mut self, no: TaskNo, waiter: Waiter) {
+    pub(in crate::engine) fn wait_for_task(&mut self, no: TaskNo, waiter: Waiter) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
         if task.waiters.len() >= limits::WAITERS {
             let text = format!("Internal error: {} requests wait for this task already", limits::WAITERS);
@@ -257,7 +294,13 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&waiter.client) {
             client.open(waiter.id.key(), Open::Wait(no));
         }
+        let (way, limited) = (waiter.way, matches!(waiter.wants, Wants::Until(_)));
         task.waiters.push(waiter);
+        if limited {
+            // What waits over HTTP must see bytes.
+            self.stream_is_due(way);
+            self.arm_waits(no);
+        }
     }
 
     /// A client gives up a wait. The task goes on.
@@ -280,19 +323,19 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&client) {
             client.close(id, Open::Look(number));
         }
-        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.pending.remove(&number)
-            && let Way::Stream(stream) = asked.way
-        {
+        let pending = self.lookups.remove(&number);
+        if let Some((_, Way::Stream(stream))) = pending.as_ref().and_then(Pending::looks) {
             self.settled_on_stream(self.at, stream);
         }
     }
 
     /// A client that asked the store something is gone.
     pub(in crate::engine) fn forget_look(&mut self, client: ClientId, number: u64) {
-        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.pending.remove(&number)
+        let pending = self.lookups.remove(&number);
+        if let Some((id, _)) = pending.as_ref().and_then(Pending::looks)
             && let Some(client) = self.clients.get_mut(&client)
         {
-            client.close(&asked.id, Open::Look(number));
+            client.close(id, Open::Look(number));
         }
     }
 
@@ -304,10 +347,11 @@ impl Engine {
             gone.iter().for_each(|waiter| client.close(&waiter.id, Open::Wait(no)));
         }
         self.leave_theirs(no);
+        self.left_for_good(no);
     }
 
     /// Another process's task is watched only while somebody waits for it.
-    fn leave_theirs(&mut self, no: TaskNo) {
+    pub(super) fn leave_theirs(&mut self, no: TaskNo) {
         if self.tasks.get(&no).is_some_and(|task| task.theirs.is_some() && task.waiters.is_empty()) {
             self.drop_task(no);
         }
@@ -350,9 +394,9 @@ impl Engine {
 
 impl Engine {
     /// Asks the store, and notes why.
-    pub(super) fn load(&mut self, pending: Pending, query: Query) {
-        self.next_submission += 1;
-        self.pending.insert(self.next_submission, pending);
-        self.act(Action::Load(self.next_submission, query));
+    pub(in crate::engine) fn load(&mut self, pending: Pending, query: Query) {
+        self.next_lookup += 1;
+        self.lookups.insert(self.next_lookup, pending);
+        self.act(Action::Load(self.next_lookup, query));
     }
 }

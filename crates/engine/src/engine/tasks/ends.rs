@@ -6,24 +6,28 @@ use crate::id::{ServerId, TaskNo};
 use crate::json;
 use crate::record::{Answer, Change, Faces, State};
 use crate::store::Write;
-use crate::task::Task;
 use crate::time::Mono;
-use crate::wire::{Field, Outgoing, Scanned, scan};
-use std::time::Duration;
+use crate::wire::{Field, Outgoing, Scanned, scan, scan_tolerant};
 
 impl Engine {
     /// The call of a task is answered, by its server or by us.
     pub(in crate::engine) fn task_answered(&mut self, no: TaskNo, answer: &Outgoing) {
         let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
         task.call = None;
-        let modern = task.modern;
-        let Ok(Scanned::Message(message)) = scan(&answer.to_vec().into()) else { return };
+        let task_of_2025 = task.faces.has(Faces::LEGACY_TASK);
+        let bytes = answer.to_vec().into();
+        let message = match scan(&bytes) {
+            Ok(Scanned::Message(message)) => Some(message),
+            // What today's SDKs take is no reason to lose a call.
+            _ => scan_tolerant(&bytes),
+        };
+        let Some(message) = message else { return };
         let part =
             |field| message.envelope.get(field).map(|span| message.bytes.slice(span.start()..span.end()));
         let (state, answer) = match (part(Field::Result), part(Field::Error)) {
             (Some(result), _) => {
                 let failed = json::member(&result, "isError") == Some(b"true");
-                let state = if failed && !modern { State::Failed } else { State::Completed };
+                let state = if failed && task_of_2025 { State::Failed } else { State::Completed };
                 (state, Answer::Result(result))
             }
             (None, error) => (State::Failed, Answer::Error(error.unwrap_or_default())),
@@ -33,6 +37,7 @@ impl Engine {
 
     pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
+        let input = std::mem::take(&mut task.input);
         // One that is not stored yet is written when it is.
         let made = task.stored;
         task.state = state;
@@ -40,10 +45,10 @@ impl Engine {
         task.updated = self.wall;
         task.stored = false;
         task.ended = Some(now);
-        self.arm_tasks(now);
         if made {
             self.write_end(no);
         }
+        self.drop_questions(now, input);
     }
 
     pub(super) fn write_end(&mut self, no: TaskNo) {
@@ -69,25 +74,5 @@ impl Engine {
             state.tickets = state.tickets.saturating_sub(1);
         }
         self.leave_if_unused(now, server);
-    }
-
-    pub(super) fn arm_tasks(&mut self, now: Mono) {
-        if self.tasks_armed.is_none() {
-            let at = now + self.config.task_ttl;
-            self.timers.set(crate::timers::Owner::Tasks, &mut self.tasks_armed, Some(at));
-        }
-    }
-
-    /// Forgets what ended long ago.
-    pub(in crate::engine) fn tasks_due(&mut self, now: Mono) {
-        self.tasks_armed = None;
-        let ttl = self.config.task_ttl;
-        let over =
-            |task: &Task| task.ended.is_some_and(|ended| now.since(ended) >= ttl) && task.waiters.is_empty();
-        let gone: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| over(task)).map(|(no, _)| *no).collect();
-        gone.into_iter().for_each(|no| drop(self.drop_task(no)));
-        let next = self.tasks.values().filter_map(|task| task.ended).min();
-        let at = next.map(|ended| (ended + ttl).max(now + Duration::from_secs(1)));
-        self.timers.set(crate::timers::Owner::Tasks, &mut self.tasks_armed, at);
     }
 }

@@ -9,9 +9,9 @@ use crate::id::{CallId, TaskNo};
 use crate::json;
 use crate::method::Method;
 use crate::policy::CallFacts;
-use crate::record::{Faces, New, Origin, State, Ticket};
+use crate::record::{Body, Faces, New, Origin, State, Ticket};
 use crate::store::Write;
-use crate::task::{Task, TaskRule, Waiter, Wants};
+use crate::task::{Input, Task, TaskRule, Waiter, Wants};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
@@ -38,7 +38,9 @@ impl Engine {
         let wish = wished_ttl(message);
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
-        let Some(no) = self.make_task(request, &plain, wish, waiter) else { return false };
+        let Some(no) = self.make_task(request, &plain, Faces::LEGACY_TASK, wish, waiter) else {
+            return false;
+        };
         let started = Request { way: Way::Ticket(no), task: false, ..request.clone() };
         if let Some(task) = self.tasks.get_mut(&no) {
             task.start = Some((Box::new(started), Box::new(plain)));
@@ -51,23 +53,27 @@ impl Engine {
         &mut self,
         request: &Request,
         message: &Message,
+        faces: Faces,
         wish: Option<Duration>,
         waiter: Waiter,
     ) -> Option<TaskNo> {
         let entropy = self.entropy.pop()?;
         self.act(Action::NeedEntropy);
+        // A model copies it: no longer than it must be.
+        let enough = if faces == Faces::HAND_OFF { 16 } else { entropy.len() };
+        let ticket = Ticket::of(&entropy[..enough]);
         let policy = self.policy_of(request);
         let least = policy.max.time + self.config.task_ttl;
         let most = self.config.task_ttl_max.max(least);
-        let faces = if request.modern { Faces::MODERN_TASK } else { Faces::LEGACY_TASK };
         let task = Task {
-            ticket: Ticket::of(&entropy),
+            ticket,
             principal: self.principal_of(request.client),
             client: request.client,
             modern: request.modern,
             epoch: 1,
             theirs: None,
             call: None,
+            joint: request.joint,
             state: State::Working,
             created: self.wall,
             updated: self.wall,
@@ -77,15 +83,21 @@ impl Engine {
             start: None,
             waiters: vec![waiter],
             ended: None,
+            faces,
+            tool: request.tool.clone().unwrap_or_default(),
+            armed: None,
+            input: Input::default(),
+            resume: None,
         };
         let origin = Origin {
             principal: task.principal.clone(),
             server: self.config.identity.clone(),
             method: request.method.as_str().into(),
             tool: request.tool.clone().unwrap_or_default(),
-            key: None,
+            key: self.key_to_store(request.joint),
         };
-        let body = crate::record::Body { ttl_ms: Some(millis(task.ttl)), ..Default::default() };
+        let repeatable = self.why_repeatable(request, &policy).map(str::to_owned);
+        let body = Body { ttl_ms: Some(millis(task.ttl)), repeatable, ..Body::default() };
         let new = New {
             ticket: task.ticket.clone(),
             origin,
@@ -95,19 +107,29 @@ impl Engine {
             request: message.bytes.clone(),
         };
         let no = self.add_task(task);
+        self.key_has_ticket(request.joint, no);
         self.submit(Pending::Made(no), Write::Create(Box::new(new)));
         Some(no)
     }
 
     /// A modern call has taken so long that its client gets a handle.
-    pub(in crate::engine) fn task_is_due(&mut self, id: CallId) {
+    pub(in crate::engine) fn task_is_due(&mut self, now: Mono, id: CallId) {
+        if self.share_ticket(now, id) {
+            return;
+        }
         let Some(call) = self.calls.get_mut(id) else { return };
+        if self.entropy.is_empty() {
+            // Others were due at the same moment.
+            call.task_at = Some(now + Duration::from_millis(1));
+            return self.act(Action::NeedEntropy);
+        }
         call.task_at = None;
+        let faces = if call.hands_off { Faces::HAND_OFF } else { Faces::MODERN_TASK };
         let request = call.request.clone();
-        let Some(message) = call.kept_for_task.take() else { return };
+        let Some(message) = call.kept_for_task.clone() else { return };
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
-        let Some(no) = self.make_task(&request, &message, None, waiter) else { return };
+        let Some(no) = self.make_task(&request, &message, faces, None, waiter) else { return };
         if let Some(task) = self.tasks.get_mut(&no) {
             task.call = Some(id);
         }
@@ -136,13 +158,14 @@ impl Engine {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: true,
+            cap: None,
             wish: None,
             declared,
         })
     }
 
     /// What a person says about a tool, unless its server forbids tasks.
-    pub(super) fn task_rule(&self, request: &Request) -> TaskRule {
+    pub(in crate::engine) fn task_rule(&self, request: &Request) -> TaskRule {
         let forbids = request.tool.as_ref().zip(self.servers.get(&request.server));
         if forbids.is_some_and(|(tool, server)| server.forbids_tasks.contains(tool)) {
             return TaskRule::Forbidden;

@@ -135,7 +135,12 @@ pub fn text(record: &Record) -> String {
     for (key, Finding { value, why }) in rows {
         let _ = writeln!(text, "{:<40} # {why}", format!("{key} = {value:?}"));
     }
-    let _ = write!(text, "\n{}\n{}\n", keep_alive_advice(&cap, token, resets), usefulness(token, resets));
+    let advice = [
+        keep_alive_advice(&cap, token, resets),
+        usefulness(token, resets),
+        hand_off_advice(&cap, token, resets),
+    ];
+    let _ = write!(text, "\n{}\n", advice.join("\n"));
     text
 }
 
@@ -258,15 +263,36 @@ fn keep_alive_advice(cap: &Cap, token: Verdict, resets: Verdict) -> String {
 
 fn usefulness(token: Verdict, resets: Verdict) -> String {
     let verdict = match (token, resets) {
-        (Some(false), _) => {
-            "No: without a progress token nothing may be sent to a waiting client. Raise its own limit."
-        }
-        (_, Some(false)) => "No: progress does not move its limit. Raise its own limit.",
+        (Some(false), _) => "No: without a progress token nothing may be sent to a waiting client.",
+        (_, Some(false)) => "No: progress does not move its limit.",
         (Some(true), Some(true)) => "Yes: progress moves its limit.",
         (Some(true), None) => "Perhaps: it sends a token; whether progress moves its limit was not measured.",
         (None, _) => "Unknown: run the probes first.",
     };
     format!("Can keep-alive help? {verdict}")
+}
+
+fn hand_off_advice(cap: &Cap, token: Verdict, resets: Verdict) -> String {
+    let Some(given_up) = cap.given_up_after() else {
+        return "Hand-off: no cap was found, so there is nothing to hand calls off before.".to_owned();
+    };
+    if resets == Some(true) {
+        return "Hand-off: not needed, progress moves its limit.".to_owned();
+    }
+    let cap = time(written(given_up));
+    let remedy = format!("--client-cap {cap} has slow calls answered with a ticket before its limit");
+    if token == Some(false) || resets == Some(false) {
+        format!("Hand-off: raise its own limit, or {remedy}.")
+    } else {
+        format!("Hand-off: if progress does not move its limit, {remedy}.")
+    }
+}
+
+/// Rounded down to something that people write.
+fn written(cap: Duration) -> Duration {
+    let millis = cap.as_millis() as u64;
+    let step = if millis >= 10_000 { 1000 } else { 100 };
+    Duration::from_millis((millis / step * step).max(100))
 }
 
 /// A third, rounded down to something that people write.
@@ -335,7 +361,10 @@ mod tests {
         progress.received = true;
         let text = profile(vec![call(Probe::Silence, cancelled(60)), progress]);
         holds(&text, &["cap = \"60.0s\"", "resets-on-progress = \"yes\"", "cancels = \"yes\""]);
-        holds(&text, &["the default (10s) is below a third", "Yes: progress moves its limit."]);
+        holds(
+            &text,
+            &["the default (10s) is below a third", "Yes: progress moves its limit.", "Hand-off: not needed"],
+        );
     }
 
     #[test]
@@ -343,7 +372,12 @@ mod tests {
         let text = profile(vec![call(Probe::Silence, cancelled(15)), call(Probe::Progress, cancelled(15))]);
         holds(
             &text,
-            &["resets-on-progress = \"no\"", "no --keep-alive changes", "No: progress does not move"],
+            &[
+                "resets-on-progress = \"no\"",
+                "no --keep-alive changes",
+                "No: progress does not move",
+                "Hand-off: raise its own limit, or --client-cap 15s has",
+            ],
         );
     }
 
@@ -367,7 +401,7 @@ mod tests {
         let text = profile(vec![silence]);
         holds(
             &text,
-            &["cap = \"<=62.0s\"", "cancels = \"no\"", "sends-token = \"no\"", "Raise its own limit"],
+            &["cap = \"<=62.0s\"", "cancels = \"no\"", "sends-token = \"no\"", "or --client-cap 1m2s has"],
         );
     }
 
