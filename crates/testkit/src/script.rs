@@ -16,6 +16,7 @@
 //! Inside an expected line `…` stands for any text.
 
 use crate::ledger::Ledger;
+use crate::tape::Tape;
 use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
@@ -115,6 +116,7 @@ pub struct World {
     submissions: u64,
     /// The process, counted by `again`.
     life: u32,
+    tape: Tape,
 }
 
 impl Default for World {
@@ -141,6 +143,7 @@ impl Default for World {
             submitted: BTreeMap::new(),
             submissions: 0,
             life: 0,
+            tape: Tape::default(),
         }
     }
 }
@@ -391,9 +394,11 @@ impl World {
     fn feed(&mut self, event: Event) -> Vec<String> {
         let wall = Wall(self.now.as_millis() as u64);
         let now = Now { mono: Mono::after_start(self.now), wall };
+        self.tape.event(&event);
         self.engine.handle(now, event);
         let mut out = Vec::new();
         while let Some(action) = self.engine.poll() {
+            self.tape.action(&action);
             match action {
                 Action::Start(server, run) => {
                     self.runs.insert(server, run);
