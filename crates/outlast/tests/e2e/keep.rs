@@ -142,7 +142,8 @@ fn a_killed_client_comes_back_for_its_result() {
 
 #[test]
 fn it_ends_by_itself_but_not_before_its_last_call() {
-    let mut home = Home::new(&["--resume-wait", "200ms"]);
+    // Ended early, it would not wait for its calls.
+    let mut home = Home::new(&["--resume-wait", "200ms", "--drain", "100ms"]);
     let mut client = home.client();
     let id = begin(&mut client, "silent", &json!({"ms": 1000}));
     client.hang_up();
