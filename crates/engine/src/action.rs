@@ -116,6 +116,8 @@ pub enum Note {
     Down { server: Box<str>, why: &'static str, every: Duration },
     /// A call is sent to its server once more.
     Repeated { server: Box<str>, method: Box<str>, attempt: u32, why: &'static str },
+    /// A call joined another one with the same idempotency key.
+    Joined { server: Box<str>, tool: Box<str> },
     /// A server said nothing at all after it was told to cancel.
     Hung { server: Box<str>, silent: Duration },
     /// A server declared limits that make no sense.
@@ -176,6 +178,7 @@ impl Note {
             Note::SessionSleeps { .. } => Level::Debug,
             Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
             Note::UnknownAnswer { .. } | Note::Slept { .. } | Note::Repeated { .. } => Level::Info,
+            Note::Joined { .. } => Level::Info,
             Note::Started { .. } | Note::StrayProgress { .. } | Note::Ending { .. } => Level::Debug,
         }
     }
@@ -201,6 +204,7 @@ impl Note {
             Note::MemoryWasWrong { .. } => "memory-was-wrong",
             Note::Down { .. } => "down",
             Note::Repeated { .. } => "repeated",
+            Note::Joined { .. } => "joined",
             Note::Hung { .. } => "hung",
             Note::OddDeclaration { .. } => "odd-declaration",
             Note::LikelyCap { .. } => "likely-cap",
@@ -266,6 +270,9 @@ impl std::fmt::Display for Note {
             }
             Note::Repeated { server, method, attempt, why } => {
                 write!(f, "`{method}` is sent to `{server}` again (attempt {attempt}): {why}")
+            }
+            Note::Joined { server, tool } => {
+                write!(f, "a call of `{tool}` at `{server}` joined an earlier one with the same key")
             }
             Note::Hung { server, silent } => {
                 write!(f, "`{server}` hangs: told to cancel, and no sign of life for {} since", show(silent))

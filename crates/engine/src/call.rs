@@ -24,6 +24,7 @@
 //! | `an_unsafe_call_is_not_repeated` | sent | server ends, repeating may do harm | settled | error `server-gone` |
 //! | `a_safe_call_is_repeated_after_a_timeout` | sent | `timeout`, repeating is safe | waiting | cancelled at the server, sent again after a while |
 //! | `a_call_that_showed_progress_is_not_repeated` | sent | server ends after progress | settled | error `server-gone` |
+//! | `a_second_call_with_the_same_key_joins` | new | request with the key of an open call | joined | shares its attempt, its progress and its answer |
 //! | `late_answer_is_dropped` | settled | answer | settled | noted |
 //! | `late_progress_is_dropped` | settled | progress | settled | noted |
 //! | `cancel_of_a_settled_call_is_ignored` | settled | client cancels | settled | nothing |
@@ -36,7 +37,7 @@ pub mod progress;
 pub mod retry;
 
 use crate::client::Way;
-use crate::id::{AttemptId, ClientId, JsonId, ServerId};
+use crate::id::{AttemptId, ClientId, JointNo, JsonId, ServerId};
 use crate::method::Method;
 use crate::policy::Policy;
 use crate::time::Mono;
@@ -54,6 +55,8 @@ pub(crate) enum State {
     Waiting(Box<Message>),
     /// At the server.
     Sent(AttemptId),
+    /// To another call with the same key, which has the attempt.
+    Joined,
 }
 
 /// What a client asked for. Fixed from the beginning, but for the way back.
@@ -77,6 +80,8 @@ pub(crate) struct Request {
     pub(crate) token: Option<JsonId>,
     /// How its client said hello, for a handshake that is to be remembered.
     pub(crate) hello: Option<u64>,
+    /// What is remembered under its key.
+    pub(crate) joint: Option<JointNo>,
     /// When its client gives it up, whatever progress it sees; known of tools alone.
     pub(crate) cap: Option<Duration>,
 }
@@ -85,6 +90,9 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) request: Request,
+    /// How it was told to its server, whoever waits for it now: in the modern era, under an id that is text.
+    pub(crate) modern: bool,
+    pub(crate) text: bool,
     pub(crate) state: State,
     pub(crate) progress: Progress,
     pub(crate) keep_alive: Option<Duration>,
@@ -110,6 +118,10 @@ pub(crate) struct Call {
     /// It does not become a task then, but is handed off.
     pub(crate) hands_off: bool,
     pub(crate) kept_for_task: Option<Box<Message>>,
+    /// Its answer is kept under its key.
+    pub(crate) keeps: bool,
+    /// Its server stays for it, although its client is gone or needs another one.
+    pub(crate) holds: bool,
     /// When its response begins as a stream, if it has not been answered by then.
     pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
@@ -125,6 +137,8 @@ impl Call {
     pub(crate) fn new(request: Request, policy: &Policy, now: Mono, clock: &WorkClock) -> Call {
         Call {
             keep_alive: policy.keep_alive.filter(|_| request.token.is_some()),
+            modern: request.modern,
+            text: request.id.is_text(),
             request,
             state: State::New,
             progress: Progress::default(),
@@ -142,6 +156,8 @@ impl Call {
             task_at: None,
             hands_off: false,
             kept_for_task: None,
+            keeps: policy.keep_answers,
+            holds: false,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             heard: now,
@@ -153,7 +169,7 @@ impl Call {
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self.state {
             State::Sent(attempt) => Some(attempt),
-            State::New | State::Waiting(_) => None,
+            State::New | State::Waiting(_) | State::Joined => None,
         }
     }
 
@@ -166,6 +182,11 @@ impl Call {
             self.deadline.sign(now, clock);
         }
         if self.repeatable { None } else { self.kept.take() }
+    }
+
+    /// Whether another call has its attempt.
+    pub(crate) fn is_joined(&self) -> bool {
+        matches!(self.state, State::Joined)
     }
 
     /// When the client is to be told that the call lives.

@@ -5,7 +5,7 @@
 
 use crate::call::progress::Progress;
 use crate::hash::IdMap;
-use crate::id::{AttemptId, BatchId, CallId, JsonId, ServerId, StreamId, TaskNo};
+use crate::id::{AttemptId, BatchId, CallId, JointNo, JsonId, ServerId, StreamId, TaskNo};
 use crate::session::Session;
 use crate::time::Mono;
 use crate::wire::Message;
@@ -21,6 +21,8 @@ pub(crate) enum Open {
     Wait(TaskNo),
     /// For the store, under this number.
     Look(u64),
+    /// For what is known of its key.
+    Joint(JointNo),
 }
 
 /// Where what belongs to a request goes.
@@ -34,6 +36,8 @@ pub(crate) enum Way {
     Stream(StreamId),
     /// To a task, which is asked for it.
     Ticket(TaskNo),
+    /// To nobody: its client hung up, and may ask again with the same key.
+    Nowhere,
 }
 
 /// How a client is reached.

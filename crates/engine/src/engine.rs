@@ -9,6 +9,7 @@ mod from_server;
 mod hang;
 mod instant;
 mod invariants;
+mod joining;
 mod lifecycle;
 mod remote;
 mod repeat;
@@ -29,6 +30,7 @@ use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
+use crate::idempotency::KeyPlace;
 use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
@@ -39,12 +41,14 @@ use crate::session::Stream;
 use crate::task::Task;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
+use crate::wire::Message;
 use ending::Ending;
+use joining::Joints;
 pub use sharing::Share;
 use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use tasks::Pending;
+use tasks::{Pending, Upkeep};
 
 /// Whose habits we have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +123,8 @@ pub struct Config {
     pub resume_min_wait: Duration,
     /// Calls may be tasks, for clients that want them so.
     pub tasks: bool,
+    /// Where calls carry their idempotency keys.
+    pub key_places: Vec<KeyPlace>,
     /// How long a modern call may take before its client gets the handle of a task.
     pub task_after: Duration,
     /// How long a task is kept after its end.
@@ -178,6 +184,7 @@ impl Default for Config {
             stream_head: limits::STREAM_HEAD,
             resume_min_wait: Duration::from_secs(1),
             tasks: false,
+            key_places: KeyPlace::defaults(),
             task_after: Duration::from_secs(10),
             task_ttl: Duration::from_secs(60 * 60),
             task_ttl_max: Duration::from_secs(72 * 60 * 60),
@@ -227,9 +234,16 @@ pub struct Engine {
     /// Calls with a ticket: those that run, and those somebody waits for.
     tasks: BTreeMap<TaskNo, Task>,
     tickets: IdMap<Ticket, TaskNo>,
-    tasks_armed: Option<Mono>,
+    upkeep: Upkeep,
+    /// Calls that an earlier process left and that wait for a server.
+    orphans: Vec<(TaskNo, Box<Message>)>,
+    joints: Joints,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
+    /// What was asked of it and is not answered, by number.
+    lookups: BTreeMap<u64, Pending>,
+    /// A server was given up, and none has answered since.
+    given_up: bool,
     /// The attempt on whose stream the message came that is being looked at.
     tied: Option<AttemptId>,
     /// The time of the event that is being handled.
@@ -242,6 +256,7 @@ pub struct Engine {
     next_server: u32,
     next_task: u64,
     next_submission: u64,
+    next_lookup: u64,
     /// Bytes of calls that are kept to be repeated.
     kept_bytes: usize,
     /// Bytes of events that are kept for clients that come back.
@@ -272,8 +287,12 @@ impl Engine {
             entropy: Vec::new(),
             tasks: BTreeMap::new(),
             tickets: IdMap::default(),
-            tasks_armed: None,
+            upkeep: Upkeep::default(),
+            orphans: Vec::new(),
+            joints: Joints::default(),
             pending: BTreeMap::new(),
+            lookups: BTreeMap::new(),
+            given_up: false,
             tied: None,
             at: Mono::default(),
             wall: Wall::default(),
@@ -284,6 +303,7 @@ impl Engine {
             next_server: 1,
             next_task: 1,
             next_submission: 0,
+            next_lookup: 0,
             kept_bytes: 0,
             kept_events: 0,
             timers: Timers::default(),
@@ -342,6 +362,7 @@ impl Engine {
             Event::HungUp(exchange) => self.hung_up(at, *exchange),
             Event::Entropy(bytes) => self.entropy.push(*bytes),
             Event::Stored(number, outcome) => self.stored(at, *number, outcome),
+            Event::Begin => self.take_over(),
             Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),
             Event::Loaded(number, outcome) => self.loaded(at, *number, outcome),
             Event::FromStream(server, run, attempt, line) if self.is_current(*server, *run) => {
@@ -373,6 +394,9 @@ impl Engine {
             | Event::InputBroken(..)
             | Event::Stderr(..) => {}
         }
+        if !self.orphans.is_empty() {
+            self.start_orphans(at);
+        }
         self.tidy();
     }
 
@@ -391,10 +415,14 @@ impl Engine {
         self.calls.len()
     }
 
+    /// Whether nothing runs that somebody could come back for.
+    pub fn is_idle(&self) -> bool {
+        self.calls.len() == 0 && self.tasks.is_empty()
+    }
+
     /// Whether requests are taken, and no server has been given up for now.
     pub fn is_ready(&self) -> bool {
-        let down = |server: &Server| server.life == Life::Down;
-        self.ending.is_none() && !self.ended && !self.servers.values().any(down)
+        self.ending.is_none() && !self.ended && !self.given_up
     }
 
     /// Whether what this attempt says still counts.

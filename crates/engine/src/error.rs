@@ -35,6 +35,8 @@ pub enum Kind {
     TicketUnknown,
     /// A message was longer than `max-message`.
     MessageTooLarge,
+    /// Another call has its idempotency key.
+    KeyConflict,
 }
 
 impl Kind {
@@ -52,6 +54,7 @@ impl Kind {
             Kind::TooManyBytes => "too-many-bytes",
             Kind::TicketUnknown => "ticket-unknown",
             Kind::MessageTooLarge => "message-too-large",
+            Kind::KeyConflict => "key-conflict",
         }
     }
 
@@ -70,6 +73,7 @@ impl Kind {
             Kind::TooManyBytes => -31008,
             Kind::TicketUnknown => -31010,
             Kind::MessageTooLarge => -31011,
+            Kind::KeyConflict => -31012,
         }
     }
 }
@@ -275,6 +279,10 @@ impl Failure {
             }
             // Whoever sends too much is refused before there is a call.
             Kind::TooManySessions | Kind::TooManyBytes => say(&[detail]),
+            Kind::KeyConflict => {
+                say(&["`", what, "` was not sent: ", detail, ". "]);
+                say(&["Give every call an idempotency key of its own."]);
+            }
             Kind::TicketUnknown => {
                 say(&["no call has this ticket: it is mistyped, expired, or somebody else's. "]);
                 say(&["Give it word for word, or begin the call anew."]);

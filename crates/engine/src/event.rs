@@ -16,6 +16,8 @@ pub type Line = Result<Scanned, Refused>;
 /// words of a replaced process are not taken for its successor's.
 #[derive(Clone, Debug)]
 pub enum Event {
+    /// The process begins: what an earlier one left in the store is taken over.
+    Begin,
     /// A client is there, and the server it wants. Starts the server.
     Opened(ClientId, ServerId),
     /// What servers answered before; comes before everything else.

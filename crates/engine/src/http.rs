@@ -5,6 +5,10 @@ use crate::wire::Outgoing;
 use bytes::Bytes;
 use std::time::Duration;
 
+/// The principal of clients that are the same user as we are, whatever way they came: their calls are those
+/// of the client on our standard streams. No token has such a name.
+pub const SAME_USER: &str = "(same user)";
+
 /// What the head of a client's request says that matters here. The edge has checked `Origin`, `Host`
 /// and the token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -29,6 +29,7 @@ pub mod event;
 mod hash;
 pub mod http;
 pub mod id;
+pub mod idempotency;
 mod json;
 pub mod life;
 pub mod limits;

@@ -138,6 +138,12 @@ pub const LEASE: Duration = Duration::from_secs(15);
 /// How often it says so.
 pub const RENEW: Duration = Duration::from_secs(5);
 
+/// How often letters are looked for, and tasks of other processes, while any are open.
+pub const UPKEEP: Duration = Duration::from_millis(500);
+
+/// How often what is over is forgotten, while tasks are open.
+pub const EXPIRE: Duration = Duration::from_secs(60);
+
 /// Records in a store. One more: the one that ended longest ago goes; if none has ended, it is refused.
 pub const RECORDS: u64 = 100_000;
 
@@ -155,6 +161,23 @@ pub const KNOWN_TOOLS: usize = 10_000;
 
 /// Requests that wait for one task. One more is refused.
 pub const WAITERS: usize = 1_000;
+
+/// Bytes of an idempotency key. A longer one is passed on and does nothing here.
+pub const KEY: usize = 256;
+
+/// Bytes of a call's arguments that are remembered under its key. Longer ones are remembered by a digest, and
+/// are equal only byte for byte.
+pub const KEY_ARGUMENTS: usize = 64 << 10;
+
+/// Bytes of arguments that are remembered so in all. More: all further ones by a digest.
+pub const KEYED_BYTES: usize = 32 << 20;
+
+/// Requests that join one call, or wait to. One more: answered at once with `overloaded`.
+pub const JOINED: usize = 1_000;
+
+/// Bytes of answers whose client hung up, kept until it asks again or `resume-wait` is over. More: such an
+/// answer is dropped, and a call that asks again runs again.
+pub const UNFETCHED_BYTES: usize = 64 << 20;
 
 /// Records in one page of a list.
 pub const PAGE: usize = 1_000;

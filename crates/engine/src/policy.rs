@@ -77,6 +77,10 @@ pub struct Policy {
     pub repeatable: Option<bool>,
     /// Whether it may be a task.
     pub task: TaskRule,
+    /// Its answer is kept under its idempotency key.
+    pub keep_answers: bool,
+    /// Its server runs a call only once under one idempotency key.
+    pub honours_keys: bool,
 }
 
 /// What a rule is for.
@@ -210,6 +214,21 @@ impl Rules {
         }
     }
 
+    /// Whether a server runs a call only once under one idempotency key.
+    pub fn honours_keys(&self, method: &Method, tool: Option<&str>) -> bool {
+        let rule = self.nearest(Key::Idempotency, method, tool);
+        matches!(rule, Some((Value::Text(word), _)) if word == "honoured")
+    }
+
+    /// Whether the answers of anything are kept.
+    pub fn any_keeps_answers(&self) -> bool {
+        self.0.iter().any(|rule| rule.key == Key::KeepAnswers && rule.value == Value::Switch(true))
+    }
+
+    fn keeps_answers(&self, method: &Method, tool: Option<&str>) -> bool {
+        matches!(self.nearest(Key::KeepAnswers, method, tool), Some((Value::Switch(true), _)))
+    }
+
     fn handshake(&self) -> Limit {
         match self.nearest(Key::Handshake, &Method::Initialize, None) {
             Some((Value::Time(Some(time)), layer)) => Limit { time: *time, layer },
@@ -251,7 +270,19 @@ impl Rules {
             _ => None,
         };
         let task = self.task(method, tool);
-        Policy { timeout, max, signs, keep_alive: None, retries, repeatable, task }
+        let keep_answers = self.keeps_answers(method, tool);
+        let honours_keys = self.honours_keys(method, tool);
+        Policy {
+            timeout,
+            max,
+            signs,
+            keep_alive: None,
+            retries,
+            repeatable,
+            task,
+            keep_answers,
+            honours_keys,
+        }
     }
 }
 

@@ -91,6 +91,8 @@ pub enum Key {
     Retries,
     Repeatable,
     Task,
+    KeepAnswers,
+    Idempotency,
     Handshake,
     CancelGrace,
     Drain,
@@ -126,6 +128,7 @@ pub enum Key {
     TaskAfter,
     TaskTtl,
     TaskTtlMax,
+    IdempotencyKey,
     ClientCap,
     /// `state`
     State,
@@ -234,6 +237,25 @@ pub static SETTINGS: &[Setting] = &[
         short: "whether a tool's calls may be tasks: optional, required or forbidden",
         long: "With `tasks`. `required` tells clients to call it as a task; a plain call works all the same. What a server itself \
                forbids stays forbidden.",
+    },
+    Setting {
+        key: Key::KeepAnswers,
+        name: "keep-answers",
+        kind: Kind::Switch,
+        scope: Scope::Call,
+        default: "false",
+        short: "keep answers for calls with the same idempotency key: 'pay*=keep-answers:true'",
+        long: "The answer of a call with a key is stored for `task-ttl`, and a later call with the same key gets it and does \
+               not run. Errors are never kept. Answers of tasks are kept in any case.",
+    },
+    Setting {
+        key: Key::Idempotency,
+        name: "idempotency",
+        kind: Kind::Choice(&["unknown", "honoured"]),
+        scope: Scope::Call,
+        default: "unknown",
+        short: "whether a server runs calls with the same key only once: 'pay*=idempotency:honoured'",
+        long: "`honoured`: a call without `params.idempotencyKey` gets one, the same in every attempt, and is `repeatable`.",
     },
     Setting {
         key: Key::Handshake,
@@ -582,6 +604,17 @@ pub static SETTINGS: &[Setting] = &[
         default: "72h",
         short: "the longest time that a client may ask for",
         long: "The time that a client is told is at least `max` and `task-ttl` together, because a shorter one would lose work.",
+    },
+    Setting {
+        key: Key::IdempotencyKey,
+        name: "idempotency-key",
+        kind: Kind::Lines("PATH"),
+        scope: Scope::Process,
+        default: "_meta.dev.outlast/idempotencyKey, _meta.claudecode/toolUseId, params.idempotencyKey",
+        short: "where a tool call carries its idempotency key: _meta.NAME or params.NAME",
+        long: "Two calls of one principal with the same key, tool and arguments are one call. May be given several times; the \
+               first place with a key counts, and the built-in places are no longer looked at. `none` looks nowhere. Keys are \
+               passed on as they came.",
     },
     Setting {
         key: Key::ClientCap,

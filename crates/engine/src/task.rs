@@ -16,7 +16,7 @@
 
 use crate::call::Request;
 use crate::client::Way;
-use crate::id::{CallId, ClientId, JsonId};
+use crate::id::{CallId, ClientId, JointNo, JsonId};
 use crate::record::{Answer, Body, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::wire::Message;
@@ -42,6 +42,8 @@ pub(crate) enum Wants {
     Task,
     /// The answer of its call.
     Result,
+    /// The same as if there were no task.
+    Answer,
     /// Only that it was done.
     Word,
     /// The answer exactly as it came; at this time, that there is none yet.
@@ -71,6 +73,8 @@ pub(crate) struct Task {
     pub(crate) theirs: Option<u64>,
     /// Its call, while it runs.
     pub(crate) call: Option<CallId>,
+    /// What is remembered under the key of its call.
+    pub(crate) joint: Option<JointNo>,
     pub(crate) state: State,
     pub(crate) created: Wall,
     pub(crate) updated: Wall,
@@ -103,6 +107,7 @@ impl Task {
             epoch: head.epoch,
             theirs: None,
             call: None,
+            joint: None,
             state: head.state,
             created: head.created,
             updated: head.updated,

@@ -4,7 +4,7 @@
 //! is left in the heap, and whoever takes it out asks its owner whether it still stands. When more
 //! than half of the entries are such leftovers, they are swept out together.
 
-use crate::id::{AskId, AttemptId, CallId, ClientId, ServerId, TaskNo};
+use crate::id::{AskId, AttemptId, CallId, ClientId, JointNo, ServerId, TaskNo};
 use crate::time::Mono;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,6 +24,8 @@ pub(crate) enum Owner {
     Standing(ServerId),
     /// A subscription whose stream broke.
     Listen(AttemptId),
+    /// A call whose client may come back.
+    Joint(JointNo),
     /// Tasks that ended long ago.
     Tasks,
     /// A wait for a task that lasts no longer.
@@ -110,6 +112,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Standing(ServerId(id)) => (6, u64::from(id)),
         Owner::Listen(AttemptId(id)) => (7, id),
         Owner::Tasks => (8, 0),
+        Owner::Joint(JointNo(id)) => (12, id),
         Owner::Wait(TaskNo(id)) => (9, id),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
@@ -135,6 +138,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         6 => Owner::Standing(ServerId(id as u32)),
         7 => Owner::Listen(AttemptId(id)),
         8 => Owner::Tasks,
+        12 => Owner::Joint(JointNo(id)),
         9 => Owner::Wait(TaskNo(id)),
         _ => return None,
     })

@@ -71,6 +71,7 @@ pub enum Field {
     ParamsCursor,
     ParamsUri,
     ParamsTaskId,
+    ParamsIdempotencyKey,
     ParamsMeta,
     MetaProgressToken,
     MetaSubscriptionId,

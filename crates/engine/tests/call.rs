@@ -824,3 +824,25 @@ fn a_server_that_goes_on_after_a_cancel_is_known_for_it() {
         "#,
     );
 }
+
+/// All else about keys is in `joining.rs`.
+#[test]
+fn a_second_call_with_the_same_key_joins() {
+    check(
+        r#"
+        > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay","arguments":{"sum":1,"to":"ann"},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":"p7"}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"sum":1,"to":"ann"},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":1}}}
+        > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"pay","arguments":{"to":"ann","sum":1.0},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":8}}}
+        !! info: a call of `pay` at `srv` joined an earlier one with the same key
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":5}}
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p7","progress":5}}
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":8,"progress":5}}
+        < {"jsonrpc":"2.0","id":1,"result":{"content":[],"n":1.0}}
+        << {"jsonrpc":"2.0","id":7,"result":{"content":[],"n":1.0}}
+        << {"jsonrpc":"2.0","id":"b","result":{"content":[],"n":1.0}}
+        # It has no ticket, so the same key runs again.
+        > {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"pay","arguments":{"sum":1,"to":"ann"},"idempotencyKey":"k"}}
+        >> {"jsonrpc":"2.0","id":2,…"idempotencyKey":"k"}}
+        "#,
+    );
+}

@@ -816,3 +816,29 @@ fn a_server_that_crashed_and_that_nobody_needs_is_not_started_again() {
         "#,
     );
 }
+
+#[test]
+fn a_session_that_ends_at_once_leaves_no_request_without_a_response() {
+    check(
+        r#"
+        set serve
+        set stream-head 5ms
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 1: start 0
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << 1: 200 with a session events
+        << 1: …
+        << 1: …
+        << 1: finish
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> 1: …
+        delete 4 session=1
+        << 3: 202
+        >> 1: …notifications/cancelled…
+        .. 1: close-input
+        << 4: 200
+        "#,
+    );
+}

@@ -419,6 +419,33 @@ fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
 }
 
 #[test]
+fn a_client_gets_an_event_to_come_back_with_before_it_is_let_poll() {
+    check(
+        r#"
+        set serve
+        set http
+        set stream-head 5ms
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
+        .. 1: start 0
+        >> 1: post [begins session, ] …
+        started
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
+        << 1: …
+        << 1: …
+        << 1: …
+        << 1: finish
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        stream-ended 2 resumable retry=2s
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
+        << 2: retry: 2000||
+        << 2: finish
+        "#,
+    );
+}
+
+#[test]
 fn a_discovery_that_is_hung_up_is_closed_too() {
     check(
         &r#"

@@ -109,13 +109,15 @@ fn an_error_fails_a_task() {
         "set timeout 10s",
         r#"
         wait 10s
+        @5s
+        .. store 2: renew
         @10s
         !! warn: timeout …
-        .. store 2: failed
+        .. store 3: failed
         >> …notifications/cancelled…
         .. sample
         >> …"method":"ping"}
-        stored 2
+        stored 3
         << …"status":"failed"…
         > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
         << {"jsonrpc":"2.0","id":5,"error":{"code":-32001,"message":"`x` gave no sign of life…
@@ -443,6 +445,94 @@ fn a_question_of_the_server_is_input_required() {
         > {"jsonrpc":"2.0","id":"1","result":{"action":"accept"}}
         << …notifications/tasks/status…"status":"working"…
         >> {"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_finished_task_is_there_after_a_restart() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        .. store 2: completed
+        stored 2
+        << …
+        again
+        begin
+        .. store 1: claim, expire
+        stored 1
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << …
+        > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
+        << {"jsonrpc":"2.0","id":5,"result":{…"content":[]}}
+        "#,
+    );
+}
+
+#[test]
+fn a_task_that_a_crash_interrupted_fails_with_the_reason() {
+    running(
+        "",
+        r#"
+        again
+        begin
+        .. store 1: claim, expire
+        stored 1
+        !! warn: server-gone …
+        .. store 2: failed
+        stored 2
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << …
+        > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
+        << {"jsonrpc":"2.0","id":5,"error":{"code":-31002,"message":"server `srv` went away (outlast was ended while it ran) …"retry":"unsafe"…
+        "#,
+    );
+}
+
+#[test]
+fn a_repeatable_task_that_a_crash_interrupted_is_made_again() {
+    running(
+        "set tool x=repeatable:true",
+        r#"
+        again
+        begin
+        .. store 1: claim, expire
+        stored 1
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << …
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
+        > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
+        < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        .. store 2: completed
+        stored 2
+        << {"jsonrpc":"2.0","id":5,"result":{…"content":[]}}
+        "#,
+    );
+}
+
+#[test]
+fn a_letter_cancels_a_task() {
+    running(
+        "",
+        r#"
+        letter T1 cancel
+        wait 500ms
+        @500ms
+        .. store 2: collect
+        stored 2
+        .. store 3: cancelled
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"the task was cancelled"}}
+        stored 3
+        << …notifications/tasks/status…"status":"cancelled"…
         "#,
     );
 }

@@ -3,7 +3,9 @@
 mod doctor;
 pub mod help;
 mod install;
+mod keep;
 mod serve;
+mod tasks;
 mod timeout_mcp;
 
 use crate::config::{self, Settings};
@@ -29,12 +31,16 @@ enum Task {
     Remote(Box<Settings>, std::sync::Arc<crate::server::http::Remote>),
     Serve(Box<Settings>, Box<crate::serve::Service>, crate::serve::Target),
     Guardian(Vec<OsString>),
+    /// The service behind `--keep`, by the name of its files.
+    KeepService(String, Box<Settings>, Vec<OsString>),
+    Keep(crate::keep::Request),
     Demo,
     DemoServer,
     ClearCache,
     Install(installer::Request),
     Doctor(crate::doctor::Options, Vec<OsString>),
     DoctorClient,
+    Tasks(crate::tasks::Request),
 }
 
 /// One line about what is wrong.
@@ -92,6 +98,17 @@ fn run(task: Task) -> ExitCode {
                 crate::serve::run(config, observers, place, *service, target)
             });
         }
+        Task::KeepService(name, settings, command) => match keep::enter(&name, &settings, &command) {
+            Ok(None) => Ok(ExitCode::SUCCESS),
+            Ok(Some(service)) => {
+                let target = crate::serve::Target::Command(command);
+                return with_observers(*settings, |config, observers, place| {
+                    crate::serve::run(config, observers, place, *service, target)
+                });
+            }
+            Err(error) => Err(error),
+        },
+        Task::Keep(request) => crate::keep::run(&request),
         Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
         Task::Demo => demo::run(),
         Task::ClearCache => memory::clear().map(|count| {
@@ -102,6 +119,7 @@ fn run(task: Task) -> ExitCode {
         Task::Install(request) => installer::run(&request),
         Task::Doctor(options, command) => crate::doctor::server(options, &command),
         Task::DoctorClient => crate::doctor::client(),
+        Task::Tasks(request) => crate::tasks::run(&request),
     };
     done.unwrap_or_else(|error| {
         complain(&error.to_string());
@@ -141,6 +159,9 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
     if words.first().is_some_and(|word| word == crate::guardian::GUARDIAN) {
         return Ok(Task::Guardian(words.split_off(1)));
     }
+    if words.first().is_some_and(|word| word == crate::keep::SERVICE) {
+        return keep::service(words.split_off(1));
+    }
     if words.first().is_some_and(|word| word == "doctor") {
         return doctor::parse(words.split_off(1));
     }
@@ -149,13 +170,14 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
     if serves {
         words.remove(0);
     }
-    let mut url = None;
+    let (mut url, mut keeps, written) = (None, false, words.clone());
     let mut parser = lexopt::Parser::from_args(words);
     let mut flags: Vec<(&'static Setting, String)> = Vec::new();
     while let Some(argument) = parser.next()? {
         match argument {
             Long("help") | Short('h') => return Ok(Task::Print(help::text())),
             Long("version") | Short('V') => return Ok(Task::Print(help::version())),
+            Long("keep") => keeps = true,
             Long(name) => {
                 let setting = Setting::named(name).ok_or_else(|| unknown_flag(name))?;
                 let value = match setting.kind {
@@ -174,6 +196,12 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
             Value(word) => return named_task(&word, parser),
             Short(letter) => return Err(Wrong(format!("unknown flag `-{letter}`; see outlast --help"))),
         }
+    }
+    if keeps {
+        return match (serves, url, command) {
+            (false, None, Some(command)) if !command.is_empty() => keep::door(&flags, written, command),
+            _ => Err(Wrong("--keep is for a command: write: outlast --keep -- npx -y some-server".into())),
+        };
     }
     if serves {
         return serve::serve(url.as_ref(), command, &flags);
@@ -195,6 +223,8 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
             _ => return Err(Wrong("write: outlast cache clear".into())),
         },
         "token" => return serve::token(parser),
+        "tasks" => return tasks::parse(parser),
+        "keep" => return keep::parse(parser),
         "install" => return install::parse(installer::Aim::Install, parser),
         "uninstall" => return install::parse(installer::Aim::Uninstall, parser),
         "help" => match parser.next()? {
@@ -228,7 +258,7 @@ fn missing_value(setting: &Setting) -> Wrong {
 }
 
 fn unknown_flag(name: &str) -> Wrong {
-    let known = SETTINGS.iter().map(|setting| setting.name).chain(["help", "version"]);
+    let known = SETTINGS.iter().map(|setting| setting.name).chain(["help", "keep", "version"]);
     let nearest = known.min_by_key(|known| distance(known, name)).filter(|known| distance(known, name) <= 3);
     let hint =
         nearest.map_or_else(|| "see outlast --help".to_owned(), |known| format!("did you mean --{known}?"));
@@ -236,7 +266,7 @@ fn unknown_flag(name: &str) -> Wrong {
 }
 
 /// How many letters must be changed, added or left out to get from one word to the other.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut diagonal = row[0];

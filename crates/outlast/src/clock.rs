@@ -77,7 +77,12 @@ fn millis_since_1970(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
+/// The wall clock, for what is stored and for people.
+pub fn wall() -> Wall {
+    Wall(millis_since_1970(SystemTime::now()))
+}
+
 /// The wall clock, for a person: `2026-11-15T09:30:00.123Z`.
 pub fn timestamp() -> String {
-    Wall(millis_since_1970(SystemTime::now())).timestamp()
+    wall().timestamp()
 }

@@ -7,6 +7,7 @@
 
 use crate::observe::log::{Format, Log};
 use crate::store::Place;
+use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::policy::Rules;
 use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
 use outlast_engine::{Config, Level, Manner, Restart, Share, Transport};
@@ -69,6 +70,17 @@ pub fn state_folder() -> Option<PathBuf> {
     Some(base.join("outlast"))
 }
 
+/// Where to keep what outlives a connection: as written, or as the environment says.
+pub fn place(written: Option<&str>) -> Place {
+    let named = variable("OUTLAST_STATE").filter(|name| !name.is_empty());
+    let folder = match written.or(named.as_deref()) {
+        Some("none") => None,
+        Some(folder) => Some(PathBuf::from(folder)),
+        None => state_folder(),
+    };
+    folder.map_or(Place::Memory, Place::Folder)
+}
+
 /// Everything that was configured.
 #[derive(Debug)]
 pub struct Settings {
@@ -84,6 +96,8 @@ pub struct Settings {
     pub remote: RemoteSettings,
     /// Where clients come in.
     pub service: ServiceSettings,
+    /// Somebody said where keys stand.
+    own_key_places: bool,
     /// Variables that begin as ours do and mean nothing.
     pub unknown: Vec<String>,
 }
@@ -164,18 +178,14 @@ impl Settings {
                 max_bytes: 256 << 20,
                 max_connections: 20_000,
             },
+            own_key_places: false,
             unknown: Vec::new(),
         }
     }
 
     /// Where to keep what outlives a connection.
     pub fn place(&self) -> Place {
-        let folder = match self.state.as_deref() {
-            Some("none") => None,
-            Some(folder) => Some(PathBuf::from(folder)),
-            None => state_folder(),
-        };
-        folder.map_or(Place::Memory, Place::Folder)
+        place(self.state.as_deref())
     }
 
     /// Takes the environment's values. Flags come after them and so win over them.
@@ -237,6 +247,7 @@ impl Settings {
             (Key::TaskAfter, Value::Time(Some(time))) => self.engine.task_after = time,
             (Key::TaskTtl, Value::Time(Some(time))) => self.engine.task_ttl = time,
             (Key::TaskTtlMax, Value::Time(Some(time))) => self.engine.task_ttl_max = time,
+            (Key::IdempotencyKey, Value::Text(path)) => self.take_key_place(&path)?,
             (Key::ClientCap, Value::Time(time)) => self.engine.client_cap = time,
             (Key::State, Value::Text(path)) => self.state = Some(path),
             (Key::Share, Value::Text(word)) => self.engine.share = share(&word),
@@ -263,6 +274,20 @@ impl Settings {
             (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
             (key, value) => self.engine.rules.bare(key, value, source),
+        }
+        Ok(())
+    }
+
+    /// The first place that somebody names stands for all the built-in ones.
+    fn take_key_place(&mut self, path: &str) -> Result<(), BadValue> {
+        let places = &mut self.engine.key_places;
+        if !std::mem::replace(&mut self.own_key_places, true) {
+            places.clear();
+        }
+        if path != "none" {
+            places.push(
+                KeyPlace::parse(path).map_err(|BadValue(why)| BadValue(format!("idempotency-key: {why}")))?,
+            );
         }
         Ok(())
     }

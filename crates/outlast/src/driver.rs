@@ -337,6 +337,11 @@ impl Driver {
         self.lock().engine.is_ready()
     }
 
+    /// Whether nothing runs that somebody could come back for.
+    pub fn is_idle(&self) -> bool {
+        self.lock().engine.is_idle()
+    }
+
     /// The run of a server that was started last.
     pub fn current_run(&self, server: ServerId) -> Run {
         self.lock().links.get(&server).map_or(Run(0), Link::run)

@@ -5,7 +5,7 @@
 //! server's process; `lines`, `outbox` and `pool` handle bytes; `memory` keeps what an instant start
 //! needs; `observe` is the log and the record; `clock` reads time; `sys` is what differs by system;
 //! `demo` shows it all in ten seconds; `install` edits the files of clients; `doctor` examines servers
-//! and clients; `store` keeps what outlives a connection.
+//! and clients; `store` keeps what outlives a connection, `tasks` shows it; `keep` is what `--keep` starts, and the way to it.
 
 pub mod cli;
 mod client;
@@ -16,6 +16,7 @@ mod doctor;
 mod driver;
 mod guardian;
 mod install;
+mod keep;
 mod lines;
 mod link;
 mod memory;
@@ -26,4 +27,5 @@ mod serve;
 mod server;
 pub mod store;
 mod sys;
+mod tasks;
 mod wrap;

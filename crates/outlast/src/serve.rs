@@ -1,9 +1,10 @@
 //! Serve mode: clients come over HTTP, servers are started as they are needed.
 
-use crate::client::http::Door;
 use crate::client::http::visitor::Doorman;
-use crate::clock::Clock;
+use crate::client::http::{Door, Listener};
+use crate::clock::{Clock, timestamp};
 use crate::driver::Driver;
+use crate::keep::Kept;
 use crate::link::Starter;
 use crate::observe::Observers;
 use crate::server::http::Remote;
@@ -31,11 +32,20 @@ pub enum Target {
     Remote(Arc<Remote>),
 }
 
+/// Where clients come in.
+#[derive(Debug)]
+pub enum Entrance {
+    /// Where others may come from, too.
+    Address(SocketAddr),
+    /// The doors of `outlast --keep`.
+    Kept(Kept),
+}
+
 /// Where and for whom.
 #[derive(Debug)]
 pub struct Service {
-    /// Where to listen.
-    pub listen: SocketAddr,
+    /// Where clients come in.
+    pub entrance: Entrance,
     /// Who is let in.
     pub doorman: Doorman,
     /// Bytes of one principal in requests that are not answered.
@@ -73,18 +83,36 @@ async fn serve(
     service: Service,
     starter: Starter,
 ) -> io::Result<u8> {
-    let listener = listen(service.listen)?;
-    let address = listener.local_addr()?;
+    let (resume_wait, tasks) = (config.resume_wait, config.tasks);
+    let (listener, greeting, kept) = match service.entrance {
+        Entrance::Address(address) => {
+            let listener = listen(address)?;
+            let greeting = format!("outlast: listening on http://{}/mcp", listener.local_addr()?);
+            (Listener::Tcp(listener), greeting, None)
+        }
+        Entrance::Kept(kept) => {
+            let greeting = format!("{} outlast: kept by process {}", timestamp(), std::process::id());
+            (Listener::Unix(kept.listener()?), greeting, Some(kept))
+        }
+    };
     let driver = Driver::new(config, Clock::start(), starter, observers, None, place);
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
-    driver.turn(|state| state.feed(Event::Entropy(crate::client::http::token::random())));
+    driver.turn(|state| {
+        state.feed(Event::Entropy(crate::client::http::token::random()));
+        if tasks {
+            state.feed(Event::Begin);
+        }
+    });
     let (stop, stopped) = watch::channel(false);
     let door = Door::new(driver.clone(), service.doorman, service.max_bytes, service.max_connections);
     let doors = tokio::spawn(door.listen(listener, stopped));
     // Programs wait for this line to know that we are there, and where.
-    let _ = writeln!(io::stderr(), "outlast: listening on http://{address}/mcp");
-    let status = driver.ended().await;
+    let _ = writeln!(io::stderr(), "{greeting}");
+    let status = match &kept {
+        None => driver.ended().await,
+        Some(kept) => kept.until_unused(&driver, resume_wait).await,
+    };
     let _ = stop.send(true);
     let _ = doors.await;
     for guardian in driver.let_go_of_servers() {

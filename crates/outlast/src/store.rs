@@ -24,7 +24,7 @@ mod tests;
 
 pub use machine::Machine;
 pub use owner::{Owner, World};
-pub use sqlite::OpenError;
+pub use sqlite::{FILE, OpenError};
 
 use bytes::Bytes;
 use desk::Desk;

@@ -58,13 +58,20 @@ async fn serve(
     starter: Starter,
     keeper: Option<Keeper>,
 ) -> io::Result<u8> {
-    let max_message = config.max_message;
+    let (max_message, tasks) = (config.max_message, config.tasks);
     let (sink, last_writer) = unix::stdout_sink()?;
     let (source, sink) = (unix::stdin_source()?, Arc::new(sink));
     let driver = Driver::new(config, Clock::start(), starter, observers, keeper, place);
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
     tokio::spawn(driver.clone().pump(Peer::Client));
+    driver.turn(|state| {
+        // For the first ticket or key; whoever takes it asks for the next.
+        state.feed(Event::Entropy(crate::client::http::token::random()));
+        if tasks {
+            state.feed(Event::Begin);
+        }
+    });
     driver.open(sink.clone());
     tokio::spawn(client::stdio::read(driver.clone(), source, max_message));
     let reader_watch = tokio::spawn(watch_reader(driver.clone(), sink));

@@ -44,6 +44,7 @@ fn every_code_has_a_page_and_a_row() {
         Kind::TooManyBytes,
         Kind::TicketUnknown,
         Kind::MessageTooLarge,
+        Kind::KeyConflict,
     ] {
         for code in [kind.code(false), kind.code(true)] {
             let text = page(&format!("docs/errors/{code}.md"));
@@ -86,11 +87,14 @@ fn links_between_pages_lead_somewhere() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "docs/doctor.md",
+        "docs/idempotency.md",
         "docs/hand-off.md",
         "docs/install.md",
+        "docs/keep.md",
         "docs/remote.md",
         "docs/restarts.md",
         "docs/serve.md",
+        "docs/tasks-command.md",
         "docs/troubleshooting.md",
         "docs/errors/README.md",
     ];
@@ -114,9 +118,11 @@ fn transcripts_are_true() {
     for name in [
         "README.md",
         "docs/doctor.md",
+        "docs/keep.md",
         "docs/hand-off.md",
         "docs/remote.md",
         "docs/serve.md",
+        "docs/tasks-command.md",
         "docs/troubleshooting.md",
     ] {
         for block in page(name).split("```console\n").skip(1) {

@@ -58,6 +58,7 @@ const PLACES: [(&str, &[(&str, Field)]); 5] = [
             ("inputResponses", Field::ParamsInputResponses),
             ("cursor", Field::ParamsCursor),
             ("uri", Field::ParamsUri),
+            ("idempotencyKey", Field::ParamsIdempotencyKey),
         ],
     ),
     (

@@ -20,11 +20,13 @@ use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
 use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
+use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
 use outlast_engine::profile::Profile;
+use outlast_engine::record::Ticket;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
-use outlast_engine::store::{Trouble as StoreTrouble, Write};
+use outlast_engine::store::{Letter, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Share, Transport, Wall, wire,
@@ -157,6 +159,12 @@ impl World {
             self.life += 1;
             return Vec::new();
         }
+        if word == "letter" {
+            let ticket = Ticket::parse(rest.split(' ').next().unwrap_or_default()).expect(line);
+            let letter = Write::Post { ticket, letter: Letter::Cancel };
+            self.ledger.submit("somebody else", &[letter]).expect(line);
+            return Vec::new();
+        }
         if word == "looks" {
             self.looks = rest.to_owned();
             return Vec::new();
@@ -273,12 +281,18 @@ impl World {
             "stream-ended" => {
                 Event::StreamEnded(server, run, AttemptId(first.parse().ok()?), stream_end(more))
             }
+            "begin" => Event::Begin,
             "stored" => {
                 let number = rest.parse().ok()?;
                 let writes = self.submitted.remove(&number)?;
                 Event::Stored(number, self.ledger.submit(&self.owner(), &writes))
             }
             "not-stored" => Event::Stored(rest.parse().ok()?, Err(StoreTrouble::Failed("disk full".into()))),
+            // Another process was first: `taken N TICKET`.
+            "taken" => {
+                let why = Refusal::KeyTaken(Ticket::parse(more)?);
+                Event::Stored(first.parse().ok()?, Err(StoreTrouble::Refused { at: 0, why }))
+            }
             "standing-ended" => Event::StandingEnded(server, run, stream_end(rest)),
             _ => return None,
         })
@@ -322,6 +336,9 @@ impl World {
             "client-cap" => return self.config.client_cap = parse_duration(value).ok(),
             "profiles" => return self.config.profiles = HASTY,
             "trust" => return self.config.trust = true,
+            "idempotency-key" => {
+                return self.config.key_places = vec![KeyPlace::parse(value).expect(text)];
+            }
             "instant" => return self.config.instant = true,
             "restart-intensity" => return self.config.restart_intensity = value.parse().expect(text),
             "cancel-grace" => return self.config.cancel_grace = parse_duration(value).expect(text),

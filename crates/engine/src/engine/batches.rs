@@ -39,6 +39,8 @@ impl Engine {
             Way::Array(id) => id,
             Way::Line => return self.act(Action::ToClient(client, answer)),
             Way::Ticket(no) => return self.task_answered(no, &answer),
+            // It is kept for a while: see `joining.rs`.
+            Way::Nowhere => return,
             Way::Stream(stream) => {
                 self.answer_on_stream(stream, &answer);
                 return self.settled_on_stream(self.at, stream);

@@ -44,7 +44,7 @@ impl Engine {
 
     fn client_leaves(&mut self, now: Mono, client: ClientId, why: &'static str, drains: bool) {
         let Some(server) = self.clients.get(&client).map(|client| client.server) else { return };
-        let calls = self.calls.len();
+        let calls = self.calls.len() + self.waiting_for_keys();
         let begun = self.ending.as_ref().map(|ending| ending.stage);
         if begun.is_some_and(|stage| drains || stage != Stage::Draining) {
             return;
@@ -72,7 +72,7 @@ impl Engine {
 
     /// A service is stopped with grace: calls may finish, and those that do not are told so.
     fn stop_serving(&mut self, now: Mono) {
-        let calls = self.calls.len();
+        let calls = self.calls.len() + self.waiting_for_keys();
         self.note(Note::Ending { why: "a signal came", calls });
         let stage = if calls > 0 { Stage::Draining } else { Stage::Closing };
         self.enter(now, stage, Some(0));
@@ -83,8 +83,7 @@ impl Engine {
     fn cancel_what_is_left(&mut self, now: Mono) {
         let sent = |id: CallId| {
             let call = self.calls.get(id)?;
-            let request = &call.request;
-            Some((request.server, call.attempt()?, request.modern, request.id.is_text()))
+            Some((call.request.server, call.attempt()?, call.modern, call.text))
         };
         let sent: Vec<_> = self.calls.ids().filter_map(sent).collect();
         self.settle_what_is_left(now);
@@ -149,7 +148,7 @@ impl Engine {
 
     /// The last call has been settled: the server need not be waited for much longer.
     pub(super) fn drained(&mut self) {
-        if self.calls.len() > 0 {
+        if self.calls.len() > 0 || (self.ending.is_some() && self.waiting_for_keys() > 0) {
             return;
         }
         let Some(ending) = &mut self.ending else { return };
@@ -185,6 +184,7 @@ impl Engine {
 
     /// Nobody is left without an answer, not even when a server could not be killed.
     fn settle_what_is_left(&mut self, now: Mono) {
+        self.refuse_waiting_for_keys(now);
         let open: Vec<CallId> = self.calls.ids().collect();
         for id in open {
             let Some(call) = self.calls.get(id) else { continue };

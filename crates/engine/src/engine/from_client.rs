@@ -110,10 +110,14 @@ impl Engine {
             .then(|| crate::memory::client_of(message))
             .flatten();
         let cap = self.cap_of(client, &method, message);
+        let joint = None;
         let mut request =
-            Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap };
+            Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap, joint };
         if self.own_tool_called(now, &request, message) {
             return;
+        }
+        if request.method == Method::ToolsCall {
+            return self.tool_call(now, request, message);
         }
         if self.config.tasks
             && (self.task_request(now, &request, message) || self.task_wanted(&mut request, message))
@@ -127,7 +131,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn begin_call(&mut self, now: Mono, request: Request, message: &Message) {
+    pub(super) fn begin_call(&mut self, now: Mono, mut request: Request, message: &Message) {
+        let joins = self.call_to_join(&mut request);
         let server = &self.servers[&request.server];
         let mut policy = self.config.rules.for_call(CallFacts {
             method: &request.method,
@@ -137,18 +142,23 @@ impl Engine {
             wish: wish(message),
             declared: &server.declared,
         });
+        if policy.honours_keys && message.raw(Field::ParamsIdempotencyKey).is_some() {
+            policy.repeatable.get_or_insert(true);
+        }
         if self.config.manner.serves() && request.method.is_handshake() {
             policy.for_handshake_of_service();
         }
         let readiness = server.readiness();
         let full = self.calls.len() >= limits::CALLS
             || (readiness == Readiness::ComesBack
+                && joins.is_none()
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
         let mut call = Call::new(request, &policy, now, &server.clock);
         call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
         call.task_at = self.task_after(&call.request, message, now);
         self.plan_hand_off(&mut call, now);
-        call.kept_for_task = call.task_at.map(|_| Box::new(message.owned()));
+        let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
+        call.kept_for_task = keeps.then(|| Box::new(message.owned()));
         let counts = !matches!(call.request.way, Way::Ticket(_));
         if !full && counts && !self.one_call_more(call.request.client) {
             let why = format!("{} calls are in flight (max-calls)", self.config.max_calls);
@@ -156,6 +166,9 @@ impl Engine {
         }
         if full {
             return self.refuse_call(now, &call, Kind::Overloaded, "too many calls are in flight".into());
+        }
+        if let Some(first) = joins {
+            return self.join_call(now, call, first);
         }
         match readiness {
             Readiness::IsGone => {
@@ -177,14 +190,18 @@ impl Engine {
         }
     }
 
-    fn open_call(&mut self, call: Call) -> CallId {
+    pub(super) fn open_call(&mut self, call: Call) -> CallId {
         let (client, key) = (call.request.client, call.request.id.key());
         let (server, way) = (call.request.server, call.request.way);
+        let joint = call.request.joint.filter(|_| !call.is_joined());
         let id = self.calls.insert(call);
         if let Way::Ticket(no) = way {
             self.task_runs(no, server, id);
         } else if let Some(client) = self.clients.get_mut(&client) {
             client.open(key, Open::Call(id));
+        }
+        if let Some(joint) = joint {
+            self.key_runs(joint, id);
         }
         id
     }
@@ -207,7 +224,7 @@ impl Engine {
         call.state = State::Sent(attempt);
         call.attempts += 1;
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
-        let edits = request_edits(message, &call.request.id, &call.request.method, attempt);
+        let edits = request_edits(message, call.text, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {
             let method = call.request.method.clone();
             self.shapes_sharing(server, &method);
@@ -287,6 +304,7 @@ impl Engine {
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
             Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
             Some(Open::Look(number)) => self.stop_looking(client, &id, number),
+            Some(Open::Joint(no)) => self.stop_asking_for_key(client, &id, no),
             // Finished or unknown.
             None => self.forget_collected(client, &key),
         }
@@ -298,7 +316,10 @@ impl Engine {
             return;
         }
         let (server, attempt) = (call.request.server, call.attempt());
-        let (modern, text) = (call.request.modern, call.request.id.is_text());
+        let (modern, text) = (call.modern, call.text);
+        if self.leave_to_others(id) {
+            return;
+        }
         self.note_likely_cap(id);
         self.settle(id, None);
         if let Some(attempt) = attempt {
@@ -337,15 +358,10 @@ fn wish(message: &Message) -> Option<Duration> {
 }
 
 /// What differs in a request on its way to the server: its id and its progress token.
-pub(super) fn request_edits(
-    message: &Message,
-    id: &JsonId,
-    method: &Method,
-    attempt: AttemptId,
-) -> Vec<Edit> {
+pub(super) fn request_edits(message: &Message, text: bool, method: &Method, attempt: AttemptId) -> Vec<Edit> {
     let mut edits = Vec::with_capacity(2);
     if let Some(span) = message.envelope.get(Field::Id) {
-        edits.push(Edit::replace(span, own_id(attempt.0, id.is_text())));
+        edits.push(Edit::replace(span, own_id(attempt.0, text)));
     }
     edits.extend(token_edit(message, method, attempt));
     edits

@@ -159,7 +159,7 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let edit = Edit::replace(span, call.request.id.patch());
-        let other_type = text != call.request.id.is_text();
+        let other_type = text != call.text;
         let handshake = call
             .request
             .method
@@ -177,6 +177,7 @@ impl Engine {
             modern && self.config.transport == Transport::Http && call.request.method == Method::ToolsList;
         if let Some(server) = self.servers.get_mut(&server_id) {
             server.ever_answered = true;
+            self.given_up = false;
             server.answers();
             if other_type && !server.noted_id_type {
                 server.noted_id_type = true;
@@ -354,6 +355,7 @@ impl Engine {
         if let Some(report) = report {
             self.tell(client, way, report);
         }
+        self.progress_of_joined(now, id, message, counts);
     }
 
     /// Progress that outlives its answer, as it may for a task.
@@ -401,7 +403,7 @@ fn supported_versions(result: &[u8]) -> Vec<Box<str>> {
 }
 
 /// A server's report as its client may see it: under the client's token, and rising.
-fn forwarded(message: &Message, token: &JsonId, progress: &mut Progress) -> Option<Outgoing> {
+pub(super) fn forwarded(message: &Message, token: &JsonId, progress: &mut Progress) -> Option<Outgoing> {
     let value = message.number(Field::ParamsProgress);
     let total = message.number(Field::ParamsTotal);
     let mut edits = vec![Edit::replace(message.envelope.get(Field::ParamsProgressToken)?, token.patch())];

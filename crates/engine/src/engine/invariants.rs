@@ -2,7 +2,7 @@
 
 use super::{Engine, Transport};
 use crate::call::Call;
-use crate::client::{Client, Door, Open};
+use crate::client::{Client, Door, Open, Way};
 use crate::id::{CallId, ClientId, ServerId, StreamId};
 use crate::server::{Alarm, Life, Server};
 use crate::session::{Session, Stream};
@@ -31,6 +31,7 @@ impl Engine {
             self.check_server(*id, server)?;
         }
         self.check_names()?;
+        self.check_joints()?;
         self.check_counts()
     }
 
@@ -48,6 +49,8 @@ impl Engine {
             ("servers", self.servers.len()),
             ("shared servers", self.shared.len()),
             ("calls in flight", self.in_flight.len()),
+            ("keys", self.joints.len()),
+            ("bytes of keys", self.joints.bytes()),
             ("kept bytes", self.kept_bytes),
             ("kept events", self.kept_events),
             ("timers", self.timers.len()),
@@ -59,7 +62,10 @@ impl Engine {
 
     fn check_call(&self, id: CallId, call: &Call) -> Checked {
         must(call.armed.is_some() || self.ended, || format!("call {id:?} has no timer"))?;
-        must(self.clients.contains_key(&call.request.client), || format!("call {id:?} outlived its client"))?;
+        let alone = matches!(call.request.way, Way::Ticket(_) | Way::Nowhere);
+        must(alone || self.clients.contains_key(&call.request.client), || {
+            format!("call {id:?} outlived its client")
+        })?;
         let Some(server) = self.servers.get(&call.request.server) else {
             return Err(format!("call {id:?} outlived its server"));
         };
@@ -75,6 +81,7 @@ impl Engine {
                     format!("attempt {attempt:?} waits for a process that is {:?}", server.life)
                 })
             }
+            None if call.is_joined() => Ok(()),
             None => must(call.retry_at.is_some() || server.waiting.contains(&id), || {
                 format!("call {id:?} waits in no queue")
             }),
@@ -87,7 +94,8 @@ impl Engine {
                 Open::Call(id) => self.calls.get(id).is_some(),
                 Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
                 Open::Wait(no) => self.tasks.contains_key(&no),
-                Open::Look(number) => self.pending.contains_key(&number),
+                Open::Look(number) => self.lookups.contains_key(&number),
+                Open::Joint(no) => self.joints.waits(no, id),
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }
@@ -187,7 +195,8 @@ impl Engine {
             format!("streams keep {events} bytes, and {} are counted", self.kept_events)
         })?;
         let mut in_flight = BTreeMap::new();
-        for client in calls().filter_map(|call| self.clients.get(&call.request.client)) {
+        let counts = |call: &&Call| !matches!(call.request.way, Way::Ticket(_) | Way::Nowhere);
+        for client in calls().filter(counts).filter_map(|call| self.clients.get(&call.request.client)) {
             if !matches!(client.door, Door::Line) {
                 *in_flight.entry(client.principal.clone()).or_default() += 1;
             }
@@ -200,8 +209,9 @@ impl Engine {
             + 3 * self.servers.len()
             + self.sessions.len()
             + self.subscriptions.len()
+            + self.joints.len()
             + self.tasks.len()
-            + 1;
+            + 2;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())
     }
 }

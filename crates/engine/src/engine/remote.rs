@@ -213,7 +213,7 @@ impl Engine {
         let call = self.call_of(Some(attempt)).filter(|_| end.resumable && passing);
         let call = call.and_then(|id| self.calls.get_mut(id).map(|call| (id, call)));
         // The modern era knows no coming back.
-        let Some(call) = call.filter(|(_, call)| !call.request.modern) else {
+        let Some(call) = call.filter(|(_, call)| !call.modern) else {
             return self.broke_off(now, id, Some(attempt), &end.why);
         };
         let (call_id, call) = call;

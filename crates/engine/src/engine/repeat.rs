@@ -2,7 +2,7 @@
 
 use super::{Engine, Transport};
 use crate::action::Note;
-use crate::call::{Call, State, retry};
+use crate::call::{Call, Request, State, retry};
 use crate::id::CallId;
 use crate::limits;
 use crate::method::Method;
@@ -15,7 +15,7 @@ use std::time::Duration;
 impl Engine {
     /// Decides once, when a call begins, whether it may ever be repeated, and keeps it if so.
     pub(super) fn make_repeatable(&mut self, call: &mut Call, policy: &Policy, message: &Message) {
-        call.repeatable = policy.repeatable.unwrap_or_else(|| self.server_calls_it_repeatable(call));
+        call.repeatable = policy.repeatable.unwrap_or_else(|| self.server_calls_it_repeatable(&call.request));
         let allowed = policy.repeatable != Some(false);
         // In wrap mode a server that does not answer its first handshake is not retried.
         let hello = call.request.method.is_handshake() && self.config.manner.serves();
@@ -46,12 +46,20 @@ impl Engine {
         self.kept_bytes = self.kept_bytes.saturating_sub(size);
     }
 
-    fn server_calls_it_repeatable(&self, call: &Call) -> bool {
-        let server = self.servers.get(&call.request.server);
+    /// What it rests on that a call may be made again, also after a crash of ours.
+    pub(super) fn why_repeatable(&self, request: &Request, policy: &Policy) -> Option<&'static str> {
+        match policy.repeatable {
+            Some(true) => Some("repeatable"),
+            Some(false) => None,
+            None => self.server_calls_it_repeatable(request).then_some("trust"),
+        }
+    }
+
+    fn server_calls_it_repeatable(&self, request: &Request) -> bool {
+        let server = self.servers.get(&request.server);
         self.config.trust
-            && call.request.method == Method::ToolsCall
-            && call
-                .request
+            && request.method == Method::ToolsCall
+            && request
                 .tool
                 .as_ref()
                 .zip(server)
@@ -177,6 +185,7 @@ impl Engine {
         };
         call.progress.start_again();
         call.deadline.sign(now, &server.clock);
+        let joint = call.request.joint;
         let note = Note::Repeated {
             server: server.name.clone(),
             method: call.request.method.as_str().into(),
@@ -184,6 +193,7 @@ impl Engine {
             why,
         };
         self.note(note);
+        self.joined_start_again(joint);
     }
 
     /// Learns from a tool list which tools the server calls repeatable.

@@ -99,6 +99,7 @@ impl Engine {
         let Some(server) = self.servers.get_mut(&id) else { return };
         let first = server.life != Life::Down;
         server.life = Life::Down;
+        self.given_up = true;
         let note = Note::Down { server: server.name.clone(), why: why.text(), every };
         self.note(note);
         self.arm_server(id, Some((Alarm::Restart, now + every)));
@@ -162,7 +163,7 @@ impl Engine {
 
     pub(super) fn send_own(&mut self, id: ServerId, message: &Message, method: &Method, attempt: AttemptId) {
         let raw_id = message.raw(Field::Id).and_then(JsonId::new).unwrap_or(JsonId::Int(0));
-        let edits = request_edits(message, &raw_id, method, attempt);
+        let edits = request_edits(message, raw_id.is_text(), method, attempt);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits);
         self.send(id, Some(attempt), Some(message), outgoing);
     }

@@ -47,6 +47,7 @@ impl Engine {
             Way::Line | Way::Array(_) => self.act(Action::ToClient(client, message)),
             Way::Stream(stream) => self.tell_stream(stream, &message),
             Way::Ticket(_) => self.tell_client(client, message),
+            Way::Nowhere => {}
         }
     }
 
@@ -78,7 +79,7 @@ impl Engine {
     fn is_read(&self, way: Way) -> bool {
         match way {
             Way::Line | Way::Array(_) => true,
-            Way::Ticket(_) => false,
+            Way::Ticket(_) | Way::Nowhere => false,
             Way::Stream(stream) => self
                 .streams
                 .get(&stream)

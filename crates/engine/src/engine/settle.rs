@@ -3,7 +3,7 @@
 use super::{Engine, Restart, Transport};
 use crate::action::Note;
 use crate::call::deadline::Reached;
-use crate::call::{Call, State};
+use crate::call::{Call, Request, State};
 use crate::client::{Door, Open, Subscription, TaskToken, Way};
 use crate::error::{Failure, Kind, Retry, ServerState, json_text};
 use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
@@ -34,19 +34,30 @@ impl Engine {
             }
         }
         self.let_go_of_kept(call.kept.take());
-        if matches!(call.request.way, Way::Ticket(_)) {
-            self.one_ticket_less(self.at, call.request.server);
-        } else {
-            self.one_call_less(call.request.client);
-        }
+        let shared = self.settle_key(id, &mut call, answer.as_ref());
+        self.count_out(&call.request, call.holds);
         match (answer, call.request.way) {
             (Some(answer), way) => self.reply(call.request.client, way, Some(&call.request.id), answer),
             (None, Way::Array(batch)) => self.member_done(call.request.client, batch),
             (None, Way::Stream(stream)) => self.settled_on_stream(self.at, stream),
             // Whoever gave it up has said what becomes of its task.
-            (None, Way::Line | Way::Ticket(_)) => {}
+            (None, Way::Line | Way::Ticket(_) | Way::Nowhere) => {}
+        }
+        if let Some(shared) = shared {
+            self.settle_joined(shared);
         }
         self.drained();
+    }
+
+    /// A request is not in flight any more, and its server need not stay for it.
+    pub(super) fn count_out(&mut self, request: &Request, holds: bool) {
+        let ticket = matches!(request.way, Way::Ticket(_));
+        if !ticket && request.way != Way::Nowhere {
+            self.one_call_less(request.client);
+        }
+        if ticket || holds {
+            self.one_ticket_less(self.at, request.server);
+        }
     }
 
     /// Keeps a token alive that may report on until its task ends.
@@ -69,6 +80,7 @@ impl Engine {
     pub(super) fn fail(&mut self, id: CallId, failure: Failure) {
         let Some(call) = self.calls.get(id) else { return };
         let answer = self.error_for(call, &failure);
+        self.fail_joined(id, &failure);
         self.note(Note::Failed(Box::new(failure)));
         let hello = self.calls.get(id).filter(|call| call.request.method == Method::Initialize);
         let hello = hello.map(|call| call.request.client);
@@ -82,6 +94,7 @@ impl Engine {
     pub(super) fn fail_silently(&mut self, id: CallId, failure: &Failure) {
         let Some(call) = self.calls.get(id) else { return };
         let answer = self.error_for(call, failure);
+        self.fail_joined(id, failure);
         self.settle(id, Some(answer));
     }
 
@@ -126,7 +139,7 @@ impl Engine {
         self.fail(id, failure);
     }
 
-    fn error_for(&self, call: &Call, failure: &Failure) -> Outgoing {
+    pub(super) fn error_for(&self, call: &Call, failure: &Failure) -> Outgoing {
         let id = call.request.id.patch();
         Outgoing::plain(failure.answer(id.as_slice(), call.request.modern, self.config.manner.wording()))
     }
@@ -136,6 +149,7 @@ impl Engine {
         let sent = call.attempts > 0;
         let state = match kind {
             _ if !sent => ServerState::NeverReached,
+            Kind::Timeout | Kind::Max if call.is_joined() => ServerState::Running,
             // It was sent before, and waits to be sent again.
             Kind::Timeout | Kind::Max if call.attempt().is_none() => ServerState::Restarting,
             Kind::Timeout | Kind::Max if call.request.method.is_handshake() => ServerState::Running,
@@ -151,7 +165,7 @@ impl Engine {
             _ => ServerState::Gone,
         };
         let retry = match kind {
-            Kind::ServerFailed | Kind::MessageTooLarge => Retry::Pointless,
+            Kind::ServerFailed | Kind::MessageTooLarge | Kind::KeyConflict => Retry::Pointless,
             _ if sent && may_act(&call.request.method) => Retry::Unsafe,
             _ => Retry::Safe,
         };
@@ -182,7 +196,7 @@ impl Engine {
             Reached::Max(limit) => (Kind::Max, limit),
         };
         let (server, attempt) = (call.request.server, call.attempt());
-        let (modern, text) = (call.request.modern, call.request.id.is_text());
+        let (modern, text) = (call.modern, call.text);
         let cancels = !call.request.method.is_handshake();
         let again = kind == Kind::Timeout && self.retry_after_timeout(now, id);
         if !again {
@@ -244,6 +258,7 @@ impl Engine {
             self.calls
                 .get(*id)
                 .is_some_and(|call| call.request.server == server && call.attempt().is_some() == sent)
+                && !self.calls.get(*id).is_some_and(Call::is_joined)
         };
         self.calls.ids().filter(at).collect()
     }

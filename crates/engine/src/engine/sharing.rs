@@ -268,12 +268,14 @@ impl Engine {
             Open::Subscription(attempt) => (1, attempt.0),
             Open::Wait(no) => (2, no.0),
             Open::Look(number) => (3, *number),
+            Open::Joint(no) => (4, no.0),
         });
         for open in open {
             match open {
                 Open::Call(call) => self.give_up(call, "the client hung up"),
                 Open::Wait(no) => self.forget_waiter(id, no),
                 Open::Look(number) => self.forget_look(id, number),
+                Open::Joint(no) => self.forget_asking_for_key(id, no),
                 Open::Subscription(attempt) => {
                     let Some(subscription) = self.close_subscription(attempt) else { continue };
                     self.cancel_attempt(
@@ -286,14 +288,22 @@ impl Engine {
                 }
             }
         }
+        // A call of its own that was joined to another may have taken that one's place.
+        let has_calls = |client: &Client| client.all_open().any(|open| matches!(open, Open::Call(_)));
+        if self.clients.get(&id).is_some_and(has_calls) {
+            self.cancel_everything(id);
+        }
     }
 
     pub(super) fn give_up(&mut self, id: CallId, why: &str) {
         let Some(call) = self.calls.get(id) else { return };
         let (server, attempt) = (call.request.server, call.attempt());
-        let (modern, text) = (call.request.modern, call.request.id.is_text());
+        let (modern, text) = (call.modern, call.text);
         // Of all requests only `initialize` must not be cancelled.
         let cancels = call.request.method != Method::Initialize;
+        if self.leave_to_others(id) {
+            return;
+        }
         self.settle(id, None);
         match attempt {
             Some(attempt) if cancels => {

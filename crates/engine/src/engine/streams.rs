@@ -172,6 +172,8 @@ impl Engine {
         if session.is_none_or(|session| &*session.version < POLLING) {
             return;
         }
+        // A client can come back only with the id of an event.
+        self.begin_stream(id);
         let Some(exchange) = self.streams.get_mut(&id).and_then(|stream| stream.exchange.take()) else {
             return;
         };
@@ -291,6 +293,7 @@ impl Engine {
             return;
         }
         self.close_stream(id);
+        self.leave_behind(now, client);
         self.cancel_everything(client);
         self.exchange_is_over(now, client);
     }

@@ -10,12 +10,15 @@ mod keeping;
 mod making;
 mod offers;
 mod questions;
+mod recovery;
 mod showing;
+mod upkeep;
 
 use super::Engine;
 use crate::call::Request;
 use crate::client::{Client, Door};
-use crate::id::{ClientId, TaskNo};
+use crate::http::SAME_USER;
+use crate::id::{ClientId, JointNo, TaskNo};
 use crate::method::Method;
 use crate::task::Task;
 use crate::time::Mono;
@@ -23,6 +26,7 @@ use crate::wire::{Field, Message};
 use asking::Asked;
 pub(super) use handoff::add_to_tools;
 use std::time::Duration;
+pub(super) use upkeep::Upkeep;
 
 /// The extension of the modern era.
 const EXTENSION: &[u8] = b"\"io.modelcontextprotocol/tasks\"";
@@ -39,10 +43,26 @@ pub(super) enum Pending {
     Changed(TaskNo),
     /// Only others look at it.
     Noted,
+    /// A key is looked up.
+    Key(JointNo),
+    /// An answer is kept under a key.
+    Kept(JointNo),
     /// Somebody asked for a task that is not in memory.
     Asked(Box<Asked>),
     /// Somebody asked for a list.
     Listed(Box<Asked>),
+    /// Whether there are letters.
+    Mail,
+    /// Letters.
+    Collected,
+    /// What has become of tasks of other processes.
+    Watched,
+    /// The answer of one of them.
+    Fetched(TaskNo),
+    /// Tasks of processes that have ended.
+    Claimed,
+    /// One of them.
+    Orphaned,
 }
 
 impl Engine {
@@ -78,16 +98,17 @@ impl Engine {
     }
 
     /// Takes a task in, under a new number.
-    fn add_task(&mut self, task: Task) -> TaskNo {
+    pub(super) fn add_task(&mut self, task: Task) -> TaskNo {
         let no = TaskNo(self.next_task);
         self.next_task += 1;
         self.tickets.insert(task.ticket.clone(), no);
         self.tasks.insert(no, task);
+        self.arm_upkeep(self.at);
         no
     }
 
     /// Forgets a task; the store may still have it.
-    fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
+    pub(super) fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
         let mut task = self.tasks.remove(&no)?;
         self.timers.set(crate::timers::Owner::Wait(no), &mut task.armed, None);
         self.tickets.remove(&task.ticket);
@@ -99,6 +120,7 @@ impl Engine {
     pub(super) fn principal_of(&self, client: ClientId) -> Box<str> {
         let Some(client) = self.clients.get(&client) else { return "".into() };
         match (&client.principal, &client.door) {
+            (Some(name), _) if **name == *SAME_USER => "stdio".into(),
             (Some(name), _) => format!("token:{name}").into(),
             (None, Door::Line) => "stdio".into(),
             (None, Door::Session(session)) => format!("session:{}", session.id).into(),
@@ -113,10 +135,10 @@ impl Client {
     }
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn declares_tasks(message: &Message) -> bool {
+pub(super) fn declares_tasks(message: &Message) -> bool {
     message.raw(Field::ParamsMeta).is_some_and(|meta| memchr::memmem::find(meta, EXTENSION).is_some())
 }

@@ -24,6 +24,7 @@ impl Engine {
                 Owner::Standing(id) => self.standing_due(id),
                 Owner::Listen(attempt) => self.listen_due(attempt),
                 Owner::Tasks => self.tasks_due(now),
+                Owner::Joint(no) => self.joint_due(no),
                 Owner::Wait(no) => self.waits_due(now, no),
                 Owner::Ending => self.ending_due(now),
             }
@@ -200,7 +201,8 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Standing(id) => engine.servers.get(&id)?.standing_armed,
         Owner::Session(id) => engine.clients.get(&id)?.session()?.armed,
         Owner::Listen(attempt) => engine.subscriptions.get(&attempt)?.armed,
-        Owner::Tasks => engine.tasks_armed,
+        Owner::Tasks => engine.upkeep.armed,
+        Owner::Joint(no) => engine.joints.armed(no),
         Owner::Wait(no) => engine.tasks.get(&no)?.armed,
         Owner::Ending => engine.ending.as_ref()?.armed,
     }

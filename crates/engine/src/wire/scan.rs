@@ -65,6 +65,7 @@ fn known(place: Place, key: &[u8]) -> Option<(Field, Option<Place>)> {
         (Place::Params, b"cursor") => Field::ParamsCursor,
         (Place::Params, b"uri") => Field::ParamsUri,
         (Place::Params, b"taskId") => Field::ParamsTaskId,
+        (Place::Params, b"idempotencyKey") => Field::ParamsIdempotencyKey,
         (Place::ParamsMeta, b"progressToken") => Field::MetaProgressToken,
         (Place::ParamsMeta, b"io.modelcontextprotocol/subscriptionId") => Field::MetaSubscriptionId,
         (Place::ParamsMeta, b"io.modelcontextprotocol/protocolVersion") => Field::MetaProtocolVersion,

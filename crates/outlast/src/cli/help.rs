@@ -28,6 +28,9 @@ Usage: outlast [OPTIONS] -- COMMAND...
   outlast demo                                see it work in ten seconds
   outlast doctor -- npx -y some-server        what is odd about a server, and what helps
   outlast doctor client                       a server that measures the client it is added to
+  outlast --keep -- npx -y some-server        the same as the first, but calls outlive their client
+  outlast keep list                           what --keep has running; `outlast keep stop [NAME]` ends it
+  outlast tasks list                          calls that can be fetched later; also show, result, cancel, wait
   outlast timeout-mcp [--auto-restart] SECONDS COMMAND...   drop-in for that program
   outlast cache clear                         forget what --instant remembers
   outlast help settings                       all about every option
@@ -43,7 +46,8 @@ Usage: outlast [OPTIONS] -- COMMAND...
         };
         let _ = writeln!(text, "      {flag:<22} {}{default}", setting.short);
     }
-    text += "  -h, --help                 this text
+    text += "      --keep                 run the server in the background, for this client and the next one
+  -h, --help                 this text
   -V, --version              the version
 
 Times need a unit: 500ms, 30s, 5m, 1h30m. Every option is also a variable: OUTLAST_KEEP_ALIVE=5s.
@@ -102,6 +106,45 @@ that it leaves behind 0.5s; its last output 0.2s; the system to start it 10s; be
 asked anything 0.25s to 2s.
 Ends with 0 if nothing is odd, 1 if something is, 2 for a bad command line, 126 or 127 if the command
 cannot be started.
+"
+    .into()
+}
+
+pub(super) fn tasks() -> String {
+    "See and use the calls that can be fetched later, of all outlast processes of this user.
+Usage: outlast tasks list [--page N] [OPTIONS]
+       outlast tasks show|result|cancel|wait TICKET [OPTIONS]
+
+  list             those that run first, then the newest; 50 on a page
+  show TICKET      everything that is known of one
+  result TICKET    its result, exactly as the server gave it
+  cancel TICKET    have it cancelled by the process that runs it (waits 10s for that)
+  wait TICKET      wait for its end, then as `result`; Ctrl-C only stops waiting
+
+TICKET is a ticket or task id, or so much of its beginning that it is the only one.
+
+      --json           print one JSON object
+      --state DIR      the folder that outlast was started with [default: as for every outlast]
+      --timeout TIME   how long to wait [default: until the end]
+  -h, --help           this text
+
+Ends with 0 if it is done (`result`, `wait`: completed; `cancel`: cancelled), 1 if the call failed or was
+cancelled (`cancel`: had ended otherwise), 2 for a bad command line or ticket, 3 if the call still runs,
+4 if the store cannot be read.
+"
+    .into()
+}
+
+pub(super) fn keep() -> String {
+    "What `outlast --keep -- COMMAND` has running in the background, for this user.
+Usage: outlast keep list [--json] [--state DIR]
+       outlast keep stop [NAME] [--state DIR]
+
+  list          the services that run, and whether a client uses them
+  stop          end all of them; calls that run may finish within --drain
+  stop NAME     end one, by its name or the name of its server
+
+A service ends by itself when no client is there and no call runs for --resume-wait.
 "
     .into()
 }

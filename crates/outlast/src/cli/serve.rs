@@ -4,7 +4,7 @@ use super::{Task, Wrong};
 use crate::client::http::token::{self, Tokens};
 use crate::client::http::visitor::{Doorman, is_loopback};
 use crate::config::{self, Settings};
-use crate::serve::{Service, Target};
+use crate::serve::{Entrance, Service, Target};
 use crate::server::http::{Options, Remote, parse_header};
 use hyper::Uri;
 use lexopt::prelude::*;
@@ -23,9 +23,11 @@ pub(super) fn is_url(word: &OsString) -> bool {
 fn url(word: &OsString) -> Result<Uri, Wrong> {
     let wrong = || Wrong("that is no URL of an MCP server; write: outlast https://host/mcp".into());
     let url: Uri = word.to_str().and_then(|word| word.parse().ok()).ok_or_else(wrong)?;
-    let has_port = url.authority().is_some_and(|authority| authority.as_str().ends_with(|c: char| c != ']'));
-    let named_port = has_port && url.authority().is_some_and(|all| all.port().is_some());
-    if url.host().is_none_or(str::is_empty) || (named_port && url.port_u16().is_none()) {
+    let host = url.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
+    // The parser takes any text for a port.
+    let authority = url.authority().map_or("", |authority| authority.as_str());
+    let port = authority.rsplit_once(host).and_then(|(_, rest)| rest.strip_prefix(':'));
+    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
         return Err(wrong());
     }
     Ok(url)
@@ -68,7 +70,7 @@ pub(super) fn serve(
     Ok(Task::Serve(Box::new(settings), Box::new(service), target))
 }
 
-fn take(mut settings: Settings, flags: &[(&'static Setting, String)]) -> Result<Settings, Wrong> {
+pub(super) fn take(mut settings: Settings, flags: &[(&'static Setting, String)]) -> Result<Settings, Wrong> {
     settings.take_environment()?;
     for (setting, value) in flags {
         settings.take_flag(setting, value)?;
@@ -85,6 +87,7 @@ fn reach(url: Uri, settings: &Settings) -> Result<Arc<Remote>, Wrong> {
         headers: remote.headers.iter().map(read).collect::<Result<_, Wrong>>()?,
         ca_file: remote.ca_file.clone(),
         proxies: config::proxies(),
+        way: None,
         connect: remote.connect,
         pool_idle: remote.pool_idle,
         pool_max_idle: remote.pool_max_idle,
@@ -111,8 +114,14 @@ fn service(settings: &Settings) -> Result<Service, Wrong> {
         )));
     }
     Ok(Service {
-        listen,
-        doorman: Doorman { loopback, hosts: written.hosts.clone(), origins: written.origins.clone(), tokens },
+        entrance: Entrance::Address(listen),
+        doorman: Doorman {
+            loopback,
+            hosts: written.hosts.clone(),
+            origins: written.origins.clone(),
+            tokens,
+            same_user: false,
+        },
         max_bytes: written.max_bytes,
         max_connections: written.max_connections,
     })

@@ -22,9 +22,11 @@ use outlast_engine::{Event, wire};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use visitor::{Doorman, Refusal};
 
@@ -49,6 +51,38 @@ const HEADER_BYTES: usize = 8 << 10;
 /// How long the end waits for responses to be read.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
+/// What connections come to.
+#[derive(Debug)]
+pub enum Listener {
+    /// From this machine or others.
+    Tcp(TcpListener),
+    /// Of this user alone.
+    Unix(UnixListener),
+}
+
+/// A connection that has come.
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// The next connection; an error if it is nobody's whom we serve.
+    async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Tcp(listener) => listener.accept().await.map(|(stream, _)| Stream::Tcp(stream)),
+            Listener::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // The folder keeps others out; this keeps out whom somebody let into the folder.
+                match stream.peer_cred()?.uid() == nix::unistd::geteuid().as_raw() {
+                    true => Ok(Stream::Unix(stream)),
+                    false => Err(io::ErrorKind::PermissionDenied.into()),
+                }
+            }
+        }
+    }
+}
+
 /// Where clients come in.
 #[derive(Debug)]
 pub struct Door {
@@ -67,7 +101,7 @@ impl Door {
     }
 
     /// Takes connections until `stop` says so; then those that are open may end for a moment.
-    pub async fn listen(self: Arc<Door>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+    pub async fn listen(self: Arc<Door>, listener: Listener, mut stop: watch::Receiver<bool>) {
         let places = Arc::new(Semaphore::new(self.max_connections));
         loop {
             let Ok(place) = places.clone().acquire_owned().await else { return };
@@ -76,13 +110,19 @@ impl Door {
                 _ = stop.changed() => break,
             };
             // Too many open files, or a client that was gone before we came: the next one may be luckier.
-            let Ok((stream, _)) = accepted else {
+            let Ok(stream) = accepted else {
                 tokio::task::yield_now().await;
                 continue;
             };
             let (door, stop) = (self.clone(), stop.clone());
             tokio::spawn(async move {
-                door.talk(stream, stop).await;
+                match stream {
+                    Stream::Tcp(stream) => {
+                        let _ = stream.set_nodelay(true);
+                        door.talk(stream, stop).await;
+                    }
+                    Stream::Unix(stream) => door.talk(stream, stop).await,
+                }
                 drop(place);
             });
         }
@@ -90,8 +130,11 @@ impl Door {
         let _ = tokio::time::timeout(LAST_WRITES, places.acquire_many(all)).await;
     }
 
-    async fn talk(self: Arc<Door>, stream: TcpStream, mut stop: watch::Receiver<bool>) {
-        let _ = stream.set_nodelay(true);
+    async fn talk(
+        self: Arc<Door>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let service = hyper::service::service_fn(move |request| {
             let door = self.clone();
             async move { Ok::<_, Infallible>(door.answer(request).await) }

@@ -30,6 +30,7 @@ pub use head::parse_header;
 pub use remote::Remote;
 pub use session::Session;
 
+use crate::keep::Way;
 use hyper::Uri;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper_util::client::proxy::matcher::Matcher;
@@ -39,6 +40,7 @@ use outlast_engine::id::AttemptId;
 use outlast_engine::wire::Oversized;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How to reach a server. Not printable: it holds secrets.
@@ -51,6 +53,8 @@ pub struct Options {
     pub ca_file: Option<PathBuf>,
     /// The proxies of the environment.
     pub proxies: Matcher,
+    /// The way to a service of our own, in place of the URL's host.
+    pub way: Option<Arc<Way>>,
     /// How long a connection may take: the name, TCP, a proxy and TLS.
     pub connect: Duration,
     /// How long a connection is kept without use. A server that names a shorter time is believed.

@@ -90,8 +90,14 @@ impl Client {
             self.plans.push((after, Plan::ClientCancels(n)));
         }
         let tool = rng.below(4);
+        // Few enough keys that many calls meet, and now and then one of another tool.
+        let key = match rng.below(10) {
+            0 | 1 => format!(r#""idempotencyKey":"k{tool}-{}","#, rng.below(4)),
+            2 if rng.chance(20) => r#""idempotencyKey":"k1-0","#.to_owned(),
+            _ => String::new(),
+        };
         format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{token}"name":"t{tool}","nonce":"n{n}"}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{token}{key}"name":"t{tool}","nonce":"n{n}"}}}}"#
         )
     }
 

@@ -21,12 +21,16 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 struct Request {
     nonce: String,
+    /// Under which calls of the same tool are one.
+    key: Option<(String, String)>,
     began: Duration,
     /// The last moment at which it gave a sign of life that moves its limit.
     sign: Duration,
     method: Method,
     settled: bool,
     cancelled: bool,
+    /// Its answer leaves with those of its array.
+    in_array: bool,
     last_progress: f64,
     /// Running it twice does no harm, so it may be sent more than once.
     safe: bool,
@@ -123,13 +127,18 @@ impl Judge {
             wish: None,
             declared: &Declared::default(),
         });
+        let key = message.raw(Field::ParamsIdempotencyKey).filter(|_| method == Method::ToolsCall).map(show);
+        let key = key.map(|key| (key, message.raw(Field::ParamsName).map(show).unwrap_or_default()));
         let written = policy.timeout.filter(|limit| matches!(limit.layer, Layer::Rule(_)));
         // An answer that is collected leaves with the last of its array.
         let endless = in_array || method == Method::Listen;
         let repeatable = policy.repeatable == Some(true);
         // A subscription is opened again with every process.
         let safe = repeatable || is_safe_by_nature(&method) || method == Method::Listen;
-        let exact = written.filter(|_| !policy.signs.server && !self.asks && !endless && !safe);
+        let exact = written
+            .filter(|_| !policy.signs.server && !self.asks && !endless && !safe)
+            // The limits of a call that it joins may come first.
+            .filter(|_| key.is_none());
         let index = self.requests.len();
         self.by_id.insert(message.raw(Field::Id).map(show).unwrap_or_default(), index);
         if let Some(token) = token {
@@ -137,6 +146,7 @@ impl Judge {
         }
         self.requests.push(Request {
             nonce,
+            key,
             safe,
             repeatable,
             progressed: false,
@@ -145,6 +155,7 @@ impl Judge {
             sign: now,
             settled: false,
             cancelled: false,
+            in_array,
             last_progress: f64::NEG_INFINITY,
             exact: exact.map(|limit| (limit.time, policy.signs == Signs::CALL)),
             max: if endless { Duration::MAX } else { policy.max.time },
@@ -202,10 +213,12 @@ impl Judge {
                 let nonce = nonce(&message.bytes);
                 if let Some(index) = self.requests.iter().rposition(|request| request.nonce == nonce) {
                     let again = nonce == "ninit";
+                    self.is_the_only_one(index);
+                    let shared = self.is_shared(index);
                     let request = &mut self.requests[index];
                     // A list that was asked for is asked for again by ourselves, to compare.
                     let compared = request.settled && request.method.shapes_the_connection();
-                    assert!(again || compared || !request.cancelled, "a cancelled call was sent");
+                    assert!(again || compared || shared || !request.cancelled, "a cancelled call was sent");
                     request.attempts += 1;
                     let twice = request.attempts > 1 && !again;
                     assert!(!twice || request.safe, "{nonce} may have acted, and was sent again");
@@ -226,6 +239,26 @@ impl Judge {
             }
             Shape::Notification => {}
         }
+    }
+
+    /// Of calls with one key only one is at the server.
+    fn is_the_only_one(&self, index: usize) {
+        let sent = &self.requests[index];
+        let Some((key, _)) = sent.key.as_ref().filter(|_| sent.attempts == 0) else { return };
+        let other = |other: &&Request| {
+            let same = other.key.as_ref().is_some_and(|(other, _)| other == key);
+            same && other.nonce != sent.nonce && other.attempts > 0 && !other.settled && !other.in_array
+        };
+        if let Some(other) = self.requests.iter().rev().take(1_000).find(other) {
+            panic!("{} was sent although {} with its key is at the server", sent.nonce, other.nonce);
+        }
+    }
+
+    /// Whether another call with the same key is not settled.
+    fn is_shared(&self, index: usize) -> bool {
+        let sent = &self.requests[index];
+        let same = |other: &Request| other.key == sent.key && !other.settled;
+        sent.key.is_some() && self.requests.iter().rev().take(1_000).any(same)
     }
 
     pub(super) fn sent_to_client(&mut self, now: Duration, line: &Bytes) {
@@ -260,18 +293,22 @@ impl Judge {
     fn answer(&mut self, now: Duration, message: &Message) {
         let id = message.raw(Field::Id).map(show).unwrap_or_default();
         let ours = message.bytes.windows(9).any(|part| part == b"\"outlast\"");
-        let Some(request) = self.by_id.get(&id).map(|index| &mut self.requests[*index]) else {
+        let Some(index) = self.by_id.get(&id).copied() else {
             // The refusal of a line that was no request.
             return;
         };
+        let request = &mut self.requests[index];
         assert!(!request.cancelled, "{id} was answered after its cancel");
         assert!(!request.settled, "{id} was answered twice");
         request.settled = true;
         if ours {
             self.failed += 1;
         } else if message.raw(Field::Result).is_some() {
-            assert_eq!(nonce(&message.bytes), request.nonce, "{id} got another's answer");
+            let (answered, key) = (nonce(&message.bytes), request.key.clone());
+            let same = key.is_some() && self.requests.iter().any(|r| r.nonce == answered && r.key == key);
+            assert!(same || answered == self.requests[index].nonce, "{id} got another's answer");
         }
+        let request = &self.requests[index];
         assert!(now <= request.began.saturating_add(request.max), "{id} outlived its max");
         let timed_out = message.bytes.windows(16).any(|part| part == b"\"kind\":\"timeout\"");
         if let Some((limit, _)) = request.exact {

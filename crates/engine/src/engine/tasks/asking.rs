@@ -125,7 +125,7 @@ impl Engine {
     // The store.
 
     fn look_up(&mut self, asked: Asked, query: Query, pending: impl FnOnce(Box<Asked>) -> Pending) {
-        let number = self.next_submission + 1;
+        let number = self.next_lookup + 1;
         if let Some(client) = self.clients.get_mut(&asked.client) {
             client.open(asked.id.key(), Open::Look(number));
         }
@@ -267,7 +267,7 @@ impl Engine {
 
     // Waits.
 
-    pub(super) fn wait_for_task(&mut self, no: TaskNo, waiter: Waiter) {
+    pub(in crate::engine) fn wait_for_task(&mut self, no: TaskNo, waiter: Waiter) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
         if task.waiters.len() >= limits::WAITERS {
             let text = format!("Internal error: {} requests wait for this task already", limits::WAITERS);
@@ -305,7 +305,7 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&client) {
             client.close(id, Open::Look(number));
         }
-        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.pending.remove(&number)
+        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.lookups.remove(&number)
             && let Way::Stream(stream) = asked.way
         {
             self.settled_on_stream(self.at, stream);
@@ -314,7 +314,7 @@ impl Engine {
 
     /// A client that asked the store something is gone.
     pub(in crate::engine) fn forget_look(&mut self, client: ClientId, number: u64) {
-        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.pending.remove(&number)
+        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.lookups.remove(&number)
             && let Some(client) = self.clients.get_mut(&client)
         {
             client.close(&asked.id, Open::Look(number));
@@ -375,9 +375,9 @@ impl Engine {
 
 impl Engine {
     /// Asks the store, and notes why.
-    pub(super) fn load(&mut self, pending: Pending, query: Query) {
-        self.next_submission += 1;
-        self.pending.insert(self.next_submission, pending);
-        self.act(Action::Load(self.next_submission, query));
+    pub(in crate::engine) fn load(&mut self, pending: Pending, query: Query) {
+        self.next_lookup += 1;
+        self.lookups.insert(self.next_lookup, pending);
+        self.act(Action::Load(self.next_lookup, query));
     }
 }

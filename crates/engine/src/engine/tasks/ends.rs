@@ -6,10 +6,8 @@ use crate::id::{ServerId, TaskNo};
 use crate::json;
 use crate::record::{Answer, Change, Faces, State};
 use crate::store::Write;
-use crate::task::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Outgoing, Scanned, scan, scan_tolerant};
-use std::time::Duration;
 
 impl Engine {
     /// The call of a task is answered, by its server or by us.
@@ -46,7 +44,6 @@ impl Engine {
         task.updated = self.wall;
         task.stored = false;
         task.ended = Some(now);
-        self.arm_tasks(now);
         if made {
             self.write_end(no);
         }
@@ -75,25 +72,5 @@ impl Engine {
             state.tickets = state.tickets.saturating_sub(1);
         }
         self.leave_if_unused(now, server);
-    }
-
-    pub(super) fn arm_tasks(&mut self, now: Mono) {
-        if self.tasks_armed.is_none() {
-            let at = now + self.config.task_ttl;
-            self.timers.set(crate::timers::Owner::Tasks, &mut self.tasks_armed, Some(at));
-        }
-    }
-
-    /// Forgets what ended long ago.
-    pub(in crate::engine) fn tasks_due(&mut self, now: Mono) {
-        self.tasks_armed = None;
-        let ttl = self.config.task_ttl;
-        let over =
-            |task: &Task| task.ended.is_some_and(|ended| now.since(ended) >= ttl) && task.waiters.is_empty();
-        let gone: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| over(task)).map(|(no, _)| *no).collect();
-        gone.into_iter().for_each(|no| drop(self.drop_task(no)));
-        let next = self.tasks.values().filter_map(|task| task.ended).min();
-        let at = next.map(|ended| (ended + ttl).max(now + Duration::from_secs(1)));
-        self.timers.set(crate::timers::Owner::Tasks, &mut self.tasks_armed, at);
     }
 }

@@ -7,15 +7,23 @@ use crate::client::{Open, Way};
 use crate::engine::Engine;
 use crate::id::{CallId, ServerId, TaskNo};
 use crate::record::State;
-use crate::store::{Loaded, Stored, Write};
+use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
 use crate::task::{Task, Wants};
 use crate::time::Mono;
 
 impl Engine {
-    pub(super) fn submit(&mut self, pending: Pending, write: Write) {
+    pub(in crate::engine) fn submit(&mut self, pending: Pending, write: Write) {
+        self.submit_all(pending, vec![write]);
+    }
+
+    /// Has all of these written, or none.
+    pub(in crate::engine) fn submit_all(&mut self, pending: Pending, writes: Vec<Write>) {
+        if writes.is_empty() {
+            return;
+        }
         self.next_submission += 1;
         self.pending.insert(self.next_submission, pending);
-        self.act(Action::Store(self.next_submission, vec![write]));
+        self.act(Action::Store(self.next_submission, writes));
     }
 
     pub(in crate::engine) fn stored(&mut self, now: Mono, number: u64, outcome: &Stored) {
@@ -24,7 +32,12 @@ impl Engine {
             self.note(Note::StoreFailed { why: trouble.to_string() });
         }
         match (pending, outcome) {
-            (Pending::Noted | Pending::Asked(_) | Pending::Listed(_), _) => {}
+            (Pending::Collected, outcome) => self.letters_came(now, outcome),
+            (Pending::Claimed, outcome) => self.claimed(outcome),
+            (Pending::Kept(no), _) => self.answer_is_stored(no),
+            (Pending::Made(no), Err(Trouble::Refused { why: Refusal::KeyTaken(ticket), .. })) => {
+                self.key_was_taken(now, no, ticket);
+            }
             (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
             (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
             (Pending::Changed(no), outcome) => {
@@ -34,18 +47,29 @@ impl Engine {
                     self.drop_task(no);
                 }
             }
+            _ => {}
         }
     }
 
     pub(in crate::engine) fn loaded(&mut self, now: Mono, number: u64, outcome: &Loaded) {
-        let Some(pending) = self.pending.remove(&number) else { return };
+        let Some(pending) = self.lookups.remove(&number) else { return };
         if let Err(trouble) = outcome {
             self.note(Note::StoreFailed { why: trouble.to_string() });
         }
         match pending {
             Pending::Asked(asked) => self.looked_up(now, number, *asked, outcome),
             Pending::Listed(asked) => self.listed(number, &asked, outcome),
-            Pending::Made(_) | Pending::Changed(_) | Pending::Noted => {}
+            Pending::Mail => self.mail_looked_for(outcome),
+            Pending::Watched => self.others_looked_at(outcome),
+            Pending::Fetched(no) => self.fetched(no, outcome),
+            Pending::Orphaned => self.orphan_was_read(now, outcome),
+            Pending::Made(_)
+            | Pending::Changed(_)
+            | Pending::Noted
+            | Pending::Collected
+            | Pending::Kept(_)
+            | Pending::Claimed => {}
+            Pending::Key(no) => self.key_was_looked_up(now, no, outcome),
         }
     }
 
@@ -54,7 +78,7 @@ impl Engine {
         task.stored = true;
         let handle = task.waiters.iter().position(|waiter| waiter.wants == Wants::Handle);
         let handle = handle.map(|at| task.waiters.remove(at));
-        let (start, call) = (task.start.take(), task.call);
+        let (start, call, joint) = (task.start.take(), task.call, task.joint);
         if let Some(call) = call {
             if self.calls.get(call).is_none() {
                 // It was answered, or given up, while its task was being stored: nobody knows the ticket.
@@ -68,6 +92,7 @@ impl Engine {
         if let Some((request, message)) = start {
             self.begin_call(now, *request, &message);
         }
+        self.forget_unopened(now, joint);
         // It ended while it was being stored.
         if self.tasks.get(&no).is_some_and(|task| !task.state.is_open()) {
             self.write_end(no);
@@ -93,20 +118,26 @@ impl Engine {
         call.request.token = None;
         call.keep_alive = None;
         call.stream_at = None;
+        let (held, joint) = (std::mem::take(&mut call.holds), call.request.joint);
         self.one_call_less(client);
         if let Some(client) = self.clients.get_mut(&client) {
             client.close(&json_id, Open::Call(id));
         }
         self.task_runs(no, server, id);
+        if held {
+            self.one_ticket_less(self.at, server);
+        }
+        self.stop_waiting_for_client(joint);
     }
 
     /// No task, then: the call is made, or goes on, as an ordinary one.
-    pub(super) fn task_was_not_made(&mut self, now: Mono, no: TaskNo) {
+    pub(in crate::engine) fn task_was_not_made(&mut self, now: Mono, no: TaskNo) {
         let Some(task) = self.drop_task(no) else { return };
         let handle = task.waiters.into_iter().find(|waiter| waiter.wants == Wants::Handle);
         if let (Some((request, message)), Some(handle)) = (task.start, handle) {
             self.begin_call(now, Request { way: handle.way, ..*request }, &message);
         }
+        self.forget_unopened(now, task.joint);
     }
 
     pub(super) fn task_may_be_shown(&mut self, no: TaskNo) {

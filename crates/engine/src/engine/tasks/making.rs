@@ -9,7 +9,7 @@ use crate::id::{CallId, TaskNo};
 use crate::json;
 use crate::method::Method;
 use crate::policy::CallFacts;
-use crate::record::{Faces, New, Origin, State, Ticket};
+use crate::record::{Body, Faces, New, Origin, State, Ticket};
 use crate::store::Write;
 use crate::task::{Task, TaskRule, Waiter, Wants};
 use crate::time::Mono;
@@ -73,6 +73,7 @@ impl Engine {
             epoch: 1,
             theirs: None,
             call: None,
+            joint: request.joint,
             state: State::Working,
             created: self.wall,
             updated: self.wall,
@@ -91,9 +92,10 @@ impl Engine {
             server: self.config.identity.clone(),
             method: request.method.as_str().into(),
             tool: request.tool.clone().unwrap_or_default(),
-            key: None,
+            key: self.key_to_store(request.joint),
         };
-        let body = crate::record::Body { ttl_ms: Some(millis(task.ttl)), ..Default::default() };
+        let repeatable = self.why_repeatable(request, &policy).map(str::to_owned);
+        let body = Body { ttl_ms: Some(millis(task.ttl)), repeatable, ..Body::default() };
         let new = New {
             ticket: task.ticket.clone(),
             origin,
@@ -103,12 +105,16 @@ impl Engine {
             request: message.bytes.clone(),
         };
         let no = self.add_task(task);
+        self.key_has_ticket(request.joint, no);
         self.submit(Pending::Made(no), Write::Create(Box::new(new)));
         Some(no)
     }
 
-    /// A call has taken so long that its client gets a handle, or a ticket.
+    /// A modern call has taken so long that its client gets a handle.
     pub(in crate::engine) fn task_is_due(&mut self, now: Mono, id: CallId) {
+        if self.share_ticket(now, id) {
+            return;
+        }
         let Some(call) = self.calls.get_mut(id) else { return };
         if self.entropy.is_empty() {
             // Others were due at the same moment.
@@ -157,7 +163,7 @@ impl Engine {
     }
 
     /// What a person says about a tool, unless its server forbids tasks.
-    pub(super) fn task_rule(&self, request: &Request) -> TaskRule {
+    pub(in crate::engine) fn task_rule(&self, request: &Request) -> TaskRule {
         let forbids = request.tool.as_ref().zip(self.servers.get(&request.server));
         if forbids.is_some_and(|(tool, server)| server.forbids_tasks.contains(tool)) {
             return TaskRule::Forbidden;

@@ -32,14 +32,14 @@ impl Engine {
     }
 
     /// Gives a waiter what it wants to see of a task in memory.
-    pub(super) fn show_task(&mut self, no: TaskNo, waiter: &Waiter) {
+    pub(in crate::engine) fn show_task(&mut self, no: TaskNo, waiter: &Waiter) {
         let Some(task) = self.tasks.get(&no) else { return };
         let task = task.summary();
         self.show(&task, waiter);
     }
 
     /// Gives a waiter what it wants to see of a task.
-    pub(super) fn show(&mut self, task: &Task, waiter: &Waiter) {
+    pub(in crate::engine) fn show(&mut self, task: &Task, waiter: &Waiter) {
         if task.faces.has(Faces::HAND_OFF) {
             return self.show_hand_off(task, waiter);
         }
@@ -49,6 +49,10 @@ impl Engine {
             (Wants::Task, true) => self.modern_task(task, "complete"),
             (Wants::Handle, false) => [b"{\"task\":", &*self.legacy_task(task), b"}"].concat(),
             (Wants::Task, false) => self.legacy_task(task),
+            (Wants::Answer, _) => {
+                let answer = plain_answer_of(task, &waiter.id);
+                return self.reply(waiter.client, waiter.way, Some(&waiter.id), answer);
+            }
             (Wants::Result | Wants::Until(_), _) => {
                 let answer = result_of(task, &waiter.id);
                 return self.reply(waiter.client, waiter.way, Some(&waiter.id), answer);
@@ -110,6 +114,17 @@ impl Engine {
 pub(super) fn related_task(task: &Task) -> Vec<u8> {
     let ticket = task.ticket.as_str().as_bytes();
     [br#""io.modelcontextprotocol/related-task":{"taskId":""#, ticket, br#""}"#].concat()
+}
+
+/// The answer of a task's call, under the id of whoever asks, as if there were no task.
+fn plain_answer_of(task: &Task, id: &JsonId) -> Outgoing {
+    let id = id.patch();
+    let body = match &task.answer {
+        None => br#","error":{"code":-32603,"message":"the task of this call was cancelled"}"#.to_vec(),
+        Some(Answer::Error(error)) => [b",\"error\":", &**error].concat(),
+        Some(Answer::Result(result)) => [b",\"result\":", &**result].concat(),
+    };
+    Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), &*body, b"}"].concat())
 }
 
 /// The answer of a task's call, under the id of whoever asks, and tied to the task.

@@ -7,6 +7,7 @@
 use super::token::Tokens;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
+use outlast_engine::http::SAME_USER;
 use std::net::{IpAddr, SocketAddr};
 
 /// What is asked of a visitor.
@@ -20,6 +21,8 @@ pub struct Doorman {
     pub origins: Vec<String>,
     /// Who is let in; `None`: everybody.
     pub tokens: Option<Tokens>,
+    /// All who come are the user that we run for.
+    pub same_user: bool,
 }
 
 /// Why somebody is not let in.
@@ -49,6 +52,9 @@ impl Doorman {
 
     /// The name of a request's token, where tokens are asked for.
     pub fn principal(&self, headers: &HeaderMap) -> Result<Option<Box<str>>, Refusal> {
+        if self.same_user {
+            return Ok(Some(SAME_USER.into()));
+        }
         let Some(tokens) = &self.tokens else { return Ok(None) };
         let token = one(headers, &AUTHORIZATION)?.and_then(bearer).ok_or(Refusal::Unauthorized)?;
         tokens.name_of(token).map(|name| Some(name.into())).ok_or(Refusal::Unauthorized)
@@ -165,6 +171,14 @@ mod tests {
         {
             assert!(check(origin).is_err(), "{origin}");
         }
+    }
+
+    #[test]
+    fn a_client_of_the_same_user_needs_no_token_but_a_name_of_ours() {
+        let door = Doorman { loopback: true, same_user: true, ..Doorman::default() };
+        assert_eq!(door.check(&headers(&[("host", "localhost")])), Ok(Some(SAME_USER.into())));
+        assert!(door.check(&headers(&[("host", "evil.example")])).is_err());
+        assert!(super::super::token::new(SAME_USER).is_err(), "a token could have this name");
     }
 
     #[test]

@@ -10,13 +10,18 @@ use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv};
 use std::future::poll_fn;
+use std::os::fd::RawFd;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 /// A connection that carries one request at a time.
 pub struct Link {
     sender: SendRequest<Whole>,
+    /// The socket below, as long as the connection has not ended.
+    socket: RawFd,
     /// `None` once it has ended.
     connection: Option<Box<Connection<TokioIo<Io>, Whole>>>,
 }
@@ -24,8 +29,9 @@ pub struct Link {
 impl Link {
     /// Takes a fresh connection.
     pub async fn new(io: Io) -> Result<Link, hyper::Error> {
+        let socket = io.socket();
         let (sender, connection) = Builder::new().handshake(TokioIo::new(io)).await?;
-        let mut link = Link { sender, connection: Some(Box::new(connection)) };
+        let mut link = Link { sender, socket, connection: Some(Box::new(connection)) };
         // A request is taken only by a connection that has asked for one.
         poll_fn(|cx| Poll::Ready(link.has_ended(cx))).await;
         Ok(link)
@@ -76,6 +82,13 @@ impl Link {
             (Some(_), true) => Poll::Ready(true),
             (Some(_), false) => Poll::Pending,
         }
+    }
+
+    /// Whether nothing came that nobody asked for, above all no end. The runtime may not have heard of
+    /// it yet; the system has.
+    pub fn is_silent(&self) -> bool {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        self.connection.is_some() && recv(self.socket, &mut [0], flags) == Err(Errno::EAGAIN)
     }
 
     /// Whether it has ended; tells the task when it does.

@@ -45,7 +45,8 @@ impl Pool {
             if clock::is_past(until) {
                 continue;
             }
-            if poll_fn(|cx| Poll::Ready(link.poll_ready(cx) == Poll::Ready(true))).await {
+            let ready = poll_fn(|cx| Poll::Ready(link.poll_ready(cx) == Poll::Ready(true))).await;
+            if ready && link.is_silent() {
                 return Some(link);
             }
         }

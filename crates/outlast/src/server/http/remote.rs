@@ -9,6 +9,7 @@ use super::reply::Reply;
 use super::tcp::{self, Host};
 use super::tls::Tls;
 use super::{Options, words};
+use crate::keep::Way;
 use bytes::Bytes;
 use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
 use hyper::{Method, Request, Uri};
@@ -31,6 +32,7 @@ pub struct Remote {
     host: Host,
     tls: Option<Tls>,
     proxy: Option<Proxy>,
+    way: Option<Arc<Way>>,
     /// What every request carries.
     headers: Vec<(HeaderName, HeaderValue)>,
     connect: Duration,
@@ -78,6 +80,7 @@ impl Remote {
             host,
             tls,
             proxy,
+            way: options.way,
             headers,
             connect: options.connect,
             pool_idle: options.pool_idle,
@@ -129,6 +132,10 @@ impl Remote {
     }
 
     async fn dial(&self) -> Result<Link, String> {
+        if let Some(way) = &self.way {
+            let io = Io::Unix(way.connect().await?);
+            return Link::new(io).await.map_err(|error| words::of_hyper(&error));
+        }
         let mut stream = match &self.proxy {
             None => tcp::connect(&self.host).await?,
             Some(proxy) => {

@@ -95,6 +95,7 @@ fn options(url: &str) -> Options {
         headers: Vec::new(),
         ca_file: None,
         proxies: Matcher::builder().build(),
+        way: None,
         connect: PATIENCE,
         pool_idle: Duration::from_secs(90),
         pool_max_idle: 32,

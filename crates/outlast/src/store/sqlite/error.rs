@@ -98,6 +98,13 @@ impl OpenError {
         }
     }
 
+    /// The same for those who have nothing to keep in memory instead.
+    pub fn without_fallback(&self) -> String {
+        let text = self.to_string();
+        let plain = text.strip_suffix(ADVICE).unwrap_or(&text);
+        plain.trim_end_matches("until then ").trim_end_matches("; ").to_owned()
+    }
+
     /// The system gives us no thread.
     pub fn thread(path: &Path, why: io::Error) -> OpenError {
         OpenError::Other { path: path.display().to_string(), why: why.to_string() }
@@ -136,5 +143,20 @@ impl From<Refusal> for Stop {
 impl From<rusqlite::Error> for Stop {
     fn from(error: rusqlite::Error) -> Stop {
         Stop::Broken(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_keeps_nothing_is_not_told_where_it_is_kept() {
+        let newer = OpenError::Newer { path: "f".into(), found: 9, known: 1 };
+        assert_eq!(
+            newer.without_fallback(),
+            "`f` was written by a newer outlast (format 9, this one knows 1); update outlast"
+        );
+        assert_eq!(OpenError::Full { path: "f".into() }.without_fallback(), "the disk of `f` is full");
     }
 }

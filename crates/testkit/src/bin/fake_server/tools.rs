@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::exit;
 use std::time::{Duration, Instant};
 use std::{env, hint, process, thread};
@@ -32,6 +35,7 @@ pub fn run(call: &Call) {
             call.done();
         }
         "spin" => spin(call),
+        "count" => count(call),
         "ask" => ask(call),
         "flood" => flood(call),
         name if name.starts_with("answer_") => answer_oddly(call, &name["answer_".len()..]),
@@ -54,6 +58,16 @@ fn progress(call: &Call) {
     }
     call.rest("every_ms");
     call.done();
+}
+
+/// `file`, `gate`: adds a line to a file, and answers as soon as the other one is there.
+fn count(call: &Call) {
+    let file = OpenOptions::new().create(true).append(true).open(call.text("file"));
+    let counted = file.and_then(|mut file| file.write_all(b"run\n"));
+    while !Path::new(call.text("gate")).exists() {
+        thread::sleep(Duration::from_millis(2));
+    }
+    call.give(&json!(counted.is_ok()));
 }
 
 /// `ms`: works hard and says nothing.

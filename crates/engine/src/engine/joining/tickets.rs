@@ -1,0 +1,229 @@
+//! Keys and the store: calls that join a ticket, and answers that are kept for them.
+
+use super::{Engine, Joint, Stage};
+use crate::action::Action;
+use crate::call::{Call, Request};
+use crate::engine::tasks::{Pending, declares_tasks, millis};
+use crate::id::{CallId, JointNo, TaskNo};
+use crate::idempotency;
+use crate::method::Method;
+use crate::record::{Answer, Body, Change, Faces, New, Origin, Record, State, Ticket};
+use crate::store::{Found, Loaded, Query, Write};
+use crate::task::{Task, TaskRule, Waiter, Wants};
+use crate::time::{Mono, Wall};
+use crate::wire::{Field, Message, Scanned, scan};
+use std::time::Duration;
+
+/// How soon a call looks again whether the task that it shares has been stored.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+impl Engine {
+    pub(super) fn look_key_up(&mut self, no: JointNo, query: Query) {
+        self.load(Pending::Key(no), query);
+    }
+
+    /// The store has been asked for a key.
+    pub(in crate::engine) fn key_was_looked_up(&mut self, now: Mono, no: JointNo, outcome: &Loaded) {
+        let Some(joint) = self.joints.get_mut(Some(no)) else { return };
+        let record = match outcome {
+            Ok(Found::Record(Some(record))) if !record.head.is_over(self.wall) => record,
+            _ => return self.forget_unopened(now, Some(no)),
+        };
+        let same = is_same_record(joint, record);
+        let given = record.head.state.is_open()
+            || record.answer.as_ref().is_some_and(idempotency::may_be_given_again);
+        if same && !given {
+            // It failed, or was cancelled: it may be tried again.
+            return self.forget_unopened(now, Some(no));
+        }
+        let waiting = std::mem::take(&mut joint.waiting);
+        self.drop_joint(no);
+        for (mut request, message) in waiting {
+            self.stops_waiting_for_key(&request, no);
+            request.joint = None;
+            if same {
+                self.join_record(now, &request, &message, record);
+            } else {
+                self.refuse_key(now, &request, "its idempotency key belongs to another call");
+            }
+        }
+    }
+
+    /// Answers a request by a call that has a record: at once if it has ended, else when it does.
+    fn join_record(&mut self, now: Mono, request: &Request, message: &Message, record: &Record) {
+        let handle = self.takes_handle(request, message);
+        let face = if request.modern { Faces::MODERN_TASK } else { Faces::LEGACY_TASK };
+        let known = record.head.faces.has(face);
+        if request.task && !(handle && known) {
+            return self.refuse_key(now, request, "the call with this idempotency key is no task");
+        }
+        let open = record.head.state.is_open();
+        let shows_handle = known && handle && (open || request.task);
+        let wants = if shows_handle { Wants::Handle } else { Wants::Answer };
+        let waiter = waiter(request, wants);
+        self.note_joined(request.server, request.tool.as_deref());
+        let ours = self.tickets.get(&record.head.ticket).copied();
+        match (ours, shows_handle) {
+            (Some(no), true) => self.show_task(no, &waiter),
+            (Some(no), false) if self.tasks.get(&no).is_some_and(Task::has_ended) => {
+                self.show_task(no, &waiter);
+            }
+            (Some(no), false) => self.wait_for_ticket(no, waiter),
+            (None, false) if open => {
+                let task = Task::of_record(record, request.client);
+                let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
+                self.wait_for_ticket(no, waiter);
+            }
+            (None, _) => {
+                let task = Task::of_record(record, request.client);
+                self.show(&task, &waiter);
+            }
+        }
+    }
+
+    fn wait_for_ticket(&mut self, no: TaskNo, waiter: Waiter) {
+        // Nothing else would begin its response before the answer comes.
+        self.stream_is_due(waiter.way);
+        self.wait_for_task(no, waiter);
+    }
+
+    /// Whether a client takes the handle of a task for an answer.
+    fn takes_handle(&self, request: &Request, message: &Message) -> bool {
+        let ours = self.config.tasks
+            && request.method == Method::ToolsCall
+            && self.servers.get(&request.server).is_some_and(|server| !server.own_tasks);
+        let wants = if request.modern { declares_tasks(message) } else { request.task };
+        ours && wants && self.task_rule(request) != TaskRule::Forbidden
+    }
+
+    /// Gives the handle of the task that a call is already, to a client that takes it. False if there is none.
+    pub(super) fn knows_the_ticket(&mut self, no: JointNo, request: &Request, message: &Message) -> bool {
+        let ticket = self.joints.get(Some(no)).and_then(|joint| self.open_ticket(joint));
+        let known = ticket
+            .filter(|no| self.tasks.get(no).is_some_and(|task| task.modern == request.modern && task.stored));
+        let Some(ticket) = known.filter(|_| self.takes_handle(request, message)) else { return false };
+        self.note_joined(request.server, request.tool.as_deref());
+        self.show_task(ticket, &waiter(request, Wants::Handle));
+        true
+    }
+
+    /// A call that is to become a task shares that of another call with its key. False if there is none.
+    pub(in crate::engine) fn share_ticket(&mut self, now: Mono, id: CallId) -> bool {
+        let Some(call) = self.calls.get(id) else { return false };
+        let joint = self.joints.get(call.request.joint).filter(|joint| !joint.joined().is_empty());
+        let Some(no) = joint.and_then(|joint| self.open_ticket(joint)) else { return false };
+        let Some(task) = self.tasks.get(&no).filter(|task| task.modern == call.request.modern) else {
+            return false;
+        };
+        if !task.stored {
+            if let Some(call) = self.calls.get_mut(id) {
+                call.task_at = Some(now + LOOK_AGAIN);
+            }
+            return true;
+        }
+        if let Some(request) = self.part(id) {
+            self.show_task(no, &waiter(&request, Wants::Handle));
+        }
+        true
+    }
+
+    /// A call that joined one with a ticket waits until its answer is stored.
+    pub(super) fn wait_for_ticket_instead(&mut self, id: CallId, no: TaskNo) {
+        let Some(call) = self.take_joined(id) else { return };
+        self.count_out(&call.request, call.holds);
+        self.wait_for_task(no, waiter(&call.request, Wants::Answer));
+    }
+
+    // What is stored.
+
+    /// The key under which a new task is stored. One that shares its call has none: the first one is found.
+    pub(in crate::engine) fn key_to_store(&self, joint: Option<JointNo>) -> Option<Box<str>> {
+        let joint = self.joints.get(joint)?;
+        self.open_ticket(joint).is_none().then(|| joint.name.1.clone())
+    }
+
+    /// The task that a key belongs to. One that was cancelled leaves its call to others.
+    fn open_ticket(&self, joint: &Joint) -> Option<TaskNo> {
+        joint.ticket.filter(|no| self.tasks.get(no).is_some_and(|task| task.state.is_open()))
+    }
+
+    pub(in crate::engine) fn key_has_ticket(&mut self, joint: Option<JointNo>, no: TaskNo) {
+        let open = self.joints.get(joint).and_then(|joint| self.open_ticket(joint));
+        if let Some(joint) = self.joints.get_mut(joint) {
+            joint.ticket = open.or(Some(no));
+        }
+    }
+
+    /// Another process has an open call with this key: ours joins it.
+    pub(in crate::engine) fn key_was_taken(&mut self, now: Mono, no: TaskNo, ticket: &Ticket) {
+        let joint = self.tasks.get(&no).filter(|task| task.start.is_some()).and_then(|task| task.joint);
+        let Some((joint_no, joint)) = joint.zip(self.joints.get_mut(joint)) else {
+            // It runs already, and goes on as an ordinary call.
+            return self.task_was_not_made(now, no);
+        };
+        joint.ticket = None;
+        let Some(task) = self.drop_task(no) else { return };
+        let handle = task.waiters.into_iter().find(|waiter| waiter.wants == Wants::Handle);
+        if let (Some((request, message)), Some(handle)) = (task.start, handle) {
+            self.wait_for_key(joint_no, Request { way: handle.way, task: true, ..*request }, *message);
+        }
+        self.look_key_up(joint_no, Query::Record(ticket.clone()));
+    }
+
+    /// Has an answer stored under its key. False if it is none to be kept.
+    pub(super) fn store_answer(&mut self, no: JointNo, call: &mut Call, answer: &Message) -> bool {
+        let Some(joint) = self.joints.get(Some(no)) else { return false };
+        if self.open_ticket(joint).is_some() {
+            return false;
+        }
+        let (principal, key) = joint.name.clone();
+        let result = answer.envelope.get(Field::Result);
+        let result = result.map(|span| Answer::Result(answer.bytes.slice(span.start()..span.end())));
+        let Some(result) = result.filter(idempotency::may_be_given_again) else { return false };
+        let Some(request) = call.kept_for_task.take() else { return false };
+        let Some(entropy) = self.entropy.pop() else { return false };
+        self.act(Action::NeedEntropy);
+        let ticket = Ticket::of(&entropy);
+        let origin = Origin {
+            principal,
+            server: self.config.identity.clone(),
+            method: call.request.method.as_str().into(),
+            tool: call.request.tool.clone().unwrap_or_default(),
+            key: Some(key),
+        };
+        let faces = Faces::default();
+        let body = Body::default().encode();
+        let new = New { ticket: ticket.clone(), origin, faces, at: self.wall, body, request: request.bytes };
+        let change = Change {
+            ticket,
+            epoch: 1,
+            state: State::Completed,
+            faces,
+            at: self.wall,
+            expires: Some(Wall(self.wall.0 + millis(self.config.task_ttl))),
+            body: None,
+            answer: Some(result),
+        };
+        let writes = vec![Write::Create(Box::new(new)), Write::Change(Box::new(change))];
+        self.submit_all(Pending::Kept(no), writes);
+        true
+    }
+
+    /// From now on it is found in the store; or, if that failed, not at all.
+    pub(in crate::engine) fn answer_is_stored(&mut self, no: JointNo) {
+        let answered = |joint: &Joint| matches!(joint.stage, Stage::Answered(_));
+        if self.joints.get(Some(no)).is_some_and(answered) {
+            self.drop_joint(no);
+        }
+    }
+}
+
+fn waiter(request: &Request, wants: Wants) -> Waiter {
+    Waiter { client: request.client, way: request.way, id: request.id.clone(), wants }
+}
+
+/// Whether a record is of the same call.
+fn is_same_record(joint: &Joint, record: &Record) -> bool {
+    let Ok(Scanned::Message(request)) = scan(&record.request) else { return false };
+    joint.is_same(Some(&record.head.origin.tool), idempotency::arguments(&request))
+}

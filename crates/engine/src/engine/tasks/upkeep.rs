@@ -1,0 +1,148 @@
+//! What is done from time to time while tasks are open: letters are fetched, the lease is renewed, tasks of
+//! other processes are watched, and those of processes that have ended are taken over.
+
+use super::Pending;
+use crate::engine::Engine;
+use crate::id::TaskNo;
+use crate::limits;
+use crate::record::{Head, Ticket};
+use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Write};
+use crate::task::Task;
+use crate::time::Mono;
+use crate::timers::Owner;
+use std::time::Duration;
+
+/// What was done when.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Upkeep {
+    pub(in crate::engine) armed: Option<Mono>,
+    renewed: Mono,
+    expired: Mono,
+    /// Questions to the store that are not answered.
+    asks_for_mail: bool,
+    watches: bool,
+}
+
+impl Engine {
+    /// The process begins: what an earlier one left is taken over, and what is over is forgotten.
+    pub(in crate::engine) fn take_over(&mut self) {
+        let claim = Write::Claim { server: self.config.identity.clone() };
+        self.submit_all(Pending::Claimed, vec![claim, Write::Expire(self.wall)]);
+    }
+
+    pub(super) fn arm_upkeep(&mut self, now: Mono) {
+        if self.upkeep.armed.is_none() && !self.tasks.is_empty() {
+            let at = now + limits::UPKEEP;
+            self.timers.set(Owner::Tasks, &mut self.upkeep.armed, Some(at));
+        }
+    }
+
+    pub(in crate::engine) fn tasks_due(&mut self, now: Mono) {
+        self.upkeep.armed = None;
+        self.forget_unstored(now);
+        let ours = self.tasks.values().any(|task| task.theirs.is_none() && task.state.is_open());
+        if ours && !self.upkeep.asks_for_mail {
+            self.upkeep.asks_for_mail = true;
+            self.load(Pending::Mail, Query::Mail);
+        }
+        let theirs = |task: &Task| task.theirs.map(|revision| (task.ticket.clone(), revision));
+        let theirs: Vec<(Ticket, u64)> = self.tasks.values().filter_map(theirs).collect();
+        let watches = !theirs.is_empty();
+        if watches && !self.upkeep.watches {
+            self.upkeep.watches = true;
+            self.load(Pending::Watched, Query::Changed(theirs));
+        }
+        if now.since(self.upkeep.renewed) >= limits::RENEW {
+            self.upkeep.renewed = now;
+            let mut writes = Vec::new();
+            if ours {
+                writes.push(Write::Renew);
+            }
+            if watches {
+                writes.push(Write::Claim { server: self.config.identity.clone() });
+            }
+            self.submit_all(Pending::Claimed, writes);
+        }
+        if now.since(self.upkeep.expired) >= limits::EXPIRE {
+            self.upkeep.expired = now;
+            self.submit(Pending::Noted, Write::Expire(self.wall));
+        }
+        self.arm_upkeep(now);
+    }
+
+    /// What could not be stored is kept in memory as long as the store would have kept it.
+    fn forget_unstored(&mut self, now: Mono) {
+        let ttl: Duration = self.config.task_ttl;
+        let over = |task: &Task| {
+            task.ended.is_some_and(|ended| now.since(ended) >= ttl) && task.waiters.is_empty() && task.stored
+        };
+        let gone: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| over(task)).map(|(no, _)| *no).collect();
+        gone.into_iter().for_each(|no| drop(self.drop_task(no)));
+    }
+
+    // What the store says.
+
+    pub(super) fn mail_looked_for(&mut self, outcome: &Loaded) {
+        self.upkeep.asks_for_mail = false;
+        if matches!(outcome, Ok(Found::Mail(true))) {
+            self.submit(Pending::Collected, Write::Collect);
+        }
+    }
+
+    pub(super) fn letters_came(&mut self, now: Mono, outcome: &Stored) {
+        let letters = outcome.iter().flatten().filter_map(|done| match done {
+            Done::Letters(letters) => Some(letters),
+            _ => None,
+        });
+        for (ticket, letter) in letters.flatten() {
+            let Some(no) = self.tickets.get(ticket).copied() else { continue };
+            match letter {
+                Letter::Cancel => self.end_by_cancel(now, no),
+                Letter::Input(_) | Letter::Wake => {}
+            }
+        }
+    }
+
+    /// Tasks of other processes have changed.
+    pub(super) fn others_looked_at(&mut self, outcome: &Loaded) {
+        self.upkeep.watches = false;
+        let Ok(Found::Heads(heads)) = outcome else { return };
+        for head in heads {
+            let Some(no) = self.tickets.get(&head.ticket).copied() else { continue };
+            let Some(task) = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some()) else { continue };
+            task.theirs = Some(head.revision);
+            if head.state.is_open() {
+                (task.state, task.updated) = (head.state, head.updated);
+            } else {
+                self.load(Pending::Fetched(no), Query::Record(head.ticket.clone()));
+            }
+        }
+    }
+
+    /// A task of another process has ended, and somebody here waits for it.
+    pub(super) fn fetched(&mut self, no: TaskNo, outcome: &Loaded) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        if let Ok(Found::Record(Some(record))) = outcome {
+            task.state = record.head.state;
+            task.updated = record.head.updated;
+            task.answer.clone_from(&record.answer);
+        }
+        self.task_may_be_shown(no);
+        self.drop_task(no);
+    }
+
+    pub(super) fn claimed(&mut self, outcome: &Stored) {
+        let heads: Vec<Head> = outcome
+            .iter()
+            .flatten()
+            .filter_map(|done| match done {
+                Done::Claimed(heads) => Some(heads.clone()),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        for head in heads {
+            self.load(Pending::Orphaned, Query::Record(head.ticket));
+        }
+    }
+}

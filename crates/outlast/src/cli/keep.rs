@@ -1,0 +1,132 @@
+//! `outlast --keep -- COMMAND`, the service behind it, and `outlast keep list|stop`.
+
+use super::serve::take;
+use super::{Task, Wrong, distance, help};
+use crate::client::http::visitor::Doorman;
+use crate::config::{self, Settings};
+use crate::keep::{self, Request, Room, Way, What};
+use crate::serve::{Entrance, Service};
+use crate::server::http::{Options, Remote};
+use crate::store::Place;
+use hyper::Uri;
+use lexopt::prelude::*;
+use outlast_engine::settings::{Key, Kind, Setting};
+use outlast_engine::{Manner, Transport};
+use std::ffi::OsString;
+use std::io;
+
+const FORM: &str = "write: outlast keep list, or: outlast keep stop [NAME]";
+
+/// A door adds no limits to those of its service, which knows the server and was told the options.
+const NO_LIMITS: &str = "*=timeout:off,max:3650d,keep-alive:off,retries:0";
+
+/// `outlast --keep [OPTIONS] -- COMMAND...`: the door. `words` is what stood before the command.
+pub(super) fn door(
+    flags: &[(&'static Setting, String)],
+    mut words: Vec<OsString>,
+    command: Vec<OsString>,
+) -> Result<Task, Wrong> {
+    words.retain(|word| word != "--keep");
+    // What is wrong with them is said here, where a person reads it, and not in the service's log.
+    let written = take(Settings::new(&command), flags)?;
+    let Place::Folder(state) = written.place() else {
+        let why = "--keep needs a folder for its socket and its tasks: name one with --state DIR";
+        return Err(Wrong(why.into()));
+    };
+    let room = Room::open(&state, &keep::name(&words, &command)).map_err(Wrong)?;
+    let mut settings = Settings::new(&command);
+    settings.engine.transport = Transport::Http;
+    settings.engine.rules.add(Key::Method, NO_LIMITS, "--keep")?;
+    settings.engine.max_message = written.engine.max_message;
+    settings.engine.drain = written.engine.drain;
+    settings.log = written.log;
+    settings.unknown = written.unknown;
+    settings.state = Some("none".into());
+    words.push("--".into());
+    words.extend(command);
+    let options = Options {
+        url: Uri::from_static("http://localhost/mcp"),
+        headers: Vec::new(),
+        ca_file: None,
+        proxies: config::proxies(),
+        way: Some(Way::new(room, words).map_err(Wrong)?),
+        connect: written.remote.connect,
+        pool_idle: written.remote.pool_idle,
+        pool_max_idle: written.remote.pool_max_idle,
+        max_message: written.engine.max_message,
+    };
+    Ok(Task::Remote(Box::new(settings), Remote::new(options).map_err(Wrong)?))
+}
+
+/// What a door starts: `keep-service NAME [OPTIONS] -- COMMAND...`.
+pub(super) fn service(words: Vec<OsString>) -> Result<Task, Wrong> {
+    let wrong = || Wrong("this is started by outlast --keep".into());
+    let mut words = words.into_iter();
+    let name = words.next().and_then(|name| name.into_string().ok()).ok_or_else(wrong)?;
+    let mut words: Vec<OsString> = words.collect();
+    let end = words.iter().position(|word| word == "--").ok_or_else(wrong)?;
+    let command = words.split_off(end).split_off(1);
+    let mut flags = Vec::new();
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(argument) = parser.next()? {
+        let Long(name) = argument else { return Err(wrong()) };
+        let setting = Setting::named(name).ok_or_else(wrong)?;
+        let value = match setting.kind {
+            Kind::Switch => parser.optional_value().unwrap_or_else(|| "true".into()),
+            _ => parser.value()?,
+        };
+        flags.push((setting, value.to_string_lossy().into_owned()));
+    }
+    let mut settings = Settings::new(&command);
+    settings.engine.tasks = true;
+    let mut settings = take(settings, &flags)?;
+    settings.engine.manner = Manner::Serve;
+    Ok(Task::KeepService(name, Box::new(settings), command))
+}
+
+/// Becomes the service; `None` in the process that is only to end.
+pub(super) fn enter(
+    name: &str,
+    settings: &Settings,
+    command: &[OsString],
+) -> io::Result<Option<Box<Service>>> {
+    let Place::Folder(state) = settings.place() else { return Err(io::ErrorKind::NotFound.into()) };
+    let room = Room::open(&state, name).map_err(io::Error::other)?;
+    let kept = keep::enter(room, name, &settings.engine.server_name, command)?;
+    let doorman = Doorman { loopback: true, same_user: true, ..Doorman::default() };
+    Ok(kept.map(|kept| {
+        Box::new(Service {
+            entrance: Entrance::Kept(kept),
+            doorman,
+            max_bytes: settings.service.max_bytes,
+            max_connections: settings.service.max_connections,
+        })
+    }))
+}
+
+/// `outlast keep list|stop [NAME] [--json] [--state DIR]`.
+pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
+    let (mut words, mut json, mut state) = (Vec::new(), false, None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("help") | Short('h') => return Ok(Task::Print(help::keep())),
+            Long("json") => json = true,
+            Long("state") => state = Some(parser.value()?.to_string_lossy().into_owned()),
+            Value(word) => words.push(word.to_string_lossy().into_owned()),
+            other => return Err(Wrong(format!("{}; {FORM}", other.unexpected()))),
+        }
+    }
+    let what = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["list"] => What::List,
+        ["stop"] => What::Stop(None),
+        ["stop", name] => What::Stop(Some(name.into())),
+        [word, ..] if distance(word, "list") <= 2 => {
+            return Err(Wrong("did you mean `outlast keep list`?".into()));
+        }
+        _ => return Err(Wrong(FORM.into())),
+    };
+    if json && matches!(what, What::Stop(_)) {
+        return Err(Wrong("--json is for `outlast keep list`".into()));
+    }
+    Ok(Task::Keep(Request { what, json, place: config::place(state.as_deref()) }))
+}

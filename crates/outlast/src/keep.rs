@@ -1,0 +1,149 @@
+//! `outlast --keep -- COMMAND`: a service in the background for which this process is only the door, so
+//! that calls outlive the client that made them.
+//!
+//! - `way`: how a door reaches the service, and starts it where there is none;
+//! - `service`: what the service is besides any other: detached, and gone when nobody needs it;
+//! - `list`: `outlast keep list|stop`.
+//!
+//! Doors and services meet in a folder of the user's state directory that nobody else can enter. Who is
+//! there is told by locks, which end with their processes however those end:
+//!
+//! | file | held by |
+//! |---|---|
+//! | `NAME.lock` | a door while it starts the service: two doors never start two |
+//! | `NAME.users` | every door, shared; the service alone while it ends, so that a new door waits for that |
+//! | `NAME.card` | the service: a card that nobody holds is a dead one's |
+//!
+//! Beside them are the socket and the service's log.
+
+mod list;
+mod service;
+mod way;
+
+pub use list::{Request, What, run};
+pub use service::{Kept, enter};
+pub use way::Way;
+
+use crate::{clock, config};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::poll::{PollTimeout, poll};
+use std::ffi::OsString;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The first word of the service's command line.
+pub const SERVICE: &str = "keep-service";
+
+/// How long a lock is waited for before the next try, in milliseconds.
+const REST: u16 = 20;
+
+/// The longest path of a socket that every system takes.
+const SOCKET_PATH: usize = 103;
+
+/// The files of one service.
+#[derive(Clone, Debug)]
+pub struct Room {
+    folder: PathBuf,
+    name: String,
+}
+
+impl Room {
+    /// The room of a service below a state folder; makes the folder. The error is for people.
+    pub fn open(state: &Path, name: &str) -> Result<Room, String> {
+        let folder = folder(state);
+        let unusable = |why: &dyn std::fmt::Display| {
+            format!("--keep cannot use `{}`: {why}; name another folder with --state DIR", folder.display())
+        };
+        make_private(&folder).map_err(|error| unusable(&error))?;
+        let room = Room { folder: folder.clone(), name: name.into() };
+        if room.socket().as_os_str().len() > SOCKET_PATH {
+            return Err(unusable(&"its path is too long for a socket"));
+        }
+        Ok(room)
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.file("sock")
+    }
+
+    fn file(&self, kind: &str) -> PathBuf {
+        self.folder.join(format!("{}.{kind}", self.name))
+    }
+}
+
+/// Where doors and services meet.
+fn folder(state: &Path) -> PathBuf {
+    state.join("keep")
+}
+
+/// Makes a folder that only this user can enter.
+fn make_private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let found = fs::symlink_metadata(folder)?;
+    if !found.is_dir() || found.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else"));
+    }
+    if found.mode() & 0o077 != 0 {
+        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// What a service is called: the same for the same user, version, folder, options and command. The
+/// arguments may hold secrets, so the name is a digest of them.
+pub fn name(words: &[OsString], command: &[OsString]) -> String {
+    let user = nix::unistd::geteuid().to_string();
+    let mut parts: Vec<Vec<u8>> = vec![
+        env!("CARGO_PKG_VERSION").into(),
+        user.into_bytes(),
+        config::working_directory().unwrap_or_default().into_bytes(),
+    ];
+    let mut variables: Vec<_> = config::own_variables().collect();
+    variables.sort();
+    for (name, value) in variables {
+        parts.push([name.as_bytes(), b"=", value.as_bytes()].concat());
+    }
+    parts.extend(words.iter().map(|word| word.as_bytes().to_vec()));
+    parts.push(b"--".to_vec());
+    parts.extend(command.iter().map(|word| word.as_bytes().to_vec()));
+    let digest = ring::digest::digest(&ring::digest::SHA256, &parts.join(&0));
+    digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A lock of a file that need not be there; `None` if somebody else holds one that forbids it.
+fn try_lock(path: &Path, shared: bool) -> io::Result<Option<Flock<File>>> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    try_lock_file(file, shared).map(Result::ok)
+}
+
+/// The same of an open file, which comes back if there is no lock to be had.
+fn try_lock_file(file: File, shared: bool) -> io::Result<Result<Flock<File>, File>> {
+    let how = if shared { FlockArg::LockSharedNonblock } else { FlockArg::LockExclusiveNonblock };
+    match Flock::lock(file, how) {
+        Ok(lock) => Ok(Ok(lock)),
+        Err((file, Errno::EWOULDBLOCK)) => Ok(Err(file)),
+        Err((_, error)) => Err(error.into()),
+    }
+}
+
+/// The same, waited for. A lock has no deadline of its own.
+fn lock_within(path: &Path, shared: bool, time: Duration) -> io::Result<Option<Flock<File>>> {
+    let until = clock::awake() + time.as_millis() as u64;
+    loop {
+        let lock = try_lock(path, shared)?;
+        if lock.is_some() || clock::awake() >= until {
+            return Ok(lock);
+        }
+        rest();
+    }
+}
+
+fn rest() {
+    // A signal ends a rest early, which harms nobody.
+    let _ = poll(&mut [], PollTimeout::from(REST));
+}

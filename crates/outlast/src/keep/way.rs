@@ -1,0 +1,144 @@
+//! The door's way to its service: connects, and starts the service where there is none.
+
+use super::{Room, SERVICE, lock_within};
+use crate::config;
+use nix::fcntl::Flock;
+use std::ffi::OsString;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a door waits for another door that starts the service.
+const TURN: Duration = Duration::from_secs(8);
+
+/// How long a door waits for a service that ends: as long as that takes if its server must be killed.
+const GOING: Duration = Duration::from_secs(10);
+
+/// Bytes of a log above which the next service begins it anew.
+const LOG: u64 = 1 << 20;
+
+/// Bytes of a log that an error shows.
+const TAIL: u64 = 300;
+
+/// The way to a service. As long as it is held the service stays.
+pub struct Way {
+    room: Room,
+    /// What follows the service's name on its command line.
+    arguments: Vec<OsString>,
+    _user: Flock<File>,
+}
+
+impl Way {
+    /// Announces a door; connects to nothing yet. The error is for people.
+    pub fn new(room: Room, arguments: Vec<OsString>) -> Result<Arc<Way>, String> {
+        let path = room.file("users");
+        let cannot = |why: &dyn std::fmt::Display| format!("--keep cannot use `{}`: {why}", path.display());
+        let user = lock_within(&path, true, GOING).map_err(|error| cannot(&error))?;
+        let user = user.ok_or_else(|| {
+            format!("the service that ran before does not end; write: outlast keep stop {}", room.name)
+        })?;
+        Ok(Arc::new(Way { room, arguments, _user: user }))
+    }
+
+    /// A connection to the service. The error is for people.
+    pub async fn connect(self: &Arc<Way>) -> Result<tokio::net::UnixStream, String> {
+        if let Ok(stream) = tokio::net::UnixStream::connect(self.room.socket()).await {
+            return Ok(stream);
+        }
+        let way = self.clone();
+        let started = tokio::task::spawn_blocking(move || {
+            let stream = way.start()?;
+            stream.set_nonblocking(true)?;
+            Ok(stream)
+        });
+        let stream = started.await.map_err(io::Error::other).and_then(|stream| stream);
+        let stream = stream.and_then(tokio::net::UnixStream::from_std);
+        stream.map_err(|error| format!("cannot start the service in the background: {error}"))
+    }
+
+    /// Starts the service, unless another door was faster. The socket listens before the service runs,
+    /// so nobody waits for it to be ready.
+    fn start(&self) -> io::Result<UnixStream> {
+        let Some(_turn) = lock_within(&self.room.file("lock"), false, TURN)? else {
+            return Err(io::Error::other("another door has not finished starting it"));
+        };
+        let socket = self.room.socket();
+        if let Ok(stream) = UnixStream::connect(&socket) {
+            return Ok(stream);
+        }
+        // Whoever listened there is gone.
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&socket)?;
+        fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
+        let log = self.room.file("log");
+        self.spawn(listener, open_log(&log)?)?;
+        UnixStream::connect(&socket).map_err(|_| io::Error::other(last_words(&log)))
+    }
+
+    fn spawn(&self, listener: UnixListener, log: File) -> io::Result<()> {
+        let mut first = Command::new(config::own_program()?)
+            .arg0("outlast")
+            .arg(SERVICE)
+            .arg(&self.room.name)
+            .args(&self.arguments)
+            .stdin(Stdio::from(OwnedFd::from(listener)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::from(log))
+            .spawn()?;
+        // It forks and ends: the service is nobody's child.
+        match first.wait()? {
+            status if status.success() => Ok(()),
+            _ => Err(io::Error::other(last_words(&self.room.file("log")))),
+        }
+    }
+}
+
+/// The log of a service, begun anew if it has become long.
+fn open_log(path: &Path) -> io::Result<File> {
+    let log = File::options().append(true).create(true).mode(0o600).open(path)?;
+    if log.metadata()?.len() > LOG {
+        log.set_len(0)?;
+    }
+    Ok(log)
+}
+
+/// The end of a log, for a person.
+fn last_words(path: &Path) -> String {
+    let read = || -> io::Result<String> {
+        let mut log = File::open(path)?;
+        let length = log.metadata()?.len();
+        log.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+        let mut bytes = Vec::new();
+        log.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    };
+    let said = read().unwrap_or_default();
+    format!("it ended at once; the end of `{}`: {said}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_log_is_begun_anew_and_a_short_one_is_not() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("log");
+        fs::write(&path, vec![b'x'; LOG as usize]).unwrap();
+        drop(open_log(&path).unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().len(), LOG);
+        fs::write(&path, vec![b'x'; LOG as usize + 1]).unwrap();
+        drop(open_log(&path).unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,162 @@
+//! Waiting for a task: until it has ended, or until its owner has cancelled it.
+
+use super::shelf::{Alive, Shelf};
+use super::{Problem, Status, print, say, show};
+use crate::clock;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use outlast_engine::record::{Body, Head, Record, State};
+use outlast_engine::settings::show_duration;
+use outlast_engine::store::{Letter, Refusal, Trouble, Write};
+use std::io::{self, IsTerminal, Write as _};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// How often the store is looked at.
+const LOOK: u16 = 250;
+
+/// How long a cancel waits for the owner to act, in milliseconds. Owners look twice a second.
+const CANCEL: u64 = 10_000;
+
+/// Has a task cancelled by its owner.
+pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Problem> {
+    let head = &record.head;
+    let name = shelf.short_name(head)?;
+    if head.state.is_open() {
+        let letter = Write::Post { ticket: head.ticket.clone(), letter: Letter::Cancel };
+        match shelf.write(letter) {
+            // It ended in this very moment: how, is seen below.
+            Ok(_) | Err(Trouble::Refused { why: Refusal::Ended(_) | Refusal::Unknown, .. }) => {}
+            Err(why) => return Err(Problem(Status::StoreBroken, why.to_string())),
+        }
+    }
+    let until = clock::awake() + CANCEL;
+    let pause = Pause::new(&[])?;
+    let mut found = shelf.record(&head.ticket)?;
+    while let Some(record) = found.as_ref().filter(|record| record.head.state.is_open()) {
+        let owner = shelf.owner_of(&record.head);
+        let late = clock::awake() >= until;
+        if owner.alive == Alive::No || late {
+            let pid = owner.pid.map_or_else(String::new, |pid| format!(" {pid}"));
+            let why = match owner.alive {
+                Alive::No => format!(
+                    "the process{pid} that ran {name} has ended; whichever outlast takes the call over will cancel it"
+                ),
+                _ => format!(
+                    "the process{pid} that runs {name} has not cancelled it within {}; it will when it can: outlast tasks show {name}",
+                    show_duration(Duration::from_millis(CANCEL))
+                ),
+            };
+            return Err(Problem(Status::StillRunning, why));
+        }
+        pause.wait()?;
+        found = shelf.record(&head.ticket)?;
+    }
+    // A record that was forgotten meanwhile had ended.
+    let state = found.as_ref().map_or(head.state, |record| record.head.state);
+    let status = if state == State::Cancelled { Status::Done } else { Status::Failed };
+    if json {
+        let record = found.as_deref().unwrap_or(record);
+        let owner = shelf.owner_of(&record.head);
+        let shown = show::json(&record.head, &owner, clock::wall(), Some(record));
+        return print(format!("{shown}\n").as_bytes()).map(|_| status);
+    }
+    match state {
+        State::Cancelled => say(&format!("{name} is cancelled")),
+        _ => say(&format!("{name} had ended before ({}): outlast tasks result {name}", state.as_str())),
+    }
+    Ok(status)
+}
+
+/// Waits until a task has ended. Whoever stops waiting stops nothing else.
+pub fn wait(shelf: &Shelf, first: Box<Record>, limit: Option<Duration>) -> Result<Box<Record>, Problem> {
+    let name = shelf.short_name(&first.head)?;
+    let until = limit.map(|limit| clock::awake() + limit.as_millis() as u64);
+    let pause = Pause::new(&[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
+    let mut line = Line::new(name.clone());
+    let mut record = first;
+    while record.head.state.is_open() {
+        line.show(&record.head, shelf.owner_of(&record.head).alive == Alive::No);
+        if until.is_some_and(|until| clock::awake() >= until) {
+            line.clear();
+            return Ok(record);
+        }
+        if pause.wait()? {
+            line.clear();
+            let why = format!("stopped waiting; the call goes on: outlast tasks wait {name}");
+            return Err(Problem(Status::Interrupted, why));
+        }
+        let gone = || Problem(Status::Unknown, format!("{name} was forgotten while it was waited for"));
+        record = shelf.record(&record.head.ticket)?.ok_or_else(gone)?;
+    }
+    line.clear();
+    Ok(record)
+}
+
+/// A moment between two looks, cut short by a signal.
+struct Pause {
+    signals: UnixStream,
+    /// Without it the other end would always be readable.
+    _wake: UnixStream,
+}
+
+impl Pause {
+    fn new(signals: &[i32]) -> io::Result<Pause> {
+        let (wake, read) = UnixStream::pair()?;
+        for signal in signals {
+            signal_hook::low_level::pipe::register(*signal, wake.try_clone()?)?;
+        }
+        Ok(Pause { signals: read, _wake: wake })
+    }
+
+    /// Waits; whether a signal came.
+    fn wait(&self) -> io::Result<bool> {
+        let mut fds = [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, PollTimeout::from(LOOK)) {
+            Err(nix::errno::Errno::EINTR) => Ok(false),
+            ready => Ok(ready? > 0),
+        }
+    }
+}
+
+/// What is seen of a wait: one living line on a terminal, elsewhere a line for each change.
+struct Line {
+    name: String,
+    terminal: bool,
+    last: String,
+}
+
+impl Line {
+    fn new(name: String) -> Line {
+        Line { name, terminal: io::stderr().is_terminal(), last: String::new() }
+    }
+
+    fn show(&mut self, head: &Head, orphan: bool) {
+        let state = head.state.as_str();
+        let mut text = format!("{} ({}): {state}", self.name, show::what(head));
+        if orphan {
+            text += ", but the process that ran it has ended; it goes on if another outlast takes it over";
+        }
+        if self.terminal {
+            let said = Body::decode(&head.body).ok().and_then(|body| body.status_message);
+            text += &said.map_or_else(String::new, |said| format!(" · {said}"));
+            text += &format!(" · {}", show::rough(clock::wall(), head.created));
+        }
+        if text == self.last {
+            return;
+        }
+        let shown = crate::observe::log::escape(text.clone());
+        self.last = text;
+        match self.terminal {
+            // Written over the line before.
+            true => drop(write!(io::stderr(), "\r\x1b[K{shown}")),
+            false => say(&shown),
+        }
+    }
+
+    fn clear(&self) {
+        if self.terminal && !self.last.is_empty() {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
