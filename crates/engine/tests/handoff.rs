@@ -546,6 +546,58 @@ fn a_client_with_tasks_gets_a_task_in_time() {
     );
 }
 
+/// A call under a key, handed off as attempt 1 under T1.
+const WITH_KEY: &str = r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build","idempotencyKey":"k"}}
+        >> …
+"#;
+
+#[test]
+fn calls_with_one_key_are_handed_off_with_one_ticket() {
+    capped(&format!(
+        r#"
+        {WITH_KEY}
+        wait 30s
+        > {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"build","idempotencyKey":"k"}}}}
+        !! info: …
+        wait 25s
+        @55s
+        .. store 2: create
+        stored 2
+        << {{"jsonrpc":"2.0","id":1,"result":{{"_meta":{{"dev.outlast/ticket":"T1"}}…
+        wait 30s
+        @1m25s
+        << {{"jsonrpc":"2.0","id":2,"result":{{"_meta":{{"dev.outlast/ticket":"T1"}}…
+        < {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
+        .. store 3: completed
+        stored 3
+        > {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"srv_wait","arguments":{{"ticket":"T1"}}}}}}
+        << {{"jsonrpc":"2.0","id":3,"result":{{"n":1.0}}}}
+        "#
+    ));
+}
+
+#[test]
+fn the_key_of_a_call_that_was_handed_off_finds_its_result_after_a_restart() {
+    capped(&format!(
+        r#"
+        {WITH_KEY}
+        wait 55s
+        @55s
+        .. store 2: create
+        stored 2
+        << …
+        < {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
+        .. store 3: completed
+        stored 3
+        again
+        > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"build","idempotencyKey":"k"}}}}
+        !! info: …
+        << {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
+        "#
+    ));
+}
+
 /// A client without a known cap, whose cancels are looked at.
 fn cancelled_after(times: &[&str], notes: &str) {
     let calls: String = times
