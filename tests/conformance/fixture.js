@@ -5,13 +5,16 @@ import { createRequestStateCodec, McpServer } from '@modelcontextprotocol/server
 import { addQuestions } from './questions.js';
 import { addPrompts, addResources } from './resources.js';
 import { addSkills } from './skills.js';
-import { addTasks, EXTENSION as TASKS } from './tasks.js';
+import { addPlainTools, addTasks, EXTENSION as TASKS } from './tasks.js';
 import { addTools } from './tools.js';
 
 /** Says `tools` or `prompts` when a client asked for that list to change. */
 export const changes = new EventEmitter();
 
 const sealed = createRequestStateCodec({ key: 'a key that every server of this fixture shares' });
+
+/** Whether the server has tasks; without, somebody else has to make them. */
+const hasTasks = !process.argv.includes('--no-tasks');
 
 /** Makes one server; the SDK asks for one per connection, session or request. */
 export function build({ era }) {
@@ -21,7 +24,7 @@ export function build({ era }) {
         {
             capabilities: {
                 completions: {},
-                ...(modern && { extensions: { [TASKS]: {} } }),
+                ...(modern && hasTasks && { extensions: { [TASKS]: {} } }),
                 logging: {},
                 prompts: { listChanged: true },
                 resources: { subscribe: true },
@@ -35,6 +38,7 @@ export function build({ era }) {
     addResources(server);
     addPrompts(server);
     addSkills(server);
-    if (modern) addTasks(server);
+    if (modern && hasTasks) addTasks(server);
+    if (modern && !hasTasks) addPlainTools(server);
     return server;
 }

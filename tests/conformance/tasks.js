@@ -100,6 +100,7 @@ const WORK = {
     protocol_error_job: {
         required: true,
         work: async () => {
+            await sleep(200);
             throw new ProtocolError(ProtocolErrorCode.InternalError, 'the job broke');
         }
     },
@@ -136,9 +137,25 @@ function requireExtension(ctx) {
     throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [EXTENSION]: {} } } });
 }
 
+function register(server, name, input, body) {
+    server.registerTool(name, { description: name, inputSchema: z.object(input) }, body);
+}
+
+/** The same tools, answered when their work is done; those that ask cannot do without tasks. */
+export function addPlainTools(server) {
+    for (const [name, { input = {}, work }] of Object.entries(WORK)) register(server, name, input, work);
+    register(server, 'greet', { name: z.string() }, ({ name }) => say(`Hello, ${name}!`));
+    // The SDK would make a result of what a tool throws.
+    const handlers = server.server._requestHandlers;
+    const original = handlers.get('tools/call');
+    const { protocol_error_job: broken } = WORK;
+    handlers.set('tools/call', (request, ctx) =>
+        WORK[request.params.name] === broken ? broken.work() : original(request, ctx)
+    );
+}
+
 export function addTasks(server) {
-    const tool = (name, input, body) =>
-        server.registerTool(name, { description: name, inputSchema: z.object(input) }, body);
+    const tool = (name, input, body) => register(server, name, input, body);
     tool('greet', { name: z.string() }, ({ name }) => say(`Hello, ${name}!`));
     for (const [name, { input = {}, work, asksFirst }] of Object.entries(WORK)) {
         const ask = () =>

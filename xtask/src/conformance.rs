@@ -1,7 +1,8 @@
 //! `cargo xtask conformance`: the MCP conformance suite, directly and through outlast.
 //!
 //! The suite examines servers, so a server that passes all of it (`tests/conformance`) is put in
-//! front of it three times: directly, behind outlast over HTTP, and behind outlast over stdio. It
+//! front of it three times: directly, behind outlast over HTTP, and behind outlast over stdio. For
+//! the scenarios about tasks there is a fourth: outlast has to make the tasks of a server that has none. It
 //! also examines clients, so an SDK's client meets the suite's servers directly and through
 //! outlast. What is passed directly must be passed through outlast, check by check;
 //! `tests/conformance/expected.txt` says how many that are and explains each exception.
@@ -129,14 +130,18 @@ impl Results {
 
 fn run_all(scenarios: &[Scenario], routes: &[Route], tools: &Tools) -> Results {
     let mut results = Results::default();
-    let of = |leg: Leg| scenarios.iter().filter(move |scenario| scenario.leg == leg);
-    let (servers, clients): (Vec<_>, Vec<_>) = (of(Leg::Server).collect(), of(Leg::Client).collect());
-    for route in routes.iter().filter(|route| route.is_for(Leg::Server) && !servers.is_empty()) {
-        results.add(*route, examine::server(*route, &servers, tools));
+    let of = |leg: Leg, route: &Route| -> Vec<&Scenario> {
+        scenarios.iter().filter(|scenario| scenario.leg == leg && route.is_for(scenario)).collect()
+    };
+    for route in routes {
+        let servers = of(Leg::Server, route);
+        if !servers.is_empty() {
+            results.add(*route, examine::server(*route, &servers, tools));
+        }
     }
-    for route in routes.iter().filter(|route| route.is_for(Leg::Client)) {
+    for route in routes {
         let (timed, others): (Vec<&Scenario>, Vec<_>) =
-            clients.iter().partition(|scenario| scenario.name == TIMED);
+            of(Leg::Client, route).into_iter().partition(|scenario| scenario.name == TIMED);
         let examine = |scenario: &&Scenario| examine::client(*route, scenario, tools);
         let found = examine::in_parallel(&others, examine).into_iter().chain(timed.iter().map(examine));
         found.for_each(|result| results.add(*route, result));

@@ -6,7 +6,7 @@
 //! unless `matrix::EXCEPTIONS` explains it.
 //!
 //! Not here: what is checked (`tests/interop`), who meets whom and how (`matrix.rs`), how they
-//! meet over HTTP (`http.rs`), checks of one feature (`special.rs`), what has to be installed first
+//! meet over HTTP (`http.rs`), checks of one feature (`special.rs`, `tasks.rs`), what has to be installed first
 //! (`setup.rs`), how one client program is run (`client.rs`) or one that listens (`endpoint.rs`).
 
 // A tool of ours, not the product: it may look at the clock and speak on stdout.
@@ -16,11 +16,12 @@ pub mod client;
 mod compare;
 pub mod endpoint;
 mod http;
-mod matrix;
+pub mod matrix;
 pub mod setup;
 mod special;
 mod table;
 mod tally;
+mod tasks;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,6 +48,7 @@ usage: cargo xtask interop [--direct-only | --outlast PATH] [--all] [--list] [CL
   cargo xtask interop crash             only the server that is killed in mid-call
   cargo xtask interop forgotten         only the server that forgets its sessions
   cargo xtask interop crowd             only a client of every SDK at once
+  cargo xtask interop tasks             only tasks, before servers that have none
 
       --direct-only   without outlast: do the fixtures work at all?
       --outlast PATH  this binary instead of the debug build

@@ -7,6 +7,7 @@ mod conformance;
 mod coverage;
 mod fuzz;
 mod interop;
+mod schema;
 mod shell;
 mod test;
 
@@ -16,6 +17,7 @@ const HELP: &str = "cargo xtask test [unit|fuzz|sim|e2e|...]              everyt
 cargo xtask bench [stdio|http] [--quick] [--check]     the benchmark, against the direct server and the floor
 cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast
 cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite, direct and through outlast
+cargo xtask schema [--counts]                          what outlast sends, against the schemas of the protocol
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
 cargo xtask coverage                                   lines of the engine that the tests reach
 ";
@@ -29,6 +31,7 @@ fn main() -> Result<()> {
         "bench" => bench::run(&rest),
         "conformance" => conformance::run(&rest),
         "interop" => interop::run(&rest),
+        "schema" => schema::run(&rest),
         "fuzz" => fuzz::run(&rest),
         "coverage" => coverage::run(),
         "help" | "" => {

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold, in the order of how fast it tells.
 
 use crate::shell::{cargo, program, root};
-use crate::{bench, conformance, fuzz, interop};
+use crate::{bench, conformance, fuzz, interop, schema};
 use anyhow::{Context, Result, bail};
 use std::time::Instant;
 
@@ -14,9 +14,10 @@ const FUZZ_SECONDS: u64 = 20;
 
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     ("lint", lint),
     ("unit", unit),
+    ("schema", schema_all),
     ("sim", sim),
     ("fuzz", fuzz_all),
     ("e2e", e2e),
@@ -52,6 +53,10 @@ fn lint() -> Result<()> {
 fn unit() -> Result<()> {
     cargo(&["test", "--quiet", "-p", "outlast-engine", "-p", "outlast-testkit", "-p", "xtask"])?;
     cargo(&["test", "--quiet", "-p", "outlast", "--lib"])
+}
+
+fn schema_all() -> Result<()> {
+    schema::run(&[])
 }
 
 fn sim() -> Result<()> {

@@ -33,7 +33,9 @@
 
 pub mod deadline;
 pub(crate) mod handoff;
+pub(crate) mod joined;
 pub mod progress;
+pub mod resume;
 pub mod retry;
 
 use crate::client::Way;
@@ -43,6 +45,7 @@ use crate::policy::Policy;
 use crate::time::Mono;
 use crate::wire::Message;
 use deadline::{Deadline, WorkClock};
+use joined::{AsTask, Joined};
 use progress::Progress;
 use std::time::Duration;
 
@@ -55,8 +58,12 @@ pub(crate) enum State {
     Waiting(Box<Message>),
     /// At the server.
     Sent(AttemptId),
-    /// To another call with the same key, which has the attempt.
-    Joined,
+    /// For another call with the same key, which has the attempt.
+    Shares,
+    /// For its client to answer what the server wants to know; it is sent again then.
+    Paused,
+    /// At the server, which has made a task of its own for it.
+    Joined(Box<Joined>),
 }
 
 /// What a client asked for. Fixed from the beginning, but for the way back.
@@ -111,6 +118,9 @@ pub(crate) struct Call {
     /// Streams of an HTTP server that broke in a row, and when the next one is opened.
     pub(crate) breaks: u32,
     pub(crate) reconnect_at: Option<Mono>,
+    /// How its server lets us resume it, and since when its connection is lost.
+    pub(crate) policy: Option<Box<resume::Policy>>,
+    pub(crate) lost: Option<Mono>,
     /// It was sent again with other headers.
     pub(crate) mirrored: bool,
     /// When it becomes a task, and what is stored of it then.
@@ -122,6 +132,8 @@ pub(crate) struct Call {
     pub(crate) keeps: bool,
     /// Its server stays for it, although its client is gone or needs another one.
     pub(crate) holds: bool,
+    /// Whether it may be a task of its server.
+    pub(crate) as_task: AsTask,
     /// When its response begins as a stream, if it has not been answered by then.
     pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
@@ -151,6 +163,8 @@ impl Call {
             retry_at: None,
             breaks: 0,
             reconnect_at: None,
+            policy: None,
+            lost: None,
             mirrored: false,
             stream_at: None,
             task_at: None,
@@ -158,6 +172,7 @@ impl Call {
             kept_for_task: None,
             keeps: policy.keep_answers,
             holds: false,
+            as_task: AsTask::No,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             heard: now,
@@ -169,7 +184,23 @@ impl Call {
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self.state {
             State::Sent(attempt) => Some(attempt),
-            State::New | State::Waiting(_) | State::Joined => None,
+            State::New | State::Waiting(_) | State::Paused | State::Shares | State::Joined(_) => None,
+        }
+    }
+
+    /// Its task at the server.
+    pub(crate) fn joined(&self) -> Option<&Joined> {
+        match &self.state {
+            State::Joined(joined) => Some(joined),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn joined_mut(&mut self) -> Option<&mut Joined> {
+        match &mut self.state {
+            State::Joined(joined) => Some(joined),
+            _ => None,
         }
     }
 
@@ -185,8 +216,8 @@ impl Call {
     }
 
     /// Whether another call has its attempt.
-    pub(crate) fn is_joined(&self) -> bool {
-        matches!(self.state, State::Joined)
+    pub(crate) fn shares(&self) -> bool {
+        matches!(self.state, State::Shares)
     }
 
     /// When the client is to be told that the call lives.
@@ -197,7 +228,8 @@ impl Call {
     /// When to look at it again.
     pub(crate) fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
         let limit = self.deadline.wake_at(now, clock);
-        [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at, self.task_at]
+        let poll_at = self.joined().map(|joined| joined.poll_at);
+        [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at, self.task_at, poll_at]
             .into_iter()
             .flatten()
             .fold(limit, Mono::min)

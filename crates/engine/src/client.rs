@@ -4,8 +4,10 @@
 //! connections. A modern HTTP client is one exchange: the revision knows no more of it.
 
 use crate::call::progress::Progress;
+use crate::call::resume;
 use crate::hash::IdMap;
 use crate::id::{AttemptId, BatchId, CallId, JointNo, JsonId, ServerId, StreamId, TaskNo};
+use crate::record::Ticket;
 use crate::session::Session;
 use crate::time::Mono;
 use crate::wire::Message;
@@ -68,6 +70,8 @@ pub(crate) struct Client {
     pub(crate) cap: Option<Duration>,
     /// The age of the last silent call that it cancelled, until that has been noted.
     pub(crate) gave_up: GaveUp,
+    /// It declared `resumableRequests`.
+    pub(crate) resumes: bool,
 }
 
 /// What a client's cancels say about its patience.
@@ -110,10 +114,34 @@ pub(crate) struct Subscription {
     /// Streams to an HTTP server that broke in a row.
     pub(crate) breaks: u32,
     pub(crate) armed: Option<Mono>,
+    /// Tasks of ours that it asks for.
+    pub(crate) tasks: Option<Box<Watched>>,
+}
+
+/// What a subscription says of tasks of ours.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    pub(crate) tickets: Vec<Ticket>,
+    /// It asks for nothing else, so the server knows nothing of it.
+    pub(crate) alone: bool,
+    pub(crate) acknowledged: bool,
+    /// What is told once it is acknowledged; the first few.
+    pub(crate) owed: Vec<Vec<u8>>,
+}
+
+impl Subscription {
+    /// Whether the server knows nothing of it.
+    pub(crate) fn is_ours_alone(&self) -> bool {
+        self.tasks.as_ref().is_some_and(|tasks| tasks.alone)
+    }
 }
 
 impl Client {
     pub(crate) fn new(server: ServerId, door: Door, principal: Option<Box<str>>) -> Client {
+        let resumes = match &door {
+            Door::Session(session) => resume::declares(&session.initialize),
+            Door::Line | Door::Exchange(_) => false,
+        };
         Client {
             server,
             door,
@@ -127,6 +155,7 @@ impl Client {
             congested: false,
             cap: None,
             gave_up: GaveUp::Never,
+            resumes,
         }
     }
 
@@ -146,12 +175,10 @@ impl Client {
         }
     }
 
-    /// The only call it has open.
-    pub(crate) fn only_call(&self) -> Option<CallId> {
-        match (self.open.len() + self.shadowed.len(), self.open.values().next()) {
-            (1, Some(Open::Call(id))) => Some(*id),
-            _ => None,
-        }
+    /// The only thing it has open.
+    pub(crate) fn only_open(&self) -> Option<Open> {
+        let only = self.open.len() + self.shadowed.len() == 1;
+        self.open.values().next().copied().filter(|_| only)
     }
 
     /// Whether it has anything open.

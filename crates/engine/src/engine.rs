@@ -13,6 +13,7 @@ mod joining;
 mod lifecycle;
 mod remote;
 mod repeat;
+mod resuming;
 mod revival;
 mod routes;
 mod settle;
@@ -135,6 +136,8 @@ pub struct Config {
     pub client_cap: Option<Duration>,
     /// What is known of clients.
     pub profiles: &'static [Profile],
+    /// Clients that know how may resume calls after a lost connection.
+    pub resumable: bool,
     /// What the server is called in the store: the same after a restart of ours.
     pub identity: Box<str>,
     /// Sessions of one principal.
@@ -190,6 +193,7 @@ impl Default for Config {
             task_ttl_max: Duration::from_secs(72 * 60 * 60),
             client_cap: None,
             profiles: PROFILES,
+            resumable: false,
             identity: "".into(),
             max_sessions: 1_000,
             max_calls: 20_000,
@@ -244,6 +248,10 @@ pub struct Engine {
     lookups: BTreeMap<u64, Pending>,
     /// A server was given up, and none has answered since.
     given_up: bool,
+    /// When a call is due that can be resumed and that nobody came back for.
+    resumes_armed: Option<Mono>,
+    /// The last event that the client of the request at hand has seen.
+    confirmed: Option<(StreamId, u64)>,
     /// The attempt on whose stream the message came that is being looked at.
     tied: Option<AttemptId>,
     /// The time of the event that is being handled.
@@ -293,6 +301,8 @@ impl Engine {
             pending: BTreeMap::new(),
             lookups: BTreeMap::new(),
             given_up: false,
+            resumes_armed: None,
+            confirmed: None,
             tied: None,
             at: Mono::default(),
             wall: Wall::default(),
@@ -362,7 +372,7 @@ impl Engine {
             Event::HungUp(exchange) => self.hung_up(at, *exchange),
             Event::Entropy(bytes) => self.entropy.push(*bytes),
             Event::Stored(number, outcome) => self.stored(at, *number, outcome),
-            Event::Begin => self.take_over(),
+            Event::Begin => self.take_up_what_was_left(),
             Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),
             Event::Loaded(number, outcome) => self.loaded(at, *number, outcome),
             Event::FromStream(server, run, attempt, line) if self.is_current(*server, *run) => {

@@ -37,6 +37,8 @@ pub enum Kind {
     MessageTooLarge,
     /// Another call has its idempotency key.
     KeyConflict,
+    /// A later request for the same call has taken its place.
+    Superseded,
 }
 
 impl Kind {
@@ -55,6 +57,7 @@ impl Kind {
             Kind::TicketUnknown => "ticket-unknown",
             Kind::MessageTooLarge => "message-too-large",
             Kind::KeyConflict => "key-conflict",
+            Kind::Superseded => "superseded",
         }
     }
 
@@ -74,6 +77,7 @@ impl Kind {
             Kind::TicketUnknown => -31010,
             Kind::MessageTooLarge => -31011,
             Kind::KeyConflict => -31012,
+            Kind::Superseded => -31013,
         }
     }
 }
@@ -283,6 +287,8 @@ impl Failure {
                 say(&["`", what, "` was not sent: ", detail, ". "]);
                 say(&["Give every call an idempotency key of its own."]);
             }
+            Kind::Superseded => say(&[detail]),
+            Kind::TicketUnknown if self.detail.is_some() => say(&[detail]),
             Kind::TicketUnknown => {
                 say(&["no call has this ticket: it is mistyped, expired, or somebody else's. "]);
                 say(&["Give it word for word, or begin the call anew."]);

@@ -69,6 +69,8 @@ pub struct Post {
     pub begins_session: bool,
     /// What comes after it must not overtake it.
     pub goes_first: bool,
+    /// It takes up its attempt again, from the last event that was seen of it.
+    pub resumes: bool,
 }
 
 /// How a stream of an HTTP server ended before it had to.

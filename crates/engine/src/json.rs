@@ -12,6 +12,22 @@ pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     members.get(name).map(|raw| raw.get().as_bytes())
 }
 
+/// The names of an object's members.
+pub(crate) fn names(object: &[u8]) -> Vec<Box<str>> {
+    let members: BTreeMap<Box<str>, &RawValue> = serde_json::from_slice(object).unwrap_or_default();
+    members.into_keys().collect()
+}
+
+/// An object's members as `"name":value`, without those of these names.
+pub(crate) fn without(object: &[u8], names: &[Box<str>]) -> Vec<Vec<u8>> {
+    let members: BTreeMap<Box<str>, &RawValue> = serde_json::from_slice(object).unwrap_or_default();
+    let shown = |(name, raw): (Box<str>, &RawValue)| {
+        let name = serde_json::to_vec(&name).unwrap_or_default();
+        [&*name, b":", raw.get().as_bytes()].concat()
+    };
+    members.into_iter().filter(|(name, _)| !names.contains(name)).map(shown).collect()
+}
+
 /// The raw elements of an array.
 pub(crate) fn elements(array: &[u8]) -> Option<Vec<&[u8]>> {
     let elements: Vec<&RawValue> = serde_json::from_slice(array).ok()?;

@@ -179,5 +179,29 @@ pub const JOINED: usize = 1_000;
 /// answer is dropped, and a call that asks again runs again.
 pub const UNFETCHED_BYTES: usize = 64 << 20;
 
+/// Tasks that one subscription can ask for. More: the rest is not honoured.
+pub const LISTENED_TASKS: usize = 100;
+
+/// Questions of a server that one task shows. One more is refused.
+pub const QUESTIONS: usize = 100;
+
+// Servers that have tasks of their own.
+
+/// How often a server is asked about its task if it does not say.
+pub const POLL: Duration = Duration::from_secs(1);
+
+/// The shortest time between two such questions, whatever it says.
+pub const POLL_LEAST: Duration = Duration::from_millis(100);
+
+/// The longest, and how long a question may stay without an answer before it is put again.
+pub const POLL_MOST: Duration = Duration::from_secs(60);
+
+/// What is added to each such time at random, as a share of it, so that many tasks are not asked about at
+/// one moment.
+pub const POLL_JITTER: f64 = 0.1;
+
+/// Tools of a server that are known to need a task. More: the server is asked plainly first.
+pub const TASK_TOOLS: usize = 10_000;
+
 /// Records in one page of a list.
 pub const PAGE: usize = 1_000;

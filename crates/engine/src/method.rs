@@ -25,6 +25,8 @@ pub enum Method {
     TasksCancel,
     TasksUpdate,
     TasksResult,
+    RequestsResume,
+    RequestsGetStatus,
     Listen,
     ElicitationCreate,
     SamplingCreateMessage,
@@ -33,7 +35,7 @@ pub enum Method {
     Other(Box<str>),
 }
 
-const NAMES: [(&str, Method); 23] = [
+const NAMES: [(&str, Method); 25] = [
     ("tools/call", Method::ToolsCall),
     ("initialize", Method::Initialize),
     ("server/discover", Method::Discover),
@@ -53,6 +55,8 @@ const NAMES: [(&str, Method); 23] = [
     ("tasks/cancel", Method::TasksCancel),
     ("tasks/update", Method::TasksUpdate),
     ("tasks/result", Method::TasksResult),
+    ("requests/resume", Method::RequestsResume),
+    ("requests/getStatus", Method::RequestsGetStatus),
     ("subscriptions/listen", Method::Listen),
     ("elicitation/create", Method::ElicitationCreate),
     ("sampling/createMessage", Method::SamplingCreateMessage),

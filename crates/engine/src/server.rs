@@ -131,6 +131,12 @@ pub(crate) struct Server {
     pub(crate) supported: Vec<Box<str>>,
     /// It has tasks of its own.
     pub(crate) own_tasks: bool,
+    /// It makes tasks of tool calls, in the legacy era.
+    pub(crate) makes_tasks: bool,
+    /// Tools that it runs only as tasks of its own.
+    pub(crate) needs_tasks: BTreeSet<Box<str>>,
+    /// Its tasks that we follow in a client's place, by its raw name for them.
+    pub(crate) joined: BTreeMap<Box<[u8]>, CallId>,
     /// Tools of which it says that they cannot be tasks.
     pub(crate) forbids_tasks: BTreeSet<Box<str>>,
     /// What must be known of its tools to hand calls off.
@@ -212,6 +218,10 @@ pub(crate) enum Own {
     List(Method),
     /// Tools whose schemas a call waits for.
     Tools(CallId),
+    /// How far its task for a call is.
+    Poll(CallId),
+    /// The result of its task for a call.
+    Fetch(CallId),
 }
 
 /// What is waited for after a server was told to cancel.
@@ -254,6 +264,9 @@ impl Server {
             joining: Vec::new(),
             supported: Vec::new(),
             own_tasks: false,
+            makes_tasks: false,
+            needs_tasks: BTreeSet::new(),
+            joined: BTreeMap::new(),
             forbids_tasks: BTreeSet::new(),
             tools: KnownTools::default(),
             tickets: 0,

@@ -3,6 +3,7 @@
 
 use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
+use crate::record::Ticket;
 use crate::time::Mono;
 use crate::wire::Message;
 use bytes::Bytes;
@@ -57,6 +58,8 @@ pub(crate) struct Stream {
     pub(crate) kept: VecDeque<(u64, Bytes)>,
     /// When its last request was settled.
     pub(crate) settled: Option<Mono>,
+    /// The resume token of its only request.
+    pub(crate) ticket: Option<Ticket>,
 }
 
 impl Stream {
@@ -73,6 +76,7 @@ impl Stream {
             written: 0,
             kept: VecDeque::new(),
             settled: None,
+            ticket: None,
         }
     }
 

@@ -15,11 +15,13 @@
 //! Each row has a test of the same name, in `tests/tasks.rs`.
 
 use crate::call::Request;
+use crate::call::resume::Resume;
 use crate::client::Way;
-use crate::id::{CallId, ClientId, JointNo, JsonId};
+use crate::id::{AskId, CallId, ClientId, JointNo, JsonId};
 use crate::record::{Answer, Body, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::wire::Message;
+use bytes::Bytes;
 use std::time::Duration;
 
 /// Whether a tool's calls may be tasks.
@@ -93,6 +95,68 @@ pub(crate) struct Task {
     pub(crate) tool: Box<str>,
     /// When the first of those who wait stops.
     pub(crate) armed: Option<Mono>,
+    /// What its server asks, in the modern era.
+    pub(crate) input: Input,
+    /// Its ticket is a resume token: see `call/resume.rs`.
+    pub(crate) resume: Option<Box<Resume>>,
+}
+
+/// What a modern task needs of its client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Input {
+    pub(crate) questions: Vec<Question>,
+    /// How many there have been: no two have the same key.
+    asked: u64,
+    /// What the server wants back with the answers, as raw JSON.
+    pub(crate) state: Option<Bytes>,
+}
+
+/// One request of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub(crate) key: Box<str>,
+    /// Its method and its params, as raw JSON.
+    pub(crate) request: Bytes,
+    pub(crate) asker: Asker,
+    pub(crate) answer: Option<Bytes>,
+}
+
+/// How a server asked, and so how it is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// By a request.
+    Request(AskId),
+    /// By an `input_required` result, under this name: the call is sent once more with all answers.
+    Result(Box<str>),
+    /// By a task of its own, under this name.
+    Task(Box<str>),
+}
+
+impl Input {
+    /// Takes a question in, under a key that no other has, also after a restart of ours.
+    pub(crate) fn ask(&mut self, epoch: u64, request: Bytes, asker: Asker) {
+        self.asked += 1;
+        let key = format!("{epoch}-{}", self.asked).into();
+        self.questions.push(Question { key, request, asker, answer: None });
+    }
+
+    fn open(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter().filter(|question| question.answer.is_none())
+    }
+
+    /// Whether the client is waited for.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.open().next().is_some()
+    }
+
+    /// A member for a shown task: everything that is not answered yet.
+    pub(crate) fn shown(&self) -> Vec<u8> {
+        let shown: Vec<Vec<u8>> = self
+            .open()
+            .map(|question| [b"\"", question.key.as_bytes(), b"\":", &*question.request].concat())
+            .collect();
+        [b",\"inputRequests\":{", &*shown.join(&b","[..]), b"}"].concat()
+    }
 }
 
 impl Task {
@@ -120,12 +184,18 @@ impl Task {
             faces: head.faces,
             tool: head.origin.tool.clone(),
             armed: None,
+            input: Input::default(),
+            resume: None,
         }
     }
 
     /// The same with its answer.
     pub(crate) fn of_record(record: &Record, client: ClientId) -> Task {
-        Task { answer: record.answer.clone(), ..Task::of_head(&record.head, client) }
+        Task {
+            answer: record.answer.clone(),
+            resume: Resume::of_record(record).map(Box::new),
+            ..Task::of_head(&record.head, client)
+        }
     }
 
     /// What can be seen of it.
@@ -138,6 +208,8 @@ impl Task {
             waiters: Vec::new(),
             tool: self.tool.clone(),
             armed: None,
+            input: self.input.clone(),
+            resume: None,
             ..*self
         }
     }

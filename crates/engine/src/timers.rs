@@ -30,6 +30,8 @@ pub(crate) enum Owner {
     Tasks,
     /// A wait for a task that lasts no longer.
     Wait(TaskNo),
+    /// Calls that nobody came back for.
+    Resumes,
     /// The end of it all: see `ending.rs`.
     Ending,
 }
@@ -114,6 +116,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Tasks => (8, 0),
         Owner::Joint(JointNo(id)) => (12, id),
         Owner::Wait(TaskNo(id)) => (9, id),
+        Owner::Resumes => (10, 0),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
 }
@@ -140,6 +143,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         8 => Owner::Tasks,
         12 => Owner::Joint(JointNo(id)),
         9 => Owner::Wait(TaskNo(id)),
+        10 => Owner::Resumes,
         _ => return None,
     })
 }
@@ -164,6 +168,7 @@ mod tests {
             Owner::Listen(AttemptId(3)),
             Owner::Tasks,
             Owner::Wait(TaskNo(4)),
+            Owner::Resumes,
         ];
         let at = |index: usize| Mono::after_start(Duration::from_secs(index as u64));
         for (index, owner) in owners.iter().enumerate().rev() {

@@ -109,15 +109,13 @@ fn an_error_fails_a_task() {
         "set timeout 10s",
         r#"
         wait 10s
-        @5s
-        .. store 2: renew
         @10s
         !! warn: timeout …
-        .. store 3: failed
+        .. store 2: failed
         >> …notifications/cancelled…
         .. sample
         >> …"method":"ping"}
-        stored 3
+        stored 2
         << …"status":"failed"…
         > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
         << {"jsonrpc":"2.0","id":5,"error":{"code":-32001,"message":"`x` gave no sign of life…
@@ -482,8 +480,8 @@ fn a_task_that_a_crash_interrupted_fails_with_the_reason() {
         .. store 1: claim, expire
         stored 1
         !! warn: server-gone …
-        .. store 2: failed
-        stored 2
+        .. store 3: failed
+        stored 3
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> …
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
@@ -512,8 +510,8 @@ fn a_repeatable_task_that_a_crash_interrupted_is_made_again() {
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
         < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-        .. store 2: completed
-        stored 2
+        .. store 3: completed
+        stored 3
         << {"jsonrpc":"2.0","id":5,"result":{…"content":[]}}
         "#,
     );

@@ -45,6 +45,7 @@ fn every_code_has_a_page_and_a_row() {
         Kind::TicketUnknown,
         Kind::MessageTooLarge,
         Kind::KeyConflict,
+        Kind::Superseded,
     ] {
         for code in [kind.code(false), kind.code(true)] {
             let text = page(&format!("docs/errors/{code}.md"));
@@ -93,6 +94,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/keep.md",
         "docs/remote.md",
         "docs/restarts.md",
+        "docs/resume.md",
         "docs/serve.md",
         "docs/tasks-command.md",
         "docs/troubleshooting.md",

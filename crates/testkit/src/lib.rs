@@ -5,6 +5,7 @@
 //! - [`oracle`]: what `serde_json` says, to hold our scanner against;
 //! - [`http`]: a server and a client whose every byte a test can say;
 //! - [`ledger`]: a store that outlives the engines of a test;
+//! - [`tape`]: what was said in a world, for the check against the protocol's schemas;
 //! - [`chaos`]: any bytes as a story, for the fuzzer;
 //! - the fake peers and the benchmark's programs, under `bin/`.
 
@@ -15,3 +16,4 @@ pub mod oracle;
 pub mod peer;
 pub mod script;
 pub mod sim;
+pub mod tape;

@@ -16,6 +16,7 @@
 //! Inside an expected line `…` stands for any text.
 
 use crate::ledger::Ledger;
+use crate::tape::Tape;
 use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
@@ -26,7 +27,7 @@ use outlast_engine::memory::Memory;
 use outlast_engine::profile::Profile;
 use outlast_engine::record::Ticket;
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
-use outlast_engine::store::{Letter, Refusal, Trouble as StoreTrouble, Write};
+use outlast_engine::store::{Letter, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Share, Transport, Wall, wire,
@@ -110,9 +111,12 @@ pub struct World {
     kept: Vec<Memory>,
     ledger: Ledger,
     /// What is to be written, by number.
-    submitted: BTreeMap<u64, Vec<Write>>,
+    submitted: BTreeMap<u64, (u64, Vec<Write>)>,
+    /// The last of these numbers. What is looked up has one too; what is done every second has none.
+    submissions: u64,
     /// The process, counted by `again`.
     life: u32,
+    tape: Tape,
 }
 
 impl Default for World {
@@ -137,7 +141,9 @@ impl Default for World {
             kept: Vec::new(),
             ledger: Ledger::default(),
             submitted: BTreeMap::new(),
+            submissions: 0,
             life: 0,
+            tape: Tape::default(),
         }
     }
 }
@@ -156,6 +162,7 @@ impl World {
             self.runs.clear();
             self.ledger.dead.push(self.owner());
             self.submitted.clear();
+            self.submissions = 0;
             self.life += 1;
             return Vec::new();
         }
@@ -283,15 +290,18 @@ impl World {
             }
             "begin" => Event::Begin,
             "stored" => {
-                let number = rest.parse().ok()?;
-                let writes = self.submitted.remove(&number)?;
+                let (number, writes) = self.submitted.remove(&rest.parse().ok()?)?;
                 Event::Stored(number, self.ledger.submit(&self.owner(), &writes))
             }
-            "not-stored" => Event::Stored(rest.parse().ok()?, Err(StoreTrouble::Failed("disk full".into()))),
+            "not-stored" => {
+                let (number, _) = self.submitted.remove(&rest.parse().ok()?)?;
+                Event::Stored(number, Err(StoreTrouble::Failed("disk full".into())))
+            }
             // Another process was first: `taken N TICKET`.
             "taken" => {
                 let why = Refusal::KeyTaken(Ticket::parse(more)?);
-                Event::Stored(first.parse().ok()?, Err(StoreTrouble::Refused { at: 0, why }))
+                let (number, _) = self.submitted.remove(&first.parse().ok()?)?;
+                Event::Stored(number, Err(StoreTrouble::Refused { at: 0, why }))
             }
             "standing-ended" => Event::StandingEnded(server, run, stream_end(rest)),
             _ => return None,
@@ -332,6 +342,8 @@ impl World {
             "max-sessions" => return self.config.max_sessions = value.parse().expect(text),
             "max-calls" => return self.config.max_calls = value.parse().expect(text),
             "tasks" => return self.config.tasks = true,
+            "resumable" => return self.config.resumable = true,
+            "task-ttl" => return self.config.task_ttl = parse_duration(value).expect(text),
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
             "client-cap" => return self.config.client_cap = parse_duration(value).ok(),
             "profiles" => return self.config.profiles = HASTY,
@@ -382,9 +394,11 @@ impl World {
     fn feed(&mut self, event: Event) -> Vec<String> {
         let wall = Wall(self.now.as_millis() as u64);
         let now = Now { mono: Mono::after_start(self.now), wall };
+        self.tape.event(&event);
         self.engine.handle(now, event);
         let mut out = Vec::new();
         while let Some(action) = self.engine.poll() {
+            self.tape.action(&action);
             match action {
                 Action::Start(server, run) => {
                     self.runs.insert(server, run);
@@ -395,8 +409,23 @@ impl World {
                     self.engine.handle(now, Event::Entropy(name));
                     continue;
                 }
-                Action::Store(number, ref writes) => drop(self.submitted.insert(number, writes.clone())),
+                Action::Store(number, ref writes)
+                    if writes.iter().all(|write| matches!(write, Write::Renew | Write::Expire(_))) =>
+                {
+                    self.engine.handle(now, Event::Stored(number, Ok(Vec::new())));
+                    continue;
+                }
+                Action::Store(number, ref writes) => {
+                    self.submissions += 1;
+                    self.submitted.insert(self.submissions, (number, writes.clone()));
+                    let words: Vec<&str> = writes.iter().map(written).collect();
+                    out.push(format!(".. store {}: {}", self.submissions, words.join(", ")));
+                    continue;
+                }
                 Action::Load(number, ref query) => {
+                    if !matches!(query, Query::Mail | Query::Changed(_)) {
+                        self.submissions += 1;
+                    }
                     let found = self.ledger.load(&self.owner(), query);
                     self.engine.handle(now, Event::Loaded(number, found));
                 }
@@ -551,10 +580,7 @@ fn show(action: &Action) -> String {
         }
         Action::Finish(exchange) => format!("<< {}: finish", exchange.0),
         Action::NeedEntropy => ".. entropy".into(),
-        Action::Store(number, writes) => {
-            let words: Vec<&str> = writes.iter().map(written).collect();
-            format!(".. store {number}: {}", words.join(", "))
-        }
+        Action::Store(number, _) => format!(".. store {number}"),
         Action::Load(number, _) => format!(".. load {number}"),
         Action::LetGo(server) => format!(".. let go of {}", server.0),
         Action::Start(server, run) => format!(".. {}start {}", of(*server), run.0),

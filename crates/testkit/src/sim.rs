@@ -9,6 +9,7 @@ mod judge;
 mod rng;
 mod server;
 
+use crate::tape::Tape;
 use bytes::Bytes;
 use client::Client;
 use judge::Judge;
@@ -88,6 +89,7 @@ struct World {
     work: u64,
     outcome: Outcome,
     ended: bool,
+    tape: Tape,
 }
 
 /// Runs one world to its end; panics if an invariant breaks.
@@ -108,6 +110,7 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         work: 0,
         outcome: Outcome::default(),
         ended: false,
+        tape: Tape::default(),
         rng,
     };
     world.feed(Event::Opened(CLIENT, SERVER));
@@ -254,9 +257,11 @@ impl World {
 
     fn feed(&mut self, event: Event) {
         let now = Now { mono: Mono::after_start(self.now), wall: Wall(self.wall_offset) };
+        self.tape.event(&event);
         self.engine.handle(now, event);
         self.outcome.events += 1;
         while let Some(action) = self.engine.poll() {
+            self.tape.action(&action);
             self.perform(now, action);
         }
         if self.outcome.events.is_multiple_of(SWEEP) {

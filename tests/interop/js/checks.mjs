@@ -29,18 +29,18 @@ export const ANSWERS = {
 /** A check whose feature one of the two SDKs lacks throws this. */
 export class Unsupported extends Error {}
 
-const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
+export const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 
-function expect(condition, complaint) {
+export function expect(condition, complaint) {
     if (!condition) throw new Error(complaint);
 }
 
-function same(actual, wanted) {
+export function same(actual, wanted) {
     const [a, b] = [JSON.stringify(actual), JSON.stringify(wanted)];
     expect(a === b, `got ${a?.slice(0, 200)}, wanted ${b.slice(0, 200)}`);
 }
 
-function bounded(promise, ms, what) {
+export function bounded(promise, ms, what) {
     let timer;
     const late = new Promise((_, reject) => {
         timer = setTimeout(() => reject(new Error(`${what}: nothing within ${ms} ms`)), ms);
@@ -48,7 +48,7 @@ function bounded(promise, ms, what) {
     return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-async function until(probe, what, ms = 4000) {
+export async function until(probe, what, ms = 4000) {
     const end = Date.now() + ms;
     while (!(await probe())) {
         expect(Date.now() < end, `${what}: not within ${ms} ms`);
@@ -56,7 +56,7 @@ async function until(probe, what, ms = 4000) {
     }
 }
 
-function text(result) {
+export function text(result) {
     expect(!result.isError, `the tool answered with an error: ${JSON.stringify(result.content)}`);
     return result.content.map(part => part.text).join('\n');
 }

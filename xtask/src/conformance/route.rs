@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::scenarios::Leg;
+use super::scenarios::{Leg, Scenario};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Route {
@@ -11,18 +11,22 @@ pub enum Route {
     Http,
     /// A server over stdio, behind outlast.
     Stdio,
+    /// A server over stdio that knows nothing of tasks, behind outlast, which makes them.
+    Made,
     /// A client over stdio, in front of outlast.
     Outlast,
 }
 
 impl Route {
-    pub const ALL: [Route; 4] = [Route::Direct, Route::Http, Route::Stdio, Route::Outlast];
+    pub const ALL: [Route; 5] = [Route::Direct, Route::Http, Route::Stdio, Route::Made, Route::Outlast];
 
-    pub fn is_for(self, leg: Leg) -> bool {
+    pub fn is_for(self, scenario: &Scenario) -> bool {
         match self {
             Route::Direct => true,
-            Route::Http | Route::Stdio => leg == Leg::Server,
-            Route::Outlast => leg == Leg::Client,
+            Route::Http | Route::Stdio => scenario.leg == Leg::Server,
+            // A server that asks has to know of tasks, to ask in one.
+            Route::Made => scenario.name.starts_with("tasks-") && !scenario.name.starts_with("tasks-mrtr-"),
+            Route::Outlast => scenario.leg == Leg::Client,
         }
     }
 
@@ -37,6 +41,7 @@ impl fmt::Display for Route {
             Route::Direct => "direct",
             Route::Http => "http",
             Route::Stdio => "stdio",
+            Route::Made => "made",
             Route::Outlast => "outlast",
         })
     }

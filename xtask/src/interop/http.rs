@@ -13,6 +13,9 @@ use super::endpoint::Endpoint;
 use super::matrix::{self, Server, Visit, Way};
 use super::tally::{Tally, Verdict};
 
+/// With tasks, clients would be offered more than the server offers; what they see has to be the same.
+const AS_IT_IS: [&str; 1] = ["--tasks=false"];
+
 /// What listens while the clients of one server run.
 struct Stage<'a> {
     places: &'a Places,
@@ -99,7 +102,7 @@ impl<'a> Stage<'a> {
             Some(endpoint) => endpoint,
             None => {
                 let log = format!("{}-{}-outlast.log", self.server.name, way.word());
-                place.insert(serve(outlast, &[], &server, self.places, &log)?)
+                place.insert(serve(outlast, &AS_IT_IS, &server, self.places, &log)?)
             }
         };
         Ok((vec![endpoint.url.clone()], Some(endpoint.log().display().to_string())))

@@ -73,7 +73,7 @@ pub struct Client {
 
 pub struct Server {
     pub name: &'static str,
-    sdk: Sdk,
+    pub sdk: Sdk,
     profile: &'static str,
     /// Every server speaks the legacy era; these speak the modern one too.
     pub modern: bool,
@@ -225,6 +225,11 @@ fn round(clients: &[&'static Client], servers: &[&'static Server], turn: usize) 
         server: servers[at % servers.len()],
     };
     (0..clients.len().max(servers.len())).map(pair).collect()
+}
+
+/// A server by its name.
+pub fn server(name: &str) -> &'static Server {
+    SERVERS.iter().find(|server| server.name == name).expect("a server of the table")
 }
 
 /// The pair whose call is silent for a minute.

@@ -9,9 +9,9 @@ use super::client::{Outcome, Run};
 use super::endpoint::Endpoint;
 use super::matrix::{self, Pair, Sdk};
 use super::tally::{Tally, Verdict};
-use super::{Places, RUN_LIMIT, before, http};
+use super::{Places, RUN_LIMIT, before, http, tasks};
 
-pub const NAMES: [&str; 4] = ["crash", "crowd", "forgotten", "keepalive"];
+pub const NAMES: [&str; 5] = ["crash", "crowd", "forgotten", "keepalive", "tasks"];
 
 /// How long a call is silent in the check that the whole project is about.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -22,7 +22,8 @@ const KEEP_ALIVE: [&str; 2] = ["--keep-alive", "500ms"];
 pub fn sdks(names: &[&str]) -> Vec<Sdk> {
     let crowd = names.contains(&"crowd").then(matrix::crowd).unwrap_or_default();
     let clients = crowd.iter().map(|pair| pair.client.sdk);
-    clients.chain(names.first().map(|_| Sdk::Ts1)).collect()
+    let tasks = tasks::sdks().filter(|_| names.contains(&"tasks"));
+    clients.chain(names.first().map(|_| Sdk::Ts1)).chain(tasks).collect()
 }
 
 /// Makes the check of this name, over HTTP and, where that is another thing, over stdio.
@@ -30,6 +31,7 @@ pub fn check(name: &str, places: &Places, outlast: &str, tally: &Tally) {
     let (first, second): (Check, Check) = match name {
         "crash" => (crash, crash_over_http),
         "crowd" => return tally.add(name, crowd(places, outlast)),
+        "tasks" => return tasks::check(places, outlast, tally),
         "forgotten" => (forgotten, forgotten_over_http),
         _ => (keepalive, keepalive_over_http),
     };
@@ -143,7 +145,9 @@ fn crowd(places: &Places, outlast: &str) -> Verdict {
     let pairs = matrix::crowd();
     let server = [vec!["--".to_owned()], pairs[0].server.stdio_command(places)].concat();
     let in_words = |error: anyhow::Error| vec![format!("{error:#}")];
-    let proxy = http::serve(outlast, &[], &server, places, "crowd-outlast.log").map_err(in_words)?;
+    // What tasks add to what a server offers must not trouble anybody.
+    let tasks = ["--tasks", "--state", "none"];
+    let proxy = http::serve(outlast, &tasks, &server, places, "crowd-outlast.log").map_err(in_words)?;
     let visit = |pair: &Pair| {
         let options = ["--only", CROWD_CHECKS];
         let run = pair.run_with(places, &options, from_ref(&proxy.url), "crowd", RUN_LIMIT);

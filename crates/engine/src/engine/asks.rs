@@ -7,6 +7,7 @@ use super::Engine;
 use super::settle::cancel_message;
 use crate::action::Note;
 use crate::ask::Ask;
+use crate::client::Way;
 use crate::error::{Kind, error_answer};
 use crate::id::{AskId, ClientId, JsonId, ServerId, own_id, read_own_id};
 use crate::limits;
@@ -19,8 +20,10 @@ use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Span};
 impl Engine {
     pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
-        let Some((client_id, way)) =
-            self.waits_for_questions(server_id).or_else(|| self.who_is_asked(server_id))
+        let Some((client_id, way)) = self
+            .waits_for_questions(server_id)
+            .or_else(|| self.asked_through_tasks(server_id))
+            .or_else(|| self.who_is_asked(server_id))
         else {
             return self.nobody_to_ask(server_id, &id);
         };
@@ -55,6 +58,9 @@ impl Engine {
         self.timers.set(Owner::Ask(ask_id), &mut ask.armed, at);
         self.asks.insert(ask_id, ask);
         self.tell(client_id, way, Outgoing::edited(message.bytes.clone(), edits));
+        if matches!(way, Way::Ticket(_)) {
+            self.show_question(server_id, ask_id, message);
+        }
         if waits {
             self.tasks_need_input(server_id, true);
         }
@@ -153,6 +159,9 @@ impl Engine {
     pub(super) fn close_ask(&mut self, now: Mono, id: AskId) -> Option<Ask> {
         let mut ask = self.asks.remove(&id)?;
         self.timers.set(Owner::Ask(id), &mut ask.armed, None);
+        if matches!(ask.way, Way::Ticket(_)) {
+            self.question_is_over(id);
+        }
         let server = self.servers.get_mut(&ask.server)?;
         let same_run = server.run == ask.run;
         if same_run && ask.method.waits_for_a_person() && server.clock.wait_ends(now) {

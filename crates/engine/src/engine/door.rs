@@ -31,6 +31,7 @@ struct No(u16, i32, String);
 
 impl Engine {
     pub(super) fn posted(&mut self, now: Mono, exchange: ExchangeId, head: &Head, line: &Line) {
+        self.confirmed = head.last_event.as_deref().and_then(parse_event_id);
         let done = match line {
             _ if self.ending.is_some() => Err(No(503, -32603, "outlast is being stopped; try again".into())),
             _ if !head.takes_json || !head.takes_events => {
@@ -49,6 +50,7 @@ impl Engine {
             }
             Ok(Scanned::Batch(members)) => self.legacy_post(now, exchange, head, members, true),
         };
+        self.confirmed = None;
         if let Err(no) = done {
             let id = match line {
                 Ok(Scanned::Message(message)) if message.shape == Shape::Request && !has_odd_id(message) => {
@@ -118,7 +120,7 @@ impl Engine {
         self.clients.insert(client, new);
         self.join(client, server);
         self.new_stream(client, Some(exchange), false, 1);
-        if Method::of(message) == Method::Listen {
+        if Method::of(message) == Method::Listen && !self.must_declare_tasks(server, message) {
             self.begin_stream(stream);
         }
         self.client_message(now, client, message, Way::Stream(stream));

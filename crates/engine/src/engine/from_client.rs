@@ -109,9 +109,12 @@ impl Engine {
         let hello = (self.config.instant && method.is_handshake())
             .then(|| crate::memory::client_of(message))
             .flatten();
+        if method == Method::Initialize && way == Way::Line {
+            self.learn_to_resume(client, message);
+        }
         let cap = self.cap_of(client, &method, message);
         let joint = None;
-        let mut request =
+        let request =
             Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap, joint };
         if self.own_tool_called(now, &request, message) {
             return;
@@ -119,9 +122,10 @@ impl Engine {
         if request.method == Method::ToolsCall {
             return self.tool_call(now, request, message);
         }
-        if self.config.tasks
-            && (self.task_request(now, &request, message) || self.task_wanted(&mut request, message))
-        {
+        if self.config.tasks && self.task_request(now, &request, message) {
+            return;
+        }
+        if self.config.resumable && self.resume_request(now, &request, message) {
             return;
         }
         if request.method == Method::Listen {
@@ -159,6 +163,8 @@ impl Engine {
         self.plan_hand_off(&mut call, now);
         let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
         call.kept_for_task = keeps.then(|| Box::new(message.owned()));
+        let as_task = self.as_servers_task(&mut call, message);
+        let message = as_task.as_deref().unwrap_or(message);
         let counts = !matches!(call.request.way, Way::Ticket(_));
         if !full && counts && !self.one_call_more(call.request.client) {
             let why = format!("{} calls are in flight (max-calls)", self.config.max_calls);
@@ -193,7 +199,7 @@ impl Engine {
     pub(super) fn open_call(&mut self, call: Call) -> CallId {
         let (client, key) = (call.request.client, call.request.id.key());
         let (server, way) = (call.request.server, call.request.way);
-        let joint = call.request.joint.filter(|_| !call.is_joined());
+        let joint = call.request.joint.filter(|_| !call.shares());
         let id = self.calls.insert(call);
         if let Way::Ticket(no) = way {
             self.task_runs(no, server, id);
@@ -219,9 +225,13 @@ impl Engine {
 
     /// Sends a call to its server, under a number of ours.
     pub(super) fn send_attempt(&mut self, now: Mono, id: CallId, message: &Message) {
+        if self.comes_back_to_task(now, id, message) {
+            return;
+        }
         let attempt = self.new_attempt();
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);
+        (call.policy, call.lost) = (None, None);
         call.attempts += 1;
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
         let edits = request_edits(message, call.text, &call.request.method, attempt);
@@ -238,7 +248,7 @@ impl Engine {
         self.send(server, Some(attempt), Some(message), outgoing);
     }
 
-    fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
+    pub(super) fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
         let server = &self.servers[&request.server];
         let client = &self.clients[&request.client];
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
@@ -266,6 +276,7 @@ impl Engine {
             again: false,
             breaks: 0,
             armed: None,
+            tasks: None,
         };
         self.subscriptions.insert(attempt, subscription);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
@@ -302,6 +313,7 @@ impl Engine {
         match self.clients[&client].named(&key) {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
+            Some(Open::Wait(no)) if self.is_resumable(no) => self.cancel_resumable(client, &id, no, message),
             Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
             Some(Open::Look(number)) => self.stop_looking(client, &id, number),
             Some(Open::Joint(no)) => self.stop_asking_for_key(client, &id, no),
@@ -310,7 +322,7 @@ impl Engine {
         }
     }
 
-    fn cancel_call(&mut self, id: CallId, message: &Message) {
+    pub(super) fn cancel_call(&mut self, id: CallId, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
         if call.request.method.is_handshake() {
             return;
@@ -329,6 +341,9 @@ impl Engine {
 
     fn cancel_subscription(&mut self, attempt: AttemptId, message: &Message) {
         let Some(subscription) = self.close_subscription(attempt) else { return };
+        if subscription.is_ours_alone() {
+            return;
+        }
         self.forward_cancel(subscription.server, attempt, true, subscription.id.is_text(), message);
     }
 

@@ -35,7 +35,9 @@ impl Engine {
     }
 
     fn server_message(&mut self, now: Mono, server: ServerId, message: &Message) {
-        self.server_speaks(now, server);
+        if !self.answers_poll(server, message) {
+            self.server_speaks(now, server);
+        }
         match message.shape {
             Shape::Answer => self.answer(now, server, message),
             Shape::Notification => self.server_notification(now, server, message),
@@ -185,6 +187,9 @@ impl Engine {
                 self.note(Note::OtherIdType { server });
             }
         }
+        if self.answer_as_task(now, id, message) {
+            return;
+        }
         if let Some((method, hello, began)) = handshake {
             self.handshake_answered(server_id, message);
             if method == Method::Initialize {
@@ -197,6 +202,9 @@ impl Engine {
             self.remember_whole_list(server_id, &method, message);
             if self.config.trust && method == Method::ToolsList {
                 self.read_hints(server_id, message);
+            }
+            if method == Method::ToolsList {
+                self.learn_task_tools(server_id, message);
             }
             if method == Method::ToolsList && (modern || self.config.transport == Transport::Http) {
                 self.learn_mirrors(server_id, message);
@@ -265,6 +273,7 @@ impl Engine {
         let extension =
             capabilities.get("extensions").and_then(|all| all.get("io.modelcontextprotocol/tasks"));
         server.own_tasks = capabilities.get("tasks").is_some() || extension.is_some();
+        server.makes_tasks = capabilities.pointer("/tasks/requests/tools/call").is_some();
         let (declared, nonsense) = Declared::read(&capabilities);
         server.declared = declared;
         if nonsense {
@@ -287,7 +296,9 @@ impl Engine {
     fn server_notification(&mut self, now: Mono, server: ServerId, message: &Message) {
         match message.text(Field::Method).as_deref() {
             Some("notifications/progress") => self.progress(now, server, message),
+            Some("notifications/requests/resumePolicy") if self.takes_policy(message) => {}
             Some("notifications/cancelled") => self.cancelled_by_server(now, server, message),
+            Some("notifications/tasks/status") if self.hasten_poll(now, server, message) => {}
             _ => self.pass_to_client(server, message),
         }
     }
@@ -307,9 +318,14 @@ impl Engine {
             // The client was told so by the process before.
             return;
         }
-        let edit = Edit::replace(span, subscription.id.patch());
+        let mut edits = vec![Edit::replace(span, subscription.id.patch())];
         let (client, way) = (subscription.client, subscription.way);
-        self.tell(client, way, Outgoing::edited(message.bytes.clone(), vec![edit]));
+        let honours = attempt.filter(|_| subscription.tasks.is_some() && acknowledges());
+        edits.extend(honours.and_then(|attempt| self.add_tickets(attempt, message)));
+        self.tell(client, way, Outgoing::edited(message.bytes.clone(), edits));
+        if let Some(attempt) = honours {
+            self.is_acknowledged(attempt);
+        }
     }
 
     /// Either a question of its own that it takes back, or a subscription that it ends.
@@ -353,7 +369,7 @@ impl Engine {
         }
         self.let_go_of_kept(kept);
         if let Some(report) = report {
-            self.tell(client, way, report);
+            self.tell_progress(client, way, report);
         }
         self.progress_of_joined(now, id, message, counts);
     }

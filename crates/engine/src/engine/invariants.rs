@@ -1,7 +1,7 @@
 //! What must hold between any two events. The simulator and the fuzzer ask all the time.
 
 use super::{Engine, Transport};
-use crate::call::Call;
+use crate::call::{Call, State};
 use crate::client::{Client, Door, Open, Way};
 use crate::id::{CallId, ClientId, ServerId, StreamId};
 use crate::server::{Alarm, Life, Server};
@@ -81,7 +81,15 @@ impl Engine {
                     format!("attempt {attempt:?} waits for a process that is {:?}", server.life)
                 })
             }
-            None if call.is_joined() => Ok(()),
+            None if call.shares() => Ok(()),
+            None if matches!(call.state, State::Paused) => {
+                must(matches!(call.request.way, Way::Ticket(_)), || format!("call {id:?} waits for nobody"))
+            }
+            None if call.joined().is_some() => {
+                must(server.joined.values().any(|joined| *joined == id), || {
+                    format!("the task of call {id:?} is not known")
+                })
+            }
             None => must(call.retry_at.is_some() || server.waiting.contains(&id), || {
                 format!("call {id:?} waits in no queue")
             }),
@@ -173,7 +181,8 @@ impl Engine {
             must(self.servers.contains_key(server), || format!("{server:?} is gone and shared by {key:?}"))?;
         }
         for (id, ask) in &self.asks {
-            let there = self.clients.contains_key(&ask.client) && self.servers.contains_key(&ask.server);
+            let asked = self.clients.contains_key(&ask.client) || matches!(ask.way, Way::Ticket(_));
+            let there = asked && self.servers.contains_key(&ask.server);
             must(there, || format!("{id:?} outlived whom it is about"))?;
         }
         for (attempt, listen) in &self.subscriptions {
@@ -211,7 +220,7 @@ impl Engine {
             + self.subscriptions.len()
             + self.joints.len()
             + self.tasks.len()
-            + 2;
+            + 3;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())
     }
 }

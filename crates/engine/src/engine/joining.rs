@@ -227,7 +227,9 @@ impl Engine {
         let keyed = self.with_own_key(&request, message);
         let message = keyed.as_ref().unwrap_or(message);
         let joint = request.joint;
-        if !(self.config.tasks && self.task_wanted(&mut request, message)) {
+        let ticketed = (self.config.tasks && self.task_wanted(&mut request, message))
+            || (self.config.resumable && self.make_resumable(now, &request, message));
+        if !ticketed {
             self.begin_call(now, request, message);
         }
         self.forget_unopened(now, joint);
@@ -298,7 +300,7 @@ impl Engine {
     /// Joins a call to the one that has the attempt.
     pub(super) fn join_call(&mut self, now: Mono, mut call: Call, first: CallId) {
         let Some(running) = self.calls.get(first) else { return };
-        call.state = State::Joined;
+        call.state = State::Shares;
         call.attempts = running.attempts;
         call.sign = running.sign;
         let left_behind = running.request.way == Way::Nowhere;
@@ -330,7 +332,7 @@ impl Engine {
 
     /// Whoever made a call gives it up, and somebody else goes on with it. False if nobody is there.
     pub(super) fn leave_to_others(&mut self, id: CallId) -> bool {
-        let joint = self.calls.get(id).filter(|call| !call.is_joined()).and_then(|call| call.request.joint);
+        let joint = self.calls.get(id).filter(|call| !call.shares()).and_then(|call| call.request.joint);
         if self.joints.get(joint).is_none_or(|joint| joint.joined().is_empty()) {
             return false;
         }
@@ -347,7 +349,7 @@ impl Engine {
     fn part(&mut self, id: CallId) -> Option<Request> {
         let call = self.calls.get(id)?;
         let joint = call.request.joint;
-        let (request, holds) = if call.is_joined() {
+        let (request, holds) = if call.shares() {
             if let Some(joined) = self.joints.get_mut(joint).and_then(Joint::joined_mut) {
                 joined.retain(|joined| *joined != id);
             }
@@ -417,7 +419,7 @@ impl Engine {
         let open = self.clients.get(&client).map(|client| client.all_open().collect::<Vec<_>>());
         for open in open.unwrap_or_default() {
             let Open::Call(id) = open else { continue };
-            let Some(call) = self.calls.get(id).filter(|call| !call.is_joined()) else { continue };
+            let Some(call) = self.calls.get(id).filter(|call| !call.shares()) else { continue };
             let joint = call.request.joint;
             if self.joints.get(joint).is_none_or(|joint| !joint.joined().is_empty()) {
                 continue;
@@ -522,7 +524,7 @@ impl Engine {
     ) -> Option<Shared> {
         let no = call.request.joint?;
         let joint = self.joints.get_mut(Some(no))?;
-        if call.is_joined() {
+        if call.shares() {
             joint.joined_mut()?.retain(|joined| *joined != id);
             return None;
         }
@@ -699,12 +701,12 @@ impl Engine {
             if !joint.joined().iter().chain(&joint.first()).all(of_it) {
                 return Err(format!("{no:?} names a call that is gone"));
             }
-            if joint.joined().iter().any(|id| !self.calls.get(*id).is_some_and(Call::is_joined)) {
+            if joint.joined().iter().any(|id| !self.calls.get(*id).is_some_and(Call::shares)) {
                 return Err(format!("{no:?} joins a call that is not joined"));
             }
         }
         let lost = self.calls.ids().filter_map(|id| Some((id, self.calls.get(id)?))).find(|(id, call)| {
-            call.is_joined() && !self.joints.get(call.request.joint).is_some_and(|j| j.joined().contains(id))
+            call.shares() && !self.joints.get(call.request.joint).is_some_and(|j| j.joined().contains(id))
         });
         match lost {
             Some((id, _)) => Err(format!("call {id:?} is joined to nothing")),

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 impl Engine {
     pub(super) fn trouble(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, trouble: &Trouble) {
+        let resumed = attempt.filter(|_| self.call_of(attempt).is_some_and(|id| self.is_being_resumed(id)));
         match trouble {
             Trouble::Unreachable(why) => self.unreachable(now, id, attempt, why),
             Trouble::Broken(why) => self.broke_off(now, id, attempt, why),
@@ -33,10 +34,17 @@ impl Engine {
                 self.status(now, id, attempt, *status, *retry_after, *had_session, body);
             }
         }
+        self.asked_in_vain(now, id, attempt);
+        // Where it was to be taken up is remembered for as long as it may be.
+        if let Some(over) = resumed.filter(|attempt| !self.attempts.contains_key(attempt)) {
+            self.abandon(id, over);
+        }
     }
 
+    /// The call that an attempt may still answer; not one whose server has made a task of it.
     fn call_of(&self, attempt: Option<AttemptId>) -> Option<CallId> {
-        self.attempts.get(&attempt?).copied()
+        let call = self.attempts.get(&attempt?).copied()?;
+        self.calls.get(call).is_some_and(|call| call.joined().is_none()).then_some(call)
     }
 
     /// No connection could be made. The server is given a while, and what waits for it waits on.
@@ -48,8 +56,10 @@ impl Engine {
             return;
         }
         self.note(Note::Unreachable { server: name, why: why.into() });
-        if let Some(call) = self.call_of(attempt) {
-            self.never_arrived(now, call, why);
+        if let Some(call) = self.call_of(attempt)
+            && !self.resume_later(now, attempt, None, false)
+        {
+            self.lost_or_never_arrived(now, id, call, attempt, why);
         }
         if let Some(attempt) = attempt {
             self.subscription_broke(now, attempt);
@@ -63,6 +73,22 @@ impl Engine {
                 server.came_up = false;
             }
             self.rest(now, id, Why::Unreachable);
+        }
+    }
+
+    /// What was being resumed did arrive, the first time.
+    fn lost_or_never_arrived(
+        &mut self,
+        now: Mono,
+        id: ServerId,
+        call: CallId,
+        attempt: Option<AttemptId>,
+        why: &str,
+    ) {
+        if self.is_being_resumed(call) {
+            self.broke_off(now, id, attempt, why);
+        } else {
+            self.never_arrived(now, call, why);
         }
     }
 
@@ -80,7 +106,7 @@ impl Engine {
     }
 
     /// The connection broke after the request had left.
-    fn broke_off(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, why: &str) {
+    pub(super) fn broke_off(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, why: &str) {
         if let Some(attempt) = attempt {
             if self.servers.get(&id).is_some_and(|server| server.life == Life::Reviving(attempt)) {
                 return self.revival_failed(now, id, why.to_owned());
@@ -88,7 +114,9 @@ impl Engine {
             self.subscription_broke(now, attempt);
         }
         let Some(call) = self.call_of(attempt) else { return };
-        if self.retry_later(now, call, None, false, "the connection broke") {
+        if self.resume_later(now, attempt, None, false)
+            || self.retry_later(now, call, None, false, "the connection broke")
+        {
             return;
         }
         self.fail_attempt(now, attempt, Kind::ServerGone, why.to_owned(), ServerState::Gone);
@@ -124,7 +152,8 @@ impl Engine {
             return;
         }
         let busy = matches!(status, 429 | 502 | 503 | 504);
-        if busy && self.retry_later(now, call, retry_after, status == 429, "the server is busy") {
+        let resumed = busy && self.resume_later(now, attempt, retry_after, false);
+        if resumed || busy && self.retry_later(now, call, retry_after, status == 429, "the server is busy") {
             return;
         }
         if let Some(error) = error {
@@ -177,6 +206,9 @@ impl Engine {
 
     /// Passes on an error that the server sent with a status, under the client's own id.
     fn answer_with_error(&mut self, call: CallId, error: &Message) {
+        if self.answer_as_task(self.at, call, error) {
+            return;
+        }
         let Some(open) = self.calls.get(call) else { return };
         let (way, answer) = (open.request.way, with_id(error, &open.request.id));
         self.set_status(way, error_code(error));
@@ -210,19 +242,24 @@ impl Engine {
         }
         // An old connection may still look alive to the server, or the server is busy.
         let passing = end.status.is_none_or(|status| status == 409 || status == 429 || status >= 500);
+        if passing && self.resume_later(now, Some(attempt), end.retry, true) {
+            return;
+        }
         let call = self.call_of(Some(attempt)).filter(|_| end.resumable && passing);
         let call = call.and_then(|id| self.calls.get_mut(id).map(|call| (id, call)));
         // The modern era knows no coming back.
         let Some(call) = call.filter(|(_, call)| !call.modern) else {
-            return self.broke_off(now, id, Some(attempt), &end.why);
+            self.broke_off(now, id, Some(attempt), &end.why);
+            return self.asked_in_vain(now, id, Some(attempt));
         };
         let (call_id, call) = call;
         call.breaks += 1;
         call.reconnect_at = Some(now + end.retry.unwrap_or_else(|| doubling(call.breaks)));
-        let (way, polls) = (call.request.way, end.retry.filter(|_| end.status.is_none()));
+        let (id, polls) = (call_id, end.retry.filter(|_| end.status.is_none()));
         self.arm_call(now, call_id);
         if let Some(retry) = polls {
-            self.let_client_poll(way, retry);
+            let way = self.calls.get(id).map(|call| self.real_way(call).1);
+            way.into_iter().for_each(|way| self.let_client_poll(way, retry));
         }
     }
 
@@ -231,7 +268,7 @@ impl Engine {
         let Some(call) = self.calls.get_mut(id) else { return };
         call.reconnect_at = None;
         let (server, attempt) = (call.request.server, call.attempt());
-        if let Some(attempt) = attempt {
+        if let Some(attempt) = attempt.filter(|_| !self.resume_attempt(id)) {
             self.act(Action::Reconnect(server, attempt));
         }
         self.arm_call(now, id);
@@ -245,6 +282,9 @@ impl Engine {
         attempt: AttemptId,
         line: &crate::event::Line,
     ) {
+        if self.is_refused_to_us(now, id, attempt, line) {
+            return;
+        }
         if let Some(call) = self.call_of(Some(attempt)).and_then(|id| self.calls.get_mut(id)) {
             call.breaks = 0;
         }
@@ -306,7 +346,8 @@ impl Engine {
         server.session_lost = true;
         server.came_up = true;
         self.arm_standing(id, None);
-        if let Some(call) = self.call_of(attempt)
+        // What was being resumed did arrive, in its time.
+        if let Some(call) = self.call_of(attempt).filter(|call| !self.is_being_resumed(*call))
             && !self.wait_unsent(now, call)
         {
             let why = "it has forgotten our session".to_owned();
@@ -420,7 +461,7 @@ impl Engine {
 }
 
 /// The wait after so many breaks in a row.
-fn doubling(breaks: u32) -> Duration {
+pub(super) fn doubling(breaks: u32) -> Duration {
     let times = 2u32.saturating_pow(breaks.saturating_sub(1).min(16));
     limits::RECONNECT.saturating_mul(times).min(limits::RECONNECT_LONGEST)
 }

@@ -252,6 +252,7 @@ impl Engine {
                 self.arm_call(now, id);
             }
         }
+        self.poll_again(now, id);
         if self.ending.is_some() {
             // The client's end came while there was no process to tell.
             self.act(Action::CloseInput(id));
@@ -303,7 +304,7 @@ impl Engine {
         let open: Vec<AttemptId> = self
             .subscriptions
             .iter()
-            .filter(|(_, sub)| sub.server == id)
+            .filter(|(_, sub)| sub.server == id && !sub.is_ours_alone())
             .map(|(attempt, _)| *attempt)
             .collect();
         for old in open {
@@ -365,6 +366,8 @@ impl Engine {
         match own {
             Own::Quiet => {}
             Own::Tools(call) => self.tools_are_listed(now, id, call, answer),
+            Own::Poll(call) => self.task_is_reported(now, call, answer),
+            Own::Fetch(call) => self.task_result_came(now, call, answer),
             Own::List(method) => {
                 if self.remember_list(id, &method, answer) == Some(true) {
                     self.list_changed(id, &method);

@@ -3,6 +3,7 @@
 
 use super::{Engine, Transport};
 use crate::action::Action;
+use crate::call::Call;
 use crate::client::{Client, Door, Open, Way};
 use crate::http::Post;
 use crate::id::{AttemptId, CallId, ClientId, ServerId};
@@ -34,7 +35,13 @@ impl Engine {
             }
             (None, _) => Vec::new(),
         };
-        let post = Post { attempt, message: outgoing, headers, begins_session, goes_first };
+        let hello = message.filter(|_| begins_session).and_then(|hello| self.declare_resumable(hello));
+        let message = match hello {
+            Some(edit) => outgoing.and(edit),
+            None => outgoing,
+        };
+        let resumes = method == Some(Method::RequestsResume);
+        let post = Post { attempt, message, headers, begins_session, goes_first, resumes };
         self.act(Action::Post(server, Box::new(post)));
         if goes_first {
             self.act(Action::Stand(server));
@@ -46,8 +53,11 @@ impl Engine {
         match way {
             Way::Line | Way::Array(_) => self.act(Action::ToClient(client, message)),
             Way::Stream(stream) => self.tell_stream(stream, &message),
-            Way::Ticket(_) => self.tell_client(client, message),
             Way::Nowhere => {}
+            Way::Ticket(no) => match self.attached(no) {
+                Some((client, way)) => self.tell(client, way, message),
+                None => self.tell_unattached(client, no, message),
+            },
         }
     }
 
@@ -67,13 +77,19 @@ impl Engine {
             Door::Exchange(stream) => return Some(Way::Stream(*stream)),
             Door::Session(session) => session,
         };
-        let only = client.only_call().and_then(|id| self.way_of_call(id)).filter(|way| self.is_read(*way));
+        let call = self.only_call_of(client).and_then(|id| self.way_of_call(id));
+        let only = call.filter(|way| self.is_read(*way));
         let standing = Way::Stream(session.standing);
         if only.is_some() || self.is_read(standing) {
             return only.or(Some(standing));
         }
         let read = |stream: &&crate::id::StreamId| self.is_read(Way::Stream(**stream));
-        Some(session.streams.iter().rev().find(read).map_or(standing, |stream| Way::Stream(*stream)))
+        let read = session.streams.iter().rev().find(read).map(|stream| Way::Stream(*stream));
+        // Whoever comes back for a call finds it there.
+        let kept = call.filter(|way| {
+            matches!(way, Way::Stream(id) if self.streams.get(id).is_some_and(|stream| stream.ticket.is_some()))
+        });
+        Some(read.or(kept).unwrap_or(standing))
     }
 
     fn is_read(&self, way: Way) -> bool {
@@ -88,7 +104,25 @@ impl Engine {
     }
 
     fn way_of_call(&self, id: CallId) -> Option<Way> {
-        self.calls.get(id).map(|call| call.request.way)
+        self.calls.get(id).map(|call| self.real_way(call).1)
+    }
+
+    /// Who is to hear of a call, and the way there: of one that can be resumed whoever waits for it now.
+    pub(super) fn real_way(&self, call: &Call) -> (ClientId, Way) {
+        let attached = match call.request.way {
+            Way::Ticket(no) => self.attached(no),
+            _ => None,
+        };
+        attached.unwrap_or((call.request.client, call.request.way))
+    }
+
+    /// The only call that a client has open.
+    fn only_call_of(&self, client: &Client) -> Option<CallId> {
+        match client.only_open()? {
+            Open::Call(id) => Some(id),
+            Open::Wait(no) => self.tasks.get(&no).filter(|task| task.resume.is_some())?.call,
+            Open::Subscription(_) | Open::Look(_) | Open::Joint(_) => None,
+        }
     }
 
     /// The call whose stream a message of an HTTP server came on.
@@ -96,10 +130,12 @@ impl Engine {
         let attempt = self.tied?;
         if let Some(id) = self.attempts.get(&attempt) {
             let call = self.calls.get(*id)?;
-            return Some((call.request.client, call.request.way));
+            return Some(self.real_way(call));
         }
-        let subscription = self.subscriptions.get(&attempt)?;
-        Some((subscription.client, subscription.way))
+        if let Some(subscription) = self.subscriptions.get(&attempt) {
+            return Some((subscription.client, subscription.way));
+        }
+        self.fetched_for(attempt).map(|call| (call.request.client, call.request.way))
     }
 
     /// The only call that is in flight at a server, whoever made it.
@@ -113,7 +149,7 @@ impl Engine {
             if found.is_some() {
                 return None;
             }
-            found = Some((*id, client.only_call()?));
+            found = Some((*id, self.only_call_of(client)?));
         }
         let (client, call) = found?;
         Some((client, self.way_of_call(call)?))
@@ -123,7 +159,7 @@ impl Engine {
     fn newest_that_logs(&self, server: ServerId) -> Option<(ClientId, Way)> {
         let clients = &self.servers.get(&server)?.clients;
         clients.iter().rev().find_map(|id| {
-            let call = self.calls.get(self.clients.get(id)?.only_call()?)?;
+            let call = self.calls.get(self.only_call_of(self.clients.get(id)?)?)?;
             call.request.logs.then_some((*id, call.request.way))
         })
     }
@@ -202,7 +238,7 @@ impl Engine {
 
 impl Client {
     fn has_calls(&self) -> bool {
-        self.all_open().any(|open| matches!(open, Open::Call(_)))
+        self.all_open().any(|open| matches!(open, Open::Call(_) | Open::Wait(_)))
     }
 }
 

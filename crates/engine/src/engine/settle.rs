@@ -23,6 +23,9 @@ impl Engine {
         if let Some(attempt) = call.attempt() {
             self.attempts.remove(&attempt);
         }
+        if let State::Joined(joined) = &call.state {
+            self.leave_task(call.request.server, id, joined);
+        }
         if let Some(client) = self.clients.get_mut(&call.request.client) {
             client.close(&call.request.id, Open::Call(id));
         }
@@ -149,9 +152,11 @@ impl Engine {
         let sent = call.attempts > 0;
         let state = match kind {
             _ if !sent => ServerState::NeverReached,
-            Kind::Timeout | Kind::Max if call.is_joined() => ServerState::Running,
+            Kind::Timeout | Kind::Max if call.shares() => ServerState::Running,
             // It was sent before, and waits to be sent again.
-            Kind::Timeout | Kind::Max if call.attempt().is_none() => ServerState::Restarting,
+            Kind::Timeout | Kind::Max if matches!(call.state, State::New | State::Waiting(_)) => {
+                ServerState::Restarting
+            }
             Kind::Timeout | Kind::Max if call.request.method.is_handshake() => ServerState::Running,
             Kind::Timeout | Kind::Max => {
                 let server = self.servers.get(&call.request.server);
@@ -258,7 +263,7 @@ impl Engine {
             self.calls
                 .get(*id)
                 .is_some_and(|call| call.request.server == server && call.attempt().is_some() == sent)
-                && !self.calls.get(*id).is_some_and(Call::is_joined)
+                && !self.calls.get(*id).is_some_and(Call::shares)
         };
         self.calls.ids().filter(at).collect()
     }

@@ -278,6 +278,9 @@ impl Engine {
                 Open::Joint(no) => self.forget_asking_for_key(id, no),
                 Open::Subscription(attempt) => {
                     let Some(subscription) = self.close_subscription(attempt) else { continue };
+                    if subscription.is_ours_alone() {
+                        continue;
+                    }
                     self.cancel_attempt(
                         subscription.server,
                         attempt,

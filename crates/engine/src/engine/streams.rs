@@ -178,6 +178,7 @@ impl Engine {
             return;
         };
         self.exchanges.remove(&exchange);
+        self.left_alone(id);
         self.act(Action::Write(exchange, format!("retry: {}\n\n", retry.as_millis()).into()));
         self.act(Action::Finish(exchange));
     }
@@ -290,6 +291,7 @@ impl Engine {
         let client = stream.client;
         if stream.legacy {
             self.session_was_used(now, client);
+            self.left_alone(id);
             return;
         }
         self.close_stream(id);

@@ -5,26 +5,32 @@
 
 mod asking;
 mod ends;
+mod following;
 mod handoff;
+mod input;
+mod joining;
 mod keeping;
 mod making;
 mod offers;
+mod push;
 mod questions;
 mod recovery;
+mod resume;
 mod showing;
 mod upkeep;
 
 use super::Engine;
 use crate::call::Request;
-use crate::client::{Client, Door};
+use crate::client::{Client, Door, Way};
 use crate::http::SAME_USER;
-use crate::id::{ClientId, JointNo, TaskNo};
+use crate::id::{ClientId, JointNo, JsonId, TaskNo};
 use crate::method::Method;
 use crate::task::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use asking::Asked;
 pub(super) use handoff::add_to_tools;
+use resume::Resuming;
 use std::time::Duration;
 pub(super) use upkeep::Upkeep;
 
@@ -63,6 +69,19 @@ pub(super) enum Pending {
     Claimed,
     /// One of them.
     Orphaned,
+    /// Somebody came back for a call that is not in memory.
+    Resuming(Box<Resuming>),
+}
+
+impl Pending {
+    /// Which request waits for what is looked up, and where its answer goes.
+    fn looks(&self) -> Option<(&JsonId, Way)> {
+        match self {
+            Pending::Asked(asked) | Pending::Listed(asked) => Some((&asked.id, asked.way)),
+            Pending::Resuming(resuming) => Some((&resuming.id, resuming.way)),
+            _ => None,
+        }
+    }
 }
 
 impl Engine {
@@ -70,6 +89,9 @@ impl Engine {
     pub(super) fn task_request(&mut self, now: Mono, request: &Request, message: &Message) -> bool {
         if self.servers.get(&request.server).is_some_and(|server| server.own_tasks) {
             return false;
+        }
+        if request.method == Method::Listen {
+            return request.modern && self.listen_to_tasks(now, request, message);
         }
         let about_task = matches!(
             request.method,
@@ -98,7 +120,11 @@ impl Engine {
     }
 
     /// Takes a task in, under a new number.
-    pub(super) fn add_task(&mut self, task: Task) -> TaskNo {
+    pub(super) fn add_task(&mut self, mut task: Task) -> TaskNo {
+        if let Some(resume) = &mut task.resume {
+            resume.seen = self.at;
+            self.arm_resumes();
+        }
         let no = TaskNo(self.next_task);
         self.next_task += 1;
         self.tickets.insert(task.ticket.clone(), no);
@@ -112,6 +138,9 @@ impl Engine {
         let mut task = self.tasks.remove(&no)?;
         self.timers.set(crate::timers::Owner::Wait(no), &mut task.armed, None);
         self.tickets.remove(&task.ticket);
+        if self.tasks.is_empty() {
+            self.timers.set(crate::timers::Owner::Resumes, &mut self.resumes_armed, None);
+        }
         Some(task)
     }
 

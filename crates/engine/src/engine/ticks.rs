@@ -4,6 +4,7 @@ use super::Engine;
 use crate::action::Action;
 use crate::call::deadline::{Due, Reached};
 use crate::call::{State, progress};
+use crate::client::Way;
 use crate::error::{cut, json_text};
 use crate::id::{CallId, ServerId};
 use crate::life::Sample;
@@ -26,6 +27,7 @@ impl Engine {
                 Owner::Tasks => self.tasks_due(now),
                 Owner::Joint(no) => self.joint_due(no),
                 Owner::Wait(no) => self.waits_due(now, no),
+                Owner::Resumes => self.resumes_due(now),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -52,11 +54,19 @@ impl Engine {
         call.armed = None;
         let Some(server) = self.servers.get(&call.request.server) else { return };
         let server_id = call.request.server;
+        if matches!(call.state, State::Paused) {
+            // Only `max` runs while its client is waited for.
+            call.deadline.sign(now, &server.clock);
+        }
         if call.retry_at.is_some_and(|at| at <= now) {
             return self.try_again(now, id);
         }
         if call.reconnect_at.is_some_and(|at| at <= now) {
             return self.reconnect(now, id);
+        }
+        if call.joined().is_some_and(|joined| joined.poll_at <= now) {
+            self.poll_task(now, id);
+            return self.arm_call(now, id);
         }
         if call.task_at.is_some_and(|at| at <= now) {
             self.task_is_due(now, id);
@@ -167,6 +177,12 @@ impl Engine {
         if self.clients.get(&call.request.client).is_none_or(|client| client.congested) {
             return;
         }
+        if let Way::Ticket(no) = call.request.way
+            && !self.is_heard(no)
+        {
+            return;
+        }
+        let Some(call) = self.calls.get_mut(id) else { return };
         let Some((value, total)) = call.progress.keep_alive() else { return };
         let Some(token) = &call.request.token else { return };
         let name = format!("`{}`", cut(call.name(), limits::NAME));
@@ -187,7 +203,7 @@ impl Engine {
         message.extend_from_slice(&json_text(&words));
         message.extend_from_slice(br#","_meta":{"dev.outlast/keepAlive":true}}}"#);
         let (client, way) = (call.request.client, call.request.way);
-        self.tell(client, way, Outgoing::plain(message));
+        self.tell_progress(client, way, Outgoing::plain(message));
     }
 }
 
@@ -204,6 +220,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Tasks => engine.upkeep.armed,
         Owner::Joint(no) => engine.joints.armed(no),
         Owner::Wait(no) => engine.tasks.get(&no)?.armed,
+        Owner::Resumes => engine.resumes_armed,
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

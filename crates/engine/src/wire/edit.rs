@@ -153,6 +153,12 @@ impl Outgoing {
         Outgoing { bytes, edits }
     }
 
+    /// The same with one more edit.
+    pub fn and(mut self, edit: Edit) -> Outgoing {
+        self.edits.push(edit);
+        Outgoing::edited(self.bytes, self.edits)
+    }
+
     /// The bytes that [`Piece::Kept`] points into.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes

@@ -66,6 +66,7 @@ pub(super) fn serve(
         }
     };
     settings.engine.manner = Manner::Serve;
+    settings.engine.resumable = true;
     let service = service(&settings)?;
     Ok(Task::Serve(Box::new(settings), Box::new(service), target))
 }

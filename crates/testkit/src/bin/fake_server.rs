@@ -22,6 +22,8 @@ mod flags;
 mod processes;
 #[path = "fake_server/server.rs"]
 mod server;
+#[path = "fake_server/tasks.rs"]
+mod tasks;
 #[path = "fake_server/tools.rs"]
 mod tools;
 

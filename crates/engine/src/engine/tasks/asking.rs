@@ -4,6 +4,7 @@
 //! client may not see takes the same way as what is not there, and gets the same answer.
 
 use super::Pending;
+use super::push::Listening;
 use crate::action::Action;
 use crate::call::Request;
 use crate::client::{Door, Open, Way};
@@ -36,6 +37,8 @@ pub(in crate::engine) enum About {
     Fetch(Mono),
     /// The same as its end, of a call that was handed off.
     Stop,
+    /// To be told of it.
+    Listen(Box<Listening>),
 }
 
 /// A request about a task.
@@ -113,18 +116,28 @@ impl Engine {
             About::Await if ended => self.show_task(no, &asked.waiter(Wants::Result)),
             About::Await => self.wait_for_task(no, asked.waiter(Wants::Result)),
             About::Cancel => self.cancel_task(now, no, asked.receipt()),
-            About::Update(_) => self.show_task(no, &asked.waiter(Wants::Word)),
             About::Fetch(until) if ended || until <= now => {
                 self.show_task(no, &asked.waiter(Wants::Until(until)));
             }
             About::Fetch(until) => self.wait_for_task(no, asked.waiter(Wants::Until(until))),
             About::Stop => self.cancel_task(now, no, asked.receipt()),
+            About::Update(ref bytes) => {
+                self.take_input(now, no, bytes);
+                self.show_task(no, &asked.waiter(Wants::Word));
+            }
+            // Whoever listens has been told already.
+            About::Listen(_) => {}
         }
     }
 
     // The store.
 
-    fn look_up(&mut self, asked: Asked, query: Query, pending: impl FnOnce(Box<Asked>) -> Pending) {
+    pub(super) fn look_up(
+        &mut self,
+        asked: Asked,
+        query: Query,
+        pending: impl FnOnce(Box<Asked>) -> Pending,
+    ) {
         let number = self.next_lookup + 1;
         if let Some(client) = self.clients.get_mut(&asked.client) {
             client.open(asked.id.key(), Open::Look(number));
@@ -141,6 +154,9 @@ impl Engine {
     /// The store has been asked for a task.
     pub(super) fn looked_up(&mut self, now: Mono, number: u64, asked: Asked, outcome: &Loaded) {
         self.found(number, &asked);
+        if matches!(asked.about, About::Listen(_)) {
+            return self.listened_is_found(now, &asked, outcome);
+        }
         let record = match outcome {
             Ok(Found::Record(Some(record))) if self.may_see(&record.head, &asked) => record,
             Err(trouble) => {
@@ -160,7 +176,7 @@ impl Engine {
         }
     }
 
-    fn may_see(&self, head: &Head, asked: &Asked) -> bool {
+    pub(super) fn may_see(&self, head: &Head, asked: &Asked) -> bool {
         head.origin.principal == asked.principal
             && head.origin.server == self.config.identity
             && head.faces.has(asked.face())
@@ -175,6 +191,7 @@ impl Engine {
             About::Update(_) => self.show(&task, &asked.waiter(Wants::Word)),
             About::Fetch(until) => self.show(&task, &asked.waiter(Wants::Until(until))),
             About::Cancel | About::Stop => self.too_late_to_cancel(&task, &asked.receipt()),
+            About::Listen(_) => {}
         }
     }
 
@@ -204,6 +221,7 @@ impl Engine {
                 self.submit(Pending::Noted, Write::Post { ticket, letter });
                 self.show(&task, &asked.waiter(Wants::Word));
             }
+            About::Listen(_) => {}
         }
     }
 
@@ -305,19 +323,19 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&client) {
             client.close(id, Open::Look(number));
         }
-        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.lookups.remove(&number)
-            && let Way::Stream(stream) = asked.way
-        {
+        let pending = self.lookups.remove(&number);
+        if let Some((_, Way::Stream(stream))) = pending.as_ref().and_then(Pending::looks) {
             self.settled_on_stream(self.at, stream);
         }
     }
 
     /// A client that asked the store something is gone.
     pub(in crate::engine) fn forget_look(&mut self, client: ClientId, number: u64) {
-        if let Some(Pending::Asked(asked) | Pending::Listed(asked)) = self.lookups.remove(&number)
+        let pending = self.lookups.remove(&number);
+        if let Some((id, _)) = pending.as_ref().and_then(Pending::looks)
             && let Some(client) = self.clients.get_mut(&client)
         {
-            client.close(&asked.id, Open::Look(number));
+            client.close(id, Open::Look(number));
         }
     }
 
@@ -329,6 +347,7 @@ impl Engine {
             gone.iter().for_each(|waiter| client.close(&waiter.id, Open::Wait(no)));
         }
         self.leave_theirs(no);
+        self.left_for_good(no);
     }
 
     /// Another process's task is watched only while somebody waits for it.

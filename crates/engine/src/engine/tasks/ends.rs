@@ -14,7 +14,7 @@ impl Engine {
     pub(in crate::engine) fn task_answered(&mut self, no: TaskNo, answer: &Outgoing) {
         let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
         task.call = None;
-        let modern = task.modern;
+        let task_of_2025 = task.faces.has(Faces::LEGACY_TASK);
         let bytes = answer.to_vec().into();
         let message = match scan(&bytes) {
             Ok(Scanned::Message(message)) => Some(message),
@@ -27,7 +27,7 @@ impl Engine {
         let (state, answer) = match (part(Field::Result), part(Field::Error)) {
             (Some(result), _) => {
                 let failed = json::member(&result, "isError") == Some(b"true");
-                let state = if failed && !modern { State::Failed } else { State::Completed };
+                let state = if failed && task_of_2025 { State::Failed } else { State::Completed };
                 (state, Answer::Result(result))
             }
             (None, error) => (State::Failed, Answer::Error(error.unwrap_or_default())),
@@ -37,6 +37,7 @@ impl Engine {
 
     pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
+        let input = std::mem::take(&mut task.input);
         // One that is not stored yet is written when it is.
         let made = task.stored;
         task.state = state;
@@ -47,6 +48,7 @@ impl Engine {
         if made {
             self.write_end(no);
         }
+        self.drop_questions(now, input);
     }
 
     pub(super) fn write_end(&mut self, no: TaskNo) {

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::id::{CallId, ServerId, TaskNo};
 use crate::record::State;
 use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
-use crate::task::{Task, Wants};
+use crate::task::{Task, Waiter, Wants};
 use crate::time::Mono;
 
 impl Engine {
@@ -70,12 +70,14 @@ impl Engine {
             | Pending::Kept(_)
             | Pending::Claimed => {}
             Pending::Key(no) => self.key_was_looked_up(now, no, outcome),
+            Pending::Resuming(resuming) => self.found_to_resume(now, number, *resuming, outcome),
         }
     }
 
     pub(super) fn task_was_made(&mut self, now: Mono, no: TaskNo) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
         task.stored = true;
+        let ended = !task.state.is_open();
         let handle = task.waiters.iter().position(|waiter| waiter.wants == Wants::Handle);
         let handle = handle.map(|at| task.waiters.remove(at));
         let (start, call, joint) = (task.start.take(), task.call, task.joint);
@@ -90,11 +92,12 @@ impl Engine {
             self.show_task(no, &handle);
         }
         if let Some((request, message)) = start {
+            self.send_resume_policy(no);
             self.begin_call(now, *request, &message);
         }
         self.forget_unopened(now, joint);
         // It ended while it was being stored.
-        if self.tasks.get(&no).is_some_and(|task| !task.state.is_open()) {
+        if ended {
             self.write_end(no);
         }
     }
@@ -133,7 +136,13 @@ impl Engine {
     /// No task, then: the call is made, or goes on, as an ordinary one.
     pub(in crate::engine) fn task_was_not_made(&mut self, now: Mono, no: TaskNo) {
         let Some(task) = self.drop_task(no) else { return };
-        let handle = task.waiters.into_iter().find(|waiter| waiter.wants == Wants::Handle);
+        let wants = |waiter: &Waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer);
+        let handle = task.waiters.into_iter().find(wants);
+        if let Some(handle) = &handle
+            && let Some(client) = self.clients.get_mut(&handle.client)
+        {
+            client.close(&handle.id, Open::Wait(no));
+        }
         if let (Some((request, message)), Some(handle)) = (task.start, handle) {
             self.begin_call(now, Request { way: handle.way, ..*request }, &message);
         }

@@ -11,7 +11,7 @@ use crate::method::Method;
 use crate::policy::CallFacts;
 use crate::record::{Body, Faces, New, Origin, State, Ticket};
 use crate::store::Write;
-use crate::task::{Task, TaskRule, Waiter, Wants};
+use crate::task::{Input, Task, TaskRule, Waiter, Wants};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
@@ -86,6 +86,8 @@ impl Engine {
             faces,
             tool: request.tool.clone().unwrap_or_default(),
             armed: None,
+            input: Input::default(),
+            resume: None,
         };
         let origin = Origin {
             principal: task.principal.clone(),
@@ -124,7 +126,7 @@ impl Engine {
         call.task_at = None;
         let faces = if call.hands_off { Faces::HAND_OFF } else { Faces::MODERN_TASK };
         let request = call.request.clone();
-        let Some(message) = call.kept_for_task.take() else { return };
+        let Some(message) = call.kept_for_task.clone() else { return };
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
         let Some(no) = self.make_task(&request, &message, faces, None, waiter) else { return };

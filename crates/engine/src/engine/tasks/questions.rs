@@ -31,7 +31,7 @@ impl Engine {
 
     /// Says in a question which task it is about, if it can be only one.
     pub(in crate::engine) fn tie_to_task(&self, server: ServerId, message: &Message) -> Option<Edit> {
-        let mut tasks = self.tasks_at(server);
+        let mut tasks = self.tasks_at(server).filter(|(_, task)| task.resume.is_none());
         let (_, task) = tasks.next().filter(|_| tasks.next().is_none())?;
         if task.faces.has(Faces::HAND_OFF) {
             return None;
@@ -44,15 +44,18 @@ impl Engine {
         }
     }
 
-    /// While a server waits for a person, so do all its tasks: nothing says which one it is about.
+    /// While a server waits for a person, so do all its legacy tasks: nothing says which one it is about.
     pub(in crate::engine) fn tasks_need_input(&mut self, server: ServerId, needed: bool) {
         let (from, to) = if needed {
             (State::Working, State::InputRequired)
         } else {
             (State::InputRequired, State::Working)
         };
-        let changed: Vec<TaskNo> =
-            self.tasks_at(server).filter(|(_, task)| task.state == from).map(|(no, _)| *no).collect();
+        let changed: Vec<TaskNo> = self
+            .tasks_at(server)
+            .filter(|(_, task)| !task.modern && task.state == from)
+            .map(|(no, _)| *no)
+            .collect();
         for no in changed {
             if let Some(task) = self.tasks.get_mut(&no) {
                 task.state = to;

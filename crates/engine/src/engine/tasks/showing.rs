@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::error::error_answer;
 use crate::id::{ClientId, JsonId, TaskNo};
 use crate::json;
-use crate::record::{Answer, Faces};
+use crate::record::{Answer, Faces, State};
 use crate::task::{Task, Waiter, Wants};
 use crate::wire::Outgoing;
 
@@ -45,12 +45,12 @@ impl Engine {
         }
         let result = match (waiter.wants, task.modern) {
             (Wants::Word, _) => br#"{"resultType":"complete"}"#.to_vec(),
-            (Wants::Handle, true) => self.modern_task(task, "task"),
-            (Wants::Task, true) => self.modern_task(task, "complete"),
+            (Wants::Handle, true) => self.modern_task(task, Some("task")),
+            (Wants::Task, true) => self.modern_task(task, Some("complete")),
             (Wants::Handle, false) => [b"{\"task\":", &*self.legacy_task(task), b"}"].concat(),
             (Wants::Task, false) => self.legacy_task(task),
             (Wants::Answer, _) => {
-                let answer = plain_answer_of(task, &waiter.id);
+                let answer = answer_of(task, &waiter.id);
                 return self.reply(waiter.client, waiter.way, Some(&waiter.id), answer);
             }
             (Wants::Result | Wants::Until(_), _) => {
@@ -73,9 +73,9 @@ impl Engine {
         shown.to_string().into_bytes()
     }
 
-    pub(super) fn modern_task(&self, task: &Task, result_type: &str) -> Vec<u8> {
-        let shown = serde_json::json!({
-            "resultType": result_type,
+    /// A task with what belongs to its state; as a result of this type, or as part of a notification.
+    pub(super) fn modern_task(&self, task: &Task, result_type: Option<&str>) -> Vec<u8> {
+        let mut shown = serde_json::json!({
             "taskId": task.ticket.as_str(),
             "status": task.shown().as_str(),
             "createdAt": task.created.timestamp(),
@@ -83,7 +83,15 @@ impl Engine {
             "ttlMs": millis(task.ttl),
             "pollIntervalMs": task.poll_interval(self.wall),
         });
+        if let Some(result_type) = result_type {
+            shown["resultType"] = result_type.into();
+        }
         let mut text = shown.to_string().into_bytes();
+        if task.shown() == State::InputRequired {
+            text.pop();
+            text.extend_from_slice(&task.input.shown());
+            text.push(b'}');
+        }
         if let Some(answer) = task.answer.as_ref().filter(|_| task.has_ended()) {
             let name: &[u8] = match answer {
                 Answer::Result(_) => b",\"result\":",
@@ -97,11 +105,15 @@ impl Engine {
         text
     }
 
-    /// Tells a legacy client that a task of its has changed.
+    /// Tells a legacy client that a task of its has changed, and a modern one that listens.
     pub(super) fn tell_status(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no).filter(|task| task.faces.has(Faces::LEGACY_TASK)) else {
+        let Some(task) = self.tasks.get(&no) else { return };
+        if task.modern {
+            return self.push_task(no);
+        }
+        if !task.faces.has(Faces::LEGACY_TASK) {
             return;
-        };
+        }
         let client = task.client;
         let params = self.legacy_task(task);
         let message =
@@ -116,15 +128,15 @@ pub(super) fn related_task(task: &Task) -> Vec<u8> {
     [br#""io.modelcontextprotocol/related-task":{"taskId":""#, ticket, br#""}"#].concat()
 }
 
-/// The answer of a task's call, under the id of whoever asks, as if there were no task.
-fn plain_answer_of(task: &Task, id: &JsonId) -> Outgoing {
+/// The answer of a call, under the id of whoever asks.
+pub(super) fn answer_of(task: &Task, id: &JsonId) -> Outgoing {
     let id = id.patch();
-    let body = match &task.answer {
-        None => br#","error":{"code":-32603,"message":"the task of this call was cancelled"}"#.to_vec(),
-        Some(Answer::Error(error)) => [b",\"error\":", &**error].concat(),
-        Some(Answer::Result(result)) => [b",\"result\":", &**result].concat(),
+    let (name, answer): (&[u8], &[u8]) = match &task.answer {
+        Some(Answer::Result(result)) => (b",\"result\":", result),
+        Some(Answer::Error(error)) => (b",\"error\":", error),
+        None => (b",\"error\":", br#"{"code":-32603,"message":"the call was cancelled"}"#),
     };
-    Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), &*body, b"}"].concat())
+    Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), name, answer, b"}"].concat())
 }
 
 /// The answer of a task's call, under the id of whoever asks, and tied to the task.

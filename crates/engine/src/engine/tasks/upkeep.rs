@@ -25,7 +25,7 @@ pub(in crate::engine) struct Upkeep {
 
 impl Engine {
     /// The process begins: what an earlier one left is taken over, and what is over is forgotten.
-    pub(in crate::engine) fn take_over(&mut self) {
+    pub(in crate::engine) fn take_up_what_was_left(&mut self) {
         let claim = Write::Claim { server: self.config.identity.clone() };
         self.submit_all(Pending::Claimed, vec![claim, Write::Expire(self.wall)]);
     }
@@ -98,7 +98,8 @@ impl Engine {
             let Some(no) = self.tickets.get(ticket).copied() else { continue };
             match letter {
                 Letter::Cancel => self.end_by_cancel(now, no),
-                Letter::Input(_) | Letter::Wake => {}
+                Letter::Input(bytes) => self.take_input(now, no, bytes),
+                Letter::Wake => {}
             }
         }
     }

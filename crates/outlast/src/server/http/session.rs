@@ -103,10 +103,12 @@ impl Session {
             state.gate = Some(gate);
             opener
         });
-        let attempt = post.attempt;
+        let (attempt, resumes) = (post.attempt, post.resumes);
         let task = self.0.start(&mut state, talk::post(self.0.clone(), post, gate, opener));
         if let Some(attempt) = attempt {
-            state.attempts.insert(attempt, Attempt { task, place: Place::default() });
+            let before = state.attempts.remove(&attempt).filter(|_| resumes);
+            let place = before.map(|attempt| attempt.place).unwrap_or_default();
+            state.attempts.insert(attempt, Attempt { task, place });
         }
     }
 
@@ -237,6 +239,11 @@ impl Inner {
         if let Some(attempt) = attempt {
             self.settled(attempt);
         }
+        self.tell(&mut Some(Happening::Trouble(attempt, trouble)).into_iter());
+    }
+
+    /// An attempt could not be resumed just now; it may be tried again from the same place.
+    pub(super) fn fail_for_now(&self, attempt: Option<AttemptId>, trouble: Trouble) {
         self.tell(&mut Some(Happening::Trouble(attempt, trouble)).into_iter());
     }
 

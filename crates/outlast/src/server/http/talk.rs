@@ -48,12 +48,17 @@ pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener
     pass(gate).await;
     let had_session = !post.begins_session && inner.has_session();
     let body = Bytes::from(post.message.to_vec());
+    let last =
+        post.attempt.filter(|_| post.resumes).and_then(|attempt| inner.place(Of::Attempt(attempt)).last);
     let sent = inner.remote.send(Method::POST, body, |headers| {
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, EITHER);
         mirror(&post.headers, headers);
         if !post.begins_session {
             inner.session_header(headers);
+        }
+        if let Some(last) = &last {
+            headers.insert(head::LAST_EVENT, last.clone());
         }
     });
     let sent = sent.await;
@@ -62,9 +67,12 @@ pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener
         inner.begin_session(named.and_then(|reply| head::session(&reply.head)));
     }
     drop(opener);
-    let attempt = post.attempt;
+    let (attempt, resumes) = (post.attempt, post.resumes);
     drop(post);
-    let fail = |trouble| inner.fail(attempt, with_session(trouble, had_session));
+    let fail = |trouble| match resumes {
+        true => inner.fail_for_now(attempt, with_session(trouble, had_session)),
+        false => inner.fail(attempt, with_session(trouble, had_session)),
+    };
     match sent {
         Err(trouble) => fail(trouble),
         Ok(reply) if reply.head.status.is_success() => answer(&inner, attempt, reply).await,

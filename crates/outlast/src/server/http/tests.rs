@@ -222,6 +222,7 @@ fn message(attempt: Option<u64>, text: String) -> Box<Post> {
         headers: Vec::new(),
         begins_session: false,
         goes_first: false,
+        resumes: false,
     })
 }
 

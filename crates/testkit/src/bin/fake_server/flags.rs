@@ -41,6 +41,8 @@ pub struct Flags {
     mute_if: Option<(PathBuf, String)>,
     /// `--capabilities JSON`: declared instead of `{"tools":{}}`.
     pub capabilities: Option<String>,
+    /// `--tasks DIR`: has tasks of its own, and keeps them there.
+    pub tasks: Option<PathBuf>,
 }
 
 impl Flags {
@@ -62,6 +64,7 @@ impl Flags {
                 "--exit-at" => flags.exit_at = Some((value(), number(&value()))),
                 "--mute" => flags.mute.push(value()),
                 "--mute-if" => flags.mute_if = Some((value().into(), value())),
+                "--tasks" => flags.tasks = Some(value().into()),
                 "--capabilities" => flags.capabilities = Some(value()),
                 other => wrong(other),
             }

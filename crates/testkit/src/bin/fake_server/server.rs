@@ -15,6 +15,7 @@ use serde_json::{Value, from_slice, from_str, json};
 
 use super::call::Call;
 use super::flags::Flags;
+use super::tasks::Tasks;
 use super::tools;
 
 /// The members of an object, as they stand.
@@ -87,6 +88,10 @@ impl Server {
         if self.flags.is_mute_on(method) {
             return;
         }
+        let tasks = self.flags.tasks.as_deref().map(Tasks::new);
+        if tasks.is_some_and(|tasks| tasks.take(self, method, &id, &line)) {
+            return;
+        }
         match method {
             "initialize" => self.write(&answer(&id, &self.introduction())),
             "tools/call" => self.call(Call::new(self.clone(), id, members, line)),
@@ -99,7 +104,11 @@ impl Server {
     }
 
     fn introduction(&self) -> String {
-        let capabilities = self.flags.capabilities.as_deref().unwrap_or(r#"{"tools":{}}"#);
+        let usual = match self.flags.tasks {
+            None => r#"{"tools":{}}"#,
+            Some(_) => r#"{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}"#,
+        };
+        let capabilities = self.flags.capabilities.as_deref().unwrap_or(usual);
         format!(
             r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"serverInfo":{{"name":"fake-server","version":"1"}}}}"#
         )

@@ -1,0 +1,133 @@
+//! Servers that let us resume (SEP-975): after a lost connection a call is taken up again, not repeated.
+//!
+//! Every `initialize` to a server behind HTTP declares `resumableRequests`, whatever the client behind us
+//! can do: the policies that come of it are ours, and no client sees them. An attempt with a policy is never
+//! sent a second time while the server may still have it. When its stream breaks, or no connection can be
+//! made, it is resumed under the same id and from the last event that was seen, until the server says that
+//! it knows nothing of it, or `maxWait` has passed. Then it is a call whose connection broke, and repeated
+//! only if that is safe.
+
+use super::{Engine, Transport};
+use crate::call::resume::{Policy, declares};
+use crate::client::Way;
+use crate::error::{Kind, json_text};
+use crate::event::Line;
+use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
+use crate::json;
+use crate::time::Mono;
+use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
+use std::time::Duration;
+
+impl Engine {
+    /// What is added to a hello to an HTTP server.
+    pub(super) fn declare_resumable(&self, hello: &Message) -> Option<Edit> {
+        let capabilities = json::member(hello.raw(Field::Params)?, "capabilities")?;
+        if declares(hello) {
+            return None;
+        }
+        json::insert_member(&hello.bytes, capabilities, br#""resumableRequests":{}"#)
+    }
+
+    /// A server says how one of our attempts can be resumed. False if that is for the client to read.
+    pub(super) fn takes_policy(&mut self, message: &Message) -> bool {
+        let remote = self.config.transport == Transport::Http;
+        if !remote && !self.config.resumable {
+            return false;
+        }
+        let attempt = message.raw(Field::ParamsRequestId).and_then(read_own_id);
+        let call = attempt.and_then(|(number, _)| self.attempts.get(&AttemptId(number)).copied());
+        let policy = message.raw(Field::Params).and_then(Policy::read).filter(|_| remote);
+        if let (Some(id), Some(policy)) = (call, policy)
+            && let Some(call) = self.calls.get_mut(id)
+        {
+            let (way, token) = (call.request.way, policy.token.clone());
+            call.policy = Some(Box::new(policy));
+            if let Way::Ticket(no) = way {
+                self.keep_server_token(no, &token);
+            }
+        }
+        true
+    }
+
+    /// Whether a call is being taken up again: it is at the server, as far as we know.
+    pub(super) fn is_being_resumed(&self, id: CallId) -> bool {
+        self.calls.get(id).is_some_and(|call| call.lost.is_some())
+    }
+
+    /// The connection of an attempt is lost: it will be resumed, if its server lets us. `was_open` if its
+    /// stream was there until now, so that the time to come back begins anew.
+    pub(super) fn resume_later(
+        &mut self,
+        now: Mono,
+        attempt: Option<AttemptId>,
+        wish: Option<Duration>,
+        was_open: bool,
+    ) -> bool {
+        let id = attempt.and_then(|attempt| self.attempts.get(&attempt).copied());
+        let Some((id, call)) = id.and_then(|id| self.calls.get_mut(id).map(|call| (id, call))) else {
+            return false;
+        };
+        let Some(policy) = &call.policy else { return false };
+        let lost = if was_open { now } else { call.lost.unwrap_or(now) };
+        if policy.max_wait.is_some_and(|most| now.since(lost) >= most) {
+            call.policy = None;
+            return false;
+        }
+        call.lost = Some(lost);
+        call.breaks += 1;
+        let wait = wish.unwrap_or_else(|| super::remote::doubling(call.breaks)).max(policy.min_wait);
+        call.reconnect_at = Some(now + wait);
+        self.arm_call(now, id);
+        true
+    }
+
+    /// Takes an attempt up again. False if its server did not say how.
+    pub(super) fn resume_attempt(&mut self, id: CallId) -> bool {
+        let Some(call) = self.calls.get(id) else { return false };
+        let (Some(policy), Some(attempt)) = (&call.policy, call.attempt()) else { return false };
+        let number = own_id(attempt.0, call.request.id.is_text());
+        let request = [
+            br#"{"jsonrpc":"2.0","id":"#,
+            number.as_slice(),
+            br#","method":"requests/resume","params":{"resumeToken":"#,
+            &*json_text(&policy.token),
+            b"}}",
+        ]
+        .concat();
+        let server = call.request.server;
+        let Ok(Scanned::Message(message)) = scan(&request.into()) else { return false };
+        let outgoing = Outgoing::plain(message.bytes.clone());
+        self.send(server, Some(attempt), Some(&message), outgoing);
+        true
+    }
+
+    /// Something came on the stream of an attempt. True if it says that the server knows nothing of it any
+    /// more, which is no answer to the call.
+    pub(super) fn is_refused_to_us(
+        &mut self,
+        now: Mono,
+        server: ServerId,
+        attempt: AttemptId,
+        line: &Line,
+    ) -> bool {
+        let Some(call) = self.attempts.get(&attempt).and_then(|id| self.calls.get_mut(*id)) else {
+            return false;
+        };
+        if call.lost.take().is_none() {
+            return false;
+        }
+        let code = i64::from(Kind::TicketUnknown.code(false));
+        let refused =
+            matches!(line, Ok(Scanned::Message(message)) if super::remote::error_code(message) == Some(code));
+        if refused {
+            call.policy = None;
+            self.broke_off(
+                now,
+                server,
+                Some(attempt),
+                "the connection broke, and it does not know the call any more",
+            );
+        }
+        refused
+    }
+}

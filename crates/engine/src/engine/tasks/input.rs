@@ -1,0 +1,275 @@
+//! What servers ask while they work on modern tasks, and what clients answer.
+//!
+//! A task shows each question under a key that it never uses again, until `tasks/update` answers it. How
+//! the answer gets to the server depends on how it asked: a request is answered by a response; an
+//! `input_required` result is answered by the same call with everything that was asked; a task of the
+//! server's own by its `tasks/update`.
+
+use super::following::about;
+use super::joining::edited;
+use crate::call::{Call, State};
+use crate::client::Way;
+use crate::engine::Engine;
+use crate::error::error_answer;
+use crate::id::{AskId, CallId, ClientId, ServerId, TaskNo};
+use crate::json;
+use crate::limits;
+use crate::record;
+use crate::server::{Own, Readiness};
+use crate::task::{Asker, Input, Task};
+use crate::time::Mono;
+use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// Whom a question is put to that tasks show: whoever looks at them.
+const NOBODY: ClientId = ClientId(u64::MAX);
+
+type Members<'a> = BTreeMap<Box<str>, &'a RawValue>;
+
+impl Engine {
+    // Questions.
+
+    /// Where a question goes that a server asks while it works on modern tasks. On stdio nothing says which
+    /// of them it is about, so all of them show it.
+    pub(in crate::engine) fn asked_through_tasks(&self, server: ServerId) -> Option<(ClientId, Way)> {
+        let room = |task: &Task| task.modern && task.input.questions.len() < limits::QUESTIONS;
+        let (no, _) = self.tasks_at(server).find(|(_, task)| room(task))?;
+        Some((NOBODY, Way::Ticket(*no)))
+    }
+
+    pub(in crate::engine) fn show_question(&mut self, server: ServerId, ask: AskId, message: &Message) {
+        let (Some(method), params) = (message.raw(Field::Method), message.raw(Field::Params)) else { return };
+        let params = params.map(|params| [b",\"params\":", params].concat()).unwrap_or_default();
+        let request = Bytes::from([b"{\"method\":", method, &*params, b"}"].concat());
+        let tasks: Vec<TaskNo> =
+            self.tasks_at(server).filter(|(_, task)| task.modern).map(|(no, _)| *no).collect();
+        for no in tasks {
+            self.put_question(no, request.clone(), Asker::Request(ask));
+            self.mind_input(no);
+        }
+    }
+
+    fn put_question(&mut self, no: TaskNo, request: Bytes, asker: Asker) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        if task.input.questions.len() < limits::QUESTIONS {
+            task.input.ask(task.epoch, request, asker);
+        }
+    }
+
+    /// A task waits for its client while anything is not answered.
+    fn mind_input(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
+        let state =
+            if task.input.is_needed() { record::State::InputRequired } else { record::State::Working };
+        let waits = state == record::State::InputRequired;
+        if task.state == state && !waits {
+            return;
+        }
+        task.state = state;
+        task.updated = self.wall;
+        self.tell_status(no);
+    }
+
+    /// A request of a server is answered, taken back or given up.
+    pub(in crate::engine) fn question_is_over(&mut self, ask: AskId) {
+        let about = |task: &Task| task.input.questions.iter().any(|open| open.asker == Asker::Request(ask));
+        let tasks: Vec<TaskNo> =
+            self.tasks.iter().filter(|(_, task)| about(task)).map(|(no, _)| *no).collect();
+        for no in tasks {
+            if let Some(task) = self.tasks.get_mut(&no) {
+                task.input.questions.retain(|question| question.asker != Asker::Request(ask));
+            }
+            self.mind_input(no);
+        }
+    }
+
+    /// A task has ended: who asked through it alone is told that nobody will answer.
+    pub(super) fn drop_questions(&mut self, now: Mono, input: Input) {
+        for question in input.questions {
+            let Asker::Request(id) = question.asker else { continue };
+            let shows =
+                |task: &Task| task.input.questions.iter().any(|open| open.asker == Asker::Request(id));
+            if self.tasks.values().any(shows) {
+                continue;
+            }
+            let Some(ask) = self.close_ask(now, id) else { continue };
+            let text = "the task that this was asked for has ended";
+            let answer = error_answer(ask.id.patch().as_slice(), -32603, text, None);
+            self.send(ask.server, None, None, Outgoing::plain(answer));
+        }
+    }
+
+    /// The server answers the call of a task by asking for more. False if it does not.
+    pub(super) fn pause_for_input(&mut self, now: Mono, id: CallId, result: &[u8]) -> bool {
+        let Some(call) = self.calls.get_mut(id) else { return false };
+        let Way::Ticket(no) = call.request.way else { return false };
+        let asks = json::member(result, "resultType") == Some(b"\"input_required\"");
+        if !call.request.modern || !asks || call.kept_for_task.is_none() {
+            return false;
+        }
+        if let Some(attempt) = call.attempt() {
+            self.attempts.remove(&attempt);
+        }
+        call.state = State::Paused;
+        let kept = call.kept.take();
+        self.let_go_of_kept(kept);
+        let requests = json::member(result, "inputRequests").unwrap_or(b"{}");
+        let requests: Members<'_> = serde_json::from_slice(requests).unwrap_or_default();
+        if let Some(task) = self.tasks.get_mut(&no) {
+            task.input.state = json::member(result, "requestState").map(Bytes::copy_from_slice);
+        }
+        let nothing_asked = requests.is_empty();
+        for (name, request) in requests {
+            let request = Bytes::copy_from_slice(request.get().as_bytes());
+            self.put_question(no, request, Asker::Result(name));
+        }
+        self.mind_input(no);
+        if nothing_asked {
+            self.call_again(now, no);
+        }
+        self.arm_call(now, id);
+        true
+    }
+
+    /// The server's own task for a task of ours asks something.
+    pub(super) fn task_of_ours_asks(&mut self, no: TaskNo, requests: &[u8]) {
+        let requests: Members<'_> = serde_json::from_slice(requests).unwrap_or_default();
+        for (name, request) in requests {
+            let asker = Asker::Task(name);
+            let known = self
+                .tasks
+                .get(&no)
+                .is_some_and(|task| task.input.questions.iter().any(|question| question.asker == asker));
+            if !known {
+                self.put_question(no, Bytes::copy_from_slice(request.get().as_bytes()), asker);
+                self.mind_input(no);
+            }
+        }
+    }
+
+    // Answers.
+
+    /// A client answers what a task asks: some of it or all. What was not asked is ignored.
+    pub(super) fn take_input(&mut self, now: Mono, no: TaskNo, update: &Bytes) {
+        let Ok(Scanned::Message(message)) = scan(update) else { return };
+        let responses = message.raw(Field::ParamsInputResponses).unwrap_or(b"{}");
+        let responses: Members<'_> = serde_json::from_slice(responses).unwrap_or_default();
+        for (key, response) in responses {
+            self.take_answer(now, no, &key, response.get().as_bytes());
+        }
+        self.mind_input(no);
+        let whole = self.tasks.get(&no).is_some_and(|task| !task.input.is_needed());
+        if whole {
+            self.call_again(now, no);
+        }
+    }
+
+    fn take_answer(&mut self, now: Mono, no: TaskNo, key: &str, response: &[u8]) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let mut questions = task.input.questions.iter_mut();
+        let Some(question) = questions.find(|open| &*open.key == key && open.answer.is_none()) else {
+            return;
+        };
+        question.answer = Some(Bytes::copy_from_slice(response));
+        match question.asker.clone() {
+            Asker::Result(_) => {}
+            Asker::Request(id) => {
+                let Some(ask) = self.close_ask(now, id) else { return };
+                let id = ask.id.patch();
+                let head = br#"{"jsonrpc":"2.0","id":"#;
+                let answer = [&head[..], id.as_slice(), b",\"result\":", response, b"}"].concat();
+                self.send(ask.server, None, None, Outgoing::plain(answer));
+            }
+            Asker::Task(name) => self.answer_servers_task(no, &name, response),
+        }
+    }
+
+    fn answer_servers_task(&mut self, no: TaskNo, name: &str, response: &[u8]) {
+        let call = self.tasks.get(&no).and_then(|task| task.call);
+        let Some(call) = call.and_then(|id| self.calls.get(id)) else { return };
+        let (Some(joined), server) = (call.joined(), call.request.server) else { return };
+        let name = serde_json::to_vec(name).unwrap_or_default();
+        let responses = [b",\"inputResponses\":{", &*name, b":", response, b"}"].concat();
+        let update = about("tasks/update", &joined.task, joined.meta.as_deref(), &responses);
+        self.send_about_task(server, &update, Own::Quiet);
+    }
+
+    /// Everything that the server asked by its answer is there: the call goes on.
+    fn call_again(&mut self, now: Mono, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let paused = task
+            .call
+            .filter(|id| self.calls.get(*id).is_some_and(|call| matches!(call.state, State::Paused)));
+        let Some(id) = paused else { return };
+        let answers = task.input.questions.extract_if(.., |open| matches!(open.asker, Asker::Result(_)));
+        let answers: Vec<_> = answers.collect();
+        let state = task.input.state.take();
+        let responses: Vec<Vec<u8>> = answers
+            .into_iter()
+            .filter_map(|question| {
+                let Asker::Result(name) = question.asker else { return None };
+                let name = serde_json::to_vec(&name).unwrap_or_default();
+                Some([&*name, b":", &*question.answer?].concat())
+            })
+            .collect();
+        let Some(message) = self.calls.get(id).and_then(|call| continued(call, &responses, state.as_deref()))
+        else {
+            return;
+        };
+        if responses.is_empty() {
+            // The server only wants to be called again, which must not become a flood.
+            return self.send_later(now, id, message);
+        }
+        self.send_or_wait(now, id, &message);
+    }
+
+    fn send_later(&mut self, now: Mono, id: CallId, message: Message) {
+        let at = self.next_poll(now, limits::POLL);
+        let Some(call) = self.calls.get_mut(id) else { return };
+        self.kept_bytes += message.bytes.len();
+        call.kept = Some(Box::new(message.clone()));
+        call.state = State::Waiting(Box::new(message));
+        call.safe = false;
+        call.retry_at = Some(at);
+        self.arm_call(now, id);
+    }
+
+    fn send_or_wait(&mut self, now: Mono, id: CallId, message: &Message) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(server) = self.servers.get_mut(&call.request.server) else { return };
+        call.deadline.sign(now, &server.clock);
+        match server.readiness() {
+            Readiness::Runs => self.send_attempt(now, id, message),
+            Readiness::ComesBack => {
+                call.state = State::Waiting(Box::new(message.owned()));
+                server.waiting.push_back(id);
+                server.waiting_bytes += message.bytes.len();
+            }
+            Readiness::IsGone => return self.fail_at_gone_server(now, id),
+        }
+        self.arm_call(now, id);
+    }
+}
+
+/// The call of a task with what its server asked for.
+fn continued(call: &Call, responses: &[Vec<u8>], state: Option<&[u8]>) -> Option<Message> {
+    let mut message = (**call.kept_for_task.as_ref()?).clone();
+    // It may have continued something from the beginning.
+    for field in [Field::ParamsRequestState, Field::ParamsInputResponses] {
+        if let Some(span) = message.envelope.get(field) {
+            message = edited(&message, Edit::remove_member(&message.bytes, span))?;
+        }
+    }
+    let mut members: Vec<Vec<u8>> = Vec::new();
+    if !responses.is_empty() {
+        members.push([b"\"inputResponses\":{", &*responses.join(&b","[..]), b"}"].concat());
+    }
+    members.extend(state.map(|state| [b"\"requestState\":", state].concat()));
+    let params = message.raw(Field::Params)?;
+    if members.is_empty() {
+        return Some(message);
+    }
+    edited(&message, json::insert_member(&message.bytes, params, &members.join(&b","[..]))?)
+}

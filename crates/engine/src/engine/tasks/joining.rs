@@ -1,0 +1,268 @@
+//! Calls of clients without tasks to servers that insist on them: the server's task is made in the
+//! client's place.
+//!
+//! A legacy server says in its list of tools, or by -32601, that a tool runs only as a task; a modern one
+//! says so by -32021. Both mean that nothing has run yet. Once the server has made its task the call is
+//! committed: it is followed (`following.rs`), and never sent again.
+
+use super::offers::add_extension;
+use super::{declares_tasks, millis};
+use crate::action::Note;
+use crate::call::joined::{AsTask, Joined, Report};
+use crate::call::{Call, State};
+use crate::client::Way;
+use crate::engine::Engine;
+use crate::engine::remote::error_code;
+use crate::id::{AttemptId, CallId, ServerId};
+use crate::json;
+use crate::limits;
+use crate::method::Method;
+use crate::time::Mono;
+use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
+
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+impl Engine {
+    /// Decides when a call begins whether its server may make a task of it. Gives what is sent instead if
+    /// the tool is known to need one.
+    pub(in crate::engine) fn as_servers_task(
+        &self,
+        call: &mut Call,
+        message: &Message,
+    ) -> Option<Box<Message>> {
+        let request = &call.request;
+        let server = self.servers.get(&request.server)?;
+        // The modern era need not ask a server what it can do.
+        let unknown = request.modern && server.supported.is_empty();
+        if !server.own_tasks && !unknown {
+            return None;
+        }
+        let asks_itself = request.task || (request.modern && declares_tasks(message));
+        if request.method != Method::ToolsCall || asks_itself {
+            return None;
+        }
+        call.as_task = AsTask::May;
+        let needed = request.tool.as_ref().is_some_and(|tool| server.needs_tasks.contains(tool));
+        let asking = self.asking_for_task(call, message).filter(|_| needed).map(Box::new);
+        if asking.is_some() {
+            call.as_task = AsTask::Asked;
+        }
+        if message.bytes.len() <= limits::REPEATABLE_BYTES {
+            call.kept_for_task = asking.clone().or_else(|| Some(Box::new(message.owned())));
+        }
+        asking
+    }
+
+    /// The same call, asking for a task.
+    fn asking_for_task(&self, call: &Call, message: &Message) -> Option<Message> {
+        if call.request.modern {
+            return declaring_tasks(message);
+        }
+        self.servers.get(&call.request.server).filter(|server| server.makes_tasks)?;
+        // The server must not forget it before the call's own limit is reached.
+        let ttl = millis(self.policy_of(&call.request).max.time);
+        let task = format!(r#""task":{{"ttl":{ttl}}}"#);
+        edited(message, json::insert_member(&message.bytes, message.raw(Field::Params)?, task.as_bytes())?)
+    }
+
+    /// Takes an answer to a call that has become a task of its server, or must become one. False if it is
+    /// for the client.
+    pub(in crate::engine) fn answer_as_task(&mut self, now: Mono, id: CallId, answer: &Message) -> bool {
+        let Some(call) = self.calls.get(id) else { return true };
+        if let Some(joined) = call.joined() {
+            let attempt = joined.attempt.map_or(0, |attempt| attempt.0);
+            let server = self.server_name(call.request.server);
+            self.note(Note::LateAnswer { server, attempt });
+            return true;
+        }
+        if call.request.method != Method::ToolsCall {
+            return false;
+        }
+        match answer.raw(Field::Result) {
+            Some(result) => self.pause_for_input(now, id, result) || self.join_task(now, id, result),
+            None => self.insists_on_task(now, id, answer),
+        }
+    }
+
+    /// A server refuses to run a tool plainly: nothing has happened yet, so the call is made once more as
+    /// a task.
+    fn insists_on_task(&mut self, now: Mono, id: CallId, answer: &Message) -> bool {
+        let Some(call) = self.calls.get(id).filter(|call| call.as_task != AsTask::Asked) else {
+            return false;
+        };
+        let (modern, server) = (call.request.modern, call.request.server);
+        let insists = match error_code(answer) {
+            Some(-32021) => modern && requires_tasks(answer),
+            Some(-32601) => !modern && call.as_task == AsTask::May,
+            _ => false,
+        };
+        if !insists {
+            return false;
+        }
+        if let Some(server) = self.servers.get_mut(&server) {
+            // One that was never asked what it can do has told it now.
+            server.own_tasks = true;
+        }
+        let Some(call) = self.calls.get(id) else { return false };
+        let message = call.kept_for_task.as_ref().or(call.kept.as_ref());
+        let Some(asking) = message.and_then(|message| self.asking_for_task(call, message)) else {
+            return false;
+        };
+        self.ask_for_task(now, id, asking);
+        true
+    }
+
+    fn ask_for_task(&mut self, now: Mono, id: CallId, asking: Message) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        if let Some(attempt) = call.attempt() {
+            self.attempts.remove(&attempt);
+        }
+        call.as_task = AsTask::Asked;
+        call.kept_for_task = Some(Box::new(asking.clone()));
+        // If this one does not arrive, it is this one that is sent again.
+        let before = call.kept.take();
+        if before.is_some() {
+            call.kept = call.kept_for_task.clone();
+            self.kept_bytes += asking.bytes.len();
+        }
+        call.safe = call.safe && call.request.modern;
+        self.let_go_of_kept(before);
+        self.send_attempt(now, id, &asking);
+        self.arm_call(now, id);
+    }
+
+    /// The server has made a task of a call. False if it has not.
+    fn join_task(&mut self, now: Mono, id: CallId, result: &[u8]) -> bool {
+        let Some(call) = self.calls.get(id) else { return false };
+        // What is a task of ours is asked for by its client with the extension declared.
+        let ours = matches!(call.request.way, Way::Ticket(_));
+        let made = match (call.as_task, call.request.modern) {
+            (AsTask::No, _) if !ours => None,
+            (_, true) => (json::member(result, "resultType") == Some(b"\"task\"")).then_some(result),
+            (AsTask::Asked, false) => json::member(result, "task"),
+            (_, false) => None,
+        };
+        let Some(report) = made.and_then(Report::read) else { return false };
+        let meta = call.kept_for_task.as_ref().or(call.kept.as_ref()).and_then(|message| own_meta(message));
+        if call.request.modern && meta.is_none() {
+            return false;
+        }
+        let joined = Joined::new(&report, meta.filter(|_| call.request.modern), call.attempt(), now);
+        self.follow(now, id, joined, !matches!(report.status, "working"));
+        true
+    }
+
+    /// From now on a call is answered by its task at the server.
+    pub(super) fn follow(&mut self, now: Mono, id: CallId, joined: Joined, at_once: bool) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(server) = self.servers.get_mut(&call.request.server) else { return };
+        let tool = call.request.tool.clone().filter(|_| call.as_task == AsTask::Asked);
+        if server.needs_tasks.len() < limits::TASK_TOOLS {
+            server.needs_tasks.extend(tool);
+        }
+        server.joined.insert(joined.task.clone(), id);
+        let interval = joined.interval;
+        call.state = State::Joined(Box::new(joined));
+        call.kept_for_task = None;
+        call.task_at = None;
+        (call.retries, call.safe) = (0, false);
+        let kept = call.shows_life(now, &server.clock).or(call.kept.take());
+        self.let_go_of_kept(kept);
+        let at = if at_once { now } else { self.next_poll(now, interval) };
+        self.poll_at(now, id, at);
+        self.store_server_task(id);
+    }
+
+    /// Learns from a list which tools run only as tasks.
+    pub(in crate::engine) fn learn_task_tools(&mut self, id: ServerId, answer: &Message) {
+        let Some(server) = self.servers.get_mut(&id).filter(|server| server.makes_tasks) else { return };
+        let tools = answer.raw(Field::Result).and_then(|result| json::member(result, "tools"));
+        for tool in tools.and_then(json::elements).unwrap_or_default() {
+            let name = json::member(tool, "name").and_then(|raw| serde_json::from_slice(raw).ok());
+            let Some(name): Option<Box<str>> = name else { continue };
+            let execution = json::member(tool, "execution");
+            let support = execution.and_then(|execution| json::member(execution, "taskSupport"));
+            if support != Some(b"\"required\"") {
+                server.needs_tasks.remove(&name);
+            } else if server.needs_tasks.len() < limits::TASK_TOOLS {
+                server.needs_tasks.insert(name);
+            }
+        }
+    }
+}
+
+impl Joined {
+    pub(super) fn new(
+        report: &Report<'_>,
+        meta: Option<Box<[u8]>>,
+        attempt: Option<AttemptId>,
+        now: Mono,
+    ) -> Joined {
+        let task = report.task_id.get().as_bytes().into();
+        Joined {
+            interval: report.interval(),
+            looks: report.looks(),
+            ..Joined::named(task, meta, attempt, now)
+        }
+    }
+
+    /// A task of which only the name is known.
+    pub(super) fn named(
+        task: Box<[u8]>,
+        meta: Option<Box<[u8]>>,
+        attempt: Option<AttemptId>,
+        now: Mono,
+    ) -> Joined {
+        Joined {
+            task,
+            meta,
+            attempt,
+            interval: limits::POLL,
+            polled: now,
+            poll_at: now,
+            poll: None,
+            fetch: None,
+            looks: 0,
+            ended: false,
+            answered: Vec::new(),
+            let_go: false,
+        }
+    }
+}
+
+/// Whether an error says that the client must have declared tasks.
+fn requires_tasks(answer: &Message) -> bool {
+    let extensions = || {
+        let data = json::member(answer.raw(Field::Error)?, "data")?;
+        json::member(json::member(data, "requiredCapabilities")?, "extensions")
+    };
+    extensions().is_some_and(|all| json::member(all, "io.modelcontextprotocol/tasks").is_some())
+}
+
+/// The same request with the extension declared.
+fn declaring_tasks(message: &Message) -> Option<Message> {
+    if declares_tasks(message) {
+        return Some(message.owned());
+    }
+    let capabilities = json::member(message.raw(Field::ParamsMeta)?, CAPABILITIES)?;
+    edited(message, add_extension(&message.bytes, capabilities)?)
+}
+
+/// `_meta` for what we ask in a client's place: its own, with tasks declared and without its token.
+pub(super) fn own_meta(message: &Message) -> Option<Box<[u8]>> {
+    let declaring = declaring_tasks(message)?;
+    let without = match declaring.envelope.get(Field::MetaProgressToken) {
+        Some(span) => edited(&declaring, Edit::remove_member(&declaring.bytes, span))?,
+        None => declaring,
+    };
+    without.raw(Field::ParamsMeta).map(Box::from)
+}
+
+/// A message with one change.
+pub(super) fn edited(message: &Message, edit: Edit) -> Option<Message> {
+    let bytes = Outgoing::edited(message.bytes.clone(), vec![edit]).to_vec();
+    match scan(&bytes.into()) {
+        Ok(Scanned::Message(message)) => Some(message),
+        _ => None,
+    }
+}

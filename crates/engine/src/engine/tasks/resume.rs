@@ -1,0 +1,537 @@
+//! Calls that clients resume after a lost connection: the table is in `call/resume.rs`.
+
+use super::{Pending, millis};
+use crate::call::Request;
+use crate::call::resume::{Resume, declares, seconds};
+use crate::client::{Open, Way};
+use crate::engine::Engine;
+use crate::error::{Failure, Kind, Retry, ServerState};
+use crate::id::{CallId, ClientId, JsonId, StreamId, TaskNo};
+use crate::json;
+use crate::method::Method;
+use crate::record::{Answer, Body, Change, Faces, Head, Record, State, Ticket};
+use crate::settings::show_duration;
+use crate::store::{Found, Loaded, Query, Write};
+use crate::task::{Task, Waiter, Wants};
+use crate::time::Mono;
+use crate::timers::Owner;
+use crate::wire::{Field, Message, Outgoing};
+use bytes::Bytes;
+
+/// The same for all that is refused, so that it reveals nothing.
+const UNKNOWN: &str = "this call cannot be resumed: there is none with this id and token, or it was cancelled, or \
+    nobody came back for it within resume-wait. Whether it ran is not known here.";
+
+const SUPERSEDED: &str = "another requests/resume has taken this call over, and its answer goes there.";
+
+/// Somebody who comes back for a call, or asks how it is.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct Resuming {
+    pub(super) client: ClientId,
+    pub(super) way: Way,
+    pub(super) id: JsonId,
+    principal: Box<str>,
+    /// The id of the call.
+    call: JsonId,
+    /// To have it, not only to see how it is.
+    takes: bool,
+    /// The last event that it has seen.
+    confirmed: Option<(StreamId, u64)>,
+}
+
+impl Engine {
+    pub(in crate::engine) fn learn_to_resume(&mut self, client: ClientId, initialize: &Message) {
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.resumes = declares(initialize);
+        }
+    }
+
+    // How a call gets its token.
+
+    /// Gives a call a resume token if its client can use one. False if it is an ordinary call.
+    pub(in crate::engine) fn make_resumable(
+        &mut self,
+        now: Mono,
+        request: &Request,
+        message: &Message,
+    ) -> bool {
+        let declared = self.clients.get(&request.client).is_some_and(|client| client.resumes);
+        let wanted = declared && !request.modern && !request.task && request.method == Method::ToolsCall;
+        if !wanted || !self.is_alone_on_its_way(request.way) {
+            return false;
+        }
+        let waiter =
+            Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Answer };
+        let Some(no) = self.make_task(request, message, Faces::RESUME, None, waiter) else { return false };
+        let Some(task) = self.tasks.get_mut(&no) else { return false };
+        let started = Request { way: Way::Ticket(no), ..request.clone() };
+        task.start = Some((Box::new(started), Box::new(message.owned())));
+        task.resume = Some(Box::new(Resume { id: request.id.clone(), seen: now, newest: None }));
+        let ticket = task.ticket.clone();
+        if let Some(client) = self.clients.get_mut(&request.client) {
+            client.open(request.id.key(), Open::Wait(no));
+        }
+        self.name_stream(request.way, ticket);
+        self.arm_resumes();
+        true
+    }
+
+    pub(super) fn arm_resumes(&mut self) {
+        if self.resumes_armed.is_none() {
+            let at = Some(self.at + self.config.resume_wait);
+            self.timers.set(Owner::Resumes, &mut self.resumes_armed, at);
+        }
+    }
+
+    /// What an array brings shares its stream with others, and cannot leave it alone.
+    fn is_alone_on_its_way(&self, way: Way) -> bool {
+        match way {
+            Way::Line => true,
+            Way::Stream(id) => self.streams.get(&id).is_some_and(|stream| stream.legacy && stream.open == 1),
+            Way::Array(_) | Way::Ticket(_) | Way::Nowhere => false,
+        }
+    }
+
+    fn name_stream(&mut self, way: Way, ticket: Ticket) {
+        if let Way::Stream(id) = way
+            && let Some(stream) = self.streams.get_mut(&id)
+        {
+            stream.ticket = Some(ticket);
+        }
+    }
+
+    /// The token is stored: its client may know it.
+    pub(super) fn send_resume_policy(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(resume) = &task.resume else { return };
+        let id = resume.id.patch();
+        let (least, most) = (seconds(self.config.resume_min_wait), seconds(self.config.resume_wait));
+        let policy = [
+            br#"{"jsonrpc":"2.0","method":"notifications/requests/resumePolicy","params":{"requestId":"#,
+            id.as_slice(),
+            br#","resumeToken":""#,
+            task.ticket.as_str().as_bytes(),
+            br#"","minWait":"#,
+            least.as_bytes(),
+            br#","maxWait":"#,
+            most.as_bytes(),
+            b"}}",
+        ]
+        .concat();
+        if let Some((client, way)) = self.attached(no) {
+            self.tell(client, way, Outgoing::plain(policy));
+        }
+    }
+
+    // Who hears of it.
+
+    pub(in crate::engine) fn is_resumable(&self, no: TaskNo) -> bool {
+        self.tasks.get(&no).is_some_and(|task| task.resume.is_some())
+    }
+
+    /// The generation that waits for a call, whether its connection lives or not.
+    pub(in crate::engine) fn attached(&self, no: TaskNo) -> Option<(ClientId, Way)> {
+        let task = self.tasks.get(&no).filter(|task| task.resume.is_some())?;
+        let waiter = task.waiters.iter().find(|waiter| waiter.wants == Wants::Answer)?;
+        Some((waiter.client, waiter.way))
+    }
+
+    /// Whether what is said about a task is heard at once.
+    pub(in crate::engine) fn is_heard(&self, no: TaskNo) -> bool {
+        if !self.is_resumable(no) {
+            return true;
+        }
+        match self.attached(no) {
+            Some((_, Way::Stream(id))) => {
+                self.streams.get(&id).is_some_and(|stream| stream.exchange.is_some())
+            }
+            attached => attached.is_some(),
+        }
+    }
+
+    /// Nobody waits for a call just now. Of one that can be resumed only the newest progress is kept.
+    pub(in crate::engine) fn tell_unattached(&mut self, client: ClientId, no: TaskNo, message: Outgoing) {
+        if !self.is_resumable(no) {
+            self.tell_client(client, message);
+        }
+    }
+
+    pub(in crate::engine) fn tell_progress(&mut self, client: ClientId, way: Way, message: Outgoing) {
+        if let Way::Ticket(no) = way
+            && !matches!(self.attached(no), Some((_, Way::Stream(_))))
+            && let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut())
+        {
+            resume.newest = Some(message.clone());
+        }
+        self.tell(client, way, message);
+    }
+
+    // Who comes back.
+
+    /// Takes a request that is about resuming. False if it is the server's.
+    pub(in crate::engine) fn resume_request(
+        &mut self,
+        now: Mono,
+        request: &Request,
+        message: &Message,
+    ) -> bool {
+        let takes = match request.method {
+            Method::RequestsResume => true,
+            Method::RequestsGetStatus => false,
+            _ => return false,
+        };
+        let declared = self.clients.get(&request.client).is_some_and(|client| client.resumes);
+        if request.modern || !declared {
+            return false;
+        }
+        if takes && !self.is_alone_on_its_way(request.way) {
+            let text = "Invalid request: requests/resume inside an array";
+            self.answer_error(request.client, request.way, &request.id, -32600, text);
+            return true;
+        }
+        let token = message.raw(Field::Params).and_then(|params| json::member(params, "resumeToken"));
+        let token = token.and_then(|raw| serde_json::from_slice::<String>(raw).ok());
+        let call = match takes {
+            true => Some(request.id.clone()),
+            false => message.raw(Field::ParamsRequestId).and_then(JsonId::new),
+        };
+        let resuming = Resuming {
+            client: request.client,
+            way: request.way,
+            id: request.id.clone(),
+            principal: self.principal_of(request.client),
+            call: call.clone().unwrap_or_else(|| request.id.clone()),
+            takes,
+            confirmed: self.confirmed,
+        };
+        match token.and_then(|text| Ticket::parse(&text)).filter(|_| call.is_some()) {
+            None => self.refuse_to_resume(&resuming),
+            Some(ticket) => self.come_back(now, ticket, resuming),
+        }
+        true
+    }
+
+    fn come_back(&mut self, now: Mono, ticket: Ticket, resuming: Resuming) {
+        if let Some(no) = self.task_to_resume(&ticket, &resuming) {
+            return self.resume(now, no, resuming);
+        }
+        let number = self.next_lookup + 1;
+        if let Some(client) = self.clients.get_mut(&resuming.client) {
+            client.open(resuming.id.key(), Open::Look(number));
+        }
+        self.load(Pending::Resuming(Box::new(resuming)), Query::Record(ticket));
+    }
+
+    /// A call in memory that whoever asks may have.
+    fn task_to_resume(&self, ticket: &Ticket, resuming: &Resuming) -> Option<TaskNo> {
+        let no = *self.tickets.get(ticket)?;
+        let task = self.tasks.get(&no)?;
+        let named = task.resume.as_ref().is_some_and(|resume| resume.id.key() == resuming.call.key());
+        (named && task.principal == resuming.principal && task.state != State::Cancelled).then_some(no)
+    }
+
+    fn resume(&mut self, now: Mono, no: TaskNo, resuming: Resuming) {
+        if let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut()) {
+            resume.seen = now;
+        }
+        if resuming.takes { self.take_over(no, resuming) } else { self.show_status(no, &resuming) }
+    }
+
+    /// The next generation of a call: what was not delivered, then what comes, then the answer.
+    fn take_over(&mut self, no: TaskNo, resuming: Resuming) {
+        let Resuming { client, way, id, confirmed, .. } = resuming;
+        let earlier = self.attached(no).map(|(_, way)| way);
+        let missed = self.end_generation(no, confirmed);
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let (ticket, call) = (task.ticket.clone(), task.call);
+        // A stream keeps all of it.
+        let newest = task.resume.as_ref().filter(|_| !matches!(earlier, Some(Way::Stream(_))));
+        let newest = newest.and_then(|resume| resume.newest.clone());
+        if let Some(call) = call.and_then(|id| self.calls.get_mut(id)) {
+            call.request.client = client;
+        }
+        // What the server asked on the earlier stream is answered by whoever reads the new one.
+        for ask in self.asks.values_mut().filter(|ask| Some(ask.way) == earlier && ask.way != Way::Line) {
+            (ask.client, ask.way) = (client, way);
+        }
+        self.name_stream(way, ticket);
+        self.wait_for_task(no, Waiter { client, way, id, wants: Wants::Answer });
+        if let Way::Stream(stream) = way {
+            self.begin_stream(stream);
+            missed.into_iter().for_each(|message| self.tell_stream(stream, &Outgoing::plain(message)));
+        }
+        if let Some(newest) = newest {
+            self.tell(client, way, newest);
+        }
+        // One whose end could not be stored is kept here.
+        if self.tasks.get(&no).is_some_and(Task::has_ended) {
+            self.task_may_be_shown(no);
+        }
+    }
+
+    /// Ends the generation that waits, without cancelling anything. Gives what it has not confirmed.
+    fn end_generation(&mut self, no: TaskNo, confirmed: Option<(StreamId, u64)>) -> Vec<Bytes> {
+        let Some(task) = self.tasks.get_mut(&no) else { return Vec::new() };
+        let at = task.waiters.iter().position(|waiter| waiter.wants == Wants::Answer);
+        let Some(waiter) = at.map(|at| task.waiters.remove(at)) else { return Vec::new() };
+        if let Some(client) = self.clients.get_mut(&waiter.client) {
+            client.close(&waiter.id, Open::Wait(no));
+        }
+        match waiter.way {
+            Way::Stream(id) => self.take_from_stream(id, confirmed),
+            way => {
+                let answer = self.refusal_to_resume(&waiter.id, Kind::Superseded, SUPERSEDED);
+                self.reply(waiter.client, way, Some(&waiter.id), answer);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Closes a stream and gives the messages on it that were not confirmed; not the answer, which is stored.
+    fn take_from_stream(&mut self, id: StreamId, confirmed: Option<(StreamId, u64)>) -> Vec<Bytes> {
+        let Some(stream) = self.streams.get(&id) else { return Vec::new() };
+        let seen = confirmed.filter(|(stream, _)| *stream == id).map_or(0, |(_, number)| number);
+        let answer = stream.settled.map(|_| stream.last);
+        let left = stream.kept.iter().filter(|(number, _)| *number > seen && Some(*number) != answer);
+        let messages = left.filter_map(|(_, event)| message_in(event)).collect();
+        self.close_stream(id);
+        messages
+    }
+
+    fn show_status(&mut self, no: TaskNo, resuming: &Resuming) {
+        let Some(task) = self.tasks.get(&no) else { return };
+        let server = task.call.and_then(|id| self.calls.get(id)).map(|call| call.request.server);
+        let asked = task.state == State::InputRequired
+            || server.is_some_and(|server| self.asks.values().any(|ask| ask.server == server));
+        let pending = match self.attached(no) {
+            Some((_, Way::Stream(id))) => self.has_unwritten(id),
+            Some(_) => false,
+            None => task.resume.as_ref().is_some_and(|resume| resume.newest.is_some()),
+        };
+        let status = if task.has_ended() { status_of(task.answer.as_ref()) } else { "processing" };
+        self.tell_how_it_is(resuming, status, pending, asked);
+    }
+
+    fn has_unwritten(&self, id: StreamId) -> bool {
+        self.streams.get(&id).is_some_and(|stream| stream.written < stream.last)
+    }
+
+    fn tell_how_it_is(&mut self, resuming: &Resuming, status: &str, pending: bool, asked: bool) {
+        let call = resuming.call.patch();
+        let rest =
+            format!(r#","status":"{status}","hasPendingMessage":{pending},"hasInputRequest":{asked}}}"#);
+        let result = [br#"{"requestId":"#, call.as_slice(), rest.as_bytes()].concat();
+        self.answer_result(resuming.client, resuming.way, &resuming.id, &result);
+    }
+
+    fn refuse_to_resume(&mut self, resuming: &Resuming) {
+        let answer = self.refusal_to_resume(&resuming.id, Kind::TicketUnknown, UNKNOWN);
+        self.reply(resuming.client, resuming.way, Some(&resuming.id), answer);
+    }
+
+    fn refusal_to_resume(&self, id: &JsonId, kind: Kind, detail: &str) -> Outgoing {
+        let state = match kind {
+            Kind::Superseded => ServerState::Running,
+            _ => ServerState::NeverReached,
+        };
+        let failure = Failure {
+            kind,
+            server: self.config.server_name.clone(),
+            method: Method::RequestsResume.as_str().into(),
+            tool: None,
+            elapsed: std::time::Duration::ZERO,
+            limit: None,
+            setting: None,
+            attempts: 0,
+            state,
+            retry: Retry::Pointless,
+            last_sign: None,
+            plain: false,
+            detail: Some(detail.to_owned()),
+            stderr: None,
+        };
+        Outgoing::plain(failure.answer(id.patch().as_slice(), false, self.config.manner.wording()))
+    }
+
+    // What is not in memory.
+
+    pub(super) fn found_to_resume(&mut self, now: Mono, number: u64, resuming: Resuming, outcome: &Loaded) {
+        if let Some(client) = self.clients.get_mut(&resuming.client) {
+            client.close(&resuming.id, Open::Look(number));
+        }
+        let record = match outcome {
+            Ok(Found::Record(Some(record))) if self.may_resume(record, &resuming) => record,
+            Err(trouble) => {
+                let text = format!("Internal error: the store does not answer: {trouble}");
+                return self.answer_error(resuming.client, resuming.way, &resuming.id, -32603, &text);
+            }
+            _ => return self.refuse_to_resume(&resuming),
+        };
+        // It may have become ours meanwhile.
+        if let Some(no) = self.task_to_resume(&record.head.ticket, &resuming) {
+            return self.resume(now, no, resuming);
+        }
+        if self.tickets.contains_key(&record.head.ticket) {
+            // It was cancelled a moment ago, and the store has yet to hear of it.
+            return self.refuse_to_resume(&resuming);
+        }
+        if record.head.state.is_open() {
+            self.resume_theirs(record, resuming);
+        } else {
+            self.resume_ended(record, resuming);
+        }
+    }
+
+    fn may_resume(&self, record: &Record, resuming: &Resuming) -> bool {
+        let Head { origin, state, .. } = &record.head;
+        let id = Resume::of_record(record).map(|resume| resume.id);
+        origin.principal == resuming.principal
+            && origin.server == self.config.identity
+            && *state != State::Cancelled
+            && !record.head.is_over(self.wall)
+            && id.is_some_and(|id| id.key() == resuming.call.key())
+    }
+
+    /// Another process has it: its messages are there, its answer can be waited for.
+    fn resume_theirs(&mut self, record: &Record, resuming: Resuming) {
+        if !resuming.takes {
+            let asked = record.head.state == State::InputRequired;
+            return self.tell_how_it_is(&resuming, "processing", false, asked);
+        }
+        let theirs = Some(record.head.revision);
+        let no = self.add_task(Task { theirs, ..Task::of_record(record, resuming.client) });
+        self.take_over(no, resuming);
+    }
+
+    fn resume_ended(&mut self, record: &Record, resuming: Resuming) {
+        let ticket = &record.head.ticket;
+        let of_call =
+            |(_, stream): &(&StreamId, &crate::session::Stream)| stream.ticket.as_ref() == Some(ticket);
+        let stream = self.streams.iter().find(of_call).map(|(id, _)| *id);
+        if !resuming.takes {
+            let pending = stream.is_none_or(|id| self.has_unwritten(id));
+            return self.tell_how_it_is(&resuming, status_of(record.answer.as_ref()), pending, false);
+        }
+        let missed = stream.map(|id| self.take_from_stream(id, resuming.confirmed)).unwrap_or_default();
+        if let Way::Stream(own) = resuming.way {
+            self.name_stream(resuming.way, ticket.clone());
+            missed.into_iter().for_each(|message| self.tell_stream(own, &Outgoing::plain(message)));
+        }
+        let waiter =
+            Waiter { client: resuming.client, way: resuming.way, id: resuming.id, wants: Wants::Answer };
+        self.show(&Task::of_record(record, waiter.client), &waiter);
+    }
+
+    /// The server's own token for a call with a ticket is stored, so that another process can go on.
+    pub(in crate::engine) fn keep_server_token(&mut self, no: TaskNo, token: &str) {
+        let Some(task) = self.tasks.get(&no).filter(|task| task.stored && task.state.is_open()) else {
+            return;
+        };
+        let body =
+            Body { ttl_ms: Some(millis(task.ttl)), server_token: Some(token.into()), ..Body::default() };
+        let change = Change {
+            ticket: task.ticket.clone(),
+            epoch: task.epoch,
+            state: task.state,
+            faces: Faces::default(),
+            at: self.wall,
+            expires: None,
+            body: Some(body.encode()),
+            answer: None,
+        };
+        self.submit(Pending::Noted, Write::Change(Box::new(change)));
+    }
+
+    // Who does not come back.
+
+    /// A client cancels a call that can be resumed: nobody resumes it any more.
+    pub(in crate::engine) fn cancel_resumable(
+        &mut self,
+        client: ClientId,
+        id: &JsonId,
+        no: TaskNo,
+        message: &Message,
+    ) {
+        self.stop_waiting(client, id, no);
+        if let Some(call) = self.void(no) {
+            self.cancel_call(call, message);
+        }
+    }
+
+    /// Ends what has a token, if it has not ended by itself. Gives the call that is still at the server.
+    fn void(&mut self, no: TaskNo) -> Option<CallId> {
+        let task = self.tasks.get_mut(&no).filter(|task| task.state.is_open() && task.theirs.is_none())?;
+        task.start = None;
+        let call = task.call.take();
+        self.end_task(self.at, no, State::Cancelled, None);
+        call
+    }
+
+    /// The connection of a stream is gone; its call waits for somebody to come back.
+    pub(in crate::engine) fn left_alone(&mut self, stream: StreamId) {
+        let ticket = self.streams.get(&stream).and_then(|stream| stream.ticket.as_ref());
+        let no = ticket.and_then(|ticket| self.tickets.get(ticket));
+        if let Some(resume) = no.and_then(|no| self.tasks.get_mut(no)).and_then(|task| task.resume.as_mut()) {
+            resume.seen = self.at;
+        }
+    }
+
+    /// A client is gone for good. Where a session is its own principal, nobody can come back.
+    pub(super) fn left_for_good(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let Some(resume) = &mut task.resume else { return };
+        resume.seen = self.at;
+        if (task.principal.starts_with("session:") || task.start.is_some())
+            && let Some(call) = self.void(no)
+        {
+            self.give_up(call, "the client hung up");
+        }
+    }
+
+    /// Looks for calls that nobody came back for.
+    pub(in crate::engine) fn resumes_due(&mut self, now: Mono) {
+        self.resumes_armed = None;
+        let wait = self.config.resume_wait;
+        let open = |task: &Task| task.resume.is_some() && task.state.is_open() && task.theirs.is_none();
+        let open: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| open(task)).map(|(no, _)| *no).collect();
+        let mut next = None;
+        for no in open {
+            let heard = self.is_heard(no);
+            let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut()) else {
+                continue;
+            };
+            if heard {
+                resume.seen = now;
+            }
+            let at = resume.seen + wait;
+            if at <= now {
+                self.expire(no);
+            } else {
+                next = Some(next.map_or(at, |next: Mono| next.min(at)));
+            }
+        }
+        self.timers.set(Owner::Resumes, &mut self.resumes_armed, next);
+    }
+
+    fn expire(&mut self, no: TaskNo) {
+        self.end_generation(no, None);
+        let wait = show_duration(self.config.resume_wait);
+        if let Some(call) = self.void(no) {
+            self.give_up(call, &format!("nobody came back for it within {wait} (resume-wait)"));
+        }
+    }
+}
+
+/// The message of an event.
+fn message_in(event: &Bytes) -> Option<Bytes> {
+    let start = memchr::memmem::find(event, b"data: ")? + b"data: ".len();
+    Some(event.slice(start..event.len().checked_sub(2)?))
+}
+
+/// What has ended: with an error, or with a result, whatever it says.
+fn status_of(answer: Option<&Answer>) -> &'static str {
+    match answer {
+        Some(Answer::Error(_)) => "failed",
+        _ => "completed",
+    }
+}

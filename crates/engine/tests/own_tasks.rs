@@ -1,0 +1,490 @@
+//! Servers that have tasks of their own: for clients with tasks they are passed through, for clients
+//! without we run them.
+
+use outlast_testkit::script::check;
+
+/// A client that knows no tasks, and a server that runs `slow` only as one. The next attempt is 3.
+const LEGACY: &str = r#"
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}
+        << …
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> …
+        > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        >> …
+        < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"fast","execution":{"taskSupport":"optional"}},{"name":"slow","execution":{"taskSupport":"required"}}]}}
+        << {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"fast","execution":{"taskSupport":"optional"}},{"name":"slow","execution":{"taskSupport":"required"}}]}}
+"#;
+
+fn legacy(settings: &str, scenario: &str) {
+    check(&format!("{settings}\n{LEGACY}\n{scenario}"));
+}
+
+/// The server has made a task of call 3; the next attempt is 4.
+const RUNNING: &str = r#"
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow","arguments":{"n":1.0},"_meta":{"progressToken":"p"}}}
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"task":{"ttl":86400000},"name":"slow","arguments":{"n":1.0},"_meta":{"progressToken":3}}}
+        < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"working","createdAt":"c","lastUpdatedAt":"1","ttl":1,"pollInterval":2000}}}
+"#;
+
+fn running(settings: &str, scenario: &str) {
+    legacy(settings, &format!("{RUNNING}\n{scenario}"));
+}
+
+#[test]
+fn a_tool_that_needs_a_task_works_for_a_client_without_tasks() {
+    running(
+        "",
+        r#"
+        wait 2s200ms
+        @…
+        >> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":4,"result":{"taskId":"t-1","status":"working","createdAt":"c","lastUpdatedAt":"1","ttl":1,"pollInterval":5000}}
+        # Not before the server wishes.
+        wait 4s999ms
+        wait 501ms
+        @…
+        >> {"jsonrpc":"2.0","id":5,"method":"tasks/get",…
+        < {"jsonrpc":"2.0","id":5,"result":{"taskId":"t-1","status":"completed","createdAt":"c","lastUpdatedAt":"2","ttl":1}}
+        >> {"jsonrpc":"2.0","id":6,"method":"tasks/result","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":6,"result":{"content":[],"n":1.0,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}
+        << {"jsonrpc":"2.0","id":3,"result":{"content":[],"n":1.0,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}
+        wait 10m
+        "#,
+    );
+}
+
+#[test]
+fn the_client_is_kept_patient_and_sees_the_progress_of_the_task() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":3,"progress":5}}
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":5}}
+        wait 10s
+        @…
+        >> …tasks/get…
+        @10s
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":…
+        "#,
+    );
+}
+
+#[test]
+fn a_server_that_was_not_asked_for_its_tools_says_that_one_needs_a_task() {
+    let scenario = r#"
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
+        << …
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"slow"}}
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"task required"}}
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"task":{"ttl":86400000},"name":"slow"}}
+        < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"completed"}}}
+        tick
+        >> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":4,"result":{"taskId":"t-1","status":"failed"}}
+        >> {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":5,"error":{"code":-5,"message":"no"}}
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-5,"message":"no"}}
+        # From now on it is known.
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow"}}
+        >> {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"_meta":{"progressToken":6},"task":{"ttl":86400000},"name":"slow"}}
+        # One that ignores the wish answers as always.
+        < {"jsonrpc":"2.0","id":6,"result":{"content":[]}}
+        << {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
+        # A tool that is not there is not there.
+        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"none"}}
+        >> {"jsonrpc":"2.0","id":7,…
+        < {"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no such tool"}}
+        >> {"jsonrpc":"2.0","id":8,…"task":{"ttl":86400000}…
+        < {"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"no such tool"}}
+        << {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"no such tool"}}
+        "#;
+    check(scenario);
+}
+
+#[test]
+fn a_tool_that_only_may_be_a_task_is_called_plainly() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"fast"}}
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"fast"}}
+        # What looks like a task and was not asked for is the tool's own business.
+        < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"x","status":"working"}}}
+        << {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"x","status":"working"}}}
+        "#,
+    );
+}
+
+#[test]
+fn a_notification_only_hastens_the_next_question() {
+    running(
+        "",
+        r#"
+        wait 50ms
+        < {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t-1","status":"completed"}}
+        # A flood of them makes no flood of questions.
+        < {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t-1","status":"completed"}}
+        wait 50ms
+        @100ms
+        >> {"jsonrpc":"2.0","id":4,"method":"tasks/get",…
+        < {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t-1","status":"completed"}}
+        < {"jsonrpc":"2.0","id":4,"result":{"taskId":"t-1","status":"working","pollInterval":2000}}
+        wait 1s
+        # That of a task that is not ours to follow is for the client.
+        < {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t-2","status":"completed"}}
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t-2","status":"completed"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_cancel_of_the_client_cancels_the_task() {
+    running(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
+        >> {"jsonrpc":"2.0","id":4,"method":"tasks/cancel","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":4,"result":{"taskId":"t-1","status":"cancelled"}}
+        # Late words.
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":3,"progress":6}}
+        wait 1h
+        "#,
+    );
+}
+
+#[test]
+fn a_limit_cancels_the_task_and_only_its_changes_move_it() {
+    running(
+        "set timeout 5s",
+        r#"
+        wait 3s
+        @…
+        >> …"id":4,"method":"tasks/get"…
+        < {"jsonrpc":"2.0","id":4,"result":{"taskId":"t-1","status":"working","lastUpdatedAt":"2","pollInterval":2000}}
+        wait 3s
+        @…
+        >> …"id":5,"method":"tasks/get"…
+        # The same as before: the server is there, and its task shows nothing.
+        < {"jsonrpc":"2.0","id":5,"result":{"taskId":"t-1","status":"working","lastUpdatedAt":"2","pollInterval":60000}}
+        wait 2s
+        @8s
+        !! warn: timeout …state=its server was told to cancel
+        >> {"jsonrpc":"2.0","id":6,"method":"tasks/cancel",…
+        << {"jsonrpc":"2.0","id":3,"error":{"code":-32001,…
+        "#,
+    );
+}
+
+#[test]
+fn a_lost_task_is_a_clear_error() {
+    running(
+        "",
+        r#"
+        wait 3s
+        @…
+        >> …tasks/get…
+        < {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"unknown task"}}
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":3,"error":{"code":-31002,"message":"server `srv` went away (its task for this call is lost) before it answered `slow`. Whether it ran is not known.",…
+        "#,
+    );
+}
+
+#[test]
+fn another_error_is_only_a_reason_to_ask_again() {
+    running(
+        "set keep-alive 1h",
+        r#"
+        wait 3s
+        @…
+        >> …"id":4,"method":"tasks/get"…
+        < {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"busy"}}
+        wait 3s
+        @…
+        >> …"id":5,"method":"tasks/get"…
+        # No answer at all: once more after a minute.
+        wait 61s
+        @…
+        >> …"id":6,"method":"tasks/get"…
+        "#,
+    );
+}
+
+#[test]
+fn what_a_task_asks_reaches_the_client() {
+    running(
+        "",
+        r#"
+        wait 3s
+        @…
+        >> …"id":4,"method":"tasks/get"…
+        < {"jsonrpc":"2.0","id":4,"result":{"taskId":"t-1","status":"input_required","pollInterval":60000}}
+        >> {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}
+        << {"jsonrpc":"2.0","id":"1","method":"elicitation/create","params":{"message":"sure?","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}
+        > {"jsonrpc":"2.0","id":"1","result":{"action":"accept"}}
+        >> {"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}
+        < {"jsonrpc":"2.0","id":5,"result":{"content":[]}}
+        << {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
+        wait 10m
+        "#,
+    );
+}
+
+#[test]
+fn after_a_crash_of_the_server_the_same_task_is_asked_for() {
+    running(
+        "set restart on-crash\nset keep-alive 1h",
+        r#"
+        exited 1
+        output-closed
+        !! warn: …
+        !! warn: …
+        wait 1s
+        @…
+        .. start 1
+        started
+        >> {"jsonrpc":"2.0","id":4,"method":"initialize",…
+        < {"jsonrpc":"2.0","id":4,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
+        !! warn: `srv` is back…
+        >> …notifications/initialized…
+        >> …"id":5,"method":"tools/list"}
+        tick
+        >> {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":6,"result":{"taskId":"t-1","status":"completed"}}
+        >> {"jsonrpc":"2.0","id":7,"method":"tasks/result","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":7,"result":{"content":[]}}
+        << {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
+        "#,
+    );
+}
+
+#[test]
+fn a_task_of_the_server_is_passed_through() {
+    legacy(
+        "set tasks",
+        r#"
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow","task":{"ttl":5},"_meta":{"progressToken":"p"}}}
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow","task":{"ttl":5},"_meta":{"progressToken":3}}}
+        < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"working"}}}
+        << {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"working"}}}
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":3,"progress":1}}
+        << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}
+        > {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"t-1"}}
+        >> {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}
+        << {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}
+        > {"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}
+        >> {"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}
+        < {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t-1","status":"completed"}}
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t-1","status":"completed"}}
+        # However long it takes: a wait has no limit of its own.
+        wait 3h
+        < {"jsonrpc":"2.0","id":4,"result":{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}
+        << {"jsonrpc":"2.0","id":4,"result":{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}
+        > {"jsonrpc":"2.0","id":5,"method":"tasks/cancel","params":{"taskId":"t-1"}}
+        >> {"jsonrpc":"2.0","id":5,"method":"tasks/cancel","params":{"taskId":"t-1"}}
+        "#,
+    );
+}
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}"#;
+
+/// The same with tasks declared.
+const WITH: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}}"#;
+
+const REFUSED: &str = r#""error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
+
+fn modern(settings: &str, scenario: &str) {
+    let scenario = scenario.replace("META", META).replace("WITH", WITH).replace("REFUSED", REFUSED);
+    check(&format!("{settings}\n{scenario}"));
+}
+
+#[test]
+fn a_modern_server_that_insists_on_tasks_serves_a_client_without() {
+    modern(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}
+        << …
+        > {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"slow",META}}
+        >> {"jsonrpc":"2.0","id":"2",…
+        < {"jsonrpc":"2.0","id":"2",REFUSED}
+        >> {"jsonrpc":"2.0","id":"3","method":"tools/call","params":{"name":"slow","_meta":{"progressToken":3,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}}}}
+        < {"jsonrpc":"2.0","id":"3","result":{"resultType":"task","taskId":"t-1","status":"working","createdAt":"c","lastUpdatedAt":"1","ttlMs":null,"pollIntervalMs":3000}}
+        wait 3s300ms
+        @…
+        >> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"t-1",WITH}}
+        < {"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","taskId":"t-1","status":"completed","createdAt":"c","lastUpdatedAt":"2","ttlMs":null,"result":{"resultType":"complete","content":[],"n":1.0}}}
+        << {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","content":[],"n":1.0}}
+        # Known from now on; and an error is an error.
+        > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"slow",META}}
+        >> {"jsonrpc":"2.0","id":"5",…io.modelcontextprotocol/tasks…
+        < {"jsonrpc":"2.0","id":"5","result":{"resultType":"task","taskId":"t-2","status":"failed","error":{"code":-7,"message":"no"}}}
+        tick
+        >> {"jsonrpc":"2.0","id":6,"method":"tasks/get",…
+        < {"jsonrpc":"2.0","id":6,"result":{"taskId":"t-2","status":"failed","error":{"code":-7,"message":"no"}}}
+        << {"jsonrpc":"2.0","id":"b","error":{"code":-7,"message":"no"}}
+        # What its client cancels is cancelled there.
+        > {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"slow",META}}
+        >> {"jsonrpc":"2.0","id":"7",…
+        < {"jsonrpc":"2.0","id":"7","result":{"resultType":"task","taskId":"t-3","status":"working"}}
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}
+        >> {"jsonrpc":"2.0","id":8,"method":"tasks/cancel","params":{"taskId":"t-3",WITH}}
+        "#,
+    );
+}
+
+#[test]
+fn what_a_modern_task_asks_is_asked_in_the_way_that_its_client_knows() {
+    modern(
+        "set http",
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow",META}}
+        >> post […] …
+        trouble 1 status 400 {"jsonrpc":"2.0","id":1,REFUSED}
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: slow] {"jsonrpc":"2.0","id":2,…
+        <~2 {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"t-1","status":"input_required"}}
+        tick
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tasks/get, mcp-name: t-1] {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t-1",WITH}}
+        <~3 {"jsonrpc":"2.0","id":3,"result":{"taskId":"t-1","status":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"sure?"}}}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"sure?"}}},"requestState":"dev.outlast/task:t-1"}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow",META,"inputResponses":{"k":{"action":"accept"}},"requestState":"dev.outlast/task:t-1"}}
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tasks/update, mcp-name: t-1] {"jsonrpc":"2.0","id":4,"method":"tasks/update","params":{"taskId":"t-1","inputResponses":{"k":{"action":"accept"}},WITH}}
+        wait 2s
+        @…
+        >> post […] {"jsonrpc":"2.0","id":5,"method":"tasks/get",…
+        # The server needs a moment to see the answer.
+        <~5 {"jsonrpc":"2.0","id":5,"result":{"taskId":"t-1","status":"input_required","inputRequests":{"k":{"method":"elicitation/create"}}}}
+        wait 2s
+        @…
+        >> post […] {"jsonrpc":"2.0","id":6,"method":"tasks/get",…
+        <~6 {"jsonrpc":"2.0","id":6,"result":{"taskId":"t-1","status":"completed","result":{"content":[]}}}
+        << {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        "#,
+    );
+}
+
+#[test]
+fn a_broken_question_over_http_is_put_again() {
+    modern(
+        "set http\nset keep-alive 1h",
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow",META}}
+        >> …
+        trouble 1 status 400 {"jsonrpc":"2.0","id":1,REFUSED}
+        >> …
+        <~2 {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"t-1","status":"working","pollIntervalMs":1000}}
+        # The stream that made the task is over, and means nothing any more.
+        stream-ended 2
+        wait 1s100ms
+        @…
+        >> …"id":3,"method":"tasks/get"…
+        trouble 3 broken reset
+        wait 1s100ms
+        @…
+        >> …"id":4,"method":"tasks/get"…
+        trouble 4 status 503
+        wait 1s100ms
+        @…
+        >> …"id":5,"method":"tasks/get"…
+        trouble 5 unreachable refused
+        !! warn: …
+        !! warn: …
+        wait 2s
+        @…
+        .. start 0
+        started
+        !! warn: `srv` is back…
+        tick
+        >> …"id":6,"method":"tasks/get"…
+        <~6 {"jsonrpc":"2.0","id":6,"result":{"taskId":"t-1","status":"completed","result":{"content":[]}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+        "#,
+    );
+}
+
+/// A server that nobody asked what it can do makes a task of a call that is one of ours already.
+#[test]
+fn a_task_of_ours_is_answered_by_that_of_its_server() {
+    modern(
+        "set serve\nset tasks",
+        r#"
+        post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",WITH}}
+        .. 1: start 0
+        >> 1: …
+        started
+        wait 10s
+        @500ms
+        << 1: 200 events
+        << 1: : outlast||
+        @10s
+        .. store 1: create
+        stored 1
+        << 1: …"taskId":"0101…
+        << 1: finish
+        < {"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"s-1","status":"working","pollIntervalMs":1000}}
+        .. store 2: working
+        stored 2
+        wait 1s100ms
+        @…
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"s-1",WITH}}
+        < {"jsonrpc":"2.0","id":2,"result":{"taskId":"s-1","status":"completed","result":{"content":[]}}}
+        .. store 3: completed
+        stored 3
+        "#,
+    );
+}
+
+/// Two sessions share a remote server and both have a call open: the stream says whom a question is for.
+#[test]
+fn what_a_remote_task_asks_reaches_the_session_that_made_it() {
+    check(
+        r#"
+        set serve
+        set http
+        set share all
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 1: start 0
+        << 1: …
+        << 1: …
+        >> 1: …
+        started
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
+        << 1: …
+        << 1: finish
+        post 2 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << 2: …
+        << 2: …
+        << 2: …
+        << 2: finish
+        post 3 session=2 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"other"}}
+        << 3: …
+        << 3: …
+        >> 1: …"id":2…
+        post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}
+        << 4: …
+        << 4: …
+        >> 1: …"id":3…
+        <~3 {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"task required"}}
+        >> 1: …"id":4…"task":{…
+        <~4 {"jsonrpc":"2.0","id":4,"result":{"task":{"taskId":"t-1","status":"input_required"}}}
+        tick
+        >> 1: post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"t-1"}}
+        <~5 {"jsonrpc":"2.0","id":5,"result":{"taskId":"t-1","status":"input_required","pollInterval":60000}}
+        >> 1: …"id":6,"method":"tasks/result"…
+        <~6 {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        << 4: …"method":"elicitation/create"…
+        <~6 {"jsonrpc":"2.0","id":6,"result":{"content":[]}}
+        << 4: …"id":2,"result":{"content":[]}…
+        << 4: finish
+        "#,
+    );
+}

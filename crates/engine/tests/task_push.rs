@@ -1,0 +1,258 @@
+//! Modern tasks that are listened to, and what their servers ask.
+
+use outlast_testkit::script::check;
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
+const PLAIN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+const LISTEN: &str = "version=2026-07-28 method=subscriptions/listen";
+const SUBSCRIPTION: &str = r#""_meta":{"io.modelcontextprotocol/subscriptionId":"l"}"#;
+const T1: &str = "0101010101010101010101010101010101010101010101010101010101010101";
+const T9: &str = "0909090909090909090909090909090909090909090909090909090909090909";
+
+fn modern(settings: &str, scenario: &str) {
+    let scenario = scenario
+        .replace("T1", T1)
+        .replace("T9", T9)
+        .replace("META", META)
+        .replace("PLAIN", PLAIN)
+        .replace("LISTEN", LISTEN)
+        .replace("SUBSCRIPTION", SUBSCRIPTION);
+    check(&format!("set tasks\n{settings}\n{scenario}"));
+}
+
+/// A task that runs in serve mode: attempt 1, ticket T1; the next submission is 2.
+const RUNNING: &str = r#"
+        post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
+        .. 1: start 0
+        >> 1: …
+        started
+        wait 10s
+        @500ms
+        << …
+        << …
+        @10s
+        .. store 1: create
+        stored 1
+        << …
+        << 1: finish
+"#;
+
+fn running(settings: &str, scenario: &str) {
+    modern(&format!("set serve\n{settings}"), &format!("{RUNNING}\n{scenario}"));
+}
+
+#[test]
+fn a_listen_for_tasks_alone_is_ours() {
+    running(
+        "",
+        r#"
+        post 2 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1","T9","zz","T1"]},META}}
+        << 2: 200 events
+        << 2: …
+        << 2: data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{SUBSCRIPTION,"notifications":{"taskIds":["T1"]}}}||
+        < {"jsonrpc":"2.0","id":1,"result":{"content":[],"n":1.0}}
+        .. store 3: completed
+        # An end is told when it is stored.
+        stored 3
+        << 2: data: {"jsonrpc":"2.0","method":"notifications/tasks","params":{SUBSCRIPTION,"createdAt":"1970-01-01T00:00:10.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":500,"status":"completed","taskId":"T1","ttlMs":90000000,"result":{"content":[],"n":1.0}}}||
+        # One that listens later is told what it missed.
+        post 3 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
+        << 3: 200 events
+        << 3: …
+        << 3: …acknowledged…"taskIds":["T1"]…
+        << 3: data: {"jsonrpc":"2.0","method":"notifications/tasks","params":{SUBSCRIPTION,…"status":"completed"…"result":{"content":[],"n":1.0}}}||
+        # The server knows of neither.
+        hang-up 2
+        hang-up 3
+        wait 5m
+        @…
+        .. 1: close-input
+        "#,
+    );
+}
+
+#[test]
+fn a_listen_for_more_goes_to_the_server_without_our_tasks() {
+    running(
+        "",
+        r#"
+        post 2 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"taskIds":["T1"]},META}}
+        << 2: 200 events
+        << 2: …
+        >> 1: {"jsonrpc":"2.0","id":"2","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},META}}
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-9,"message":"no"}}
+        .. store 2: failed
+        # Nothing before the acknowledgement.
+        stored 2
+        < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"2"},"notifications":{"toolsListChanged":true}}}
+        << 2: data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{SUBSCRIPTION,"notifications":{"taskIds":["T1"],"toolsListChanged":true}}}||
+        << 2: data: {"jsonrpc":"2.0","method":"notifications/tasks","params":{SUBSCRIPTION,…"status":"failed"…,"error":{"code":-9,"message":"no"}}}||
+        < {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"2"}}}
+        << 2: data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{SUBSCRIPTION}}||
+        hang-up 2
+        >> 1: …notifications/cancelled…
+        "#,
+    );
+}
+
+#[test]
+fn listening_to_tasks_needs_the_extension_and_the_callers_own() {
+    running(
+        "",
+        r#"
+        post 2 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},PLAIN}}
+        << 2: 400 {"jsonrpc":"2.0","id":"l","error":{"code":-32021,…
+        post 3 principal=bob LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
+        .. 2: start 0
+        << 3: 200 events
+        << 3: …
+        << 3: …acknowledged…"taskIds":[]…
+        "#,
+    );
+}
+
+#[test]
+fn a_header_that_names_another_task_is_refused() {
+    running(
+        "",
+        r#"
+        post 2 version=2026-07-28 method=tasks/get name=T9 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        << 2: 400 {"jsonrpc":"2.0","id":6,"error":{"code":-32020,…
+        post 3 version=2026-07-28 method=tasks/update {"jsonrpc":"2.0","id":6,"method":"tasks/update","params":{"taskId":"T1",META}}
+        << 3: 400 {"jsonrpc":"2.0","id":6,"error":{"code":-32020,…
+        "#,
+    );
+}
+
+#[test]
+fn a_listen_on_stdio_is_taken_back() {
+    modern(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
+        >> …
+        wait 10s
+        @10s
+        .. store 1: create
+        stored 1
+        << …
+        > {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
+        << {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{SUBSCRIPTION,"notifications":{"taskIds":["T1"]}}}
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        .. store 2: completed
+        stored 2
+        "#,
+    );
+}
+
+#[test]
+fn a_request_of_the_server_is_shown_by_its_task_until_it_is_answered() {
+    running(
+        "",
+        r#"
+        post 2 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
+        << …
+        << …
+        << …
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        << 2: data: {…"method":"notifications/tasks"…"status":"input_required"…"inputRequests":{"1-1":{"method":"elicitation/create","params":{"message":"sure?"}}}}}||
+        < {"jsonrpc":"2.0","id":"r","method":"roots/list"}
+        << 2: data: {…"inputRequests":{"1-1":{…},"1-2":{"method":"roots/list"}}}}||
+        post 3 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        << 3: 200 {"jsonrpc":"2.0","id":6,"result":{…"status":"input_required"…"inputRequests":{"1-1":{…},"1-2":{"method":"roots/list"}}}}
+        # One after the other; what nobody asked is ignored.
+        post 4 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-2":{"roots":[]},"9-9":{}},META}}
+        << 2: …"inputRequests":{"1-1":{"method":"elicitation/create","params":{"message":"sure?"}}}}}||
+        >> 1: {"jsonrpc":"2.0","id":"r","result":{"roots":[]}}
+        << 2: …
+        << 4: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
+        post 5 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"action":"accept","n":1.0},"1-2":{"roots":[]}},META}}
+        << 2: …"status":"working"…
+        >> 1: {"jsonrpc":"2.0","id":"q","result":{"action":"accept","n":1.0}}
+        << 5: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
+        # Another question, another key; the server takes it back.
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}
+        << 2: …"inputRequests":{"1-3":{…
+        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}
+        << 2: …"status":"working"…
+        # Nobody answers any more: the server is told.
+        < {"jsonrpc":"2.0","id":"s","method":"elicitation/create","params":{}}
+        << 2: …"inputRequests":{"1-4":{…
+        post 6 version=2026-07-28 method=tasks/cancel name=T1 {"jsonrpc":"2.0","id":8,"method":"tasks/cancel","params":{"taskId":"T1",META}}
+        .. store 2: cancelled
+        >> 1: {"jsonrpc":"2.0","id":"s","error":{"code":-32603,"message":"the task that this was asked for has ended"}}
+        >> 1: …notifications/cancelled…
+        stored 2
+        << 2: …"status":"cancelled"…
+        << 6: 200 …
+        "#,
+    );
+}
+
+#[test]
+fn a_result_that_asks_is_shown_by_its_task_and_the_call_goes_on_with_the_answers() {
+    running(
+        "set timeout 20s",
+        r#"
+        < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}},"b":{"method":"roots/list"}},"requestState":"s\u0031"}}
+        # A person may take their time.
+        wait 10m
+        post 3 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        << 3: 200 {…"status":"input_required"…"inputRequests":{"1-1":{"method":"elicitation/create","params":{}},"1-2":{"method":"roots/list"}}}}
+        post 4 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"action":"accept"}},META}}
+        << 4: 200 …
+        post 5 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-2":{"roots":[]}},META}}
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"inputResponses":{"a":{"action":"accept"},"b":{"roots":[]}},"requestState":"s\u0031","name":"x","_meta":{"progressToken":2,…
+        << 5: 200 …
+        # The next round has keys of its own.
+        < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}}
+        post 6 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        << 6: 200 {…"inputRequests":{"1-3":{"method":"elicitation/create"}}}}
+        post 7 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-3":{"action":"decline"}},META}}
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"inputResponses":{"a":{"action":"decline"}},"name":"x",…
+        << 7: 200 …
+        # It only wants to be called again, after a moment.
+        < {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","requestState":"s2"}}
+        wait 1s100ms
+        @…
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"requestState":"s2","name":"x",…
+        < {"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","content":[]}}
+        .. store 2: completed
+        stored 2
+        "#,
+    );
+}
+
+#[test]
+fn what_the_servers_own_task_asks_is_shown_by_ours() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"s-1","status":"input_required"}}
+        .. store 2: working
+        stored 2
+        tick
+        >> 1: …"id":2,"method":"tasks/get"…
+        < {"jsonrpc":"2.0","id":2,"result":{"taskId":"s-1","status":"input_required","pollIntervalMs":60000,"inputRequests":{"k":{"method":"roots/list"}}}}
+        post 3 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        << 3: 200 {…"status":"input_required"…"inputRequests":{"1-1":{"method":"roots/list"}}}}
+        post 4 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"roots":[]}},META}}
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"tasks/update","params":{"taskId":"s-1","inputResponses":{"k":{"roots":[]}},META}}
+        << 4: 200 …
+        wait 67s
+        @…
+        >> 1: …"id":4,"method":"tasks/get"…
+        # Still shown there, answered here.
+        < {"jsonrpc":"2.0","id":4,"result":{"taskId":"s-1","status":"input_required","pollIntervalMs":1000,"inputRequests":{"k":{"method":"roots/list"}}}}
+        post 5 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        << 5: 200 {…"status":"working"…
+        wait 2s
+        @…
+        >> 1: …"id":5,"method":"tasks/get"…
+        < {"jsonrpc":"2.0","id":5,"result":{"taskId":"s-1","status":"completed","result":{}}}
+        .. store 3: completed
+        stored 3
+        "#,
+    );
+}
