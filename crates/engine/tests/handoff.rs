@@ -482,6 +482,122 @@ fn a_wait_that_hangs_up_leaves_the_call_alone_and_a_stranger_sees_nothing() {
     ));
 }
 
+/// A question of the server reaches the client as if nothing had happened: it knows of no task.
+#[test]
+fn a_question_after_the_hand_off_is_asked_as_always() {
+    handed_off(
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        << {"jsonrpc":"2.0","id":"1","method":"elicitation/create","params":{"message":"sure?"}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1","seconds":1}}}
+        wait 1s
+        @56s
+        << {"jsonrpc":"2.0","id":2,"result":{…still running…
+        > {"jsonrpc":"2.0","id":"1","result":{"action":"accept"}}
+        >> {"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_ticket_is_no_task() {
+    play(&format!(
+        r#"
+        set tasks
+        set client-cap 60s
+        {HANDED_OFF}
+        > {{"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{{"taskId":"T1"}}}}
+        << {{"jsonrpc":"2.0","id":2,"error":{{"code":-32602,"message":"Invalid params: no such task"}}}}
+        < {{"jsonrpc":"2.0","id":1,"result":{{}}}}
+        .. store 3: completed
+        stored 3
+        > {{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{{"taskId":"T1"}}}}
+        << {{"jsonrpc":"2.0","id":3,"error":{{"code":-32602,"message":"Invalid params: no such task"}}}}
+        "#
+    ));
+}
+
+#[test]
+fn a_client_with_tasks_gets_a_task_in_time() {
+    let meta = META.replace("{}", r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#);
+    play(
+        &r#"
+        set serve
+        set tasks
+        set client-cap 5s
+        post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
+        .. 1: start 0
+        >> 1: …
+        started
+        wait 5s
+        @500ms
+        << …
+        << …
+        @4s500ms
+        .. store 1: create
+        stored 1
+        << 1: data: {"jsonrpc":"2.0","id":5,"result":{…"resultType":"task"…
+        << 1: finish
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        .. store 2: completed
+        stored 2
+        "#
+        .replace("META", &meta),
+    );
+}
+
+/// A call under a key, handed off as attempt 1 under T1.
+const WITH_KEY: &str = r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build","idempotencyKey":"k"}}
+        >> …
+"#;
+
+#[test]
+fn calls_with_one_key_are_handed_off_with_one_ticket() {
+    capped(&format!(
+        r#"
+        {WITH_KEY}
+        wait 30s
+        > {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"build","idempotencyKey":"k"}}}}
+        !! info: …
+        wait 25s
+        @55s
+        .. store 2: create
+        stored 2
+        << {{"jsonrpc":"2.0","id":1,"result":{{"_meta":{{"dev.outlast/ticket":"T1"}}…
+        wait 30s
+        @1m25s
+        << {{"jsonrpc":"2.0","id":2,"result":{{"_meta":{{"dev.outlast/ticket":"T1"}}…
+        < {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
+        .. store 3: completed
+        stored 3
+        > {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"srv_wait","arguments":{{"ticket":"T1"}}}}}}
+        << {{"jsonrpc":"2.0","id":3,"result":{{"n":1.0}}}}
+        "#
+    ));
+}
+
+#[test]
+fn the_key_of_a_call_that_was_handed_off_finds_its_result_after_a_restart() {
+    capped(&format!(
+        r#"
+        {WITH_KEY}
+        wait 55s
+        @55s
+        .. store 2: create
+        stored 2
+        << …
+        < {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
+        .. store 3: completed
+        stored 3
+        again
+        > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"build","idempotencyKey":"k"}}}}
+        !! info: …
+        << {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
+        "#
+    ));
+}
+
 /// A client without a known cap, whose cancels are looked at.
 fn cancelled_after(times: &[&str], notes: &str) {
     let calls: String = times

@@ -165,7 +165,7 @@ impl Engine {
         if let Some(no) = self.joints.by_name.get(&name).copied() {
             return self.meets(now, no, request, message, arguments);
         }
-        let asks = self.config.tasks || self.config.rules.any_keeps_answers();
+        let asks = self.config.tasks || self.may_hand_off() || self.config.rules.any_keeps_answers();
         let query = Query::Key {
             principal: name.0.clone(),
             server: self.config.identity.clone(),

@@ -58,7 +58,9 @@ impl Engine {
             return self.refuse_key(now, request, "the call with this idempotency key is no task");
         }
         let open = record.head.state.is_open();
-        let shows_handle = known && handle && (open || request.task);
+        // Whoever would give up before the answer comes gets the ticket at once.
+        let handed_off = open && request.cap.is_some() && record.head.faces.has(Faces::HAND_OFF);
+        let shows_handle = handed_off || (known && handle && (open || request.task));
         let wants = if shows_handle { Wants::Handle } else { Wants::Answer };
         let waiter = waiter(request, wants);
         self.note_joined(request.server, request.tool.as_deref());
@@ -112,9 +114,10 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return false };
         let joint = self.joints.get(call.request.joint).filter(|joint| !joint.joined().is_empty());
         let Some(no) = joint.and_then(|joint| self.open_ticket(joint)) else { return false };
-        let Some(task) = self.tasks.get(&no).filter(|task| task.modern == call.request.modern) else {
-            return false;
+        let same = |task: &&Task| {
+            task.modern == call.request.modern && task.faces.has(Faces::HAND_OFF) == call.hands_off
         };
+        let Some(task) = self.tasks.get(&no).filter(same) else { return false };
         if !task.stored {
             if let Some(call) = self.calls.get_mut(id) {
                 call.task_at = Some(now + LOOK_AGAIN);

@@ -56,6 +56,11 @@ impl Engine {
         self.config.client_cap.or_else(profile).or_else(modern)
     }
 
+    /// Whether there may be clients whose calls are handed off.
+    pub(in crate::engine) fn may_hand_off(&self) -> bool {
+        self.config.client_cap.is_some() || self.config.profiles.iter().any(|profile| profile.verified)
+    }
+
     /// A client gives a call up. The second time at the same age is hardly a person's doing.
     pub(in crate::engine) fn note_likely_cap(&mut self, call: CallId) {
         let Some(call) = self.calls.get(call) else { return };
@@ -164,8 +169,7 @@ impl Engine {
 
     /// Learns from a page of a list of tools what a hand-off must know.
     pub(in crate::engine) fn learn_tools(&mut self, server: ServerId, result: &[u8]) {
-        let wanted =
-            self.config.client_cap.is_some() || self.config.profiles.iter().any(|profile| profile.verified);
+        let wanted = self.may_hand_off();
         if let Some(server) = self.servers.get_mut(&server).filter(|_| wanted) {
             server.tools.learn(result);
         }

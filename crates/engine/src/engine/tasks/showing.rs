@@ -40,7 +40,7 @@ impl Engine {
 
     /// Gives a waiter what it wants to see of a task.
     pub(in crate::engine) fn show(&mut self, task: &Task, waiter: &Waiter) {
-        if task.faces.has(Faces::HAND_OFF) {
+        if task.faces.has(Faces::HAND_OFF) && waiter.wants != Wants::Answer {
             return self.show_hand_off(task, waiter);
         }
         let result = match (waiter.wants, task.modern) {
