@@ -78,7 +78,8 @@ export class Scenario {
         const known = this.#spoken.get(`${side} ${peer}`);
         const revision = named ? MODERN : id !== undefined ? this.#legacy : (known ?? this.#legacy);
         this.#spoken.set(`${side} ${peer}`, revision);
-        if (id !== undefined) {
+        // SEP-975: a resumed request is answered as the one that it resumes.
+        if (id !== undefined && method !== 'requests/resume') {
             const from = comesIn ? side : `outlast to ${side}`;
             this.#requests.set(`${from} ${peer} ${JSON.stringify(id)}`, { method, revision });
             this.#requests.set(`${from} ${JSON.stringify(id)}`, { method, revision });
