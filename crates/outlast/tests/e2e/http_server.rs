@@ -218,7 +218,7 @@ fn two_lengths_that_contradict_each_other_are_refused() {
 
 /// It does not say so in its head: a connection that is closed looks as good as any until it is used.
 #[test]
-fn a_connection_that_was_closed_meanwhile_is_not_used() {
+fn a_connection_that_was_closed_meanwhile_costs_no_call() {
     let (closed, is_closed) = channel();
     let closed = Mutex::new(closed);
     let server = FaultServer::start(move |request, connection| {
@@ -229,7 +229,8 @@ fn a_connection_that_was_closed_meanwhile_is_not_used() {
             let _ = closed.lock().unwrap().send(());
         }
     });
-    let mut client = reached(&[], &server.url());
+    // On a busy machine the end may be on its way when the connection is used: that is tried again.
+    let mut client = reached(&["--tool", "echo=repeatable:true"], &server.url());
     for number in 0..100 {
         assert_eq!(client.value_of("echo", &json!(number)), json!(number));
         is_closed.recv().unwrap();
