@@ -8,6 +8,7 @@
 //! - the fake peers and the benchmark's programs, under `bin/`.
 
 pub mod chaos;
+mod exchange;
 pub mod http;
 pub mod oracle;
 pub mod peer;

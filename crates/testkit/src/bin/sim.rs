@@ -2,7 +2,8 @@
 
 #![allow(clippy::disallowed_methods)] // a program of the tests, not of the product
 
-use outlast_testkit::sim::{Outcome, run};
+use outlast_testkit::sim::Outcome;
+use outlast_testkit::sim::pipes::run;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -32,12 +33,7 @@ fn main() -> ExitCode {
             say(&format!("seed {seed} did not do the same twice"));
             return failed(seed, calls);
         }
-        sum.calls += outcome.calls;
-        sum.events += outcome.events;
-        sum.failed += outcome.failed;
-        sum.cancelled += outcome.cancelled;
-        sum.progress += outcome.progress;
-        sum.runs += outcome.runs;
+        sum += outcome;
     }
     say(&format!(
         "{count} seeds: {} calls, {} events, {} failed by a limit or a fault, {} cancelled, {} progress, {} server runs, {:.1} s",
