@@ -418,6 +418,35 @@ fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
     );
 }
 
+/// Found by the simulator: a stream that is opened again tells that the session is lost, not that its
+/// request was never taken.
+#[test]
+fn a_call_whose_stream_finds_the_session_lost_is_not_sent_again() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        stream-ended 2 resumable retry=1s
+        wait 1s
+        @1s
+        .. reconnect 2
+        stream-ended 2 resumable status=404
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,"message":"server `srv` went away (it has forgotten our session) …"retry":"unsafe"…
+        !! warn: trying `srv` again: it has forgotten our session
+        tick
+        .. start 1
+        started
+        >> post [begins session, ] {"jsonrpc":"2.0","id":3,"method":"initialize",…
+        <~3 {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        !! warn: `srv` is back after …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
+        .. stand
+        "#,
+    );
+}
+
 #[test]
 fn a_discovery_that_is_hung_up_is_closed_too() {
     check(
