@@ -383,12 +383,8 @@ fn the_clients_end_waits_for_what_is_in_flight() {
     );
 }
 
-#[test]
-fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
-    check(
-        r#"
-        set serve
-        set http
+/// An HTTP session of a client that waits in front of a remote server; the next attempt is 2.
+const SERVED: &str = r#"
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
         .. 1: start 0
         << 1: …
@@ -398,6 +394,17 @@ fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
         << 1: …
         << 1: finish
+"#;
+
+fn served(settings: &str, scenario: &str) {
+    check(&format!("set serve\nset http\n{settings}\n{SERVED}\n{scenario}"));
+}
+
+#[test]
+fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
+    served(
+        "",
+        r#"
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         << 2: 200 events
         << 2: id: 3-0|retry: 1000|data: ||
@@ -416,6 +423,32 @@ fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
         << 3: finish
         "#,
     );
+}
+
+/// Found by the simulator: a wish to be polled was passed on to a client whose response had not begun.
+#[test]
+fn a_wish_to_be_polled_that_comes_at_once_leaves_behind_an_event_to_come_back_with() {
+    check(&format!(
+        "set serve\nset http\nset stream-head 5ms\n{}",
+        r#"
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
+        .. 1: start 0
+        >> 1: post [begins session, ] …
+        started
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
+        << 1: …
+        << 1: …
+        << 1: …
+        << 1: finish
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        stream-ended 2 resumable retry=2s
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
+        << 2: retry: 2000||
+        << 2: finish
+        "#
+    ));
 }
 
 /// Found by the simulator: a stream that is opened again tells that the session is lost, not that its

@@ -172,6 +172,8 @@ impl Engine {
         if session.is_none_or(|session| &*session.version < POLLING) {
             return;
         }
+        // Its first event is what the client comes back with.
+        self.begin_stream(id);
         let Some(exchange) = self.streams.get_mut(&id).and_then(|stream| stream.exchange.take()) else {
             return;
         };
