@@ -480,6 +480,41 @@ fn a_call_whose_stream_finds_the_session_lost_is_not_sent_again() {
     );
 }
 
+/// Found by the simulator: a session that was closed because its server hung was to be connected again,
+/// and nothing ever came of that.
+#[test]
+fn a_remote_server_that_hangs_begins_a_new_run() {
+    served(
+        "set timeout 1s\nset cancel-grace 1s",
+        r#"
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 2: …
+        << 2: …
+        >> …
+        wait 2s
+        @1s
+        !! …
+        << 2: …
+        << 2: finish
+        >> 1: post […] {"jsonrpc":"2.0","method":"notifications/cancelled",…
+        .. abandon 2
+        .. sample
+        >> 1: post […] {"jsonrpc":"2.0","id":3,"method":"ping"}
+        @2s
+        .. sample
+        !! warn: `srv` hangs: …
+        !! warn: restarting `srv`: it hangs
+        .. 1: terminate
+        output-closed
+        exited 0
+        tick
+        .. 1: start 1
+        started
+        >> 1: post [begins session, ] {"jsonrpc":"2.0","id":4,"method":"initialize",…
+        "#,
+    );
+}
+
 #[test]
 fn a_discovery_that_is_hung_up_is_closed_too() {
     check(

@@ -129,8 +129,9 @@ impl Engine {
     pub(super) fn start_again(&mut self, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.life = Life::Restarting;
-        // A connection that could not be made ends nothing: other calls may still run on others.
-        let same = self.config.transport == Transport::Http && !server.session_lost;
+        // A connection that could not be made ends nothing: other calls may still run on others. What was
+        // closed cannot be opened again.
+        let same = self.config.transport == Transport::Http && !server.session_lost && server.exit.is_none();
         let run = if same { server.run } else { server.next_run() };
         self.act(Action::Start(id, run));
     }
