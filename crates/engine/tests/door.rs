@@ -706,6 +706,28 @@ fn whoever_waits_for_the_hello_of_a_session_that_ends_is_told() {
     );
 }
 
+/// Found by the simulator: a process had ended, its output was open, and with its session went the alarm
+/// that would have let go of it.
+#[test]
+fn a_server_that_ended_while_its_output_is_held_open_is_let_go_of() {
+    in_session(
+        "",
+        r#"
+        exited 1
+        delete 3 session=1
+        .. 1: close-input
+        << 3: 200
+        wait 5s
+        @1s
+        .. 1: terminate
+        @1s500ms
+        .. 1: kill
+        @1s700ms
+        .. let go of 1
+        "#,
+    );
+}
+
 #[test]
 fn an_answer_that_comes_at_once_leaves_in_one_piece_with_the_head_of_its_stream() {
     check(
