@@ -729,6 +729,28 @@ fn a_server_that_ended_while_its_output_is_held_open_is_let_go_of() {
 }
 
 #[test]
+fn a_hello_is_not_cancelled_when_the_service_ends() {
+    check(
+        r#"
+        set serve
+        set drain 1s
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 1: start 0
+        << 1: …
+        << 1: …
+        >> 1: …
+        stop 15
+        wait 1s
+        @1s
+        !! warn: server-gone …
+        << 1: …
+        << 1: finish
+        .. 1: close-input
+        "#,
+    );
+}
+
+#[test]
 fn an_answer_that_comes_at_once_leaves_in_one_piece_with_the_head_of_its_stream() {
     check(
         r#"

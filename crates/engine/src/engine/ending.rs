@@ -9,6 +9,7 @@ use crate::action::{Action, Note};
 use crate::error::Kind;
 use crate::id::{CallId, ClientId, ExchangeId, ServerId};
 use crate::limits;
+use crate::method::Method;
 use crate::server::Server;
 use crate::time::Mono;
 use crate::timers::Owner;
@@ -82,7 +83,8 @@ impl Engine {
     /// servers are told.
     fn cancel_what_is_left(&mut self, now: Mono) {
         let sent = |id: CallId| {
-            let call = self.calls.get(id)?;
+            // `initialize` must not be cancelled.
+            let call = self.calls.get(id).filter(|call| call.request.method != Method::Initialize)?;
             let request = &call.request;
             Some((request.server, call.attempt()?, request.modern, request.id.is_text()))
         };
