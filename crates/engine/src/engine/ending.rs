@@ -194,6 +194,10 @@ impl Engine {
             failure.detail = Some("outlast was stopped".into());
             self.fail(id, failure);
         }
+        let servers: Vec<ServerId> = self.servers.keys().copied().collect();
+        for server in servers {
+            self.turn_away(server, "outlast is being stopped; try again");
+        }
     }
 
     pub(super) fn client_is_congested(&self, server: ServerId) -> bool {

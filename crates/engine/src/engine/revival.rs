@@ -106,6 +106,8 @@ impl Engine {
             for call in self.calls_at(id, false) {
                 self.fail_because_down(now, id, call);
             }
+            let text = format!("server failed: {}", self.next_try(now, id));
+            self.turn_away(id, &text);
         }
     }
 
@@ -177,6 +179,10 @@ impl Engine {
         if let (Some(server), Some(result)) = (self.servers.get_mut(&id), answer.raw(Field::Result)) {
             server.handshake.version =
                 super::from_server::agreed_version(result).or(server.handshake.version.take());
+        }
+        if self.servers.get(&id).is_some_and(|server| server.welcome.is_none()) {
+            // It was told the hello of a session that woke: those who joined that wait for the answer.
+            self.handshake_is_shared(id, answer);
         }
         self.compare_with_memory(id, answer);
         self.up_again(now, id);
