@@ -1,6 +1,7 @@
 //! Seeded worlds: peers with faults on both sides, and the engine between them.
 //!
-//! - [`pipes`]: one stdio client in front of one process.
+//! - [`pipes`]: one stdio client in front of one process;
+//! - [`service`]: HTTP clients of several principals in front of processes or remote servers.
 //!
 //! Time is a number, so a day passes in microseconds. Every message takes a random while to arrive. A
 //! judge watches both ends and panics as soon as the engine breaks an invariant of ARCHITECTURE.md; the
@@ -10,6 +11,7 @@ mod agenda;
 pub mod pipes;
 mod process;
 mod rng;
+pub mod service;
 
 use outlast_engine::id::ServerId;
 use outlast_engine::life::Sample;
@@ -37,6 +39,8 @@ pub struct Outcome {
     pub progress: u64,
     /// Runs of servers.
     pub runs: u64,
+    /// Streams that were taken up again.
+    pub resumed: u64,
     /// A number made of every action in order.
     pub fingerprint: u64,
 }
@@ -49,6 +53,7 @@ impl AddAssign for Outcome {
         self.cancelled += other.cancelled;
         self.progress += other.progress;
         self.runs += other.runs;
+        self.resumed += other.resumed;
         self.fingerprint ^= other.fingerprint;
     }
 }
@@ -65,6 +70,7 @@ fn fingerprint(so_far: u64, action: &Action) -> u64 {
     match action {
         Action::ToClient(_, message) => message.to_vec().iter().fold(so_far ^ 1, mix),
         Action::ToServer(_, message) => message.to_vec().iter().fold(so_far ^ 2, mix),
+        Action::Write(exchange, bytes) => bytes.iter().fold(so_far ^ 4 ^ exchange.0, mix),
         other => format!("{other:?}").as_bytes().iter().fold(so_far ^ 3, mix),
     }
 }
