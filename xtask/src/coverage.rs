@@ -20,15 +20,19 @@ pub fn run() -> Result<()> {
     fs::create_dir_all(&profiles)?;
     let binaries = test_binaries(&folder)?;
     for binary in &binaries {
-        let mut test = Command::new(binary);
-        test.current_dir(root().join("crates/engine"))
-            .env("LLVM_PROFILE_FILE", profiles.join("%p-%m.profraw"));
-        if binary.file_name().is_some_and(|name| name == "sim") {
-            test.args(["--seeds", "20"]);
+        let simulates = binary.file_name().is_some_and(|name| name == "sim");
+        let runs: &[&[&str]] = if simulates {
+            &[&["pipes", "--seeds", "20"], &["service", "--seeds", "20"]]
         } else {
-            test.arg("--quiet");
+            &[&["--quiet"]]
+        };
+        for words in runs {
+            let mut test = Command::new(binary);
+            test.current_dir(root().join("crates/engine"))
+                .env("LLVM_PROFILE_FILE", profiles.join("%p-%m.profraw"))
+                .args(*words);
+            run_program(test)?;
         }
-        run_program(test)?;
     }
     report(&folder, &profiles, &binaries)
 }

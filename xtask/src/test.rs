@@ -5,9 +5,8 @@ use crate::{bench, conformance, fuzz, interop, schema};
 use anyhow::{Context, Result, bail};
 use std::time::Instant;
 
-/// Seeds of the simulation; with 500 calls each, more than a million calls.
-const SEEDS: &str = "2100";
-const CALLS: u64 = 1_000_000;
+/// The worlds of the simulation, with their seeds and the calls that these must make at least.
+const WORLDS: [(&str, &str, u64); 2] = [("pipes", "2100", 1_000_000), ("service", "1000", 400_000)];
 
 /// Seconds for each fuzz target.
 const FUZZ_SECONDS: u64 = 20;
@@ -61,7 +60,11 @@ fn schema_all() -> Result<()> {
 
 fn sim() -> Result<()> {
     cargo(&["build", "--quiet", "-p", "outlast-testkit", "--bin", "sim"])?;
-    let mut simulation = program("target/debug/sim", &["--seeds", SEEDS]);
+    WORLDS.iter().try_for_each(|(world, seeds, calls)| simulate(world, seeds, *calls))
+}
+
+fn simulate(world: &str, seeds: &str, least: u64) -> Result<()> {
+    let mut simulation = program("target/debug/sim", &[world, "--seeds", seeds]);
     let output =
         simulation.stderr(std::process::Stdio::inherit()).output().context("cannot run the simulation")?;
     let said = String::from_utf8_lossy(&output.stdout);
@@ -70,8 +73,8 @@ fn sim() -> Result<()> {
         bail!("an invariant broke");
     }
     let calls = said.split_once("seeds: ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
-    if calls.is_none_or(|calls| calls < CALLS) {
-        bail!("the simulation made fewer than {CALLS} calls");
+    if calls.is_none_or(|calls| calls < least) {
+        bail!("the simulation made fewer than {least} calls");
     }
     Ok(())
 }

@@ -696,12 +696,149 @@ fn whoever_waits_for_the_hello_of_a_session_that_ends_is_told() {
         << 1: finish
         << 2: id: 4-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"outlast: the session that this one was to share a server with has ended; try again"}}||
         << 2: finish
+        .. 1: close-input
         << 3: 200
+        # It never was a session.
+        post 5 session=2 principal=a {"jsonrpc":"2.0","id":3,"method":"ping"}
+        << 5: 404 …
         post 4 principal=a {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 2: start 0
         << 4: …
         << 4: …
         >> 2: …
+        "#,
+    );
+}
+
+/// A session of a principal that sleeps, and is woken on server 2 by request 4; session 2 joins it.
+const JOINS_A_WOKEN_ONE: &str = r#"
+        set serve
+        set stream-head 5ms
+        post 1 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 1: start 0
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}
+        << 1: …
+        << 1: …
+        << 1: …
+        << 1: finish
+        wait 5m
+        @5m
+        .. 1: close-input
+        output-closed
+        exited 0
+        .. let go of 1
+        post 4 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"ping"}
+        .. 2: start 0
+        post 5 principal=a {"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+"#;
+
+#[test]
+fn who_joins_a_session_that_wakes_is_welcomed_with_it() {
+    check(&format!(
+        "{JOINS_A_WOKEN_ONE}\n{}",
+        r#"
+        started
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize",…
+        < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18"}}
+        << 5: 200 with a session events
+        << 5: …
+        << 5: id: 5-1|data: {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-06-18"}}||
+        << 5: finish
+        >> 2: {"jsonrpc":"2.0","id":3,"method":"ping"}
+        "#
+    ));
+}
+
+#[test]
+fn who_waits_for_a_hello_when_the_service_ends_is_told() {
+    check(&format!(
+        "set drain 1s\n{JOINS_A_WOKEN_ONE}\n{}",
+        r#"
+        stop 15
+        wait 1s
+        @5m5ms
+        << 4: …
+        << 4: …
+        @5m1s
+        !! warn: server-gone …
+        << 4: …
+        << 4: finish
+        << 5: 200 with a session events
+        << 5: …
+        << 5: id: 5-1|data: {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"outlast is being stopped; try again"}}||
+        << 5: finish
+        .. 2: close-input
+        "#
+    ));
+}
+
+#[test]
+fn a_hello_is_not_cancelled_when_the_service_ends() {
+    check(
+        r#"
+        set serve
+        set drain 1s
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 1: start 0
+        << 1: …
+        << 1: …
+        >> 1: …
+        stop 15
+        wait 1s
+        @1s
+        !! warn: server-gone …
+        << 1: …
+        << 1: finish
+        .. 1: close-input
+        "#,
+    );
+}
+
+/// Found by the simulator: whoever was refused kept a session, and whoever came next waited for ever for
+/// the answer to the hello that was not sent.
+#[test]
+fn a_hello_that_is_not_sent_begins_no_session() {
+    check(
+        r#"
+        set serve
+        set max-calls 1
+        post 1 principal=a version=2026-07-28 method=vendor/x {"jsonrpc":"2.0","id":1,"method":"vendor/x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+        .. 1: start 0
+        >> 1: …
+        post 2 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 2: start 0
+        << 2: 200 with a session events
+        << 2: …
+        !! warn: overloaded …
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-31004,…
+        << 2: finish
+        .. 2: close-input
+        post 3 principal=a session=1 {"jsonrpc":"2.0","id":2,"method":"ping"}
+        << 3: 404 …
+        "#,
+    );
+}
+
+/// Found by the simulator: a process had ended, its output was open, and with its session went the alarm
+/// that would have let go of it.
+#[test]
+fn a_server_that_ended_while_its_output_is_held_open_is_let_go_of() {
+    in_session(
+        "",
+        r#"
+        exited 1
+        delete 3 session=1
+        .. 1: close-input
+        << 3: 200
+        wait 5s
+        @1s
+        .. 1: terminate
+        @1s500ms
+        .. 1: kill
+        @1s700ms
+        .. let go of 1
         "#,
     );
 }

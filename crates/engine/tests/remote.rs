@@ -383,12 +383,8 @@ fn the_clients_end_waits_for_what_is_in_flight() {
     );
 }
 
-#[test]
-fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
-    check(
-        r#"
-        set serve
-        set http
+/// An HTTP session of a client that waits in front of a remote server; the next attempt is 2.
+const SERVED: &str = r#"
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
         .. 1: start 0
         << 1: …
@@ -398,6 +394,17 @@ fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
         << 1: …
         << 1: finish
+"#;
+
+fn served(settings: &str, scenario: &str) {
+    check(&format!("set serve\nset http\n{settings}\n{SERVED}\n{scenario}"));
+}
+
+#[test]
+fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
+    served(
+        "",
+        r#"
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         << 2: 200 events
         << 2: id: 3-0|retry: 1000|data: ||
@@ -414,6 +421,96 @@ fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
         << 3: : outlast|retry: 1000||
         << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
         << 3: finish
+        "#,
+    );
+}
+
+/// Found by the simulator: a wish to be polled was passed on to a client whose response had not begun.
+#[test]
+fn a_wish_to_be_polled_that_comes_at_once_leaves_behind_an_event_to_come_back_with() {
+    check(&format!(
+        "set serve\nset http\nset stream-head 5ms\n{}",
+        r#"
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
+        .. 1: start 0
+        >> 1: post [begins session, ] …
+        started
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
+        << 1: …
+        << 1: …
+        << 1: …
+        << 1: finish
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        stream-ended 2 resumable retry=2s
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
+        << 2: retry: 2000||
+        << 2: finish
+        "#
+    ));
+}
+
+/// Found by the simulator: a stream that is opened again tells that the session is lost, not that its
+/// request was never taken.
+#[test]
+fn a_call_whose_stream_finds_the_session_lost_is_not_sent_again() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        stream-ended 2 resumable retry=1s
+        wait 1s
+        @1s
+        .. reconnect 2
+        stream-ended 2 resumable status=404
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,"message":"server `srv` went away (it has forgotten our session) …"retry":"unsafe"…
+        !! warn: trying `srv` again: it has forgotten our session
+        tick
+        .. start 1
+        started
+        >> post [begins session, ] {"jsonrpc":"2.0","id":3,"method":"initialize",…
+        <~3 {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        !! warn: `srv` is back after …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
+        .. stand
+        "#,
+    );
+}
+
+/// Found by the simulator: a session that was closed because its server hung was to be connected again,
+/// and nothing ever came of that.
+#[test]
+fn a_remote_server_that_hangs_begins_a_new_run() {
+    served(
+        "set timeout 1s\nset cancel-grace 1s",
+        r#"
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 2: …
+        << 2: …
+        >> …
+        wait 2s
+        @1s
+        !! …
+        << 2: …
+        << 2: finish
+        >> 1: post […] {"jsonrpc":"2.0","method":"notifications/cancelled",…
+        .. abandon 2
+        .. sample
+        >> 1: post […] {"jsonrpc":"2.0","id":3,"method":"ping"}
+        @2s
+        .. sample
+        !! warn: `srv` hangs: …
+        !! warn: restarting `srv`: it hangs
+        .. 1: terminate
+        output-closed
+        exited 0
+        tick
+        .. 1: start 1
+        started
+        >> 1: post [begins session, ] {"jsonrpc":"2.0","id":4,"method":"initialize",…
         "#,
     );
 }

@@ -10,6 +10,7 @@
 //! - the fake peers and the benchmark's programs, under `bin/`.
 
 pub mod chaos;
+mod exchange;
 pub mod http;
 pub mod ledger;
 pub mod oracle;

@@ -9,6 +9,7 @@ use crate::action::{Action, Note};
 use crate::error::Kind;
 use crate::id::{CallId, ClientId, ExchangeId, ServerId};
 use crate::limits;
+use crate::method::Method;
 use crate::server::Server;
 use crate::time::Mono;
 use crate::timers::Owner;
@@ -82,7 +83,8 @@ impl Engine {
     /// servers are told.
     fn cancel_what_is_left(&mut self, now: Mono) {
         let sent = |id: CallId| {
-            let call = self.calls.get(id)?;
+            // `initialize` must not be cancelled.
+            let call = self.calls.get(id).filter(|call| call.request.method != Method::Initialize)?;
             Some((call.request.server, call.attempt()?, call.modern, call.text))
         };
         let sent: Vec<_> = self.calls.ids().filter_map(sent).collect();
@@ -191,6 +193,10 @@ impl Engine {
             let mut failure = self.failure(now, call, Kind::ServerGone, None);
             failure.detail = Some("outlast was stopped".into());
             self.fail(id, failure);
+        }
+        let servers: Vec<ServerId> = self.servers.keys().copied().collect();
+        for server in servers {
+            self.turn_away(server, "outlast is being stopped; try again");
         }
     }
 

@@ -162,6 +162,8 @@ impl Engine {
         must(server.waiting.iter().all(waits), || format!("what waits for {id:?} does not wait"))?;
         let needed = !server.is_unused() || !self.config.manner.serves() || self.ending.is_some();
         let leaves = server.life == Life::Leaving || server.alarm == Some(Alarm::Idle);
+        // Whether it starts is about to be told, and sets the next timer.
+        let leaves = leaves || server.life == Life::Restarting;
         must(needed || leaves || server.armed.is_some(), || {
             format!("nobody needs {id:?}, which is {:?} and does not end", server.life)
         })

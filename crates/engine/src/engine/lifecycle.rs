@@ -140,7 +140,14 @@ impl Engine {
                 self.act(Action::Terminate(id));
                 self.arm_server(id, Some((Alarm::Kill, now + limits::KILL_GRACE)));
             }
-            Some(Alarm::Kill) => self.act(Action::Kill(id)),
+            Some(Alarm::Kill) => {
+                let ended = server.exit.is_some();
+                self.act(Action::Kill(id));
+                if ended {
+                    // Nothing more will be told of it, unless its output closes.
+                    self.arm_server(id, Some((Alarm::LastOutput, now + limits::LAST_OUTPUT)));
+                }
+            }
             Some(Alarm::Idle) => self.dismiss(now, id),
             Some(Alarm::Restart) => self.start_again(now, id),
             Some(Alarm::Handshake) => {

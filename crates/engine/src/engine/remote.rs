@@ -238,7 +238,9 @@ impl Engine {
 
     pub(super) fn stream_ended(&mut self, now: Mono, id: ServerId, attempt: AttemptId, end: &StreamEnd) {
         if end.status == Some(404) {
-            return self.session_lost(now, id, Some(attempt));
+            // Opening a stream again runs nothing, but the request that it belongs to was taken before.
+            self.session_lost(now, id, None);
+            return self.broke_off(now, id, Some(attempt), &end.why);
         }
         // An old connection may still look alive to the server, or the server is busy.
         let passing = end.status.is_none_or(|status| status == 409 || status == 429 || status >= 500);

@@ -107,6 +107,8 @@ impl Engine {
             for call in self.calls_at(id, false) {
                 self.fail_because_down(now, id, call);
             }
+            let text = format!("server failed: {}", self.next_try(now, id));
+            self.turn_away(id, &text);
         }
     }
 
@@ -134,8 +136,9 @@ impl Engine {
             return self.dismiss(now, id);
         }
         server.life = Life::Restarting;
-        // A connection that could not be made ends nothing: other calls may still run on others.
-        let same = self.config.transport == Transport::Http && !server.session_lost;
+        // A connection that could not be made ends nothing: other calls may still run on others. What was
+        // closed cannot be opened again.
+        let same = self.config.transport == Transport::Http && !server.session_lost && server.exit.is_none();
         let run = if same { server.run } else { server.next_run() };
         self.act(Action::Start(id, run));
     }
@@ -181,6 +184,10 @@ impl Engine {
         if let (Some(server), Some(result)) = (self.servers.get_mut(&id), answer.raw(Field::Result)) {
             server.handshake.version =
                 super::from_server::agreed_version(result).or(server.handshake.version.take());
+        }
+        if self.servers.get(&id).is_some_and(|server| server.welcome.is_none()) {
+            // It was told the hello of a session that woke: those who joined that wait for the answer.
+            self.handshake_is_shared(id, answer);
         }
         self.compare_with_memory(id, answer);
         self.up_again(now, id);

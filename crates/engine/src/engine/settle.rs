@@ -107,7 +107,14 @@ impl Engine {
         failure.detail = Some(detail);
         let answer = self.error_for(call, &failure);
         self.note(Note::Failed(Box::new(failure)));
+        self.answer_refused(call, answer);
+    }
+
+    fn answer_refused(&mut self, call: &Call, answer: Outgoing) {
         self.reply(call.request.client, call.request.way, Some(&call.request.id), answer);
+        if call.request.method == Method::Initialize {
+            self.hello_failed(call.request.client);
+        }
     }
 
     pub(super) fn refuse_by_gone_server(&mut self, now: Mono, call: &Call) {
@@ -129,7 +136,7 @@ impl Engine {
             // Of what could not be started, or is being restarted, a note was made before.
             self.note(Note::Failed(Box::new(failure)));
         }
-        self.reply(call.request.client, call.request.way, Some(&call.request.id), answer);
+        self.answer_refused(call, answer);
         self.first_request_was_answered(now, call.request.server);
     }
 

@@ -117,8 +117,22 @@ impl Engine {
         for client in greeted.into_iter().chain(joining.iter().map(|(client, _, _)| *client)) {
             self.agree_on(client, version.as_deref());
         }
+        let refused = answer.raw(Field::Result).is_none();
         for (client, way, json_id) in joining {
             self.welcome(client, way, &json_id, answer);
+            if refused {
+                self.hello_failed(client);
+            }
+        }
+    }
+
+    /// Sessions that wait for the answer to another's hello will not get it: they are told so.
+    pub(super) fn turn_away(&mut self, id: ServerId, text: &str) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        for (client, way, id) in std::mem::take(&mut server.joining) {
+            let answer = error_answer(id.patch().as_slice(), -32603, text, None);
+            self.reply(client, way, Some(&id), Outgoing::plain(answer));
+            self.hello_failed(client);
         }
     }
 
@@ -338,17 +352,13 @@ impl Engine {
         server.clients.remove(&client);
         server.joining.retain(|(joining, _, _)| *joining != client);
         let unheard = server.greeted == Some(client) && server.welcome.is_none();
-        let orphans = if unheard { std::mem::take(&mut server.joining) } else { Vec::new() };
         for (_, clients) in server.handshake.subscribed.values_mut() {
             clients.remove(&client);
         }
-        for (client, way, id) in orphans {
-            // Its hello went out in another's name, whose answer nobody will hear.
-            let text = "outlast: the session that this one was to share a server with has ended; try again";
-            let answer = error_answer(id.patch().as_slice(), -32603, text, None);
-            self.reply(client, way, Some(&id), Outgoing::plain(answer));
-        }
         if unheard {
+            // Their hello went out in this one's name, and nobody will hear the answer.
+            let text = "outlast: the session that this one was to share a server with has ended; try again";
+            self.turn_away(id, text);
             self.stop_sharing(id);
         }
         self.leave_if_unused(now, id);
@@ -357,7 +367,8 @@ impl Engine {
     /// Lets a server go that nobody needs: no client, and no task.
     pub(super) fn leave_if_unused(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
-        if !server.is_unused() || self.ending.is_some() || !self.config.manner.serves() {
+        let needed = !server.is_unused() || server.life == Life::Leaving;
+        if needed || self.ending.is_some() || !self.config.manner.serves() {
             return;
         }
         let modern = server.greeted.is_none();

@@ -6,6 +6,7 @@
 //! the end of a stream, no answer to a question that was not asked there, and no success with a session
 //! of somebody else.
 
+use crate::exchange::{Exchanges, MODERN, NAMES, mirror, read};
 use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::http::{Body, Head, Response, StreamEnd, Trouble};
@@ -19,8 +20,7 @@ use std::time::Duration;
 /// How often time is moved to what is due, at the end of a story.
 const LAST_TICKS: usize = 2_000;
 
-const NAMES: [&str; 2] = ["alice", "bob"];
-const VERSIONS: [Option<&str>; 4] = [None, Some("2025-11-25"), Some("2025-03-26"), Some("2026-07-28")];
+const VERSIONS: [Option<&str>; 4] = [None, Some("2025-11-25"), Some("2025-03-26"), Some(MODERN)];
 
 /// Panics if the engine does, if one of its invariants breaks, or if a client is wronged.
 pub fn play(story: &[u8]) {
@@ -45,26 +45,18 @@ struct World {
     runs: BTreeMap<ServerId, Run>,
     /// What was posted to a server and may be answered.
     attempts: Vec<(ServerId, AttemptId)>,
-    exchanges: Vec<Exchange>,
-    /// Every session, and whose it is.
-    sessions: Vec<(Box<str>, &'static str)>,
+    exchanges: Exchanges,
+    /// What each exchange asked.
+    asked: Vec<Asked>,
     ended: bool,
 }
 
-/// A client's request and what became of it.
+/// The one request in an exchange.
 #[derive(Default)]
-struct Exchange {
-    principal: &'static str,
-    session: Option<Box<str>>,
-    /// The id of the one request in it; a stream that is taken up again may hold any answer.
-    asked: Option<Value>,
+struct Asked {
+    /// Its id; a stream that is taken up again may hold any answer.
+    id: Option<Value>,
     posted: bool,
-    /// It stands for itself, whatever session it names.
-    modern: bool,
-    response: Option<u16>,
-    streams: bool,
-    finished: bool,
-    gone: bool,
     answers: usize,
 }
 
@@ -77,8 +69,8 @@ impl World {
             entropy: 0,
             runs: BTreeMap::new(),
             attempts: Vec::new(),
-            exchanges: Vec::new(),
-            sessions: Vec::new(),
+            exchanges: Exchanges::default(),
+            asked: Vec::new(),
             ended: false,
         };
         world.feed(Event::Entropy([0; 32]));
@@ -91,18 +83,16 @@ impl World {
         match what % 16 {
             0..5 => Some(self.post(how, &bytes)),
             5 => {
-                let (exchange, head) = self.open(how, Some(rest));
-                Some(Event::Got(exchange, head))
+                let head = self.head(how, Some(rest));
+                Some(Event::Got(self.open(&head, false), head))
             }
             6 => {
-                let (exchange, head) = self.open(how, None);
-                Some(Event::Deleted(exchange, head))
+                let head = self.head(how, None);
+                Some(Event::Deleted(self.open(&head, false), head))
             }
             7 => {
-                let index = index % self.exchanges.len().max(1);
-                let exchange = self.exchanges.get_mut(index).filter(|exchange| exchange.is_open())?;
-                exchange.gone = true;
-                Some(Event::HungUp(ExchangeId(index as u64)))
+                let index = index % self.asked.len().max(1);
+                self.exchanges.hang_up(ExchangeId(index as u64))
             }
             8 => {
                 let seconds = 1 << (how % 18);
@@ -116,37 +106,40 @@ impl World {
 
     fn post(&mut self, how: u8, body: &Bytes) -> Event {
         let line = wire::scan(body);
-        let (exchange, mut head) = self.open(how, None);
-        let kept = &mut self.exchanges[exchange.0 as usize];
-        kept.posted = true;
-        kept.modern = head.version.as_deref() == VERSIONS[3];
+        let mut head = self.head(how, None);
+        mirror(&mut head, &line);
+        let mut asked = Asked { posted: true, ..Asked::default() };
+        let mut modern = head.version.as_deref() == Some(MODERN);
         if let Ok(Scanned::Message(message)) = &line {
-            head.method = message.text(wire::Field::Method).map(|method| (&*method).into());
-            head.name = message.text(wire::Field::ParamsName).map(|name| (&*name).into());
             let id = message.raw(wire::Field::Id).filter(|_| message.shape == Shape::Request);
-            kept.asked = id.and_then(|id| serde_json::from_slice(id).ok());
-            kept.modern |= message.raw(wire::Field::MetaProtocolVersion).is_some();
+            asked.id = id.and_then(|id| serde_json::from_slice(id).ok());
+            modern |= message.raw(wire::Field::MetaProtocolVersion).is_some();
         }
+        let exchange = self.open(&head, modern);
+        self.asked[exchange.0 as usize] = asked;
         Event::Posted(exchange, head, line)
     }
 
-    fn open(&mut self, how: u8, last_event: Option<&[u8]>) -> (ExchangeId, Box<Head>) {
+    fn open(&mut self, head: &Head, modern: bool) -> ExchangeId {
+        self.asked.push(Asked::default());
+        self.exchanges.open(head, modern)
+    }
+
+    fn head(&self, how: u8, last_event: Option<&[u8]>) -> Box<Head> {
         let how = usize::from(how);
-        let principal = NAMES[how % 2];
-        let session = self.sessions.get((how / 8) % (self.sessions.len() + 1)).map(|(name, _)| name.clone());
+        let sessions = &self.exchanges.sessions;
+        let session = sessions.get((how / 8) % (sessions.len() + 1)).map(|(name, _)| name.clone());
         let last_event = last_event.filter(|text| !text.is_empty());
         let last_event = last_event.map(|text| String::from_utf8_lossy(text).into_owned().into());
-        let head = Head {
-            principal: Some(principal.into()),
-            session: session.clone(),
+        Box::new(Head {
+            principal: Some(NAMES[how % 2].into()),
+            session,
             version: VERSIONS[how / 2 % 4].map(Into::into),
             last_event,
             takes_json: how != 255,
             takes_events: true,
             ..Head::default()
-        };
-        self.exchanges.push(Exchange { principal, session, ..Exchange::default() });
-        (ExchangeId(self.exchanges.len() as u64 - 1), Box::new(head))
+        })
     }
 
     fn of_server(&mut self, what: u8, how: u8, bytes: Bytes) -> Option<Event> {
@@ -216,49 +209,25 @@ impl World {
             Action::ToServer(_, message) | Action::ToClient(_, message) => {
                 assert_eq!(message.len(), message.to_vec().len());
             }
-            Action::Respond(id, response) => self.respond(id, response),
+            Action::Respond(id, response) => self.respond(id, &response),
             Action::Write(id, events) => {
-                let exchange = self.exchange(id);
-                assert!(exchange.streams && !exchange.finished, "events on a stream that is not open");
-                exchange.read(&events);
+                self.exchanges.write(id);
+                for message in read(&events).into_iter().filter_map(|event| event.data) {
+                    self.asked[id.0 as usize].answer(&message);
+                }
             }
-            Action::Finish(id) => {
-                let exchange = self.exchange(id);
-                assert!(exchange.streams, "the end of what is no stream");
-                assert!(!std::mem::replace(&mut exchange.finished, true), "a stream ended twice");
-            }
+            Action::Finish(id) => self.exchanges.finish(id),
             Action::Note(note) => drop(note.to_string()),
             Action::End { .. } => self.ended = true,
             _ => {}
         }
     }
 
-    fn exchange(&mut self, id: ExchangeId) -> &mut Exchange {
-        let exchange = &mut self.exchanges[id.0 as usize];
-        assert!(!exchange.gone, "something for a client that has hung up");
-        exchange
-    }
-
-    fn respond(&mut self, id: ExchangeId, response: Response) {
-        let sessions = self.sessions.clone();
-        let exchange = self.exchange(id);
-        assert_eq!(exchange.response.replace(response.status), None, "a second response");
-        match &response.body {
-            Body::Empty => {}
-            Body::Events => exchange.streams = true,
-            // A server's own words, or an id of the client, may be no JSON; they pass as they are.
-            Body::Json(json) => exchange.answer(&serde_json::from_slice(json).unwrap_or_default()),
+    fn respond(&mut self, id: ExchangeId, response: &Response) {
+        self.exchanges.respond(id, response);
+        if let Body::Json(json) = &response.body {
+            self.asked[id.0 as usize].answer(json);
         }
-        let begins = response.session.is_some();
-        let owner = exchange.session.as_ref().and_then(|name| {
-            sessions.iter().find(|(known, _)| known == name).map(|(_, principal)| *principal)
-        });
-        let owner = owner.filter(|owner| *owner != exchange.principal && !begins && !exchange.modern);
-        if let Some(owner) = owner {
-            assert!(response.status >= 400, "{} used a session of {owner}", exchange.principal);
-        }
-        let principal = exchange.principal;
-        self.sessions.extend(response.session.map(|name| (name, principal)));
     }
 
     /// Everything that is due comes; then nobody may be left without a response.
@@ -271,30 +240,19 @@ impl World {
         let day = Duration::from_secs(25 * 60 * 60);
         self.now = self.now + day;
         self.feed(Event::Tick);
-        for (number, exchange) in self.exchanges.iter().enumerate() {
-            let left = exchange.posted && !exchange.gone && !self.ended && exchange.response.is_none();
+        for (number, (exchange, asked)) in self.exchanges.all().iter().zip(&self.asked).enumerate() {
+            let left = asked.posted && !exchange.gone && !self.ended && exchange.response.is_none();
             assert!(!left, "exchange {number} was left without a response");
         }
     }
 }
 
-impl Exchange {
-    fn is_open(&self) -> bool {
-        !self.gone && !self.finished && (self.response.is_none() || self.streams)
-    }
-
-    fn read(&mut self, events: &[u8]) {
-        for line in events.split(|byte| *byte == b'\n') {
-            let data = line.strip_prefix(b"data: ").filter(|data| !data.is_empty());
-            if let Some(message) = data.and_then(|data| serde_json::from_slice(data).ok()) {
-                self.answer(&message);
-            }
-        }
-    }
-
+impl Asked {
     /// What answers must be the answer to what was asked here, and the only one.
-    fn answer(&mut self, message: &Value) {
-        let Some(asked) = self.asked.as_ref().filter(|_| message.get("method").is_none()) else { return };
+    fn answer(&mut self, message: &Bytes) {
+        // A server's own words, or an id of the client, may be no JSON; they pass as they are.
+        let message: Value = serde_json::from_slice(message).unwrap_or_default();
+        let Some(asked) = self.id.as_ref().filter(|_| message.get("method").is_none()) else { return };
         let Some(id) = message.get("id") else { return };
         assert!(id == asked || id.is_null(), "{message} where {asked} was asked");
         self.answers += 1;

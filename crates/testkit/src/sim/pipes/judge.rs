@@ -1,7 +1,7 @@
 //! Watches both ends and knows what the engine may never do.
 
 use super::Character;
-use super::server::nonce;
+use crate::sim::process::nonce;
 use bytes::Bytes;
 use outlast_engine::Config;
 use outlast_engine::call::retry::is_safe_by_nature;

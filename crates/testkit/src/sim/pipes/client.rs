@@ -1,7 +1,7 @@
 //! A client that asks, cancels, answers questions, writes nonsense, and leaves.
 
 use super::Plan;
-use super::rng::Rng;
+use crate::sim::rng::Rng;
 use bytes::Bytes;
 use outlast_engine::wire::{Field, Scanned, Shape, scan};
 use std::time::Duration;

@@ -1,27 +1,60 @@
-//! A server with every bad habit we could name.
+//! A server behind pipes with every bad habit we could name.
 
 use super::rng::Rng;
-use super::{Character, Plan};
 use bytes::Bytes;
+use outlast_engine::Event;
 use outlast_engine::event::Exit;
-use outlast_engine::id::Run;
-use outlast_engine::wire::{Field, Message, Scanned, Shape, scan};
+use outlast_engine::id::{Run, ServerId};
+use outlast_engine::wire::{Field, Message, Oversized, Scanned, Shape, scan};
 use std::time::Duration;
 
+/// What a process does.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) enum Deed {
+    Says(Vec<u8>),
+    /// Says more than anybody reads, as the answer to this id.
+    Oversized(String),
+    Closes,
+    Exits(Exit),
+    StopsReading,
+}
+
+impl Deed {
+    /// It comes out of the same pipe as what was said before.
+    pub(super) fn keeps_its_place(&self) -> bool {
+        matches!(self, Deed::Says(_) | Deed::Oversized(_) | Deed::Closes)
+    }
+
+    pub(super) fn event(self, server: ServerId, run: Run) -> Event {
+        match self {
+            Deed::Says(line) => Event::FromServer(server, run, scan(&line.into())),
+            Deed::Oversized(id) => {
+                Event::ServerOversized(server, run, Oversized { id: Some(id.into()), answer: true })
+            }
+            Deed::Closes => Event::OutputClosed(server, run),
+            Deed::Exits(exit) => Event::Exited(server, run, exit),
+            Deed::StopsReading => Event::InputBroken(server, run),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Process {
     pub(super) run: Run,
     alive: bool,
     asks: bool,
     crashes: bool,
     next_ask: u64,
-    pub(super) plans: Vec<(Duration, Plan)>,
+    pub(super) deeds: Vec<(Duration, Run, Deed)>,
 }
 
-impl Server {
-    pub(super) fn new(character: &Character) -> Server {
-        let Character { asks, crashes, .. } = *character;
-        Server { run: Run(0), alive: true, asks, crashes, next_ask: 0, plans: Vec::new() }
+impl Process {
+    pub(super) fn new(asks: bool, crashes: bool) -> Process {
+        Process { run: Run(0), alive: true, asks, crashes, next_ask: 0, deeds: Vec::new() }
+    }
+
+    fn act(&mut self, after: Duration, deed: Deed) {
+        self.deeds.push((after, self.run, deed));
     }
 
     pub(super) fn fails_to_start(&self, rng: &mut Rng) -> bool {
@@ -34,7 +67,7 @@ impl Server {
     }
 
     fn say(&mut self, after: Duration, line: impl Into<Vec<u8>>) {
-        self.plans.push((after, Plan::ServerSends(self.run, line.into())));
+        self.act(after, Deed::Says(line.into()));
     }
 
     fn die(&mut self, rng: &mut Rng, after: Duration, exit: Exit) {
@@ -44,12 +77,12 @@ impl Server {
         self.alive = false;
         let (first, second) = (after, after + rng.millis(0, 400));
         if rng.chance(50) {
-            self.plans.push((first, Plan::ServerCloses(self.run)));
-            self.plans.push((second, Plan::ServerExits(self.run, exit)));
+            self.act(first, Deed::Closes);
+            self.act(second, Deed::Exits(exit));
         } else {
-            self.plans.push((first, Plan::ServerExits(self.run, exit)));
+            self.act(first, Deed::Exits(exit));
             if rng.chance(80) {
-                self.plans.push((second, Plan::ServerCloses(self.run)));
+                self.act(second, Deed::Closes);
             }
         }
     }
@@ -69,8 +102,8 @@ impl Server {
     pub(super) fn killed(&mut self) {
         if self.alive {
             self.alive = false;
-            self.plans.push((Duration::from_millis(1), Plan::ServerExits(self.run, Exit::Signal(9))));
-            self.plans.push((Duration::from_millis(1), Plan::ServerCloses(self.run)));
+            self.act(Duration::from_millis(1), Deed::Exits(Exit::Signal(9)));
+            self.act(Duration::from_millis(1), Deed::Closes);
         }
     }
 
@@ -89,9 +122,9 @@ impl Server {
         let text = |field| message.raw(field).map(|raw| String::from_utf8_lossy(raw).into_owned());
         let Some(id) = text(Field::Id) else { return };
         let nonce = nonce(&message.bytes);
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"nonce":"{nonce}"}}}}"#);
+        let answer = answer(message);
         let soon = rng.millis(0, 150);
-        if nonce == "ninit" {
+        if message.text(Field::Method).as_deref() == Some("initialize") {
             let refuses = self.run > Run(0) && rng.chance(10);
             let error = format!(r#"{{"id":{id},"error":{{"code":1,"message":"no"}}}}"#);
             return self.say(soon, if refuses { error } else { answer });
@@ -114,12 +147,15 @@ impl Server {
                 self.say(soon, noise(rng));
                 self.say(soon, answer);
             }
-            46..47 => self.plans.push((soon, Plan::ServerOversized(self.run, id))),
-            47..49 => self.say(soon, format!("[{answer},{{\"method\":\"notifications/message\"}}]")),
-            49..50 => self.say(soon, format!(r#"{{"id":{id},"error":{{"code":-5,"message":"{nonce}"}}}}"#)),
-            50..55 if self.asks => self.ask(rng, answer),
+            46..47 => self.act(soon, Deed::Oversized(id)),
+            47..49 => {
+                let log = format!(r#"{{"method":"notifications/message","params":{{"nonce":"{nonce}"}}}}"#);
+                self.say(soon, format!("[{log},{answer}]"));
+            }
+            49..50 => self.say(soon, error(&id, &nonce)),
+            50..55 if self.asks => self.ask(rng, &nonce, answer),
             55..56 if self.crashes && rng.chance(20) => {
-                self.plans.push((soon, Plan::ServerStopsReading(self.run)));
+                self.act(soon, Deed::StopsReading);
             }
             56..57 if self.crashes => {
                 self.say(soon, answer);
@@ -134,17 +170,9 @@ impl Server {
     fn report(&mut self, rng: &mut Rng, token: Option<String>, answer: String) {
         let Some(token) = token else { return self.say(Duration::ZERO, answer) };
         let mut at = Duration::ZERO;
-        for step in 0..rng.below(8) {
+        for report in reports(rng, &token) {
             at += rng.millis(0, 900);
-            let value = match rng.below(10) {
-                0 => "\"half\"".to_owned(),
-                1 => "0".to_owned(),
-                2 => "1e308".to_owned(),
-                3 => format!("{}.5", step),
-                _ => step.to_string(),
-            };
-            let total = if rng.chance(50) { r#","total":4"# } else { "" };
-            self.say(at, format!(r#"{{"method":"notifications/progress","params":{{"progressToken":{token},"progress":{value}{total}}}}}"#));
+            self.say(at, report);
         }
         self.say(at + rng.millis(0, 500), answer);
         if rng.chance(20) {
@@ -153,12 +181,10 @@ impl Server {
     }
 
     /// Asks the client something first; the answer does not wait for it.
-    fn ask(&mut self, rng: &mut Rng, answer: String) {
+    fn ask(&mut self, rng: &mut Rng, nonce: &str, answer: String) {
         self.next_ask += 1;
-        let n = self.next_ask;
-        let method = ["elicitation/create", "sampling/createMessage", "roots/list", "ping"][rng.below(4)];
-        let id = if rng.chance(50) { format!("\"s{n}\"") } else { n.to_string() };
-        self.say(Duration::from_millis(1), format!(r#"{{"id":{id},"method":"{method}"}}"#));
+        let (id, question) = question(rng, self.next_ask, nonce);
+        self.say(Duration::from_millis(1), question);
         if rng.chance(15) {
             self.say(
                 rng.millis(1, 2_000),
@@ -169,10 +195,58 @@ impl Server {
     }
 }
 
+/// The answer to a request. A hello is agreed to, whatever version it asks for.
+pub(super) fn answer(message: &Message) -> String {
+    let id = message.raw(Field::Id).map(String::from_utf8_lossy).unwrap_or_default();
+    let nonce = nonce(&message.bytes);
+    let version = member(&message.bytes, "protocolVersion");
+    let agreed = Some(version).filter(|version| !version.is_empty());
+    let agreed = agreed.map(|version| format!(r#","protocolVersion":"{version}","capabilities":{{}}"#));
+    let agreed = agreed.unwrap_or_default();
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"nonce":"{nonce}"{agreed}}}}}"#)
+}
+
+/// An error of the server's own.
+pub(super) fn error(id: &str, nonce: &str) -> String {
+    format!(r#"{{"id":{id},"error":{{"code":-5,"message":"no","data":{{"nonce":"{nonce}"}}}}}}"#)
+}
+
+/// Reports that rise, fall, repeat or are no numbers.
+pub(super) fn reports(rng: &mut Rng, token: &str) -> Vec<String> {
+    let count = rng.below(8);
+    let report = |step: usize| {
+        let value = match rng.below(10) {
+            0 => "\"half\"".to_owned(),
+            1 => "0".to_owned(),
+            2 => "1e308".to_owned(),
+            3 => format!("{step}.5"),
+            _ => step.to_string(),
+        };
+        let total = if rng.chance(50) { r#","total":4"# } else { "" };
+        format!(
+            r#"{{"method":"notifications/progress","params":{{"progressToken":{token},"progress":{value}{total}}}}}"#
+        )
+    };
+    (0..count).map(report).collect()
+}
+
+/// A question about a request, and its id.
+pub(super) fn question(rng: &mut Rng, number: u64, nonce: &str) -> (String, String) {
+    let method = ["elicitation/create", "sampling/createMessage", "roots/list", "ping"][rng.below(4)];
+    let id = if rng.chance(50) { format!("\"s{number}\"") } else { number.to_string() };
+    let question = format!(r#"{{"id":{id},"method":"{method}","params":{{"nonce":"{nonce}"}}}}"#);
+    (id, question)
+}
+
 /// The word by which a request's answer is known again.
 pub(super) fn nonce(bytes: &[u8]) -> String {
+    member(bytes, "nonce")
+}
+
+/// The text of the first member of this name, wherever it stands.
+pub(super) fn member(bytes: &[u8], name: &str) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let after = text.split_once("\"nonce\":\"").map_or("", |(_, after)| after);
+    let after = text.split_once(&format!("\"{name}\":\"")).map_or("", |(_, after)| after);
     after.split('"').next().unwrap_or_default().to_owned()
 }
 

@@ -1,0 +1,243 @@
+//! The world of pipes: one client, one server. Messages arrive in order within their direction.
+
+mod client;
+mod judge;
+
+use super::agenda::{Agenda, Next};
+use super::process::{Deed, Process};
+use super::rng::Rng;
+use super::{Outcome, SWEEP, fingerprint, limits, sampled, sweep};
+use crate::tape::Tape;
+use bytes::Bytes;
+use client::Client;
+use judge::Judge;
+use outlast_engine::event::StartFailure;
+use outlast_engine::id::{ClientId, Run, ServerId};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Wall, wire};
+use std::time::Duration;
+
+const CLIENT: ClientId = ClientId(0);
+const SERVER: ServerId = ServerId(0);
+
+/// The two directions in which order is kept.
+const FROM_CLIENT: u64 = 0;
+const FROM_SERVER: u64 = 1;
+
+/// Something that will happen.
+#[derive(Debug)]
+enum Plan {
+    ClientSends(String),
+    ClientActs,
+    ClientCancels(usize),
+    ClientEof,
+    Congest(bool),
+    ServerStarts(Run),
+    ServerDoes(Run, Deed),
+    Slept,
+}
+
+/// What a world is like; drawn from the seed.
+#[derive(Debug)]
+struct Character {
+    /// The server may ask for a person, which makes limits stand still.
+    asks: bool,
+    /// The server may crash, and is restarted.
+    crashes: bool,
+    congestion: bool,
+}
+
+struct World {
+    rng: Rng,
+    engine: Engine,
+    agenda: Agenda<Plan>,
+    wall_offset: u64,
+    client: Client,
+    server: Process,
+    judge: Judge,
+    work: u64,
+    outcome: Outcome,
+    ended: bool,
+    tape: Tape,
+}
+
+/// Runs one world to its end; panics if an invariant breaks.
+pub fn run(seed: u64, calls: usize) -> Outcome {
+    let mut rng = Rng::new(seed);
+    let character = Character { asks: rng.chance(40), crashes: rng.chance(25), congestion: rng.chance(30) };
+    let config = config(&mut rng);
+    let mut world = World {
+        engine: Engine::new(config.clone()),
+        agenda: Agenda::new(),
+        wall_offset: 0,
+        client: Client::new(calls),
+        server: Process::new(character.asks, character.crashes),
+        judge: Judge::new(&config, &character),
+        work: 0,
+        outcome: Outcome::default(),
+        ended: false,
+        tape: Tape::default(),
+        rng,
+    };
+    world.feed(Event::Opened(CLIENT, SERVER));
+    world.agenda.plan(Duration::ZERO, Plan::ClientActs);
+    if character.congestion {
+        world.agenda.plan(Duration::from_millis(500), Plan::Congest(true));
+    }
+    world.live();
+    world.finish()
+}
+
+fn config(rng: &mut Rng) -> Config {
+    let mut config = Config { server_name: "sim".into(), ..Config::default() };
+    limits(&mut config, rng);
+    config.restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
+    if rng.chance(20) {
+        config.manner = Manner::TimeoutMcp;
+        config.restart = if rng.chance(80) { Restart::OnTimeout } else { Restart::Never };
+    }
+    config
+}
+
+impl World {
+    fn live(&mut self) {
+        while !self.ended {
+            match self.agenda.advance(self.engine.next_deadline()) {
+                Next::Nothing => return,
+                Next::Happens(plan) => self.happen(plan),
+                Next::Due => self.feed(Event::Tick),
+            }
+            self.client_and_server_act();
+        }
+    }
+
+    fn happen(&mut self, plan: Plan) {
+        match plan {
+            Plan::ClientActs => self.client.act(&mut self.rng),
+            Plan::ClientSends(line) => {
+                let scanned = wire::scan(&Bytes::from(line));
+                self.judge.client_line(self.agenda.now, &scanned);
+                self.feed(Event::FromClient(CLIENT, scanned));
+            }
+            Plan::ClientCancels(request) => self.client.cancel(request),
+            Plan::ClientEof => self.feed(Event::ClientEof(CLIENT)),
+            Plan::Congest(congested) => {
+                self.judge.congested = congested;
+                self.feed(Event::Congested(CLIENT, congested));
+                let after = Duration::from_millis(self.rng.between(10, 3_000));
+                if !self.client.done() {
+                    self.agenda.plan(after, Plan::Congest(!congested));
+                }
+            }
+            Plan::ServerStarts(run) if self.server.fails_to_start(&mut self.rng) && run > Run(0) => {
+                self.feed(Event::StartFailed(SERVER, run, StartFailure::NotFound));
+            }
+            Plan::ServerStarts(run) => {
+                self.server.starts(run);
+                self.feed(Event::Started(SERVER, run));
+            }
+            Plan::ServerDoes(run, deed) => {
+                if let Deed::Says(line) = &deed {
+                    let (engine, line) = (&self.engine, wire::scan(&Bytes::copy_from_slice(line)));
+                    let counts = |attempt| engine.expects(SERVER, run, attempt);
+                    self.judge.server_line(self.agenda.now, run, &line, counts);
+                }
+                self.feed(deed.event(SERVER, run));
+            }
+            Plan::Slept => {
+                self.wall_offset += 3_600_000;
+                self.feed(Event::Slept(Duration::from_secs(3600)));
+            }
+        }
+    }
+
+    /// Turns what the two peers want into plans.
+    fn client_and_server_act(&mut self) {
+        for (after, plan) in std::mem::take(&mut self.client.plans) {
+            match plan {
+                Plan::ClientSends(_) | Plan::ClientEof => {
+                    self.agenda.plan_in_order(FROM_CLIENT, after, plan);
+                }
+                _ => self.agenda.plan(after, plan),
+            }
+        }
+        for (after, run, deed) in std::mem::take(&mut self.server.deeds) {
+            let ordered = deed.keeps_its_place();
+            let plan = Plan::ServerDoes(run, deed);
+            if ordered {
+                self.agenda.plan_in_order(FROM_SERVER, after, plan);
+            } else {
+                self.agenda.plan(after, plan);
+            }
+        }
+    }
+
+    fn feed(&mut self, event: Event) {
+        let now = Now { mono: Mono::after_start(self.agenda.now), wall: Wall(self.wall_offset) };
+        self.tape.event(&event);
+        self.engine.handle(now, event);
+        self.outcome.events += 1;
+        while let Some(action) = self.engine.poll() {
+            self.tape.action(&action);
+            self.perform(now, action);
+        }
+        if self.outcome.events.is_multiple_of(SWEEP) {
+            sweep(&self.engine);
+        }
+    }
+
+    fn perform(&mut self, now: Now, action: Action) {
+        self.outcome.fingerprint = fingerprint(self.outcome.fingerprint, &action);
+        match action {
+            Action::ToClient(_, message) => {
+                let line = Bytes::from(message.to_vec());
+                self.judge.sent_to_client(self.agenda.now, &line);
+                self.client.receive(&mut self.rng, &line);
+            }
+            Action::ToServer(_, message) => {
+                let line = Bytes::from(message.to_vec());
+                self.judge.sent_to_server(self.server.run, &line);
+                self.server.receive(&mut self.rng, &line);
+            }
+            Action::Start(_, run) => {
+                self.outcome.runs += 1;
+                self.judge.server_starts(self.agenda.now);
+                self.agenda.plan(Duration::from_millis(5), Plan::ServerStarts(run));
+            }
+            Action::CloseInput(_) => self.server.input_closed(&mut self.rng),
+            Action::Terminate(_) => self.server.terminated(&mut self.rng),
+            Action::Kill(_) => self.server.killed(),
+            Action::Sample(server) => {
+                let event = sampled(&mut self.rng, &mut self.work, now, server);
+                self.engine.handle(now, event);
+            }
+            Action::Note(note) => drop(note.to_string()),
+            Action::Remember(..) | Action::Forget(_) => {}
+            // One client and one process: this world knows no HTTP.
+            other @ (Action::Post(..)
+            | Action::Reconnect(..)
+            | Action::Abandon(..)
+            | Action::Stand(_)
+            | Action::Respond(..)
+            | Action::Write(..)
+            | Action::Finish(_)
+            | Action::NeedEntropy
+            | Action::Store(..)
+            | Action::Load(..)
+            | Action::LetGo(_)) => panic!("{other:?} in a world of pipes"),
+            Action::End { .. } => self.ended = true,
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        sweep(&self.engine);
+        self.judge.everything_is_settled(self.ended);
+        assert!(self.ended, "the client has left and outlast has not ended");
+        let left = self.engine.open_calls();
+        assert_eq!(left, 0, "calls are left behind");
+        self.outcome.calls = self.judge.requests() as u64;
+        self.outcome.failed = self.judge.failed;
+        self.outcome.cancelled = self.judge.cancelled;
+        self.outcome.progress = self.judge.progress;
+        self.outcome
+    }
+}

@@ -1,0 +1,110 @@
+//! What reaches servers: whose words, how often, and what they are told to cancel.
+
+use super::{Judge, Request, State, show};
+use crate::sim::process::{member, nonce};
+use crate::sim::service::visit::owner_of;
+use outlast_engine::event::Line;
+use outlast_engine::id::{AttemptId, Run, ServerId};
+use outlast_engine::method::Method;
+use outlast_engine::wire::{Field, Message, Scanned, Shape};
+
+impl Judge {
+    /// A message leaves for a server.
+    pub(in crate::sim::service) fn sent(&mut self, server: ServerId, run: Run, message: &Message) {
+        self.check_owner(server, message);
+        match message.shape {
+            Shape::Request => self.request_sent(server, run, message),
+            Shape::Notification if is_cancel(message) => {
+                let number = message.raw(Field::ParamsRequestId).and_then(number).expect("an id of ours");
+                assert!(self.used.contains(&number), "cancelled {number}, which was never sent");
+                assert!(!self.hellos.contains(&number), "initialize was cancelled");
+                assert!(self.cancelled_attempts.insert(number), "cancelled {number} twice");
+                self.told.push((server, number, Some(member(&message.bytes, "reason"))));
+            }
+            Shape::Notification | Shape::Answer => {}
+        }
+    }
+
+    /// The stream of an attempt is closed, which is how a modern request is cancelled.
+    pub(in crate::sim::service) fn abandoned(&mut self, server: ServerId, attempt: AttemptId) {
+        self.told.push((server, attempt.0, None));
+    }
+
+    /// Only one principal ever talks to a server, unless a person lets all share it.
+    fn check_owner(&mut self, server: ServerId, message: &Message) {
+        let nonce = nonce(&message.bytes);
+        if nonce.is_empty() || self.shares_all() {
+            return;
+        }
+        let owner = self.owners.entry(server).or_insert_with(|| owner_of(&nonce).to_owned());
+        assert_eq!(owner, owner_of(&nonce), "two principals at {server:?}");
+    }
+
+    fn request_sent(&mut self, server: ServerId, run: Run, message: &Message) {
+        let number = message.raw(Field::Id).and_then(number).expect("an id of ours");
+        assert!(self.used.insert(number), "attempt {number} was used twice");
+        if Method::of(message) == Method::Initialize {
+            self.hellos.insert(number);
+        }
+        let Some(index) = self.by_nonce.get(&nonce(&message.bytes)).copied() else { return };
+        let request = &mut self.requests[index];
+        self.attempts.insert(number, (server, index));
+        if told_again(request) {
+            // Whether this is one more attempt or a word of our own, only the engine knows.
+            request.sent = Some((server, run, number));
+            return;
+        }
+        assert!(request.state != State::Cancelled, "{} was cancelled, and sent", request.nonce);
+        let committed = request.progressed && !request.repeatable;
+        assert!(!committed, "{} was committed, and was sent again", request.nonce);
+        request.sent = Some((server, run, number));
+    }
+
+    /// A message has come to a server that looks at it.
+    pub(in crate::sim::service) fn arrives(&mut self, message: &Message) {
+        let index = self.by_nonce.get(&nonce(&message.bytes)).filter(|_| message.shape == Shape::Request);
+        let Some(request) = index.map(|index| &mut self.requests[*index]) else { return };
+        request.arrivals += 1;
+        let again = request.arrivals > 1 && !request.method.shapes_the_connection();
+        assert!(!again || request.safe, "{} may have acted, and arrived again", request.nonce);
+    }
+
+    /// A server says something; `counts` says whether the engine still listens to an attempt.
+    pub(in crate::sim::service) fn server_says(&mut self, line: &Line, counts: impl Fn(AttemptId) -> bool) {
+        let Ok(Scanned::Message(message)) = line else { return };
+        if message.text(Field::Method).as_deref() != Some("notifications/progress") {
+            return;
+        }
+        let Some(attempt) = message.raw(Field::ParamsProgressToken).and_then(number) else { return };
+        if let Some((_, index)) = self.attempts.get(&attempt) {
+            self.requests[*index].progressed |= counts(AttemptId(attempt));
+        }
+    }
+
+    /// A server is told to cancel only what has ended for its client. That a stream of a legacy client
+    /// broke ends nothing.
+    pub(super) fn check_cancel(&self, server: ServerId, attempt: u64, reason: Option<&str>) {
+        let Some((at, index)) = self.attempts.get(&attempt) else { return };
+        assert_eq!(*at, server, "attempt {attempt} is cancelled at another server");
+        let request = &self.requests[*index];
+        let read = !self.readings[request.carrier.0 as usize].over;
+        let open = request.state == State::Open && request.sent.is_some_and(|(_, _, sent)| sent == attempt);
+        // Where nobody reads, nobody sees that a limit has fired.
+        assert!(!open || request.safe || !read, "{} is open, and was cancelled: {reason:?}", request.nonce);
+        let hung_up = reason.is_some_and(|reason| reason.contains("hung up"));
+        assert!(!hung_up || request.state != State::Open, "{} was cancelled: {reason:?}", request.nonce);
+    }
+}
+
+/// What shapes a connection is told to every new run of its server, and asked again to compare.
+fn told_again(request: &Request) -> bool {
+    request.sent.is_some() && request.method.shapes_the_connection()
+}
+
+fn is_cancel(message: &Message) -> bool {
+    message.text(Field::Method).as_deref() == Some("notifications/cancelled")
+}
+
+pub(super) fn number(raw: &[u8]) -> Option<u64> {
+    show(raw).trim_matches('"').parse().ok()
+}

@@ -1,0 +1,239 @@
+//! What clients read: their own answers, once, on their own way, and nothing of anybody else.
+
+use super::servers::number;
+use super::{Judge, Kind, Session, State, Stream, event_id, show};
+use crate::exchange::read;
+use crate::sim::process::nonce;
+use crate::sim::service::INTRUDER;
+use crate::sim::service::session::message;
+use crate::sim::service::visit::owner_of;
+use bytes::Bytes;
+use outlast_engine::http::{Body, Response};
+use outlast_engine::id::ExchangeId;
+use outlast_engine::limits;
+use outlast_engine::wire::{Field, Message, Shape};
+use std::time::Duration;
+
+impl Judge {
+    pub(in crate::sim::service) fn responded(
+        &mut self,
+        now: Duration,
+        exchange: ExchangeId,
+        response: &Response,
+    ) {
+        let reading = self.reading(exchange);
+        reading.over = response.body != Body::Events;
+        let intruded = reading.owner == INTRUDER && response.status < 400;
+        assert!(!intruded, "somebody got in: {response:?}");
+        if let Some(name) = &response.session {
+            self.session_begins(now, exchange, name);
+        }
+        match &response.body {
+            Body::Events => self.begins(exchange),
+            Body::Json(_) if response.status >= 400 => self.refused(now, exchange, response),
+            Body::Json(json) => self.message(now, exchange, json, false),
+            Body::Empty => self.taken(exchange, response),
+        }
+    }
+
+    fn session_begins(&mut self, now: Duration, exchange: ExchangeId, name: &str) {
+        let reading = self.reading(exchange);
+        reading.session = Some(name.into());
+        let (owner, hello) = (reading.owner.clone(), reading.requests[0]);
+        let session = Session { owner, hello, ended: false, used: now, streams: 0, standing: None };
+        self.by_id.insert((name.into(), self.requests[hello].id.clone()), hello);
+        assert!(self.sessions.insert(name.into(), session).is_none(), "a session's name was used twice");
+    }
+
+    /// What asks for nothing was taken; or what was asked for is not wanted any more.
+    fn taken(&mut self, exchange: ExchangeId, response: &Response) {
+        let reading = self.reading(exchange);
+        let (requests, cancels) = (reading.requests.clone(), reading.cancels);
+        if let Some(index) = cancels {
+            self.cancel(index);
+        }
+        let open = requests.iter().find(|index| self.requests[**index].state == State::Open);
+        assert_eq!(open, None, "{exchange:?} got nothing: {response:?}");
+    }
+
+    /// A stream begins, or is taken up again: whoever carried it before does so no more.
+    fn begins(&mut self, exchange: ExchangeId) {
+        let reading = self.reading(exchange);
+        let (kind, session) = (reading.kind, reading.session.clone());
+        let Some(stream) = reading.stream.filter(|_| kind == Kind::Resumed) else { return };
+        self.resumed += 1;
+        let known = self.streams.get(&stream).expect("a stream that was seen");
+        assert_eq!(session.as_ref(), Some(&known.session), "a stream of another session");
+        for index in &known.requests {
+            self.requests[*index].carrier = exchange;
+        }
+        for (index, other) in self.readings.iter_mut().enumerate() {
+            let same = other.stream == Some(stream) && index as u64 != exchange.0 && !other.over;
+            other.replaced |= same;
+        }
+    }
+
+    fn refused(&mut self, now: Duration, exchange: ExchangeId, response: &Response) {
+        let reading = &self.readings[exchange.0 as usize];
+        assert!(!reading.sound || self.ending, "{exchange:?} was refused: {response:?}");
+        let session = reading.session.as_ref().and_then(|name| self.sessions.get(name));
+        let lives = session.filter(|session| session.lives(now) && session.owner == reading.owner);
+        // A hello may have failed while nobody read.
+        let lives = lives.filter(|session| self.requests[session.hello].state == State::Answered);
+        assert!(lives.is_none() || response.status != 404, "a session was not found");
+        if let (Kind::Resumed, Some(session), false) = (reading.kind, lives, self.ending) {
+            let broke = self.streams[&reading.stream.unwrap_or(0)].broke;
+            let kept = now < broke + self.config.resume_wait && session.streams < limits::SESSION_STREAMS;
+            assert!(!kept, "a stream was not kept: {response:?}");
+        }
+        if reading.cancels.is_some() {
+            self.expected.clear();
+        }
+        if matches!(reading.kind, Kind::Post | Kind::Modern) {
+            for index in reading.requests.clone() {
+                self.requests[index].state = State::Answered;
+            }
+        }
+    }
+
+    /// Something is written to a stream.
+    pub(in crate::sim::service) fn wrote(&mut self, now: Duration, exchange: ExchangeId, written: &Bytes) {
+        for event in read(written) {
+            let reading = self.reading(exchange);
+            let first = !std::mem::replace(&mut reading.begun, true);
+            // Who takes up a stream is told how long to wait the next time; that is no wish.
+            let greeting = first && reading.kind != Kind::Post;
+            reading.polled = event.retry.is_some() && event.data.is_none() && !greeting;
+            match (event.id, event.data) {
+                (Some(id), Some(data)) => self.event(now, exchange, event_id(&id), &data),
+                (None, Some(data)) => {
+                    assert_eq!(self.reading(exchange).kind, Kind::Modern, "an event without an id");
+                    self.message(now, exchange, &data, false);
+                }
+                (id, None) => assert_eq!(id, None, "an id without an event"),
+            }
+        }
+    }
+
+    /// An event of a session's stream: the next one, or one that was missed, exactly as it was.
+    fn event(&mut self, now: Duration, exchange: ExchangeId, (stream, number): (u64, u64), data: &Bytes) {
+        self.bind(now, exchange, stream);
+        let reading = &mut self.readings[exchange.0 as usize];
+        let known = self.streams.get_mut(&stream).expect("a stream");
+        assert_eq!(Some(&known.session), reading.session.as_ref(), "a stream of another session");
+        let seen = known.events.len() as u64;
+        if data.is_empty() {
+            assert_eq!(number, seen, "the first event of {exchange:?}");
+            reading.last = Some(number);
+            return;
+        }
+        // Who comes back to the standing stream without an id has read all that was written.
+        let before = reading.last.unwrap_or(if reading.kind == Kind::Standing { seen } else { 0 });
+        assert_eq!(number, before + 1, "{exchange:?} misses events of stream {stream}");
+        reading.last = Some(number);
+        if number <= seen {
+            return assert_eq!(known.events[number as usize - 1], data, "{stream}-{number} has changed");
+        }
+        assert_eq!(number, seen + 1, "stream {stream} skips events");
+        known.events.push(data.clone());
+        // What is seen first by who comes back may have been said long before.
+        let late = reading.kind != Kind::Post;
+        self.message(now, exchange, data, late);
+    }
+
+    /// The first event tells which stream a connection carries.
+    fn bind(&mut self, now: Duration, exchange: ExchangeId, stream: u64) {
+        let reading = self.reading(exchange);
+        if let Some(known) = reading.stream.replace(stream) {
+            return assert_eq!(known, stream, "{exchange:?} carries two streams");
+        }
+        let session = reading.session.clone().expect("events with ids belong to a session");
+        let (kind, requests) = (reading.kind, reading.requests.clone());
+        let of_session = self.sessions.get_mut(&session).expect("a session");
+        of_session.streams += 1;
+        if kind == Kind::Standing {
+            of_session.standing = Some(stream);
+        }
+        let new = Stream { session, requests, events: Vec::new(), broke: now };
+        assert!(self.streams.insert(stream, new).is_none(), "stream {stream} is another's");
+    }
+
+    /// A stream ends: everything on it is answered, or somebody else carries it on.
+    pub(in crate::sim::service) fn finished(&mut self, now: Duration, exchange: ExchangeId) {
+        let reading = &mut self.readings[exchange.0 as usize];
+        reading.over = true;
+        let open = reading.requests.iter().find(|index| self.requests[**index].state == State::Open);
+        let may = reading.polled || reading.replaced || self.ending || open.is_none();
+        assert!(may, "{exchange:?} ended before {:?} was answered", open.map(|index| &self.requests[*index]));
+        // What ends as soon as it is taken up has ended before.
+        let stream = reading.stream.filter(|_| reading.began < now);
+        if let Some(stream) = stream.and_then(|stream| self.streams.get_mut(&stream)) {
+            stream.broke = now;
+        }
+    }
+
+    /// A message that a client sees for the first time; `late` if it may have been said long before.
+    fn message(&mut self, now: Duration, exchange: ExchangeId, bytes: &Bytes, late: bool) {
+        let message = message(bytes).unwrap_or_else(|| panic!("no message: {bytes:?}"));
+        self.check_mark(exchange, &message);
+        match message.shape {
+            Shape::Answer => self.answer(now, exchange, &message, late),
+            Shape::Request => {
+                let id = message.raw(Field::Id).and_then(number).expect("an id of ours");
+                assert!(self.asked.insert(id), "question {id} was asked twice");
+            }
+            Shape::Notification => self.notification(exchange, &message, late),
+        }
+    }
+
+    /// Nothing of one principal is seen by another.
+    fn check_mark(&self, exchange: ExchangeId, message: &Message) {
+        let (mark, reading) = (nonce(&message.bytes), &self.readings[exchange.0 as usize]);
+        let welcome = mark.ends_with(".hello");
+        // Where all share a server, what it says of no call in particular is for all.
+        let for_all = self.shares_all() && (message.shape != Shape::Answer || welcome);
+        let own = mark.is_empty() || owner_of(&mark) == reading.owner;
+        assert!(own || for_all, "{} reads {mark}: {message:?}", reading.owner);
+    }
+
+    fn answer(&mut self, now: Duration, exchange: ExchangeId, message: &Message, late: bool) {
+        let id = message.raw(Field::Id).map(show).unwrap_or_default();
+        let reading = &self.readings[exchange.0 as usize];
+        let index = reading.requests.iter().find(|index| self.requests[**index].id == id);
+        let index = *index.unwrap_or_else(|| panic!("{exchange:?} did not ask {id}: {message:?}"));
+        let request = &mut self.requests[index];
+        let (name, mark) = (&request.nonce, nonce(&message.bytes));
+        assert!(request.state != State::Answered, "{name} was answered twice");
+        assert!(request.state != State::Cancelled || late, "{name} was answered after its cancel");
+        assert!(
+            mark.is_empty() || mark.ends_with(".hello") || mark == *name,
+            "{name} got the answer to {mark}"
+        );
+        assert!(late || now <= request.began.saturating_add(request.max), "{name} outlived its max");
+        request.state = State::Answered;
+        self.failed += u64::from(message.bytes.windows(9).any(|part| part == b"\"outlast\""));
+        let session = reading.session.as_ref().and_then(|name| self.sessions.get_mut(name));
+        let refused = message.raw(Field::Result).is_none();
+        if let Some(session) = session.filter(|session| session.hello == index && refused) {
+            // Who was not let in has no session.
+            session.ended = true;
+        }
+    }
+
+    fn notification(&mut self, exchange: ExchangeId, message: &Message, late: bool) {
+        if message.text(Field::Method).as_deref() != Some("notifications/progress") {
+            return;
+        }
+        self.progress += 1;
+        let token = message.raw(Field::ParamsProgressToken).map(show);
+        let requests = &self.readings[exchange.0 as usize].requests;
+        let index = requests.iter().find(|index| self.requests[**index].token == token);
+        let index = *index.unwrap_or_else(|| panic!("progress on {token:?} at {exchange:?}"));
+        let request = &mut self.requests[index];
+        let ended = request.state == State::Answered || (request.state == State::Cancelled && !late);
+        assert!(!ended, "progress of {} after its end", request.nonce);
+        let value = message.number(Field::ParamsProgress).expect("a number");
+        assert!(value > request.last_progress, "progress of {} does not rise", request.nonce);
+        request.last_progress = value;
+    }
+}
