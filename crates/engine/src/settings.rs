@@ -576,7 +576,7 @@ pub static SETTINGS: &[Setting] = &[
         short: "let clients fetch the answers of slow tools later",
         long: "For any tool of any server: a client of 2025-11-25 that asks for a task gets its handle at once, a client of \
                2026-07-28 that declares the extension gets one when a call takes longer than `task-after`. Servers that have \
-               tasks of their own are left to it.",
+               tasks of their own are left to it. On by default in `serve` and with `--keep`.",
     },
     Setting {
         key: Key::TaskAfter,

@@ -1,6 +1,6 @@
 //! `outlast --keep -- COMMAND`, the service behind it, and `outlast keep list|stop`.
 
-use super::serve::take;
+use super::serve::{serving, take};
 use super::{Task, Wrong, distance, help};
 use crate::client::http::visitor::Doorman;
 use crate::config::{self, Settings};
@@ -10,8 +10,8 @@ use crate::server::http::{Options, Remote};
 use crate::store::Place;
 use hyper::Uri;
 use lexopt::prelude::*;
+use outlast_engine::Transport;
 use outlast_engine::settings::{Key, Kind, Setting};
-use outlast_engine::{Manner, Transport};
 use std::ffi::OsString;
 use std::io;
 
@@ -77,10 +77,7 @@ pub(super) fn service(words: Vec<OsString>) -> Result<Task, Wrong> {
         };
         flags.push((setting, value.to_string_lossy().into_owned()));
     }
-    let mut settings = Settings::new(&command);
-    settings.engine.tasks = true;
-    let mut settings = take(settings, &flags)?;
-    settings.engine.manner = Manner::Serve;
+    let settings = take(serving(Settings::new(&command)), &flags)?;
     Ok(Task::KeepService(name, Box::new(settings), command))
 }
 

@@ -47,15 +47,15 @@ pub(super) fn serve(
     command: Option<Vec<OsString>>,
     flags: &[(&'static Setting, String)],
 ) -> Result<Task, Wrong> {
-    let (mut settings, target) = match (word, command) {
+    let (settings, target) = match (word, command) {
         (Some(word), None) => {
             let url = url(word)?;
-            let settings = take(Settings::for_remote(&url), flags)?;
+            let settings = take(serving(Settings::for_remote(&url)), flags)?;
             let remote = reach(url, &settings)?;
             (settings, Target::Remote(remote))
         }
         (None, Some(command)) if !command.is_empty() => {
-            let settings = take(Settings::new(&command), flags)?;
+            let settings = take(serving(Settings::new(&command)), flags)?;
             (settings, Target::Command(command))
         }
         _ => {
@@ -65,10 +65,16 @@ pub(super) fn serve(
             )));
         }
     };
-    settings.engine.manner = Manner::Serve;
-    settings.engine.resumable = true;
     let service = service(&settings)?;
     Ok(Task::Serve(Box::new(settings), Box::new(service), target))
+}
+
+/// What is built in for a service.
+pub(super) fn serving(mut settings: Settings) -> Settings {
+    settings.engine.manner = Manner::Serve;
+    settings.engine.resumable = true;
+    settings.engine.tasks = true;
+    settings
 }
 
 pub(super) fn take(mut settings: Settings, flags: &[(&'static Setting, String)]) -> Result<Settings, Wrong> {
