@@ -97,6 +97,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/resume.md",
         "docs/serve.md",
         "docs/tasks-command.md",
+        "docs/tasks.md",
         "docs/troubleshooting.md",
         "docs/errors/README.md",
     ];
@@ -125,6 +126,7 @@ fn transcripts_are_true() {
         "docs/remote.md",
         "docs/serve.md",
         "docs/tasks-command.md",
+        "docs/tasks.md",
         "docs/troubleshooting.md",
     ] {
         for block in page(name).split("```console\n").skip(1) {

@@ -111,7 +111,9 @@ impl Programs {
     /// outlast on HTTP, in front of a server on HTTP or one on stdio that it starts.
     pub fn serve(&self, server: Option<SocketAddr>, flags: &[&str]) -> Command {
         let mut command = Command::new(&self.outlast);
-        command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
+        // Every client of a measure is the same nobody, who may have no more sessions than one.
+        let bounds = ["--max-sessions", "20000", "--state", "none"];
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(bounds).args(flags);
         match server {
             Some(address) => command.arg(url(address)),
             None => command.arg("--").arg(&self.echo_server).arg("--parse"),

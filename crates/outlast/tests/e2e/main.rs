@@ -32,6 +32,7 @@ mod http_world;
 mod instant;
 mod joining;
 mod keep;
+mod kills;
 mod limits;
 mod log;
 mod own_tasks;
