@@ -367,7 +367,7 @@ fn what_a_modern_task_asks_is_asked_in_the_way_that_its_client_knows() {
         @…
         >> post […] {"jsonrpc":"2.0","id":6,"method":"tasks/get",…
         <~6 {"jsonrpc":"2.0","id":6,"result":{"taskId":"t-1","status":"completed","result":{"content":[]}}}
-        << {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        << {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}
         "#,
     );
 }
@@ -406,7 +406,7 @@ fn a_broken_question_over_http_is_put_again() {
         tick
         >> …"id":6,"method":"tasks/get"…
         <~6 {"jsonrpc":"2.0","id":6,"result":{"taskId":"t-1","status":"completed","result":{"content":[]}}}
-        << {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+        << {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}
         "#,
     );
 }

@@ -23,6 +23,7 @@ use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, Shape, scan};
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Begins the `requestState` under which a client comes back with what a server's task has asked. What
@@ -156,7 +157,8 @@ impl Engine {
         };
         let Some(call) = self.calls.get(id) else { return };
         let way = call.request.way;
-        let answer = answer_of(call, name, part.get().as_bytes());
+        let body = if name == "result" { whole_result(part.get()) } else { part.get().into() };
+        let answer = answer_of(call, name, body.as_bytes());
         if name == "error" && matches!(way, Way::Stream(_)) {
             let code = json::member(part.get().as_bytes(), "code");
             self.set_status(way, code.and_then(|code| serde_json::from_slice(code).ok()));
@@ -356,6 +358,17 @@ pub(super) fn about(method: &str, task: &[u8], meta: Option<&[u8]>, more: &[u8])
     }
     request.extend_from_slice(b"}}");
     request
+}
+
+/// A result of this era says that it is whole; within a task it may leave that out.
+fn whole_result(result: &str) -> Cow<'_, str> {
+    match result.strip_prefix('{') {
+        Some(rest) if json::member(result.as_bytes(), "resultType").is_none() => {
+            let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+            format!(r#"{{"resultType":"complete"{comma}{rest}"#).into()
+        }
+        _ => result.into(),
+    }
 }
 
 /// The answer to a call, with a result or an error as it stands.
