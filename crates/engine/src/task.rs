@@ -18,7 +18,7 @@ use crate::call::Request;
 use crate::call::resume::Resume;
 use crate::client::Way;
 use crate::id::{AskId, CallId, ClientId, JointNo, JsonId};
-use crate::record::{Answer, Body, Faces, Head, Record, State, Ticket};
+use crate::record::{Answer, Body, Change, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::wire::Message;
 use bytes::Bytes;
@@ -195,6 +195,20 @@ impl Task {
             answer: record.answer.clone(),
             resume: Resume::of_record(record).map(Box::new),
             ..Task::of_head(&record.head, client)
+        }
+    }
+
+    /// A write that says how far it has come, and nothing else.
+    pub(crate) fn change(&self, at: Wall) -> Change {
+        Change {
+            ticket: self.ticket.clone(),
+            epoch: self.epoch,
+            state: self.state,
+            faces: Faces::default(),
+            at,
+            expires: None,
+            body: None,
+            answer: None,
         }
     }
 

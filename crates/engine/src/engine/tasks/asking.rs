@@ -65,6 +65,18 @@ impl Asked {
 }
 
 impl Engine {
+    /// What a request asks, in the name of its client.
+    pub(super) fn asked(&self, request: &Request, about: About) -> Asked {
+        Asked {
+            client: request.client,
+            way: request.way,
+            id: request.id.clone(),
+            principal: self.principal_of(request.client),
+            modern: request.modern,
+            about,
+        }
+    }
+
     pub(super) fn about_task(&mut self, now: Mono, request: &Request, message: &Message) {
         let about = match request.method {
             Method::TasksResult => About::Await,
@@ -72,14 +84,7 @@ impl Engine {
             Method::TasksUpdate => About::Update(message.bytes.clone()),
             _ => About::See,
         };
-        let asked = Asked {
-            client: request.client,
-            way: request.way,
-            id: request.id.clone(),
-            principal: self.principal_of(request.client),
-            modern: request.modern,
-            about,
-        };
+        let asked = self.asked(request, about);
         let ticket = message.text(Field::ParamsTaskId).and_then(|text| Ticket::parse(&text));
         self.ask_about(now, ticket, asked);
     }
@@ -241,14 +246,7 @@ impl Engine {
                 return self.answer_error(request.client, request.way, &request.id, -32602, text);
             }
         };
-        let asked = Asked {
-            client: request.client,
-            way: request.way,
-            id: request.id.clone(),
-            principal: self.principal_of(request.client),
-            modern: false,
-            about: About::See,
-        };
+        let asked = self.asked(request, About::See);
         let query = Query::Heads {
             principal: Some(asked.principal.clone()),
             server: Some(self.config.identity.clone()),

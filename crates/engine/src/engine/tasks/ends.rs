@@ -55,16 +55,8 @@ impl Engine {
         let Some(task) = self.tasks.get_mut(&no) else { return };
         task.stored = false;
         let expires = crate::time::Wall(self.wall.0 + millis(self.config.task_ttl));
-        let change = Change {
-            ticket: task.ticket.clone(),
-            epoch: task.epoch,
-            state: task.state,
-            faces: Faces::default(),
-            at: self.wall,
-            expires: Some(expires),
-            body: None,
-            answer: task.answer.clone(),
-        };
+        let answer = task.answer.clone();
+        let change = Change { expires: Some(expires), answer, ..task.change(self.wall) };
         self.submit(Pending::Changed(no), Write::Change(Box::new(change)));
     }
 

@@ -16,7 +16,7 @@ use crate::id::{AttemptId, CallId, ServerId, read_own_id};
 use crate::json;
 use crate::limits;
 use crate::method::Method;
-use crate::record::{Body, Change, Faces};
+use crate::record::{Body, Change};
 use crate::server::{Own, Readiness};
 use crate::store::Write;
 use crate::time::Mono;
@@ -333,16 +333,7 @@ impl Engine {
             server_task: serde_json::from_slice(&joined.task).ok(),
             ..Body::default()
         };
-        let change = Change {
-            ticket: task.ticket.clone(),
-            epoch: task.epoch,
-            state: task.state,
-            faces: Faces::default(),
-            at: self.wall,
-            expires: None,
-            body: Some(body.encode()),
-            answer: None,
-        };
+        let change = Change { body: Some(body.encode()), ..task.change(self.wall) };
         self.submit(Pending::Noted, Write::Change(Box::new(change)));
     }
 }

@@ -112,14 +112,7 @@ impl Engine {
         } else {
             return false;
         };
-        let asked = Asked {
-            client: request.client,
-            way: request.way,
-            id: request.id.clone(),
-            principal: self.principal_of(request.client),
-            modern: request.modern,
-            about,
-        };
+        let asked = self.asked(request, about);
         let ticket: Option<String> = argument("ticket").and_then(|raw| serde_json::from_slice(raw).ok());
         self.ask_about(now, ticket.and_then(|text| Ticket::parse(text.trim())), asked);
         true

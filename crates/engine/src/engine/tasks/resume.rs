@@ -429,16 +429,7 @@ impl Engine {
         };
         let body =
             Body { ttl_ms: Some(millis(task.ttl)), server_token: Some(token.into()), ..Body::default() };
-        let change = Change {
-            ticket: task.ticket.clone(),
-            epoch: task.epoch,
-            state: task.state,
-            faces: Faces::default(),
-            at: self.wall,
-            expires: None,
-            body: Some(body.encode()),
-            answer: None,
-        };
+        let change = Change { body: Some(body.encode()), ..task.change(self.wall) };
         self.submit(Pending::Noted, Write::Change(Box::new(change)));
     }
 
