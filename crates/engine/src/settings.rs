@@ -518,8 +518,10 @@ pub static SETTINGS: &[Setting] = &[
         kind: Kind::Time,
         scope: Scope::Process,
         default: "10m",
-        short: "`serve`: how long a finished stream can still be fetched by Last-Event-ID",
-        long: "At most 16 MiB and 256 streams per session are kept.",
+        short: "`serve`: how long a client that lost its connection may stay away",
+        long: "A finished stream can be fetched by Last-Event-ID for this long (at most 16 MiB and 256 streams per session are \
+               kept), a call with a resume token or an idempotency key goes on for this long without its client, and a \
+               service of `--keep` ends after this long without work.",
     },
     Setting {
         key: Key::ResumeMinWait,
