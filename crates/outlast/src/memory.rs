@@ -14,6 +14,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 /// Clients that are remembered for one command; the longest ago goes.
@@ -29,6 +30,7 @@ pub struct Keeper {
     /// What the file must say to be believed.
     of: Value,
     memories: Vec<Memory>,
+    pen: Pen,
 }
 
 impl Keeper {
@@ -39,7 +41,7 @@ impl Keeper {
         let path =
             config::state_folder()?.join("instant").join(format!("{:016x}.json", number(&of.to_string())));
         let memories = read(&path, &of).unwrap_or_default();
-        Some(Keeper { path, of, memories })
+        Some(Keeper { path, of, memories, pen: Pen::default() })
     }
 
     /// What is kept.
@@ -62,11 +64,45 @@ impl Keeper {
         self.write();
     }
 
-    /// Writes on a thread of its own: no call waits for a disk. What cannot be written is not kept.
     fn write(&self) {
-        let (path, text) = (self.path.clone(), render(&self.of, &self.memories));
-        let _ =
-            std::thread::Builder::new().name("memory".into()).spawn(move || replace(&path, text.as_bytes()));
+        self.pen.write(&self.path, render(&self.of, &self.memories));
+    }
+}
+
+/// Writes on a thread of its own: no call waits for a disk. What cannot be written is not kept.
+///
+/// There is one thread at most, and of the texts that come while it writes only the newest is kept:
+/// an older one never replaces a newer one.
+#[derive(Clone, Debug, Default)]
+struct Pen(Arc<Mutex<Paper>>);
+
+#[derive(Debug, Default)]
+struct Paper {
+    next: Option<String>,
+    writing: bool,
+}
+
+impl Pen {
+    fn write(&self, path: &Path, text: String) {
+        let mut paper = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        paper.next = Some(text);
+        if paper.writing {
+            return;
+        }
+        let (pen, path) = (self.clone(), path.to_owned());
+        let thread = std::thread::Builder::new().name("memory".into()).spawn(move || {
+            while let Some(text) = pen.next() {
+                let _ = replace(&path, text.as_bytes());
+            }
+        });
+        paper.writing = thread.is_ok();
+    }
+
+    fn next(&self) -> Option<String> {
+        let mut paper = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = paper.next.take();
+        paper.writing = next.is_some();
+        next
     }
 }
 
@@ -193,6 +229,22 @@ mod tests {
         let kept = vec![memory(1), memory(u64::MAX)];
         assert_eq!(parse(&render(&of, &kept), &of), Some(kept.clone()));
         assert_eq!(parse(&render(&of, &kept), &json!({"command": ["y"]})), None, "another command");
+    }
+
+    #[test]
+    fn the_newest_text_is_the_one_that_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("kept.json");
+        for round in 0..100 {
+            let pen = Pen::default();
+            for text in ["old", "newer", "newest"] {
+                pen.write(&path, format!("{round} {text}"));
+            }
+            while pen.0.lock().expect("it did not panic").writing {
+                std::thread::yield_now();
+            }
+            assert_eq!(fs::read_to_string(&path).expect("written"), format!("{round} newest"));
+        }
     }
 
     #[test]
