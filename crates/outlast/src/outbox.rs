@@ -52,6 +52,14 @@ impl Part {
 impl Outbox {
     /// Adds a message and its line's end.
     pub fn push(&mut self, message: &Outgoing) {
+        if message.bytes().len() < SHARED {
+            let buffer = self.buffer();
+            let before = buffer.len();
+            message.append_to(buffer);
+            buffer.push(b'\n');
+            self.length += buffer.len() - before;
+            return;
+        }
         message.for_each_piece(|piece| match piece {
             Piece::Kept(range) if range.len() >= SHARED => {
                 self.length += range.len();
@@ -65,9 +73,17 @@ impl Outbox {
 
     fn copy(&mut self, bytes: &[u8]) {
         self.length += bytes.len();
+        self.buffer().extend_from_slice(bytes);
+    }
+
+    /// The buffer at the end, into which small pieces are copied.
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        if !matches!(self.parts.back(), Some(Part::Copied(_))) {
+            self.parts.push_back(Part::Copied(Vec::new()));
+        }
         match self.parts.back_mut() {
-            Some(Part::Copied(last)) => last.extend_from_slice(bytes),
-            _ => self.parts.push_back(Part::Copied(bytes.to_vec())),
+            Some(Part::Copied(buffer)) => buffer,
+            _ => unreachable!("it was just put there"),
         }
     }
 

@@ -148,7 +148,9 @@ impl Outgoing {
 
     /// A message that passes with these ranges replaced.
     pub fn edited(bytes: Bytes, mut edits: Vec<Edit>) -> Outgoing {
-        edits.sort_by_key(|edit| edit.at.start);
+        if !edits.is_sorted_by_key(|edit| edit.at.start) {
+            edits.sort_by_key(|edit| edit.at.start);
+        }
         debug_assert!(edits.windows(2).all(|pair| pair[0].at.end <= pair[1].at.start));
         Outgoing { bytes, edits }
     }
@@ -190,10 +192,17 @@ impl Outgoing {
     /// All of it in one piece.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut whole = Vec::with_capacity(self.len());
-        self.for_each_piece(|piece| match piece {
-            Piece::Kept(range) => whole.extend_from_slice(&self.bytes[range]),
-            Piece::New(bytes) => whole.extend_from_slice(bytes),
-        });
+        self.append_to(&mut whole);
         whole
+    }
+
+    /// All of it, after what a buffer holds.
+    pub fn append_to(&self, buffer: &mut Vec<u8>) {
+        self.for_each_piece(|piece| {
+            buffer.extend_from_slice(match piece {
+                Piece::Kept(range) => &self.bytes[range],
+                Piece::New(bytes) => bytes,
+            });
+        });
     }
 }

@@ -11,26 +11,44 @@ use bytes::Bytes;
 
 /// Scans one line: a message, or an array of them.
 pub fn scan(bytes: &Bytes) -> Result<Scanned, Refused> {
-    let mut scanner = Scanner::<false>::new(bytes);
+    let mut envelope = Envelope::default();
+    let mut scanner = Scanner::<false>::new(bytes, &mut envelope);
     scanner.space();
-    if scanner.peek() != b'[' {
-        return scanner.message(bytes).map(Scanned::Message);
+    if scanner.peek() == b'[' {
+        return batch(bytes, &mut scanner);
     }
-    let Some(members) = scanner.members() else { return Err(refuse(bytes, scanner.fault, None)) };
-    let scanned = members.into_iter().map(|(start, end)| {
-        let member = bytes.slice(start..end);
-        Scanner::<false>::new(&member).message(&member)
-    });
+    // Built where it is returned: a message is large, and every move of it would cost each line.
+    match scanner.whole() {
+        Ok(shape) => Ok(Scanned::Message(Message { bytes: bytes.clone(), shape, envelope })),
+        Err(fault) => Err(refuse(bytes, fault, &envelope)),
+    }
+}
+
+fn batch(bytes: &Bytes, scanner: &mut Scanner<'_, false>) -> Result<Scanned, Refused> {
+    let Some(members) = scanner.members() else {
+        return Err(refuse(bytes, scanner.fault, &Envelope::default()));
+    };
+    let scanned = members.into_iter().map(|(start, end)| message::<false>(&bytes.slice(start..end)));
     Ok(Scanned::Batch(scanned.collect()))
 }
 
 /// Scans one object and accepts bytes that are not UTF-8, control characters in strings and
 /// words such as `NaN` as values.
 pub fn scan_tolerant(bytes: &Bytes) -> Option<Message> {
-    Scanner::<true>::new(bytes).message(bytes).ok()
+    message::<true>(bytes).ok()
 }
 
-fn refuse(bytes: &Bytes, fault: Fault, id: Option<Span>) -> Refused {
+fn message<const TOLERANT: bool>(bytes: &Bytes) -> Result<Message, Refused> {
+    let mut envelope = Envelope::default();
+    match Scanner::<TOLERANT>::new(bytes, &mut envelope).whole() {
+        Ok(shape) => Ok(Message { bytes: bytes.clone(), shape, envelope }),
+        Err(fault) => Err(refuse(bytes, fault, &envelope)),
+    }
+}
+
+/// The id goes along if it was met.
+fn refuse(bytes: &Bytes, fault: Fault, envelope: &Envelope) -> Refused {
+    let id = envelope.get(Field::Id).filter(|_| fault != Fault::Duplicate);
     Refused { fault, id: id.map(|id| bytes.slice(id.start()..id.end())), bytes: bytes.clone() }
 }
 
@@ -85,7 +103,7 @@ const LONGEST_ESCAPED_KEY: usize = 6 * 40;
 struct Scanner<'a, const TOLERANT: bool> {
     bytes: &'a [u8],
     at: usize,
-    envelope: Envelope,
+    envelope: &'a mut Envelope,
     nesting: Nesting,
     /// The bits that any byte of any string has set: with the top one clear, all of it is ASCII.
     high: u64,
@@ -97,27 +115,16 @@ struct Scanner<'a, const TOLERANT: bool> {
 type Step<T> = Option<T>;
 
 impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
-    fn new(bytes: &'a [u8]) -> Self {
-        Scanner {
-            bytes,
-            at: 0,
-            envelope: Envelope::default(),
-            nesting: Nesting::default(),
-            high: 0,
-            fault: Fault::NotAMessage,
-        }
+    fn new(bytes: &'a [u8], envelope: &'a mut Envelope) -> Self {
+        Scanner { bytes, at: 0, envelope, nesting: Nesting::default(), high: 0, fault: Fault::NotAMessage }
     }
 
-    /// A whole message; on refusal the id goes along if it was met.
-    fn message(&mut self, bytes: &Bytes) -> Result<Message, Refused> {
-        if let Some(shape) = self.whole() {
-            return Ok(Message { bytes: bytes.clone(), shape, envelope: self.envelope });
-        }
-        let id = self.envelope.get(Field::Id).filter(|_| self.fault != Fault::Duplicate);
-        Err(refuse(bytes, self.fault, id))
+    /// A whole message: its shape, and where its fields are in the envelope.
+    fn whole(&mut self) -> Result<Shape, Fault> {
+        self.shape().ok_or(self.fault)
     }
 
-    fn whole(&mut self) -> Step<Shape> {
+    fn shape(&mut self) -> Step<Shape> {
         self.space();
         if self.peek() != b'{' {
             self.value()?;
@@ -229,8 +236,18 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         Some(decoded.and_then(|key| known(place, key.as_bytes())))
     }
 
-    /// Any value, skipped. `nesting` holds the open brackets; it is empty before and after.
+    /// Any value, skipped.
+    #[inline]
     fn value(&mut self) -> Step<()> {
+        match self.peek() {
+            b'{' | b'[' => self.nested(),
+            b'"' => self.string().map(|_| ()),
+            _ => self.scalar(),
+        }
+    }
+
+    /// An object or an array, skipped. `nesting` holds the open brackets; it is empty before and after.
+    fn nested(&mut self) -> Step<()> {
         loop {
             match self.peek() {
                 b'{' => {
@@ -299,6 +316,22 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     #[inline]
     fn string(&mut self) -> Step<bool> {
         self.at += 1;
+        // Most keys and many values end within eight bytes: those are dealt with right here.
+        if let Some(word) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
+            let word = u64::from_le_bytes(*word);
+            let special = special_bytes::<TOLERANT>(word);
+            let at = special.trailing_zeros() & !7;
+            if special != 0 && (word >> at) as u8 == b'"' {
+                self.high |= word & (special ^ (special - 1));
+                self.at += at as usize / 8 + 1;
+                return Some(false);
+            }
+        }
+        self.longer_string()
+    }
+
+    #[inline(never)]
+    fn longer_string(&mut self) -> Step<bool> {
         let mut escaped = false;
         loop {
             match self.plain_run()? {
@@ -313,15 +346,16 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     #[inline]
     fn plain_run(&mut self) -> Step<u8> {
         // Most strings are short: eight bytes at a time beat the set-up of a vector search.
-        let limit = self.at + SHORT;
-        while let Some(chunk) = self.bytes.get(self.at..self.at + 8).filter(|_| self.at < limit) {
-            let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        for word in rest.as_chunks().0.iter().take(SHORT / 8) {
+            let word = u64::from_le_bytes(*word);
             let special = special_bytes::<TOLERANT>(word);
             if special != 0 {
                 // What lies above the mark belongs to the next run; it is looked at there.
                 self.high |= word & (special ^ (special - 1));
-                self.at += special.trailing_zeros() as usize / 8;
-                return self.run_end();
+                let at = special.trailing_zeros();
+                self.at += at as usize / 8;
+                return self.run_end((word >> (at & !7)) as u8);
             }
             self.high |= word;
             self.at += 8;
@@ -340,7 +374,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             }
             if let Some(length) = found {
                 self.at += length;
-                return self.run_end();
+                return self.run_end(block[length]);
             }
             self.at += block.len();
         }
@@ -348,8 +382,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     }
 
     #[inline]
-    fn run_end(&mut self) -> Step<u8> {
-        let byte = self.peek();
+    fn run_end(&mut self, byte: u8) -> Step<u8> {
         if byte != b'"' && byte != b'\\' {
             return self.fail();
         }
@@ -408,6 +441,9 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         self.eat(b'-');
         if !self.eat(b'0') {
             self.digits()?;
+        }
+        if !matches!(self.peek(), b'.' | b'e' | b'E') {
+            return Some(());
         }
         if self.eat(b'.') {
             self.digits()?;

@@ -78,7 +78,10 @@ impl Engine {
         if call.request.method != Method::ToolsCall {
             return false;
         }
+        let ours = matches!(call.request.way, Way::Ticket(_));
         match answer.raw(Field::Result) {
+            // Nearly every call: nothing of its result is looked at.
+            Some(_) if !ours && call.as_task == AsTask::No => false,
             Some(result) => self.pause_for_input(now, id, result) || self.join_task(now, id, result),
             None => self.insists_on_task(now, id, answer),
         }
