@@ -79,6 +79,7 @@ pub enum Field {
     MetaLogLevel,
     MetaTimeoutMs,
     MetaKeepAlive,
+    ResultType,
     ResultMeta,
     ResultMetaSubscriptionId,
 }

@@ -90,6 +90,7 @@ fn known(place: Place, key: &[u8]) -> Option<(Field, Option<Place>)> {
         (Place::ParamsMeta, b"io.modelcontextprotocol/logLevel") => Field::MetaLogLevel,
         (Place::ParamsMeta, b"dev.outlast/timeoutMs") => Field::MetaTimeoutMs,
         (Place::ParamsMeta, b"dev.outlast/keepAlive") => Field::MetaKeepAlive,
+        (Place::Result, b"resultType") => Field::ResultType,
         (Place::Result, b"_meta") => return Some((Field::ResultMeta, Some(Place::ResultMeta))),
         (Place::ResultMeta, b"io.modelcontextprotocol/subscriptionId") => Field::ResultMetaSubscriptionId,
         _ => return None,

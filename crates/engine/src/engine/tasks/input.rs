@@ -102,10 +102,11 @@ impl Engine {
     }
 
     /// The server answers the call of a task by asking for more. False if it does not.
-    pub(super) fn pause_for_input(&mut self, now: Mono, id: CallId, result: &[u8]) -> bool {
+    pub(super) fn pause_for_input(&mut self, now: Mono, id: CallId, answer: &Message) -> bool {
+        let Some(result) = answer.raw(Field::Result) else { return false };
         let Some(call) = self.calls.get_mut(id) else { return false };
         let Way::Ticket(no) = call.request.way else { return false };
-        let asks = json::member(result, "resultType") == Some(b"\"input_required\"");
+        let asks = answer.raw(Field::ResultType) == Some(b"\"input_required\"");
         if !call.request.modern || !asks || call.kept_for_task.is_none() {
             return false;
         }

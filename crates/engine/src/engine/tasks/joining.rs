@@ -43,7 +43,7 @@ impl Engine {
         }
         call.as_task = AsTask::May;
         let needed = request.tool.as_ref().is_some_and(|tool| server.needs_tasks.contains(tool));
-        let asking = self.asking_for_task(call, message).filter(|_| needed).map(Box::new);
+        let asking = needed.then(|| self.asking_for_task(call, message)).flatten().map(Box::new);
         if asking.is_some() {
             call.as_task = AsTask::Asked;
         }
@@ -82,7 +82,7 @@ impl Engine {
         match answer.raw(Field::Result) {
             // Nearly every call: nothing of its result is looked at.
             Some(_) if !ours && call.as_task == AsTask::No => false,
-            Some(result) => self.pause_for_input(now, id, result) || self.join_task(now, id, result),
+            Some(result) => self.pause_for_input(now, id, answer) || self.join_task(now, id, answer, result),
             None => self.insists_on_task(now, id, answer),
         }
     }
@@ -135,13 +135,13 @@ impl Engine {
     }
 
     /// The server has made a task of a call. False if it has not.
-    fn join_task(&mut self, now: Mono, id: CallId, result: &[u8]) -> bool {
+    fn join_task(&mut self, now: Mono, id: CallId, answer: &Message, result: &[u8]) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
         // What is a task of ours is asked for by its client with the extension declared.
         let ours = matches!(call.request.way, Way::Ticket(_));
         let made = match (call.as_task, call.request.modern) {
             (AsTask::No, _) if !ours => None,
-            (_, true) => (json::member(result, "resultType") == Some(b"\"task\"")).then_some(result),
+            (_, true) => (answer.raw(Field::ResultType) == Some(b"\"task\"")).then_some(result),
             (AsTask::Asked, false) => json::member(result, "task"),
             (_, false) => None,
         };
