@@ -76,6 +76,7 @@ pub enum Field {
     MetaProgressToken,
     MetaSubscriptionId,
     MetaProtocolVersion,
+    MetaClientCapabilities,
     MetaLogLevel,
     MetaTimeoutMs,
     MetaKeepAlive,

@@ -369,13 +369,10 @@ fn required_meta(message: &Message) -> Result<(), No> {
     if message.text(Field::MetaProtocolVersion).is_none() {
         return Err(missing("protocolVersion"));
     }
-    let meta = message.raw(Field::ParamsMeta).unwrap_or_default();
-    let plain = memchr::memmem::find(meta, b"\"io.modelcontextprotocol/clientCapabilities\"").is_some();
-    let parsed = || {
-        let meta: Option<serde_json::Value> = serde_json::from_slice(meta).ok();
-        meta.is_some_and(|meta| meta.get("io.modelcontextprotocol/clientCapabilities").is_some())
-    };
-    if plain || parsed() { Ok(()) } else { Err(missing("clientCapabilities")) }
+    match message.raw(Field::MetaClientCapabilities) {
+        Some(_) => Ok(()),
+        None => Err(missing("clientCapabilities")),
+    }
 }
 
 fn version_wanted(initialize: &Message) -> Box<str> {

@@ -169,5 +169,7 @@ pub(super) fn millis(time: Duration) -> u64 {
 }
 
 pub(super) fn declares_tasks(message: &Message) -> bool {
-    message.raw(Field::ParamsMeta).is_some_and(|meta| memchr::memmem::find(meta, EXTENSION).is_some())
+    let all = message.raw(Field::MetaClientCapabilities).unwrap_or_default();
+    // Most clients declare nothing, and a search costs more than it looks.
+    all.len() > EXTENSION.len() && memchr::memmem::find(all, EXTENSION).is_some()
 }

@@ -87,6 +87,7 @@ fn known(place: Place, key: &[u8]) -> Option<(Field, Option<Place>)> {
         (Place::ParamsMeta, b"progressToken") => Field::MetaProgressToken,
         (Place::ParamsMeta, b"io.modelcontextprotocol/subscriptionId") => Field::MetaSubscriptionId,
         (Place::ParamsMeta, b"io.modelcontextprotocol/protocolVersion") => Field::MetaProtocolVersion,
+        (Place::ParamsMeta, b"io.modelcontextprotocol/clientCapabilities") => Field::MetaClientCapabilities,
         (Place::ParamsMeta, b"io.modelcontextprotocol/logLevel") => Field::MetaLogLevel,
         (Place::ParamsMeta, b"dev.outlast/timeoutMs") => Field::MetaTimeoutMs,
         (Place::ParamsMeta, b"dev.outlast/keepAlive") => Field::MetaKeepAlive,
@@ -99,7 +100,7 @@ fn known(place: Place, key: &[u8]) -> Option<(Field, Option<Place>)> {
 }
 
 /// The longest key in [`known`] when every character is written as an escape.
-const LONGEST_ESCAPED_KEY: usize = 6 * 40;
+const LONGEST_ESCAPED_KEY: usize = 6 * 42;
 
 struct Scanner<'a, const TOLERANT: bool> {
     bytes: &'a [u8],

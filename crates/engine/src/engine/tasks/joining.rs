@@ -20,8 +20,6 @@ use crate::method::Method;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-
 impl Engine {
     /// Decides when a call begins whether its server may make a task of it. Gives what is sent instead if
     /// the tool is known to need one.
@@ -247,7 +245,7 @@ fn declaring_tasks(message: &Message) -> Option<Message> {
     if declares_tasks(message) {
         return Some(message.owned());
     }
-    let capabilities = json::member(message.raw(Field::ParamsMeta)?, CAPABILITIES)?;
+    let capabilities = message.raw(Field::MetaClientCapabilities)?;
     edited(message, add_extension(&message.bytes, capabilities)?)
 }
 
