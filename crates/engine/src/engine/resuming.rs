@@ -9,7 +9,6 @@
 
 use super::{Engine, Transport};
 use crate::call::resume::{Policy, declares};
-use crate::client::Way;
 use crate::error::{Kind, json_text};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
@@ -40,11 +39,8 @@ impl Engine {
         if let (Some(id), Some(policy)) = (call, policy)
             && let Some(call) = self.calls.get_mut(id)
         {
-            let (way, token) = (call.request.way, policy.token.clone());
             call.policy = Some(Box::new(policy));
-            if let Way::Ticket(no) = way {
-                self.keep_server_token(no, &token);
-            }
+            self.keep_names_at_server(id);
         }
         true
     }

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::{Failure, Kind, Retry, ServerState, Wording};
 use crate::id::{ClientId, JsonId, ServerId, TaskNo};
 use crate::method::Method;
-use crate::record::{Body, Record};
+use crate::record::Record;
 use crate::store::{Found, Loaded};
 use crate::task::Task;
 use crate::time::Mono;
@@ -28,7 +28,7 @@ impl Engine {
             return;
         }
         let no = self.adopt(record);
-        let repeatable = Body::decode(&record.head.body).is_ok_and(|body| body.repeatable.is_some());
+        let repeatable = self.tasks.get(&no).is_some_and(|task| task.body.repeatable.is_some());
         let message = match scan(&record.request) {
             Ok(Scanned::Message(message)) if repeatable => message,
             _ => return self.fail_orphan(no, record),
@@ -43,7 +43,7 @@ impl Engine {
         match self.tickets.get(&record.head.ticket).copied() {
             Some(no) => {
                 if let Some(task) = self.tasks.get_mut(&no) {
-                    (task.theirs, task.epoch) = (None, record.head.epoch);
+                    (task.theirs, task.epoch, task.body) = (None, adopted.epoch, adopted.body);
                 }
                 no
             }

@@ -1,6 +1,5 @@
 //! What clients see of tasks.
 
-use super::millis;
 use crate::call::Request;
 use crate::client::Way;
 use crate::engine::Engine;
@@ -67,7 +66,7 @@ impl Engine {
             "status": task.shown().as_str(),
             "createdAt": task.created.timestamp(),
             "lastUpdatedAt": task.updated.timestamp(),
-            "ttl": millis(task.ttl),
+            "ttl": task.ttl(),
             "pollInterval": task.poll_interval(self.wall),
         });
         shown.to_string().into_bytes()
@@ -80,7 +79,7 @@ impl Engine {
             "status": task.shown().as_str(),
             "createdAt": task.created.timestamp(),
             "lastUpdatedAt": task.updated.timestamp(),
-            "ttlMs": millis(task.ttl),
+            "ttlMs": task.ttl(),
             "pollIntervalMs": task.poll_interval(self.wall),
         });
         if let Some(result_type) = result_type {
