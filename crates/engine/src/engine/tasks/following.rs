@@ -108,7 +108,10 @@ impl Engine {
         joined.poll = None;
         // Some say it has never been there, some that they know no tasks at all any more.
         if matches!(error_code(answer), Some(-32602 | -32601)) {
-            return self.task_is_lost(now, id, "its task for this call is lost");
+            if !self.left_is_lost(now, id, "its server does not know its task any more") {
+                self.task_is_lost(now, id, "its task for this call is lost");
+            }
+            return;
         }
         let Some(report) = answer.raw(Field::Result).and_then(Report::read) else {
             return self.poll_later(now, id);

@@ -7,6 +7,7 @@ use crate::client::{Open, Way};
 use crate::engine::Engine;
 use crate::id::{CallId, ServerId, TaskNo};
 use crate::record::{Body, Change, State};
+use crate::server::Alarm;
 use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
 use crate::task::{Task, Waiter, Wants};
 use crate::time::Mono;
@@ -62,7 +63,7 @@ impl Engine {
             Pending::Mail => self.mail_looked_for(outcome),
             Pending::Watched => self.others_looked_at(outcome),
             Pending::Fetched(no) => self.fetched(no, outcome),
-            Pending::Orphaned => self.orphan_was_read(now, outcome),
+            Pending::Orphaned => self.orphan_was_read(outcome),
             Pending::Made(_)
             | Pending::Changed(_)
             | Pending::Noted
@@ -121,7 +122,7 @@ impl Engine {
         let Way::Ticket(no) = call.request.way else { return };
         let task = call.joined().and_then(|joined| serde_json::from_slice(&joined.task).ok());
         let policy = call.policy.as_ref().zip(call.attempt());
-        let token = policy.map(|(policy, attempt)| (policy.token.to_string(), attempt.0));
+        let token = policy.map(|(policy, attempt)| (policy.token.to_string(), attempt.on_wire()));
         if task.is_none() && token.is_none() {
             return;
         }
@@ -136,8 +137,10 @@ impl Engine {
         if let Some(task) = self.tasks.get_mut(&no) {
             task.call = Some(call);
         }
-        if let Some(server) = self.servers.get_mut(&server) {
-            server.tickets += 1;
+        let Some(state) = self.servers.get_mut(&server) else { return };
+        state.tickets += 1;
+        if state.alarm == Some(Alarm::Idle) {
+            self.arm_server(server, None);
         }
     }
 

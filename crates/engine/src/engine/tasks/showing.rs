@@ -61,7 +61,7 @@ impl Engine {
     }
 
     pub(super) fn legacy_task(&self, task: &Task) -> Vec<u8> {
-        let shown = serde_json::json!({
+        let mut shown = serde_json::json!({
             "taskId": task.ticket.as_str(),
             "status": task.shown().as_str(),
             "createdAt": task.created.timestamp(),
@@ -69,6 +69,7 @@ impl Engine {
             "ttl": task.ttl(),
             "pollInterval": task.poll_interval(self.wall),
         });
+        say_how_it_is(task, &mut shown);
         shown.to_string().into_bytes()
     }
 
@@ -85,6 +86,7 @@ impl Engine {
         if let Some(result_type) = result_type {
             shown["resultType"] = result_type.into();
         }
+        say_how_it_is(task, &mut shown);
         let mut text = shown.to_string().into_bytes();
         if task.shown() == State::InputRequired {
             text.pop();
@@ -118,6 +120,13 @@ impl Engine {
         let message =
             [br#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":"#, &*params, b"}"].concat();
         self.tell_client(client, Outgoing::plain(message));
+    }
+}
+
+/// What there is to say of a task besides its state.
+fn say_how_it_is(task: &Task, shown: &mut serde_json::Value) {
+    if let Some(message) = task.body.status_message.as_deref().filter(|_| task.shown().is_open()) {
+        shown["statusMessage"] = message.into();
     }
 }
 
