@@ -34,6 +34,7 @@
 pub mod deadline;
 pub(crate) mod handoff;
 pub(crate) mod joined;
+pub(crate) mod left;
 pub mod progress;
 pub mod resume;
 pub mod retry;
@@ -46,6 +47,7 @@ use crate::time::Mono;
 use crate::wire::Message;
 use deadline::{Deadline, WorkClock};
 use joined::{AsTask, Joined};
+use left::Left;
 use progress::Progress;
 use std::time::Duration;
 
@@ -134,6 +136,8 @@ pub(crate) struct Call {
     pub(crate) holds: bool,
     /// Whether it may be a task of its server.
     pub(crate) as_task: AsTask,
+    /// An earlier process left it at its server.
+    pub(crate) left: Option<Box<Left>>,
     /// When its response begins as a stream, if it has not been answered by then.
     pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
@@ -173,6 +177,7 @@ impl Call {
             keeps: policy.keep_answers,
             holds: false,
             as_task: AsTask::No,
+            left: None,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             heard: now,
@@ -202,6 +207,10 @@ impl Call {
             State::Joined(joined) => Some(joined),
             _ => None,
         }
+    }
+
+    pub(crate) fn was_left(&self) -> bool {
+        self.left.is_some()
     }
 
     /// Takes a sign of life. Gives back what was kept: what has begun to show its work is not

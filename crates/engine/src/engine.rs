@@ -42,14 +42,13 @@ use crate::session::Stream;
 use crate::task::Task;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
-use crate::wire::Message;
 use ending::Ending;
 use joining::Joints;
 pub use sharing::Share;
 use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use tasks::{Pending, Upkeep};
+use tasks::{Orphan, Pending, Upkeep};
 
 /// Whose habits we have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +239,11 @@ pub struct Engine {
     tickets: IdMap<Ticket, TaskNo>,
     upkeep: Upkeep,
     /// Calls that an earlier process left and that wait for a server.
-    orphans: Vec<(TaskNo, Box<Message>)>,
+    orphans: Vec<Orphan>,
+    /// One of them may go on now.
+    orphans_due: bool,
+    /// Attempts of earlier processes that were taken up.
+    taken_up: u64,
     joints: Joints,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
@@ -297,6 +300,8 @@ impl Engine {
             tickets: IdMap::default(),
             upkeep: Upkeep::default(),
             orphans: Vec::new(),
+            orphans_due: false,
+            taken_up: 0,
             joints: Joints::default(),
             pending: BTreeMap::new(),
             lookups: BTreeMap::new(),
@@ -404,7 +409,7 @@ impl Engine {
             | Event::InputBroken(..)
             | Event::Stderr(..) => {}
         }
-        if !self.orphans.is_empty() {
+        if std::mem::take(&mut self.orphans_due) {
             self.start_orphans(at);
         }
         self.tidy();
@@ -478,7 +483,7 @@ impl Engine {
         let idle = (Alarm::Idle, self.at + self.config.session_idle);
         let Some(server) = self.servers.get_mut(&id) else { return };
         // What nobody needs may end, unless something else comes first.
-        let unneeded = serves && server.clients.is_empty() && server.life != Life::Leaving;
+        let unneeded = serves && server.is_unused() && server.life != Life::Leaving;
         let alarm = alarm.or(Some(idle).filter(|_| unneeded));
         server.alarm = alarm.map(|(alarm, _)| alarm);
         self.timers.set(Owner::Server(id), &mut server.armed, alarm.map(|(_, at)| at));

@@ -7,6 +7,9 @@ use serde_json::from_slice;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientId(pub u64);
 
+/// A client that is gone for good, or that never was.
+pub(crate) const NOBODY: ClientId = ClientId(u64::MAX);
+
 /// A server that we were told to reach. It keeps its id when its process is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerId(pub u32);
@@ -50,6 +53,24 @@ impl CallId {
 /// belongs to a finished attempt: that is the tombstone, and it costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptId(pub u64);
+
+impl AttemptId {
+    /// What stands on the wire. Counting at a million a second gets there in twelve days.
+    const WIRE: u64 = (1 << 40) - 1;
+
+    /// The number under which its server knows it.
+    pub fn on_wire(self) -> u64 {
+        self.0 & AttemptId::WIRE
+    }
+
+    /// An attempt that an earlier process made under this number, as the `nth` that we take up. An attempt of
+    /// our own may have the same number on the wire: which one is meant is told by the stream. `None` for a
+    /// number that no process of ours gave, and after half a million.
+    pub(crate) fn left_behind(number: u64, nth: u64) -> Option<AttemptId> {
+        let fits = number <= AttemptId::WIRE && (1..1 << 19).contains(&nth);
+        fits.then_some(AttemptId(nth << 40 | number))
+    }
+}
 
 /// A request of a server to the client; on the client's side it is the request's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -185,5 +206,17 @@ mod tests {
         assert_eq!(read_own_id(b"17.5"), None);
         assert_eq!(read_own_id(b"-17"), None);
         assert_eq!(read_own_id(b"\"x\""), None);
+    }
+
+    #[test]
+    fn an_attempt_that_was_left_has_its_number_on_the_wire_and_another_name() {
+        let left = AttemptId::left_behind(7, 2).unwrap();
+        assert_eq!((left.on_wire(), AttemptId(7).on_wire()), (7, 7));
+        assert_ne!(left, AttemptId(7));
+        assert_ne!(Some(left), AttemptId::left_behind(7, 3));
+        let most = AttemptId::left_behind((1 << 40) - 1, (1 << 19) - 1).unwrap();
+        assert_eq!(read_own_id(own_id(most.0, true).as_slice()), Some((most.0, true)));
+        assert_eq!(AttemptId::left_behind(1 << 40, 1), None);
+        assert_eq!(AttemptId::left_behind(7, 1 << 19), None);
     }
 }

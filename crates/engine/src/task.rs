@@ -22,7 +22,6 @@ use crate::record::{Answer, Body, Change, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::wire::Message;
 use bytes::Bytes;
-use std::time::Duration;
 
 /// Whether a tool's calls may be tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +79,8 @@ pub(crate) struct Task {
     pub(crate) state: State,
     pub(crate) created: Wall,
     pub(crate) updated: Wall,
-    pub(crate) ttl: Duration,
+    /// What else is stored of it.
+    pub(crate) body: Body,
     pub(crate) answer: Option<Answer>,
     /// Its state is stored, so that it may be shown.
     pub(crate) stored: bool,
@@ -162,7 +162,6 @@ impl Input {
 impl Task {
     /// A task as a store has it.
     pub(crate) fn of_head(head: &Head, client: ClientId) -> Task {
-        let ttl = Body::decode(&head.body).ok().and_then(|body| body.ttl_ms);
         Task {
             ticket: head.ticket.clone(),
             principal: head.origin.principal.clone(),
@@ -175,7 +174,8 @@ impl Task {
             state: head.state,
             created: head.created,
             updated: head.updated,
-            ttl: Duration::from_millis(ttl.unwrap_or_default()),
+            // What a newer outlast wrote is left alone.
+            body: Body::decode(&head.body).unwrap_or_default(),
             answer: None,
             stored: true,
             start: None,
@@ -217,6 +217,7 @@ impl Task {
         Task {
             ticket: self.ticket.clone(),
             principal: self.principal.clone(),
+            body: self.body.clone(),
             answer: self.answer.clone(),
             start: None,
             waiters: Vec::new(),
@@ -236,6 +237,11 @@ impl Task {
     /// What may be seen of its state: an end only once it is stored.
     pub(crate) fn shown(&self) -> State {
         if self.state.is_open() || self.stored { self.state } else { State::Working }
+    }
+
+    /// The `ttl` that its client was told, in milliseconds.
+    pub(crate) fn ttl(&self) -> u64 {
+        self.body.ttl_ms.unwrap_or_default()
     }
 
     /// How often a client may ask, in milliseconds: a young task soon ends, an old one not so soon.

@@ -972,8 +972,8 @@ fn a_session_that_ends_at_once_leaves_no_request_without_a_response() {
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         >> 1: …
         delete 4 session=1
-        << 3: 202
         >> 1: …notifications/cancelled…
+        << 3: 202
         .. 1: close-input
         << 4: 200
         "#,

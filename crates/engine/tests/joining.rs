@@ -315,8 +315,8 @@ fn a_session_that_ends_takes_both_along() {
         !! info: …joined…
         delete 4 session=1
         << 2: finish
-        << 3: finish
         >> 1: {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":2,…
+        << 3: finish
         .. 1: close-input
         << 4: 200
         "#

@@ -104,6 +104,11 @@ impl Deadline {
         }
     }
 
+    /// The call has run for so long already: that counts for `max`.
+    pub fn has_run(&mut self, now: Mono, before: Duration) {
+        self.max_at = now + self.max.time.saturating_sub(before);
+    }
+
     /// A sign of life that moves `timeout`.
     pub fn sign(&mut self, now: Mono, clock: &WorkClock) {
         self.sign = clock.at(now);

@@ -163,6 +163,10 @@ impl Engine {
         self.plan_hand_off(&mut call, now);
         let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
         call.kept_for_task = keeps.then(|| Box::new(message.owned()));
+        call.left = self.left_at_server(&call.request, message);
+        if call.was_left() {
+            call.deadline.has_run(now, self.ran_before(&call.request));
+        }
         let as_task = self.as_servers_task(&mut call, message);
         let message = as_task.as_deref().unwrap_or(message);
         let counts = !matches!(call.request.way, Way::Ticket(_));
@@ -225,7 +229,7 @@ impl Engine {
 
     /// Sends a call to its server, under a number of ours.
     pub(super) fn send_attempt(&mut self, now: Mono, id: CallId, message: &Message) {
-        if self.comes_back_to_task(now, id, message) {
+        if self.rejoin(now, id, message) || self.comes_back_to_task(now, id, message) {
             return;
         }
         let attempt = self.new_attempt();
@@ -294,6 +298,7 @@ impl Engine {
                     self.keep_initialized(server, message);
                     self.pass_to_server(server, message);
                 }
+                self.orphans_due = true;
             }
             _ => self.pass_to_server(server, message),
         }
@@ -359,7 +364,7 @@ impl Engine {
             return self.abandon(server, attempt);
         }
         let Some(span) = message.envelope.get(Field::ParamsRequestId) else { return };
-        let edit = Edit::replace(span, own_id(attempt.0, text));
+        let edit = Edit::replace(span, own_id(attempt.on_wire(), text));
         self.send(server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
         self.abandon(server, attempt);
     }

@@ -113,7 +113,12 @@ impl Engine {
     /// The attempt that an answer names; also whether by a string.
     fn attempt_named(&self, message: &Message) -> Option<(AttemptId, bool)> {
         let (number, text) = read_own_id(message.raw(Field::Id)?)?;
-        Some((AttemptId(number), text))
+        Some((self.attempt_of(number), text))
+    }
+
+    /// The attempt that has this number on the wire: that of the stream it came on, if it has.
+    pub(super) fn attempt_of(&self, number: u64) -> AttemptId {
+        self.tied.filter(|tied| tied.on_wire() == number).unwrap_or(AttemptId(number))
     }
 
     fn answer(&mut self, now: Mono, server: ServerId, message: &Message) {
@@ -178,7 +183,7 @@ impl Engine {
         let filtered =
             modern && self.config.transport == Transport::Http && call.request.method == Method::ToolsList;
         if let Some(server) = self.servers.get_mut(&server_id) {
-            server.ever_answered = true;
+            self.orphans_due |= !std::mem::replace(&mut server.ever_answered, true);
             self.given_up = false;
             server.answers();
             if other_type && !server.noted_id_type {
@@ -350,7 +355,7 @@ impl Engine {
 
     fn progress(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let attempt = message.raw(Field::ParamsProgressToken).and_then(read_own_id);
-        let Some(attempt) = attempt.map(|(number, _)| AttemptId(number)) else {
+        let Some(attempt) = attempt.map(|(number, _)| self.attempt_of(number)) else {
             return self.stray_progress(server_id);
         };
         let Some(id) = self.attempts.get(&attempt).copied() else {

@@ -156,6 +156,11 @@ impl Engine {
         if resumed || busy && self.retry_later(now, call, retry_after, status == 429, "the server is busy") {
             return;
         }
+        if self.is_being_found(call) {
+            let why = format!("its server does not let us resume it: {}", shown_status(status, body));
+            self.left_is_lost(now, call, &why);
+            return;
+        }
         if let Some(error) = error {
             return self.answer_with_error(call, &error);
         }
@@ -443,7 +448,7 @@ impl Engine {
         if self.config.transport == Transport::Process || !modern {
             let cancel = [
                 br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#,
-                own_id(attempt.0, text).as_slice(),
+                own_id(attempt.on_wire(), text).as_slice(),
                 br#","reason":"#,
                 &*crate::error::json_text(reason),
                 b"}}",

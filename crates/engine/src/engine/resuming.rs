@@ -9,7 +9,6 @@
 
 use super::{Engine, Transport};
 use crate::call::resume::{Policy, declares};
-use crate::client::Way;
 use crate::error::{Kind, json_text};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
@@ -35,16 +34,13 @@ impl Engine {
             return false;
         }
         let attempt = message.raw(Field::ParamsRequestId).and_then(read_own_id);
-        let call = attempt.and_then(|(number, _)| self.attempts.get(&AttemptId(number)).copied());
+        let call = attempt.and_then(|(number, _)| self.attempts.get(&self.attempt_of(number)).copied());
         let policy = message.raw(Field::Params).and_then(Policy::read).filter(|_| remote);
         if let (Some(id), Some(policy)) = (call, policy)
             && let Some(call) = self.calls.get_mut(id)
         {
-            let (way, token) = (call.request.way, policy.token.clone());
             call.policy = Some(Box::new(policy));
-            if let Way::Ticket(no) = way {
-                self.keep_server_token(no, &token);
-            }
+            self.keep_names_at_server(id);
         }
         true
     }
@@ -85,7 +81,7 @@ impl Engine {
     pub(super) fn resume_attempt(&mut self, id: CallId) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
         let (Some(policy), Some(attempt)) = (&call.policy, call.attempt()) else { return false };
-        let number = own_id(attempt.0, call.request.id.is_text());
+        let number = own_id(attempt.on_wire(), call.text);
         let request = [
             br#"{"jsonrpc":"2.0","id":"#,
             number.as_slice(),
@@ -110,24 +106,24 @@ impl Engine {
         attempt: AttemptId,
         line: &Line,
     ) -> bool {
-        let Some(call) = self.attempts.get(&attempt).and_then(|id| self.calls.get_mut(*id)) else {
-            return false;
+        let Some(id) = self.attempts.get(&attempt).copied() else { return false };
+        let Some(call) = self.calls.get_mut(id).filter(|call| call.lost.is_some()) else { return false };
+        call.lost = None;
+        let code = match line {
+            Ok(Scanned::Message(message)) => super::remote::error_code(message),
+            _ => None,
         };
-        if call.lost.take().is_none() {
+        let unknown = code == Some(i64::from(Kind::TicketUnknown.code(false)));
+        // The proposal has no code for it. Who asks for what an earlier process left hears of nothing else.
+        let refused = unknown || call.was_left() && matches!(code, Some(-32602..=-32600));
+        if !refused {
             return false;
         }
-        let code = i64::from(Kind::TicketUnknown.code(false));
-        let refused =
-            matches!(line, Ok(Scanned::Message(message)) if super::remote::error_code(message) == Some(code));
-        if refused {
-            call.policy = None;
-            self.broke_off(
-                now,
-                server,
-                Some(attempt),
-                "the connection broke, and it does not know the call any more",
-            );
+        call.policy = None;
+        if !self.left_is_lost(now, id, "its server does not know the call any more") {
+            let why = "the connection broke, and it does not know the call any more";
+            self.broke_off(now, server, Some(attempt), why);
         }
-        refused
+        true
     }
 }

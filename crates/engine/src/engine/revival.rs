@@ -260,6 +260,7 @@ impl Engine {
             }
         }
         self.poll_again(now, id);
+        self.orphans_due = true;
         if self.ending.is_some() {
             // The client's end came while there was no process to tell.
             self.act(Action::CloseInput(id));
@@ -463,10 +464,7 @@ impl Engine {
     }
 
     pub(super) fn keep_initialized(&mut self, id: ServerId, message: &Message) {
-        let needed = self.config.restart > Restart::Never
-            || self.config.instant
-            || self.config.transport == Transport::Http;
-        if !needed || message.bytes.len() > limits::HANDSHAKE_BYTES {
+        if message.bytes.len() > limits::HANDSHAKE_BYTES {
             return;
         }
         if let Some(server) = self.servers.get_mut(&id) {

@@ -249,7 +249,7 @@ impl Engine {
             server.is_told_to_cancel(self.at, attempt);
         }
         let reason = format!("Timeout: no answer within {}", crate::settings::show_duration(limit.time));
-        let cancel = cancel_message(own_id(attempt.0, text).as_slice(), &reason, limit);
+        let cancel = cancel_message(own_id(attempt.on_wire(), text).as_slice(), &reason, limit);
         self.send(server, None, None, Outgoing::plain(cancel));
         self.abandon(server, attempt);
     }

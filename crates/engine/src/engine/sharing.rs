@@ -10,13 +10,24 @@ use super::Engine;
 use crate::action::{Action, Note};
 use crate::client::{Client, Door, Open, Way};
 use crate::error::error_answer;
-use crate::id::{AskId, CallId, ClientId, JsonId, ServerId};
+use crate::hash::fingerprint;
+use crate::id::{AskId, CallId, ClientId, JsonId, NOBODY, ServerId};
 use crate::limits;
 use crate::method::Method;
 use crate::server::{Alarm, Life, Server};
 use crate::time::Mono;
 use crate::timers::Owner;
-use crate::wire::{Field, Message, Outgoing};
+use crate::wire::{Field, Message, Outgoing, Scanned, scan};
+use bytes::Bytes;
+
+/// How a server is greeted for calls whose client is gone.
+const OWN_HELLO: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
+    r#""clientInfo":{"name":"outlast","version":""#,
+    env!("CARGO_PKG_VERSION"),
+    r#""}}}"#
+);
+const OWN_INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// Who shares a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,15 +266,41 @@ impl Engine {
             client.server = server_id;
         }
         self.join(id, server_id);
-        let Some(server) = self.servers.get_mut(&server_id) else { return };
-        if server.greeted.is_none() {
-            server.greeted = Some(id);
-            server.life = Life::Restarting;
-            server.handshake.initialize = Some(initialize);
-            server.handshake.initialized = initialized;
-            server.handshake.done = true;
-            server.ever_answered = true;
-        }
+        self.greet_for(id, server_id, initialize, initialized);
+    }
+
+    /// A new server will be told this hello as soon as it runs.
+    fn greet_for(
+        &mut self,
+        client: ClientId,
+        id: ServerId,
+        initialize: Message,
+        initialized: Option<Message>,
+    ) {
+        let Some(server) = self.servers.get_mut(&id).filter(|server| server.greeted.is_none()) else {
+            return;
+        };
+        server.greeted = Some(client);
+        server.life = Life::Restarting;
+        server.handshake.initialize = Some(initialize);
+        server.handshake.initialized = initialized;
+        server.handshake.done = true;
+        server.ever_answered = true;
+    }
+
+    /// A server for a legacy call that an earlier process left there. Its client is gone, so the hello is
+    /// ours; calls of one principal share it.
+    pub(super) fn server_for_left(&mut self, now: Mono, principal: &str) -> Option<ServerId> {
+        let read = |text: &'static str| match scan(&Bytes::from_static(text.as_bytes())) {
+            Ok(Scanned::Message(message)) => Some(message),
+            _ => None,
+        };
+        let (initialize, initialized) = (read(OWN_HELLO)?, read(OWN_INITIALIZED)?);
+        let principal = Some(principal).filter(|_| self.config.share != Share::All);
+        let hello = fingerprint(OWN_HELLO.as_bytes());
+        let id = self.shared_server(now, (principal.map(Box::from), Some(hello)));
+        self.greet_for(NOBODY, id, initialize, Some(initialized));
+        Some(id)
     }
 
     // The end of a client.
@@ -321,7 +358,7 @@ impl Engine {
         if self.leave_to_others(id) {
             return;
         }
-        self.settle(id, None);
+        // Before its server learns that nobody needs it any more.
         match attempt {
             Some(attempt) if cancels => {
                 self.cancel_attempt(server, attempt, modern, text, why);
@@ -329,6 +366,7 @@ impl Engine {
             Some(attempt) => self.abandon(server, attempt),
             None => {}
         }
+        self.settle(id, None);
     }
 
     /// Forgets a client and everything of it.

@@ -198,7 +198,7 @@ struct Tokens {
 }
 
 /// `outlast token new NAME`: the token and its line.
-fn new_token(name: &str) -> (String, String) {
+pub fn new_token(name: &str) -> (String, String) {
     let output = outlast_alone().args(["token", "new", name]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();

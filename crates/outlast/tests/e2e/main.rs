@@ -40,6 +40,7 @@ mod pressure;
 mod process;
 mod progress;
 mod questions;
+mod rejoin;
 mod restarts;
 mod resume;
 mod streams;

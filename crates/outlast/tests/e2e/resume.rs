@@ -147,14 +147,20 @@ fn an_answer_that_came_while_nobody_was_there_is_fetched() {
 }
 
 /// An HTTP client that declared `resumableRequests`.
-struct Client {
+pub struct Client {
     address: SocketAddr,
     session: String,
+    token: Option<String>,
 }
 
 impl Client {
     fn open(address: SocketAddr) -> Client {
-        let mut client = Client { address, session: String::new() };
+        Client::open_as(address, None)
+    }
+
+    /// The handshake, with this `Authorization`.
+    pub fn open_as(address: SocketAddr, token: Option<&str>) -> Client {
+        let mut client = Client { address, session: String::new(), token: token.map(str::to_owned) };
         let params = json!({
             "protocolVersion": LEGACY,
             "capabilities": {"resumableRequests": {}},
@@ -176,6 +182,7 @@ impl Client {
         if !self.session.is_empty() {
             headers.push(("Mcp-Session-Id", &self.session));
         }
+        headers.extend(self.token.as_deref().map(|token| ("Authorization", token)));
         headers.extend(last_event.map(|id| ("Last-Event-ID", id)));
         let mut caller = Caller::connect(self.address);
         caller.request("POST /mcp", &headers, body);
@@ -183,7 +190,7 @@ impl Client {
     }
 
     /// Sends a request and reads the head of its stream.
-    fn ask(&self, body: &str, last_event: Option<&str>) -> Caller {
+    pub fn ask(&self, body: &str, last_event: Option<&str>) -> Caller {
         let mut caller = self.post(body, last_event);
         assert_eq!(caller.head().0, 200);
         caller

@@ -4,7 +4,6 @@
 //! question: it may come late, twice or never, and never settles a call. A task outlives the connection
 //! and the process that made it, so after either is lost the same task is asked for again.
 
-use super::Pending;
 use super::joining::own_meta;
 use crate::call::Call;
 use crate::call::joined::{Joined, Report};
@@ -16,9 +15,7 @@ use crate::id::{AttemptId, CallId, ServerId, read_own_id};
 use crate::json;
 use crate::limits;
 use crate::method::Method;
-use crate::record::{Body, Change};
 use crate::server::{Own, Readiness};
-use crate::store::Write;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, Shape, scan};
 use bytes::Bytes;
@@ -111,7 +108,10 @@ impl Engine {
         joined.poll = None;
         // Some say it has never been there, some that they know no tasks at all any more.
         if matches!(error_code(answer), Some(-32602 | -32601)) {
-            return self.task_is_lost(now, id, "its task for this call is lost");
+            if !self.left_is_lost(now, id, "its server does not know its task any more") {
+                self.task_is_lost(now, id, "its task for this call is lost");
+            }
+            return;
         }
         let Some(report) = answer.raw(Field::Result).and_then(Report::read) else {
             return self.poll_later(now, id);
@@ -321,20 +321,6 @@ impl Engine {
             let cancel = about("tasks/cancel", &joined.task, joined.meta.as_deref(), b"");
             self.send_about_task(id, &cancel, Own::Quiet);
         }
-    }
-
-    /// What becomes of a call with a ticket after a crash of ours is asked for under the server's name.
-    pub(super) fn store_server_task(&mut self, id: CallId) {
-        let Some(call) = self.calls.get(id) else { return };
-        let (Way::Ticket(no), Some(joined)) = (call.request.way, call.joined()) else { return };
-        let Some(task) = self.tasks.get(&no).filter(|task| task.state.is_open()) else { return };
-        let body = Body {
-            ttl_ms: Some(super::millis(task.ttl)),
-            server_task: serde_json::from_slice(&joined.task).ok(),
-            ..Body::default()
-        };
-        let change = Change { body: Some(body.encode()), ..task.change(self.wall) };
-        self.submit(Pending::Noted, Write::Change(Box::new(change)));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::call::{Call, State};
 use crate::client::Way;
 use crate::engine::Engine;
 use crate::error::error_answer;
-use crate::id::{AskId, CallId, ClientId, ServerId, TaskNo};
+use crate::id::{AskId, CallId, ClientId, NOBODY, ServerId, TaskNo};
 use crate::json;
 use crate::limits;
 use crate::record;
@@ -23,9 +23,6 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Whom a question is put to that tasks show: whoever looks at them.
-const NOBODY: ClientId = ClientId(u64::MAX);
-
 type Members<'a> = BTreeMap<Box<str>, &'a RawValue>;
 
 impl Engine {
@@ -36,6 +33,7 @@ impl Engine {
     pub(in crate::engine) fn asked_through_tasks(&self, server: ServerId) -> Option<(ClientId, Way)> {
         let room = |task: &Task| task.modern && task.input.questions.len() < limits::QUESTIONS;
         let (no, _) = self.tasks_at(server).find(|(_, task)| room(task))?;
+        // Whoever looks at them.
         Some((NOBODY, Way::Ticket(*no)))
     }
 

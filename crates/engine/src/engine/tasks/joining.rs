@@ -171,7 +171,7 @@ impl Engine {
         self.let_go_of_kept(kept);
         let at = if at_once { now } else { self.next_poll(now, interval) };
         self.poll_at(now, id, at);
-        self.store_server_task(id);
+        self.keep_names_at_server(id);
     }
 
     /// Learns from a list which tools run only as tasks.

@@ -6,7 +6,8 @@ use crate::call::Request;
 use crate::client::{Open, Way};
 use crate::engine::Engine;
 use crate::id::{CallId, ServerId, TaskNo};
-use crate::record::State;
+use crate::record::{Body, Change, State};
+use crate::server::Alarm;
 use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
 use crate::task::{Task, Waiter, Wants};
 use crate::time::Mono;
@@ -62,7 +63,7 @@ impl Engine {
             Pending::Mail => self.mail_looked_for(outcome),
             Pending::Watched => self.others_looked_at(outcome),
             Pending::Fetched(no) => self.fetched(no, outcome),
-            Pending::Orphaned => self.orphan_was_read(now, outcome),
+            Pending::Orphaned => self.orphan_was_read(outcome),
             Pending::Made(_)
             | Pending::Changed(_)
             | Pending::Noted
@@ -87,6 +88,7 @@ impl Engine {
                 return self.end_task(now, no, State::Cancelled, None);
             }
             self.detach_from_client(call, no);
+            self.keep_names_at_server(call);
         }
         if let Some(handle) = handle {
             self.show_task(no, &handle);
@@ -102,13 +104,43 @@ impl Engine {
         }
     }
 
+    /// Changes what is stored of a call besides its state, and writes it if it differs.
+    pub(super) fn change_body(&mut self, no: TaskNo, change: impl FnOnce(&mut Body)) {
+        let ours = |task: &&mut Task| task.theirs.is_none() && task.stored && task.state.is_open();
+        let Some(task) = self.tasks.get_mut(&no).filter(ours) else { return };
+        let before = task.body.clone();
+        change(&mut task.body);
+        if task.body != before {
+            let change = Change { body: Some(task.body.encode()), ..task.change(self.wall) };
+            self.submit(Pending::Noted, Write::Change(Box::new(change)));
+        }
+    }
+
+    /// What a server calls a call with a ticket is stored, so that another process can go on.
+    pub(in crate::engine) fn keep_names_at_server(&mut self, id: CallId) {
+        let Some(call) = self.calls.get(id) else { return };
+        let Way::Ticket(no) = call.request.way else { return };
+        let task = call.joined().and_then(|joined| serde_json::from_slice(&joined.task).ok());
+        let policy = call.policy.as_ref().zip(call.attempt());
+        let token = policy.map(|(policy, attempt)| (policy.token.to_string(), attempt.on_wire()));
+        if task.is_none() && token.is_none() {
+            return;
+        }
+        self.change_body(no, |body| {
+            (body.server_task, body.server_attempt) = (task, token.as_ref().map(|(_, attempt)| *attempt));
+            body.server_token = token.map(|(token, _)| token);
+        });
+    }
+
     /// The call of a task is open.
     pub(in crate::engine) fn task_runs(&mut self, no: TaskNo, server: ServerId, call: CallId) {
         if let Some(task) = self.tasks.get_mut(&no) {
             task.call = Some(call);
         }
-        if let Some(server) = self.servers.get_mut(&server) {
-            server.tickets += 1;
+        let Some(state) = self.servers.get_mut(&server) else { return };
+        state.tickets += 1;
+        if state.alarm == Some(Alarm::Idle) {
+            self.arm_server(server, None);
         }
     }
 

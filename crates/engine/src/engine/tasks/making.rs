@@ -77,7 +77,11 @@ impl Engine {
             state: State::Working,
             created: self.wall,
             updated: self.wall,
-            ttl: wish.unwrap_or(least).clamp(least, most),
+            body: Body {
+                ttl_ms: Some(millis(wish.unwrap_or(least).clamp(least, most))),
+                repeatable: self.why_repeatable(request, &policy).map(str::to_owned),
+                ..Body::default()
+            },
             answer: None,
             stored: false,
             start: None,
@@ -96,14 +100,12 @@ impl Engine {
             tool: request.tool.clone().unwrap_or_default(),
             key: self.key_to_store(request.joint),
         };
-        let repeatable = self.why_repeatable(request, &policy).map(str::to_owned);
-        let body = Body { ttl_ms: Some(millis(task.ttl)), repeatable, ..Body::default() };
         let new = New {
             ticket: task.ticket.clone(),
             origin,
             faces,
             at: self.wall,
-            body: body.encode(),
+            body: task.body.encode(),
             request: message.bytes.clone(),
         };
         let no = self.add_task(task);

@@ -1,40 +1,63 @@
 //! Calls that a process left behind when it ended: never silently lost, never run twice unasked.
 //!
-//! A call that may be repeated is made again as soon as there is a server to make it at: in wrap mode when the
-//! client has said hello to it, in serve mode at once. Any other has failed, and says why.
+//! A call that its server has a name for is asked for there (`rejoining.rs`), one that may be repeated is made
+//! again, any other has failed and says why. That happens as soon as there is a server: in wrap mode when the
+//! client has said hello to it; in serve mode at once in the modern era, and for whatever has a name at the
+//! server. A legacy call that is to be made again needs what its client could do, so it waits for a session
+//! of its principal, or for one of anybody's where all share a server; for as long as its client was told that it
+//! is kept.
 
+use super::following::about;
+use super::joining::own_meta;
 use crate::action::Note;
 use crate::call::Request;
+use crate::call::left::Place;
 use crate::client::Way;
-use crate::engine::Engine;
+use crate::engine::{Engine, Share};
 use crate::error::{Failure, Kind, Retry, ServerState, Wording};
-use crate::id::{ClientId, JsonId, ServerId, TaskNo};
+use crate::http::SAME_USER;
+use crate::id::{ClientId, JsonId, NOBODY, ServerId, TaskNo};
 use crate::method::Method;
-use crate::record::{Body, Record};
+use crate::record::Record;
+use crate::server::{Own, Readiness, Server};
 use crate::store::{Found, Loaded};
 use crate::task::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
 
-/// Whose client is gone for good.
-const NOBODY: ClientId = ClientId(u64::MAX);
+/// What is shown of a call that waits.
+const WAITS: &str = "outlast was restarted; the call goes on when a session of its client is there again";
+
+/// A call that an earlier process left and that has no server yet.
+#[derive(Debug)]
+pub(in crate::engine) struct Orphan {
+    no: TaskNo,
+    message: Box<Message>,
+    modern: bool,
+    principal: Box<str>,
+    /// Where it is at its server.
+    place: Option<Place>,
+}
 
 impl Engine {
     /// A record that is ours now has been read.
-    pub(super) fn orphan_was_read(&mut self, now: Mono, outcome: &Loaded) {
+    pub(super) fn orphan_was_read(&mut self, outcome: &Loaded) {
         let Ok(Found::Record(Some(record))) = outcome else { return };
         if !record.head.state.is_open() {
             return;
         }
         let no = self.adopt(record);
-        let repeatable = Body::decode(&record.head.body).is_ok_and(|body| body.repeatable.is_some());
+        let Some(task) = self.tasks.get(&no) else { return };
+        let place = self.place_at_server(no);
+        let hope = place.is_some() || task.body.repeatable.is_some();
         let message = match scan(&record.request) {
-            Ok(Scanned::Message(message)) if repeatable => message,
-            _ => return self.fail_orphan(no, record),
+            Ok(Scanned::Message(message)) if hope => Box::new(message),
+            _ => return self.fail_orphan(no, "outlast was ended while it ran"),
         };
-        self.orphans.push((no, Box::new(message)));
-        self.start_orphans(now);
+        let (modern, principal) = (task.modern, task.principal.clone());
+        self.orphans.push(Orphan { no, message, modern, principal, place });
+        self.orphans_due = true;
     }
 
     /// Takes a record in as a task of ours; somebody may wait for it already.
@@ -43,7 +66,7 @@ impl Engine {
         match self.tickets.get(&record.head.ticket).copied() {
             Some(no) => {
                 if let Some(task) = self.tasks.get_mut(&no) {
-                    (task.theirs, task.epoch) = (None, record.head.epoch);
+                    (task.theirs, task.epoch, task.body) = (None, adopted.epoch, adopted.body);
                 }
                 no
             }
@@ -51,14 +74,15 @@ impl Engine {
         }
     }
 
-    fn fail_orphan(&mut self, no: TaskNo, record: &Record) {
-        let origin = &record.head.origin;
+    fn fail_orphan(&mut self, no: TaskNo, why: &str) {
+        let Some(task) = self.tasks.get(&no) else { return };
         let failure = Failure {
             kind: Kind::ServerGone,
             server: self.config.server_name.clone(),
-            method: origin.method.clone(),
-            tool: Some(origin.tool.clone()).filter(|tool| !tool.is_empty()),
-            elapsed: Duration::from_millis(self.wall.0.saturating_sub(record.head.created.0)),
+            // No other call has a ticket.
+            method: Method::ToolsCall.as_str().into(),
+            tool: Some(task.tool.clone()).filter(|tool| !tool.is_empty()),
+            elapsed: Duration::from_millis(self.wall.0.saturating_sub(task.created.0)),
             limit: None,
             setting: None,
             attempts: 1,
@@ -66,62 +90,118 @@ impl Engine {
             retry: Retry::Unsafe,
             last_sign: None,
             plain: false,
-            detail: Some("outlast was ended while it ran".into()),
+            detail: Some(why.to_owned()),
             stderr: None,
         };
-        let modern = self.tasks.get(&no).is_some_and(|task| task.modern);
+        let modern = task.modern;
         let answer = failure.answer(b"0", modern, Wording::Own);
         self.note(Note::Failed(Box::new(failure)));
         self.task_answered(no, &Outgoing::plain(answer));
     }
 
-    /// Makes the calls again that wait for a server.
+    /// Goes on with the calls that have a server now.
     pub(in crate::engine) fn start_orphans(&mut self, now: Mono) {
-        for (no, message) in std::mem::take(&mut self.orphans) {
-            let Some(task) = self.tasks.get(&no).filter(|task| task.state.is_open()) else { continue };
-            match self.server_of_orphan(now, task.modern, &task.principal.clone()) {
-                Some(server) => self.start_orphan(now, no, server, &message),
-                None => self.orphans.push((no, message)),
+        for orphan in std::mem::take(&mut self.orphans) {
+            match self.server_of_orphan(now, &orphan) {
+                Some(server) => self.start_orphan(now, server, orphan),
+                None => self.let_orphan_wait(orphan),
             }
         }
     }
 
-    /// A server that can take a call of a client that is gone, in the same name and era.
-    fn server_of_orphan(&mut self, now: Mono, modern: bool, principal: &str) -> Option<ServerId> {
-        if !self.config.manner.serves() {
-            let (id, server) = self.servers.iter().next()?;
-            let greeted = server.handshake.initialized.is_some() || (modern && server.ever_answered);
-            return greeted.then_some(*id);
+    fn let_orphan_wait(&mut self, orphan: Orphan) {
+        if self.config.manner.serves() {
+            self.change_body(orphan.no, |body| body.status_message = Some(WAITS.into()));
         }
-        if modern {
-            return Some(self.server_for_exchange(now, principal.strip_prefix("token:")));
+        if self.tasks.get(&orphan.no).is_some_and(|task| task.state.is_open()) || orphan.place.is_some() {
+            self.orphans.push(orphan);
         }
-        let named = |client: ClientId| self.principal_of(client).as_ref() == principal;
-        let greeted = self.servers.iter().filter(|(_, server)| server.handshake.done);
-        greeted
-            .filter(|(_, server)| server.clients.iter().any(|client| named(*client)))
-            .map(|(id, _)| *id)
-            .next()
     }
 
-    fn start_orphan(&mut self, now: Mono, no: TaskNo, server: ServerId, message: &Message) {
-        let id = message.raw(Field::Id).and_then(JsonId::new);
-        let Some((task, id)) = self.tasks.get(&no).zip(id) else { return };
+    /// A server that can take a call of a client that is gone, in the same name and era.
+    fn server_of_orphan(&mut self, now: Mono, orphan: &Orphan) -> Option<ServerId> {
+        if !self.config.manner.serves() {
+            let (id, server) = self.servers.iter().next()?;
+            let greeted = server.handshake.initialized.is_some() || (orphan.modern && server.ever_answered);
+            return greeted.then_some(*id);
+        }
+        if orphan.modern {
+            return Some(self.server_for_exchange(now, name_of(&orphan.principal)));
+        }
+        if orphan.place.is_some() {
+            return self
+                .greeted_server(&orphan.principal)
+                .or_else(|| self.server_for_left(now, &orphan.principal));
+        }
+        self.greeted_server(&orphan.principal)
+    }
+
+    /// A server that a session of this principal has said hello to, or that all share.
+    fn greeted_server(&self, principal: &str) -> Option<ServerId> {
+        let named = |client: &ClientId| self.principal_of(*client).as_ref() == principal;
+        let all = self.config.share == Share::All;
+        let fits = |server: &Server| {
+            let greeted = server.handshake.done && server.handshake.initialized.is_some();
+            let there = greeted && server.readiness() != Readiness::IsGone;
+            there && server.clients.iter().any(|client| all || named(client))
+        };
+        self.servers.iter().find(|(_, server)| fits(server)).map(|(id, _)| *id)
+    }
+
+    fn start_orphan(&mut self, now: Mono, server: ServerId, orphan: Orphan) {
+        let Some(task) = self.tasks.get(&orphan.no).filter(|task| task.state.is_open()) else {
+            return self.cancel_orphan(server, &orphan);
+        };
+        let (client, resumed) = (task.client, task.resume.is_some());
+        let Orphan { no, message, modern, .. } = orphan;
+        let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
+        // Whoever comes back for it knows its token; anybody else may use the same for something new.
+        let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token).filter(|_| resumed);
         let request = Request {
-            client: task.client,
+            client,
             server,
             id,
-            method: Method::of(message),
+            method: Method::of(&message),
             tool: message.text(Field::ParamsName).map(|name| name.as_ref().into()),
-            modern: task.modern,
+            modern,
             task: false,
             way: Way::Ticket(no),
             logs: false,
-            token: None,
+            token,
             hello: None,
             cap: None,
             joint: None,
         };
-        self.begin_call(now, request, message);
+        self.change_body(no, |body| body.status_message = None);
+        self.begin_call(now, request, &message);
     }
+
+    /// It was cancelled while there was no server to tell.
+    fn cancel_orphan(&mut self, server: ServerId, orphan: &Orphan) {
+        let runs = self.servers.get(&server).is_some_and(|server| server.readiness() == Readiness::Runs);
+        if let Some(Place::Task(task)) = orphan.place.as_ref().filter(|_| runs) {
+            let meta = own_meta(&orphan.message).filter(|_| orphan.modern);
+            let cancel = about("tasks/cancel", task, meta.as_deref(), b"");
+            self.send_about_task(server, &cancel, Own::Quiet);
+        }
+    }
+
+    /// Nobody came for a call in all the time that its client was told it is kept: it has failed.
+    pub(super) fn give_orphans_up(&mut self) {
+        let wall = self.wall;
+        let over = |orphan: &Orphan| {
+            let task = self.tasks.get(&orphan.no).filter(|task| task.state.is_open());
+            task.is_some_and(|task| wall.0.saturating_sub(task.created.0) > task.ttl())
+        };
+        let (over, wait): (Vec<_>, Vec<_>) = std::mem::take(&mut self.orphans).into_iter().partition(over);
+        self.orphans = wait;
+        for orphan in over {
+            self.fail_orphan(orphan.no, "outlast was ended while it ran, and its client did not come back");
+        }
+    }
+}
+
+/// The name of a principal, as its clients have it.
+fn name_of(principal: &str) -> Option<&str> {
+    if principal == "stdio" { Some(SAME_USER) } else { principal.strip_prefix("token:") }
 }

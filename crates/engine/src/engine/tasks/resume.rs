@@ -1,6 +1,6 @@
 //! Calls that clients resume after a lost connection: the table is in `call/resume.rs`.
 
-use super::{Pending, millis};
+use super::Pending;
 use crate::call::Request;
 use crate::call::resume::{Resume, declares, seconds};
 use crate::client::{Open, Way};
@@ -9,9 +9,9 @@ use crate::error::{Failure, Kind, Retry, ServerState};
 use crate::id::{CallId, ClientId, JsonId, StreamId, TaskNo};
 use crate::json;
 use crate::method::Method;
-use crate::record::{Answer, Body, Change, Faces, Head, Record, State, Ticket};
+use crate::record::{Answer, Faces, Head, Record, State, Ticket};
 use crate::settings::show_duration;
-use crate::store::{Found, Loaded, Query, Write};
+use crate::store::{Found, Loaded, Query};
 use crate::task::{Task, Waiter, Wants};
 use crate::time::Mono;
 use crate::timers::Owner;
@@ -420,17 +420,6 @@ impl Engine {
         let waiter =
             Waiter { client: resuming.client, way: resuming.way, id: resuming.id, wants: Wants::Answer };
         self.show(&Task::of_record(record, waiter.client), &waiter);
-    }
-
-    /// The server's own token for a call with a ticket is stored, so that another process can go on.
-    pub(in crate::engine) fn keep_server_token(&mut self, no: TaskNo, token: &str) {
-        let Some(task) = self.tasks.get(&no).filter(|task| task.stored && task.state.is_open()) else {
-            return;
-        };
-        let body =
-            Body { ttl_ms: Some(millis(task.ttl)), server_token: Some(token.into()), ..Body::default() };
-        let change = Change { body: Some(body.encode()), ..task.change(self.wall) };
-        self.submit(Pending::Noted, Write::Change(Box::new(change)));
     }
 
     // Who does not come back.

@@ -1,6 +1,5 @@
 //! What clients see of tasks.
 
-use super::millis;
 use crate::call::Request;
 use crate::client::Way;
 use crate::engine::Engine;
@@ -62,14 +61,15 @@ impl Engine {
     }
 
     pub(super) fn legacy_task(&self, task: &Task) -> Vec<u8> {
-        let shown = serde_json::json!({
+        let mut shown = serde_json::json!({
             "taskId": task.ticket.as_str(),
             "status": task.shown().as_str(),
             "createdAt": task.created.timestamp(),
             "lastUpdatedAt": task.updated.timestamp(),
-            "ttl": millis(task.ttl),
+            "ttl": task.ttl(),
             "pollInterval": task.poll_interval(self.wall),
         });
+        say_how_it_is(task, &mut shown);
         shown.to_string().into_bytes()
     }
 
@@ -80,12 +80,13 @@ impl Engine {
             "status": task.shown().as_str(),
             "createdAt": task.created.timestamp(),
             "lastUpdatedAt": task.updated.timestamp(),
-            "ttlMs": millis(task.ttl),
+            "ttlMs": task.ttl(),
             "pollIntervalMs": task.poll_interval(self.wall),
         });
         if let Some(result_type) = result_type {
             shown["resultType"] = result_type.into();
         }
+        say_how_it_is(task, &mut shown);
         let mut text = shown.to_string().into_bytes();
         if task.shown() == State::InputRequired {
             text.pop();
@@ -119,6 +120,13 @@ impl Engine {
         let message =
             [br#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":"#, &*params, b"}"].concat();
         self.tell_client(client, Outgoing::plain(message));
+    }
+}
+
+/// What there is to say of a task besides its state.
+fn say_how_it_is(task: &Task, shown: &mut serde_json::Value) {
+    if let Some(message) = task.body.status_message.as_deref().filter(|_| task.shown().is_open()) {
+        shown["statusMessage"] = message.into();
     }
 }
 

@@ -40,6 +40,7 @@ impl Engine {
     pub(in crate::engine) fn tasks_due(&mut self, now: Mono) {
         self.upkeep.armed = None;
         self.forget_unstored(now);
+        self.give_orphans_up();
         let ours = self.tasks.values().any(|task| task.theirs.is_none() && task.state.is_open());
         if ours && !self.upkeep.asks_for_mail {
             self.upkeep.asks_for_mail = true;

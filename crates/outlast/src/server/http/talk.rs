@@ -123,8 +123,7 @@ async fn json(inner: &Inner, attempt: AttemptId, mut reply: Reply) {
         Ok(Some(body)) => body,
         Ok(None) => {
             inner.settled(attempt);
-            let id = Patch::number(attempt.0, false);
-            let message = Oversized { id: Some(Bytes::copy_from_slice(id.as_slice())), answer: true };
+            let message = Oversized { id: Some(name_of(attempt)), answer: true };
             return inner.tell(&mut Some(Happening::Oversized(message)).into_iter());
         }
         Err(error) => return inner.fail(Some(attempt), words::broken(&error)),
@@ -171,10 +170,15 @@ fn has_answer(line: &Line, attempt: AttemptId) -> bool {
     }
 }
 
+/// What the engine calls an attempt, whatever number it has on the wire.
+fn name_of(attempt: AttemptId) -> Bytes {
+    Bytes::copy_from_slice(Patch::number(attempt.0, false).as_slice())
+}
+
 /// Whether a raw id is the attempt's: `17`, `"17"`, or `17.0` from languages without integers.
 fn is_id(raw: &[u8], attempt: AttemptId) -> bool {
     let bare = raw.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(raw);
-    bare.strip_suffix(b".0").unwrap_or(bare) == Patch::number(attempt.0, false).as_slice()
+    bare.strip_suffix(b".0").unwrap_or(bare) == Patch::number(attempt.on_wire(), false).as_slice()
 }
 
 /// Opens a stream (again), from the last event id that was seen on it.
@@ -280,9 +284,15 @@ impl Events<'_> {
                     }
                     id
                 }
-                Parsed::Oversized { message, id } => {
+                Parsed::Oversized { mut message, id } => {
                     let is_ours = |attempt| message.id.as_ref().is_some_and(|id| is_id(id, attempt));
-                    *answered |= message.answer && matches!(of, Of::Attempt(attempt) if is_ours(*attempt));
+                    if let Of::Attempt(attempt) = *of
+                        && message.answer
+                        && is_ours(attempt)
+                    {
+                        *answered = true;
+                        message.id = Some(name_of(attempt));
+                    }
                     found.push(Happening::Oversized(message));
                     id
                 }

@@ -1,0 +1,129 @@
+//! Calls that an earlier process left at their server: found there again instead of made again. The table is
+//! in `call/left.rs`.
+
+use super::joining::own_meta;
+use crate::action::Note;
+use crate::call::joined::Joined;
+use crate::call::left::{Left, Place};
+use crate::call::resume::Policy;
+use crate::call::{Call, Request, State};
+use crate::client::Way;
+use crate::engine::{Engine, Transport};
+use crate::error::{Kind, ServerState};
+use crate::id::{AttemptId, CallId, TaskNo};
+use crate::limits;
+use crate::time::Mono;
+use crate::wire::Message;
+use std::time::Duration;
+
+impl Engine {
+    /// Where a task of ours says that its call is.
+    pub(super) fn place_at_server(&self, no: TaskNo) -> Option<Place> {
+        Place::of(&self.tasks.get(&no)?.body, self.config.transport == Transport::Http)
+    }
+
+    /// What is known of a call that begins here but not at its server.
+    pub(in crate::engine) fn left_at_server(
+        &self,
+        request: &Request,
+        message: &Message,
+    ) -> Option<Box<Left>> {
+        let Way::Ticket(no) = request.way else { return None };
+        let place = self.place_at_server(no)?;
+        let repeatable = self.tasks.get(&no).is_some_and(|task| task.body.repeatable.is_some());
+        let again = repeatable && message.bytes.len() <= limits::REPEATABLE_BYTES;
+        let again = again.then(|| Box::new(message.owned()));
+        Some(Box::new(Left { place, again, asked: false }))
+    }
+
+    /// How long a call has run before this process began.
+    pub(in crate::engine) fn ran_before(&self, request: &Request) -> Duration {
+        let Way::Ticket(no) = request.way else { return Duration::ZERO };
+        let created = self.tasks.get(&no).map_or(self.wall, |task| task.created);
+        Duration::from_millis(self.wall.0.saturating_sub(created.0))
+    }
+
+    /// Instead of sending a call its server is asked for it. False if it is to be sent.
+    pub(in crate::engine) fn rejoin(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
+        let Some(call) = self.calls.get_mut(id) else { return false };
+        let Some(left) = call.left.as_mut().filter(|left| !left.asked) else { return false };
+        left.asked = true;
+        let place = left.place.clone();
+        call.attempts += 1;
+        match place {
+            Place::Task(task) => self.follow_left(now, id, task, message),
+            Place::Token(token, attempt) => self.resume_left(now, id, token, attempt),
+        }
+        true
+    }
+
+    fn follow_left(&mut self, now: Mono, id: CallId, task: Box<[u8]>, message: &Message) {
+        let modern = self.calls.get(id).is_some_and(|call| call.modern);
+        let meta = own_meta(message).filter(|_| modern);
+        if modern && meta.is_none() {
+            self.left_is_lost(now, id, "its server cannot be asked for it");
+            return;
+        }
+        self.follow(now, id, Joined::named(task, meta, None, now), true);
+    }
+
+    fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
+        self.taken_up += 1;
+        let Some(attempt) = AttemptId::left_behind(number, self.taken_up) else {
+            self.left_is_lost(now, id, "its server cannot be asked for it");
+            return;
+        };
+        let Some(call) = self.calls.get_mut(id) else { return };
+        call.state = State::Sent(attempt);
+        // How long the server keeps it is not known any more: it says so itself.
+        call.policy = Some(Box::new(Policy { token, min_wait: Duration::ZERO, max_wait: None }));
+        call.lost = Some(now);
+        self.attempts.insert(attempt, id);
+        self.resume_attempt(id);
+    }
+
+    /// The server knows nothing of a call that an earlier process left: it is made again if that is safe, and
+    /// has failed if not. False if it was sent by this process.
+    pub(in crate::engine) fn left_is_lost(&mut self, now: Mono, id: CallId, why: &str) -> bool {
+        let Some(call) = self.calls.get_mut(id) else { return false };
+        let (Way::Ticket(no), Some(left)) = (call.request.way, call.left.take()) else { return false };
+        if let Some(joined) = call.joined_mut() {
+            joined.let_go = true;
+        }
+        self.change_body(no, |body| {
+            (body.server_task, body.server_token, body.server_attempt) = (None, None, None);
+        });
+        match left.again {
+            Some(message) => self.begin_anew(now, id, &message),
+            None => self.fail_left(now, id, why),
+        }
+        true
+    }
+
+    fn begin_anew(&mut self, now: Mono, id: CallId, message: &Message) {
+        let Some(call) = self.calls.get(id) else { return };
+        let request = call.request.clone();
+        self.note(Note::Repeated {
+            server: self.server_name(request.server),
+            method: request.method.as_str().into(),
+            attempt: call.attempts + 1,
+            why: "its server knows nothing of it any more",
+        });
+        // In this order, so that the server is needed all the time.
+        self.begin_call(now, request, message);
+        self.settle(id, None);
+    }
+
+    fn fail_left(&mut self, now: Mono, id: CallId, why: &str) {
+        let Some(call) = self.calls.get(id) else { return };
+        let mut failure = self.failure(now, call, Kind::ServerGone, None);
+        failure.detail = Some(format!("outlast was ended while it ran, and {why}"));
+        failure.state = ServerState::Running;
+        self.fail(id, failure);
+    }
+
+    /// Whether a call was left by an earlier process, and its server has yet to say that it knows it.
+    pub(in crate::engine) fn is_being_found(&self, id: CallId) -> bool {
+        self.is_being_resumed(id) && self.calls.get(id).is_some_and(Call::was_left)
+    }
+}
