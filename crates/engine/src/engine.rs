@@ -3,6 +3,7 @@
 mod asks;
 mod batches;
 mod door;
+mod durable;
 mod ending;
 mod from_client;
 mod from_server;
@@ -139,6 +140,8 @@ pub struct Config {
     pub resumable: bool,
     /// What the server is called in the store: the same after a restart of ours.
     pub identity: Box<str>,
+    /// Sessions and streams over HTTP are stored, because the store outlives this process.
+    pub durable: bool,
     /// Sessions of one principal.
     pub max_sessions: usize,
     /// Calls of one principal that are in flight.
@@ -194,6 +197,7 @@ impl Default for Config {
             profiles: PROFILES,
             resumable: false,
             identity: "".into(),
+            durable: false,
             max_sessions: 1_000,
             max_calls: 20_000,
             rules: Rules::default(),

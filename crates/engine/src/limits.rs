@@ -111,6 +111,9 @@ pub const EVENTS_BYTES: usize = 256 << 20;
 /// Sessions that sleep: only their names and handshakes are kept. More: the oldest are forgotten.
 pub const SLEEPERS: usize = 10_000;
 
+/// Requests that wait for a session or a stream to be looked up. One more: 503.
+pub const KNOCKS: usize = 1_000;
+
 /// How long a sleeping session is remembered.
 pub const SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 

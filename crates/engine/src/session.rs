@@ -5,15 +5,20 @@ use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
 use crate::record::Ticket;
 use crate::time::Mono;
-use crate::wire::Message;
+use crate::wire::{Field, Message};
 use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
 
 /// A legacy client's session.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// `Mcp-Session-Id`.
     pub(crate) id: Box<str>,
+    /// What the ids of its events begin with: unguessable, and another one in every process.
+    pub(crate) mark: Box<str>,
+    /// When it was last stored.
+    pub(crate) stored: Mono,
     /// The version it asked for, and later the one that was agreed on.
     pub(crate) version: Box<str>,
     /// How it said hello, as a number.
@@ -60,6 +65,83 @@ pub(crate) struct Stream {
     pub(crate) settled: Option<Mono>,
     /// The resume token of its only request.
     pub(crate) ticket: Option<Ticket>,
+    /// Its client was gone once, and its events are stored since.
+    pub(crate) stored: bool,
+}
+
+/// The id of an event: `MARK-STREAM-NUMBER`. It says nothing outside its session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventId {
+    pub(crate) mark: Box<str>,
+    pub(crate) stream: StreamId,
+    pub(crate) number: u64,
+}
+
+impl EventId {
+    pub(crate) fn parse(text: &str) -> Option<EventId> {
+        let mut parts = text.split('-');
+        let (mark, stream, number) = (parts.next()?, parts.next()?, parts.next()?);
+        let id = EventId {
+            mark: mark.into(),
+            stream: StreamId(stream.parse().ok()?),
+            number: number.parse().ok()?,
+        };
+        parts.next().is_none().then_some(id)
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.mark, self.stream.0, self.number)
+    }
+}
+
+impl Session {
+    /// A session that has just said hello. Of the random bytes the first half may be its name; the second is its
+    /// mark.
+    pub(crate) fn new(
+        id: Box<str>,
+        entropy: &[u8; 32],
+        initialize: Message,
+        standing: StreamId,
+        now: Mono,
+    ) -> Session {
+        Session {
+            id,
+            mark: hex(&entropy[16..]),
+            stored: now,
+            version: version_wanted(&initialize),
+            hello: crate::memory::client_of(&initialize).unwrap_or_default(),
+            initialize,
+            initialized: None,
+            asleep: false,
+            standing,
+            streams: BTreeSet::new(),
+            kept_bytes: 0,
+            used: now,
+            armed: None,
+        }
+    }
+
+    /// An unguessable name.
+    pub(crate) fn name(entropy: &[u8; 32]) -> Box<str> {
+        hex(&entropy[..16])
+    }
+}
+
+fn hex(bytes: &[u8]) -> Box<str> {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+fn version_wanted(initialize: &Message) -> Box<str> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        protocol_version: Box<str>,
+    }
+    let params = initialize.raw(Field::Params).and_then(|raw| serde_json::from_slice::<Params>(raw).ok());
+    // The revision before there was a header for it.
+    params.map_or_else(|| "2025-03-26".into(), |params| params.protocol_version)
 }
 
 impl Stream {
@@ -77,6 +159,7 @@ impl Stream {
             kept: VecDeque::new(),
             settled: None,
             ticket: None,
+            stored: false,
         }
     }
 

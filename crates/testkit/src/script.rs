@@ -343,6 +343,7 @@ impl World {
             "max-calls" => return self.config.max_calls = value.parse().expect(text),
             "tasks" => return self.config.tasks = true,
             "resumable" => return self.config.resumable = true,
+            "durable" => return self.config.durable = true,
             "task-ttl" => return self.config.task_ttl = parse_duration(value).expect(text),
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
             "client-cap" => return self.config.client_cap = parse_duration(value).ok(),
@@ -448,7 +449,7 @@ impl World {
     }
 }
 
-/// `session=1 version=V principal=P method=M name=N last=ID param-X=V accept=json`, then the body.
+/// `session=1 version=V principal=P method=M name=N last=STREAM-NUMBER param-X=V accept=json`, then the body.
 fn head(text: &str) -> (Head, &str) {
     let body = text.find(['{', '[']).unwrap_or(text.len());
     let (words, body) = text.split_at(body);
@@ -462,7 +463,7 @@ fn head(text: &str) -> (Head, &str) {
             "principal" => head.principal = text(),
             "method" => head.method = text(),
             "name" => head.name = text(),
-            "last" => head.last_event = text(),
+            "last" => head.last_event = Some(event_id(head.session.as_deref(), value)),
             "accept" => (head.takes_json, head.takes_events) = (value == "json", value == "events"),
             _ => head.params.push((key.strip_prefix("param-").expect(key).into(), value.into())),
         }
@@ -472,7 +473,25 @@ fn head(text: &str) -> (Head, &str) {
 
 /// A session by the order in which it got its name; anything else as it stands.
 fn session_name(text: &str) -> Box<str> {
-    text.parse::<u8>().map_or_else(|_| text.into(), |number| format!("{number:02x}").repeat(32).into())
+    text.parse::<u8>().map_or_else(|_| text.into(), |number| format!("{number:02x}").repeat(16).into())
+}
+
+/// `STREAM-NUMBER`, or `SESSION:STREAM-NUMBER` for an event that another session wrote: with the mark, which is
+/// made of the same bytes as the session's name.
+fn event_id(session: Option<&str>, text: &str) -> Box<str> {
+    match text.split_once(':') {
+        Some((session, rest)) => format!("{}-{rest}", session_name(session)).into(),
+        None => format!("{}-{text}", session.unwrap_or_default()).into(),
+    }
+}
+
+/// The same text without the mark of an event's id.
+fn without_mark(text: &str) -> String {
+    let Some((before, rest)) = text.split_once("id: ") else { return text.into() };
+    match rest.split_once('-') {
+        Some((mark, rest)) if before.is_empty() && mark.len() == 32 => format!("id: {rest}"),
+        _ => text.into(),
+    }
 }
 
 /// `unreachable WHY`, `broken WHY`, `not-mcp WHY`, `status N [after=TIME] [session] BODY`.
@@ -576,7 +595,7 @@ fn show(action: &Action) -> String {
         }
         Action::Write(exchange, bytes) => {
             let text = String::from_utf8_lossy(bytes).replace('\n', "|");
-            format!("<< {}: {text}", exchange.0)
+            format!("<< {}: {}", exchange.0, without_mark(&text))
         }
         Action::Finish(exchange) => format!("<< {}: finish", exchange.0),
         Action::NeedEntropy => ".. entropy".into(),

@@ -3,6 +3,7 @@
 //! A request that carries the modern revision in its `_meta`, or names it in its header, is modern and
 //! stands for itself. Everything else belongs to a session that began with `initialize`.
 
+use super::durable::What;
 use super::{Engine, Transport};
 use crate::action::Action;
 use crate::client::{Client, Door, Way};
@@ -12,7 +13,7 @@ use crate::http::{Body, Head, Response};
 use crate::id::{ClientId, ExchangeId, JsonId, ServerId, StreamId};
 use crate::method::Method;
 use crate::mirror;
-use crate::session::Session;
+use crate::session::{EventId, Session};
 use crate::time::Mono;
 use crate::wire::{Field, Message, Refused, Scanned, Shape};
 
@@ -31,7 +32,14 @@ struct No(u16, i32, String);
 
 impl Engine {
     pub(super) fn posted(&mut self, now: Mono, exchange: ExchangeId, head: &Head, line: &Line) {
-        self.confirmed = head.last_event.as_deref().and_then(parse_event_id);
+        let modern = matches!(line, Ok(Scanned::Message(message)) if is_modern(head, message));
+        if modern || !self.looks_for_session(exchange, head, || What::Post(Box::new(line.clone()))) {
+            self.post(now, exchange, head, line);
+        }
+    }
+
+    pub(super) fn post(&mut self, now: Mono, exchange: ExchangeId, head: &Head, line: &Line) {
+        self.confirmed = self.event_seen(head);
         let done = match line {
             _ if self.ending.is_some() => Err(No(503, -32603, "outlast is being stopped; try again".into())),
             _ if !head.takes_json || !head.takes_events => {
@@ -73,7 +81,7 @@ impl Engine {
         self.respond(exchange, *status, Body::Json(body.into()));
     }
 
-    fn respond(&mut self, exchange: ExchangeId, status: u16, body: Body) {
+    pub(super) fn respond(&mut self, exchange: ExchangeId, status: u16, body: Body) {
         self.act(Action::Respond(exchange, Response { status, session: None, body }));
     }
 
@@ -257,22 +265,10 @@ impl Engine {
             return Err(No(503, -32603, "no random bytes at hand; try again".into()));
         };
         self.act(Action::NeedEntropy);
-        let name: Box<str> = entropy.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+        let name = Session::name(&entropy);
         let client = self.new_client_id();
         let standing = StreamId(self.next_stream);
-        let session = Session {
-            id: name.clone(),
-            version: version_wanted(message),
-            hello: crate::memory::client_of(message).unwrap_or_default(),
-            initialize: message.owned(),
-            initialized: None,
-            asleep: false,
-            standing,
-            streams: std::collections::BTreeSet::new(),
-            kept_bytes: 0,
-            used: now,
-            armed: None,
-        };
+        let session = Session::new(name.clone(), &entropy, message.owned(), standing, now);
         let server = self.server_for_session(now, head.principal.as_deref(), session.hello);
         self.clients
             .insert(client, Client::new(server, Door::Session(Box::new(session)), head.principal.clone()));
@@ -280,10 +276,17 @@ impl Engine {
         self.new_stream(client, None, true, 1);
         self.sessions.insert(name, client);
         self.join(client, server);
+        self.keep_session(client);
         Ok(client)
     }
 
     pub(super) fn got(&mut self, now: Mono, exchange: ExchangeId, head: &Head) {
+        if !self.looks_for_session(exchange, head, || What::Get) {
+            self.get(now, exchange, head);
+        }
+    }
+
+    pub(super) fn get(&mut self, now: Mono, exchange: ExchangeId, head: &Head) {
         if let Err(no) = self.open_standing(now, exchange, head) {
             self.refuse(exchange, None, &no);
         }
@@ -306,15 +309,18 @@ impl Engine {
         let standing = session.standing;
         let (stream, after) = match &head.last_event {
             Some(event) => {
-                let known = parse_event_id(event).filter(|(stream, _)| session.streams.contains(stream));
-                let why = "Bad Request: Last-Event-ID names no event that is still kept for this session";
-                known.ok_or_else(|| No(400, -32000, why.into()))?
+                let id = EventId::parse(event).ok_or_else(no_such_event)?;
+                let own = id.mark == session.mark && session.streams.contains(&id.stream);
+                let (stream, number) = (id.stream, id.number);
+                if !own && self.looks_for_events(exchange, client, id) {
+                    return Ok(());
+                }
+                own.then_some((stream, number)).ok_or_else(no_such_event)?
             }
             None => {
                 let stream = self.streams.get(&standing);
                 if stream.is_some_and(|stream| stream.exchange.is_some()) {
-                    let why = "Conflict: this session has its standing stream open already";
-                    return Err(No(409, -32000, why.into()));
+                    return Err(standing_is_open());
                 }
                 (standing, stream.map_or(0, |stream| stream.written))
             }
@@ -332,7 +338,28 @@ impl Engine {
         Err(No(400, -32000, why.into()))
     }
 
+    /// The event that a client of the session says it has seen.
+    fn event_seen(&self, head: &Head) -> Option<(StreamId, u64)> {
+        let id = EventId::parse(head.last_event.as_deref()?)?;
+        let session = self.clients.get(self.sessions.get(head.session.as_ref()?)?)?.session()?;
+        (session.mark == id.mark).then_some((id.stream, id.number))
+    }
+
+    pub(super) fn refuse_event(&mut self, exchange: ExchangeId) {
+        self.refuse(exchange, None, &no_such_event());
+    }
+
+    pub(super) fn refuse_standing(&mut self, exchange: ExchangeId) {
+        self.refuse(exchange, None, &standing_is_open());
+    }
+
     pub(super) fn deleted(&mut self, now: Mono, exchange: ExchangeId, head: &Head) {
+        if !self.looks_for_session(exchange, head, || What::Delete) {
+            self.delete(now, exchange, head);
+        }
+    }
+
+    pub(super) fn delete(&mut self, now: Mono, exchange: ExchangeId, head: &Head) {
         if head.session.is_none() || head.version.as_deref().is_some_and(|version| version >= MODERN) {
             let no = No(405, -32000, "Method Not Allowed: there is no session to end".into());
             return self.refuse(exchange, None, &no);
@@ -346,10 +373,18 @@ impl Engine {
         }
     }
 
-    fn new_client_id(&mut self) -> ClientId {
+    pub(super) fn new_client_id(&mut self) -> ClientId {
         self.next_client += 1;
         ClientId(self.next_client)
     }
+}
+
+fn no_such_event() -> No {
+    No(400, -32000, "Bad Request: Last-Event-ID names no event that is still kept for this session".into())
+}
+
+fn standing_is_open() -> No {
+    No(409, -32000, "Conflict: this session has its standing stream open already".into())
 }
 
 fn has_odd_id(message: &Message) -> bool {
@@ -373,21 +408,4 @@ fn required_meta(message: &Message) -> Result<(), No> {
         Some(_) => Ok(()),
         None => Err(missing("clientCapabilities")),
     }
-}
-
-fn version_wanted(initialize: &Message) -> Box<str> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        protocol_version: Box<str>,
-    }
-    let params = initialize.raw(Field::Params).and_then(|raw| serde_json::from_slice::<Params>(raw).ok());
-    // The revision before there was a header for it.
-    params.map_or_else(|| "2025-03-26".into(), |params| params.protocol_version)
-}
-
-/// Event ids are `STREAM-NUMBER`; they say nothing outside their session.
-fn parse_event_id(text: &str) -> Option<(StreamId, u64)> {
-    let (stream, number) = text.split_once('-')?;
-    Some((StreamId(stream.parse().ok()?), number.parse().ok()?))
 }

@@ -149,7 +149,9 @@ impl Engine {
 
     /// A session whose hello failed never was one; it must not keep a server that nobody can use.
     pub(super) fn hello_failed(&mut self, client: ClientId) {
-        if self.clients.get(&client).is_some_and(|client| client.session().is_some()) {
+        let session = self.clients.get(&client).and_then(Client::session);
+        if let Some(name) = session.map(|session| session.id.clone()) {
+            self.forget_stored_session(&name);
             self.forget_client(self.at, client);
         }
     }
@@ -183,6 +185,7 @@ impl Engine {
             None => true,
             Some(session) => {
                 session.initialized = Some(message.owned());
+                self.keep_session(client);
                 self.servers.get(&server).is_some_and(|server| server.handshake.initialized.is_none())
             }
         }
@@ -202,6 +205,7 @@ impl Engine {
 
     pub(super) fn session_due(&mut self, now: Mono, id: ClientId) {
         self.forget_old_streams(now, id);
+        self.keep_session_alive(now, id);
         let idle = self.config.session_idle;
         let Some(client) = self.clients.get_mut(&id) else { return };
         let busy_calls = client.is_busy();
@@ -306,6 +310,10 @@ impl Engine {
     // The end of a client.
 
     pub(super) fn end_session(&mut self, now: Mono, id: ClientId) {
+        let name = self.clients.get(&id).and_then(Client::session).map(|session| session.id.clone());
+        if let Some(name) = name {
+            self.forget_stored_session(&name);
+        }
         self.cancel_everything(id);
         self.forget_client(now, id);
     }

@@ -12,7 +12,7 @@ use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
 use crate::session::Stream;
 use crate::time::Mono;
-use crate::wire::{Outgoing, Piece};
+use crate::wire::Outgoing;
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -54,7 +54,8 @@ impl Engine {
         self.act(Action::Respond(exchange, Response { status: 200, session, body: Body::Events }));
         let first = if primed {
             let retry = self.config.resume_min_wait.as_millis();
-            format!("id: {}-{last}\nretry: {retry}\ndata: \n\n", id.0)
+            let id = self.event_id(client, id, last);
+            format!("id: {id}\nretry: {retry}\ndata: \n\n")
         } else {
             ": outlast\n\n".into()
         };
@@ -111,15 +112,20 @@ impl Engine {
         }
     }
 
+    fn event_id(&self, client: ClientId, stream: StreamId, number: u64) -> String {
+        let session = self.clients.get(&client).and_then(|client| client.session());
+        format!("{}-{}-{number}", session.map_or("", |session| &session.mark), stream.0)
+    }
+
     fn write_event(&mut self, id: StreamId, message: &Outgoing) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.last += 1;
-        let number = stream.legacy.then_some(stream.last);
-        let event = event(id, number, message);
         let (client, exchange, legacy, last) = (stream.client, stream.exchange, stream.legacy, stream.last);
         if exchange.is_some() {
             stream.written = last;
         }
+        let event = event(legacy.then(|| self.event_id(client, id, last)), message);
+        self.store_event(id, last, &event);
         if legacy
             && self.kept_events + event.len() <= limits::EVENTS_BYTES
             && event.len() <= limits::SESSION_BYTES
@@ -156,6 +162,7 @@ impl Engine {
             }
         }
         if legacy {
+            self.store_settled(id);
             self.make_room(client);
         } else {
             self.close_stream(id);
@@ -179,6 +186,7 @@ impl Engine {
         };
         self.exchanges.remove(&exchange);
         self.left_alone(id);
+        self.store_stream(id);
         self.act(Action::Write(exchange, format!("retry: {}\n\n", retry.as_millis()).into()));
         self.act(Action::Finish(exchange));
     }
@@ -219,8 +227,24 @@ impl Engine {
         true
     }
 
+    /// A connection that was given what an earlier process kept goes on as the standing stream.
+    pub(super) fn go_on_with(&mut self, now: Mono, exchange: ExchangeId, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        (stream.exchange, stream.begun) = (Some(exchange), true);
+        let before = std::mem::replace(&mut stream.written, stream.last);
+        let missed = stream.kept.iter().filter(|(number, _)| *number > before);
+        let missed: Vec<Bytes> = missed.map(|(_, event)| event.clone()).collect();
+        let client = stream.client;
+        self.exchanges.insert(exchange, id);
+        self.session_was_used(now, client);
+        for event in missed {
+            self.act(Action::Write(exchange, event));
+        }
+    }
+
     /// Forgets a stream and what was kept of it.
     pub(super) fn close_stream(&mut self, id: StreamId) {
+        self.forget_stored_stream(id);
         let Some(stream) = self.streams.remove(&id) else { return };
         if let Some(exchange) = stream.exchange {
             self.exchanges.remove(&exchange);
@@ -285,13 +309,14 @@ impl Engine {
     /// A client's connection is gone. To a legacy client nothing is lost by that; a modern one has
     /// cancelled.
     pub(super) fn hung_up(&mut self, now: Mono, exchange: ExchangeId) {
-        let Some(id) = self.exchanges.remove(&exchange) else { return };
+        let Some(id) = self.exchanges.remove(&exchange) else { return self.stop_knocking(exchange) };
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.exchange = None;
         let client = stream.client;
         if stream.legacy {
             self.session_was_used(now, client);
             self.left_alone(id);
+            self.store_stream(id);
             return;
         }
         self.close_stream(id);
@@ -308,16 +333,13 @@ impl Engine {
 }
 
 /// One event as it is written. Messages hold no line breaks, so one `data` line is enough.
-fn event(stream: StreamId, number: Option<u64>, message: &Outgoing) -> Bytes {
-    let mut event = Vec::with_capacity(message.len() + 32);
-    if let Some(number) = number {
-        event.extend_from_slice(format!("id: {}-{number}\n", stream.0).as_bytes());
+fn event(id: Option<String>, message: &Outgoing) -> Bytes {
+    let mut event = Vec::with_capacity(message.len() + 80);
+    if let Some(id) = id {
+        event.extend_from_slice(format!("id: {id}\n").as_bytes());
     }
     event.extend_from_slice(b"data: ");
-    message.for_each_piece(|piece| match piece {
-        Piece::Kept(range) => event.extend_from_slice(&message.bytes()[range]),
-        Piece::New(bytes) => event.extend_from_slice(bytes),
-    });
+    message.append_to(&mut event);
     event.extend_from_slice(b"\n\n");
     event.into()
 }

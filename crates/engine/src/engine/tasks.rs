@@ -21,6 +21,7 @@ mod showing;
 mod upkeep;
 
 use super::Engine;
+use super::durable::{Knock, Replay};
 use crate::call::Request;
 use crate::client::{Client, Door, Way};
 use crate::http::SAME_USER;
@@ -71,6 +72,10 @@ pub(super) enum Pending {
     Claimed,
     /// One of them.
     Orphaned,
+    /// A request for a session that is not in memory.
+    Session(Box<Knock>),
+    /// A request for events that are not in memory.
+    Replay(Box<Replay>),
     /// Somebody came back for a call that is not in memory.
     Resuming(Box<Resuming>),
 }

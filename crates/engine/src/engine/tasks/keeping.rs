@@ -71,6 +71,8 @@ impl Engine {
             | Pending::Kept(_)
             | Pending::Claimed => {}
             Pending::Key(no) => self.key_was_looked_up(now, no, outcome),
+            Pending::Session(knock) => self.session_was_looked_up(now, *knock, outcome),
+            Pending::Replay(replay) => self.events_were_looked_up(now, &replay, outcome),
             Pending::Resuming(resuming) => self.found_to_resume(now, number, *resuming, outcome),
         }
     }

@@ -1,0 +1,318 @@
+//! Sessions and streams over HTTP that outlive this process.
+//!
+//! A session's name and its hello are stored when it begins. A request for a session that is not in memory waits
+//! until the store has been asked for it; if it is there, and of the same principal, it is taken in asleep and woken
+//! as any other that slept.
+//!
+//! The events of a stream are stored from the moment that its client is gone, to the end. With them goes what
+//! the next process has to know: that the stream belongs to no request, or that all its requests are settled, or for
+//! each open one a *will*, which is the answer if this process ends before there is a better one. A call with a
+//! ticket needs no will: it is found again by its ticket.
+//!
+//! What is stored is found by the session's name and the stream's, both unguessable; and only on a server of the
+//! same identity.
+
+use super::Engine;
+use super::tasks::Pending;
+use crate::action::Action;
+use crate::client::{Client, Door, Open, Way};
+use crate::error::{Kind, ServerState, Wording};
+use crate::event::Line;
+use crate::http::{Body, Head, Response};
+use crate::id::{ClientId, ExchangeId, ServerId, StreamId};
+use crate::limits;
+use crate::session::{EventId, Session};
+use crate::store::{self, Found, Loaded, Name, Query, Write};
+use crate::time::{Mono, Wall};
+use crate::wire::{Scanned, scan};
+use bytes::Bytes;
+
+/// Numbers that no event has; what is stored under them is about the stream.
+const WILLS: u64 = 1 << 60;
+const STANDING: u64 = 1 << 61;
+const SETTLED: u64 = 1 << 62;
+
+/// A request for a session that the store is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Knock {
+    pub(super) exchange: ExchangeId,
+    head: Head,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Post(Box<Line>),
+    Get,
+    Delete,
+}
+
+/// A request for the events of a stream that is not in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Replay {
+    pub(super) exchange: ExchangeId,
+    client: ClientId,
+    after: EventId,
+}
+
+impl Engine {
+    // Sessions.
+
+    /// Stores a session as it is now.
+    pub(super) fn keep_session(&mut self, client: ClientId) {
+        if !self.config.durable {
+            return;
+        }
+        let Some(state) = self.clients.get(&client) else { return };
+        let Some(session) = state.session() else { return };
+        let kept = store::Session {
+            name: self.name_of_session(&session.id),
+            principal: state.principal.clone().unwrap_or_default(),
+            initialize: session.initialize.bytes.clone(),
+            initialized: session
+                .initialized
+                .as_ref()
+                .map(|message| message.bytes.clone())
+                .unwrap_or_default(),
+            used: self.wall,
+        };
+        if let Some(session) = self.clients.get_mut(&client).and_then(Client::session_mut) {
+            session.stored = self.at;
+        }
+        self.submit(Pending::Noted, Write::Session(Box::new(kept)));
+    }
+
+    /// Stores a session again that has been used since, before the store takes it for forgotten.
+    pub(super) fn keep_session_alive(&mut self, now: Mono, client: ClientId) {
+        let Some(session) = self.clients.get(&client).and_then(Client::session) else { return };
+        if session.used > session.stored && now.since(session.stored) >= limits::SLEEP / 4 {
+            self.keep_session(client);
+        }
+    }
+
+    pub(super) fn forget_stored_session(&mut self, name: &str) {
+        if self.config.durable {
+            let name = self.name_of_session(name);
+            self.submit(Pending::Noted, Write::EndSession(name));
+        }
+    }
+
+    fn name_of_session(&self, id: &str) -> Name {
+        Name(format!("{}/{id}", self.config.identity).into())
+    }
+
+    /// Asks the store for a session that is not in memory. True if the request waits for that.
+    pub(super) fn looks_for_session(
+        &mut self,
+        exchange: ExchangeId,
+        head: &Head,
+        what: impl FnOnce() -> What,
+    ) -> bool {
+        let Some(name) = head.session.as_deref().filter(|_| self.config.durable && self.ending.is_none())
+        else {
+            return false;
+        };
+        if self.sessions.contains_key(name) || !is_session_name(name) {
+            return false;
+        }
+        let waiting = |pending: &&Pending| matches!(pending, Pending::Session(_));
+        if self.lookups.values().filter(waiting).count() >= limits::KNOCKS {
+            self.respond(exchange, 503, Body::Empty);
+            return true;
+        }
+        let query = Query::Session(self.name_of_session(name));
+        let knock = Knock { exchange, head: head.clone(), what: what() };
+        self.load(Pending::Session(Box::new(knock)), query);
+        true
+    }
+
+    pub(super) fn session_was_looked_up(&mut self, now: Mono, knock: Knock, outcome: &Loaded) {
+        let Knock { exchange, head, what } = knock;
+        match outcome {
+            Ok(Found::Session(Some(kept))) => self.take_in(now, &head, kept),
+            Ok(_) => {}
+            // Whoever is told that its session is unknown begins a new one, and loses what it had.
+            Err(_) => return self.respond(exchange, 503, Body::Empty),
+        }
+        match what {
+            What::Post(line) => self.post(now, exchange, &head, &line),
+            What::Get => self.get(now, exchange, &head),
+            What::Delete => self.delete(now, exchange, &head),
+        }
+    }
+
+    /// Takes a stored session in, asleep. One of another principal stays unknown.
+    fn take_in(&mut self, now: Mono, head: &Head, kept: &store::Session) {
+        let Some(name) = head.session.clone().filter(|name| !self.sessions.contains_key(name)) else {
+            return;
+        };
+        let read = |bytes: &Bytes| match scan(bytes) {
+            Ok(Scanned::Message(message)) => Some(message),
+            _ => None,
+        };
+        let Some(initialize) = read(&kept.initialize) else { return };
+        if *kept.principal != *head.principal.as_deref().unwrap_or_default() {
+            return;
+        }
+        let Some(entropy) = self.entropy.pop() else { return };
+        self.act(Action::NeedEntropy);
+        let standing = StreamId(self.next_stream);
+        let mut session = Session::new(name.clone(), &entropy, initialize.clone(), standing, now);
+        session.initialized = read(&kept.initialized);
+        session.asleep = true;
+        let client = self.new_client_id();
+        let door = Door::Session(Box::new(session));
+        self.clients.insert(client, Client::new(ServerId(u32::MAX), door, head.principal.clone()));
+        self.meet(client, &initialize);
+        self.new_stream(client, None, true, 1);
+        self.sessions.insert(name, client);
+        self.session_was_used(now, client);
+    }
+
+    /// Whoever asked is gone, and has not been let in.
+    pub(super) fn stop_knocking(&mut self, exchange: ExchangeId) {
+        self.lookups.retain(|_, pending| match pending {
+            Pending::Session(knock) => knock.exchange != exchange,
+            Pending::Replay(replay) => replay.exchange != exchange,
+            _ => true,
+        });
+    }
+
+    // Streams.
+
+    /// Nobody reads a stream any more: what is kept of it is stored, and all that comes from now on.
+    pub(super) fn store_stream(&mut self, id: StreamId) {
+        if !self.config.durable {
+            return;
+        }
+        let Some(stream) = self.streams.get(&id).filter(|stream| stream.legacy) else { return };
+        let session = self.clients.get(&stream.client).and_then(Client::session);
+        let standing = session.is_some_and(|session| session.standing == id);
+        let mut events: Vec<(u64, Bytes)> = stream.kept.iter().cloned().collect();
+        match (standing, stream.settled) {
+            (true, _) => events.push((STANDING, Bytes::new())),
+            (false, Some(_)) => events.push((SETTLED, Bytes::new())),
+            (false, None) => events.extend((WILLS..).zip(self.wills(id))),
+        }
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.stored = true;
+        }
+        self.append(id, events);
+    }
+
+    /// An event of a stream whose client was gone once, and may be gone again.
+    pub(super) fn store_event(&mut self, id: StreamId, number: u64, event: &Bytes) {
+        if self.streams.get(&id).is_some_and(|stream| stream.stored) {
+            self.append(id, vec![(number, event.clone())]);
+        }
+    }
+
+    /// The last request of a stream is settled.
+    pub(super) fn store_settled(&mut self, id: StreamId) {
+        if self.streams.get(&id).is_some_and(|stream| stream.stored) {
+            self.append(id, vec![(SETTLED, Bytes::new())]);
+        }
+    }
+
+    fn append(&mut self, id: StreamId, events: Vec<(u64, Bytes)>) {
+        let Some(stream) = self.name_of_stream(id) else { return };
+        let wait = u64::try_from(self.config.resume_wait.as_millis()).unwrap_or(u64::MAX);
+        let expires = Wall(self.wall.0.saturating_add(wait));
+        self.submit(Pending::Noted, Write::Append { stream, expires, events });
+    }
+
+    /// A stream that is forgotten here is forgotten there too.
+    pub(super) fn forget_stored_stream(&mut self, id: StreamId) {
+        if self.streams.get(&id).is_some_and(|stream| stream.stored)
+            && let Some(stream) = self.name_of_stream(id)
+        {
+            self.submit(Pending::Noted, Write::Forget { stream, through: u64::MAX });
+        }
+    }
+
+    fn name_of_stream(&self, id: StreamId) -> Option<Name> {
+        let session = self.clients.get(&self.streams.get(&id)?.client)?.session()?;
+        Some(self.stored_name(session, &session.mark, id))
+    }
+
+    fn stored_name(&self, session: &Session, mark: &str, id: StreamId) -> Name {
+        Name(format!("{}/{}/{mark}-{}", self.config.identity, session.id, id.0).into())
+    }
+
+    /// What the open requests of a stream are answered if this process ends before there is a better answer.
+    fn wills(&self, id: StreamId) -> Vec<Bytes> {
+        let Some(client) = self.streams.get(&id).and_then(|stream| self.clients.get(&stream.client)) else {
+            return Vec::new();
+        };
+        let calls = client.all_open().filter_map(|open| match open {
+            Open::Call(call) => self.calls.get(call),
+            _ => None,
+        });
+        let here = calls.filter(|call| call.request.way == Way::Stream(id));
+        here.map(|call| {
+            let mut failure = self.failure(self.at, call, Kind::ServerGone, None);
+            failure.state = ServerState::Gone;
+            failure.detail = Some("outlast was ended while it ran".into());
+            failure.answer(call.request.id.patch().as_slice(), false, Wording::Own).into()
+        })
+        .collect()
+    }
+
+    /// Asks the store for the events after one that is not in memory.
+    pub(super) fn looks_for_events(
+        &mut self,
+        exchange: ExchangeId,
+        client: ClientId,
+        after: EventId,
+    ) -> bool {
+        let Some(session) = self.clients.get(&client).and_then(Client::session) else { return false };
+        if !self.config.durable || after.mark == session.mark {
+            return false;
+        }
+        let stream = self.stored_name(session, &after.mark, after.stream);
+        let query = Query::Events { stream, after: after.number };
+        self.load(Pending::Replay(Box::new(Replay { exchange, client, after })), query);
+        true
+    }
+
+    pub(super) fn events_were_looked_up(&mut self, now: Mono, replay: &Replay, outcome: &Loaded) {
+        let Replay { exchange, client, after } = replay;
+        let events = match outcome {
+            Ok(Found::Events { events, .. }) if !events.is_empty() => events,
+            Ok(_) => return self.refuse_event(*exchange),
+            Err(_) => return self.respond(*exchange, 503, Body::Empty),
+        };
+        let Some(session) = self.clients.get(client).and_then(Client::session) else {
+            return self.refuse_event(*exchange);
+        };
+        let has = |wanted: u64| events.iter().any(|(number, _)| *number == wanted);
+        let (standing, settled) = (has(STANDING), has(SETTLED));
+        let own = session.standing;
+        if standing && self.streams.get(&own).is_some_and(|stream| stream.exchange.is_some()) {
+            return self.refuse_standing(*exchange);
+        }
+        self.act(Action::Respond(*exchange, Response { status: 200, session: None, body: Body::Events }));
+        let retry = self.config.resume_min_wait.as_millis();
+        self.act(Action::Write(*exchange, format!(": outlast\nretry: {retry}\n\n").into()));
+        let mut last = after.number;
+        for (number, event) in events.iter().filter(|(number, _)| *number < WILLS) {
+            last = *number;
+            self.act(Action::Write(*exchange, event.clone()));
+        }
+        if standing {
+            return self.go_on_with(now, *exchange, own);
+        }
+        for (_, will) in events.iter().filter(|(number, _)| !settled && (WILLS..STANDING).contains(number)) {
+            last += 1;
+            let id = EventId { mark: after.mark.clone(), stream: after.stream, number: last };
+            let text = [format!("id: {id}\ndata: ").as_bytes(), will, b"\n\n"].concat();
+            self.act(Action::Write(*exchange, text.into()));
+        }
+        self.act(Action::Finish(*exchange));
+    }
+}
+
+/// Whether it can be one of ours: then it costs a look into the store.
+fn is_session_name(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
