@@ -56,12 +56,13 @@ pub struct Service {
 
 /// Serves until a signal comes.
 pub fn run(
-    config: Config,
+    mut config: Config,
     observers: Observers,
     place: Place,
     service: Service,
     target: Target,
 ) -> io::Result<ExitCode> {
+    config.durable = matches!(place, Place::Folder(_));
     let mut starter = Starter::default();
     match target {
         Target::Command(command) => starter.command = command,

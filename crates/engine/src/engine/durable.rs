@@ -129,10 +129,10 @@ impl Engine {
     pub(super) fn session_was_looked_up(&mut self, now: Mono, knock: Knock, outcome: &Loaded) {
         let Knock { exchange, head, what } = knock;
         match outcome {
-            Ok(Found::Session(Some(kept))) => self.take_in(now, &head, kept),
-            Ok(_) => {}
+            Ok(Found::Session(Some(kept))) if !self.entropy.is_empty() => self.take_in(now, &head, kept),
+            Ok(Found::Session(None)) => {}
             // Whoever is told that its session is unknown begins a new one, and loses what it had.
-            Err(_) => return self.respond(exchange, 503, Body::Empty),
+            _ => return self.respond(exchange, 503, Body::Empty),
         }
         match what {
             What::Post(line) => self.post(now, exchange, &head, &line),

@@ -254,6 +254,11 @@ impl Session {
         session
     }
 
+    /// The same session at another address.
+    pub fn at(self, address: SocketAddr) -> Session {
+        Session { address, ..self }
+    }
+
     /// The headers of all its requests.
     pub fn headers(&self) -> Vec<(&str, &str)> {
         let mut headers = vec![ACCEPT];

@@ -10,6 +10,7 @@ mod batches;
 mod bytes;
 mod cancel;
 mod defaults;
+mod durable;
 mod endings;
 mod errors;
 mod faults;
