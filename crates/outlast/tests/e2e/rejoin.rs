@@ -90,8 +90,8 @@ fn ticket(answer: &Value) -> String {
 fn wait_tool(client: &mut Peer) -> String {
     let id = client.request("tools/list", &json!({}));
     let tools = client.answer(&id)["result"]["tools"].clone();
-    let names = tools.as_array().expect("tools").iter().filter_map(|tool| tool["name"].as_str());
-    names.filter(|name| name.ends_with("_wait")).last().expect("a tool that waits").to_owned()
+    let mut names = tools.as_array().expect("tools").iter().filter_map(|tool| tool["name"].as_str());
+    names.find(|name| name.ends_with("_wait")).expect("a tool that waits").to_owned()
 }
 
 #[test]
