@@ -213,6 +213,12 @@ impl Call {
         self.left.is_some()
     }
 
+    /// Whether its server has it under a name, so that it is lost neither with us nor while the server is away.
+    pub(crate) fn is_kept_at_server(&self) -> bool {
+        let named = self.joined().is_some() || self.left.as_ref().is_some_and(|left| !left.asked);
+        named && matches!(self.request.way, Way::Ticket(_))
+    }
+
     /// Takes a sign of life. Gives back what was kept: what has begun to show its work is not
     /// repeated, unless that is known to do no harm.
     #[must_use]

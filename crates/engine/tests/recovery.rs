@@ -346,7 +346,7 @@ const LEGACY: &str = r#"
         << …
         >> 1: …
         started
-        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
         << …
         << 1: finish
         post 2 principal=ann session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
@@ -355,10 +355,10 @@ const LEGACY: &str = r#"
         .. store 1: create
         stored 1
         << 2: …resumePolicy…
-        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call",…
-        < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"task required"}}
-        >> 1: {"jsonrpc":"2.0","id":3,"method":"tools/call",…"task":{…
-        < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"s-1","status":"working"}}}
+        >> 1: …{"jsonrpc":"2.0","id":2,"method":"tools/call",…
+        <~2 {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"task required"}}
+        >> 1: …{"jsonrpc":"2.0","id":3,"method":"tools/call",…"task":{…
+        <~3 {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"s-1","status":"working"}}}
         .. store 2: working
         stored 2
 "#;
@@ -404,6 +404,53 @@ fn a_legacy_task_is_followed_without_its_client() {
         < {"jsonrpc":"2.0","id":8,"result":{"content":[]}}
         .. 1: close-input
         .. store 3: completed
+        "#,
+    );
+}
+
+/// A machine starts, and outlast before the server: what the server has is fetched when it is there.
+#[test]
+fn a_server_that_stays_away_loses_nothing() {
+    legacy(
+        "set http",
+        r#"
+        again
+        begin
+        .. store 1: claim, expire
+        stored 1
+        .. 1: start 0
+        trouble none unreachable refused
+        !! …
+        !! …
+        wait 2s
+        @2s
+        .. 1: start 0
+        trouble none unreachable refused
+        !! …
+        !! …
+        wait 4s
+        @6s
+        .. 1: start 0
+        trouble none unreachable refused
+        !! …
+        !! …
+        wait 8s
+        @14s
+        .. 1: start 0
+        trouble none unreachable refused
+        !! …
+        !! warn: `srv` has failed too often…
+        wait 30s
+        @44s
+        .. 1: start 0
+        started
+        >> 1: …"method":"initialize"…
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{}}}}
+        !! warn: `srv` is back…
+        >> 1: …initialized…
+        .. stand
+        tick
+        >> 1: …"id":2,"method":"tasks/get"…
         "#,
     );
 }

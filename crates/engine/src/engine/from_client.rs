@@ -10,7 +10,7 @@ use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::CallFacts;
-use crate::server::Readiness;
+use crate::server::{Life, Readiness};
 use crate::time::Mono;
 use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape};
 use std::time::Duration;
@@ -152,7 +152,7 @@ impl Engine {
         if self.config.manner.serves() && request.method.is_handshake() {
             policy.for_handshake_of_service();
         }
-        let readiness = server.readiness();
+        let (readiness, server_is_down) = (server.readiness(), server.life == Life::Down);
         let full = self.calls.len() >= limits::CALLS
             || (readiness == Readiness::ComesBack
                 && joins.is_none()
@@ -180,7 +180,8 @@ impl Engine {
         if let Some(first) = joins {
             return self.join_call(now, call, first);
         }
-        match readiness {
+        let waits = call.is_kept_at_server() && server_is_down;
+        match if waits { Readiness::ComesBack } else { readiness } {
             Readiness::IsGone => {
                 if counts {
                     self.one_call_less(call.request.client);

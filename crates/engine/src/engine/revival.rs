@@ -3,7 +3,7 @@
 use super::from_client::request_edits;
 use super::{Engine, Restart, Transport};
 use crate::action::{Action, Note};
-use crate::call::State;
+use crate::call::{Call, State};
 use crate::client::Open;
 use crate::error::{Kind, json_text};
 use crate::hash::fingerprint;
@@ -105,7 +105,10 @@ impl Engine {
         self.arm_server(id, Some((Alarm::Restart, now + every)));
         if first {
             for call in self.calls_at(id, false) {
-                self.fail_because_down(now, id, call);
+                // What its server has can be fetched from it whenever it is back.
+                if !self.calls.get(call).is_some_and(Call::is_kept_at_server) {
+                    self.fail_because_down(now, id, call);
+                }
             }
             let text = format!("server failed: {}", self.next_try(now, id));
             self.turn_away(id, &text);

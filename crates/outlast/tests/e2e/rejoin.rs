@@ -80,26 +80,40 @@ fn a_task_of_the_server_is_followed_by_the_next_process() {
     assert_eq!(world.stored(&token)["epoch"], 2, "the second process took it over");
 }
 
+/// The ticket of a call that was handed off.
+fn ticket(answer: &Value) -> String {
+    let ticket = answer["result"]["_meta"]["dev.outlast/ticket"].as_str();
+    ticket.unwrap_or_else(|| panic!("no ticket: {answer}")).to_owned()
+}
+
+/// The tool that waits for one.
+fn wait_tool(client: &mut Peer) -> String {
+    let id = client.request("tools/list", &json!({}));
+    let tools = client.answer(&id)["result"]["tools"].clone();
+    let mut names = tools.as_array().expect("tools").iter().filter_map(|tool| tool["name"].as_str());
+    names.find(|name| name.ends_with("_wait")).expect("a tool that waits").to_owned()
+}
+
 #[test]
 fn a_call_at_another_outlast_is_resumed_by_the_next_process() {
     let world = World::new();
     let far = world.serve("none", &[]);
     let url = format!("http://{}/mcp", far.address);
     let (state, header) = (world.path("state"), format!("Authorization: {}", world.authorization));
-    let flags = ["--tasks", "--state", &state, "--header", &header];
+    let flags = ["--client-cap", "2s", "--state", &state, "--header", &header];
     let mut first = reached(&flags, &url);
-    let arguments = json!({"name": "silent", "arguments": {"ms": 1500}, "task": {}});
-    let id = first.request("tools/call", &arguments);
-    let made = first.answer(&id);
-    let task =
-        made["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("no task: {made}")).to_owned();
-    // The token is written after the call, and nothing else is.
-    assert!(wait_until(LIMIT, || world.stored(&task)["revision"] == 2), "{}", world.stored(&task));
+    let ticket = ticket(&first.call("silent", &json!({"ms": 4000})));
+    // The token is written when the ticket is there, and nothing else is.
+    assert!(wait_until(LIMIT, || world.stored(&ticket)["revision"] == 2), "{}", world.stored(&ticket));
     kill(&mut first);
 
     let mut second = reached(&flags, &url);
-    let id = second.request("tasks/result", &json!({"taskId": task}));
-    let answer = second.answer(&id);
-    assert_eq!(answer["result"]["structuredContent"], "done", "{answer}");
+    let tool = wait_tool(&mut second);
+    let mut answer = Value::Null;
+    let ended = wait_until(LIMIT, || {
+        answer = second.call(&tool, &json!({"ticket": ticket}));
+        answer["result"].get("structuredContent").is_some() || answer.get("error").is_some()
+    });
+    assert!(ended && answer["result"]["structuredContent"] == "done", "{answer}");
     assert_eq!(ids_at_the_server(&mut second, "silent").len(), 1, "it ran once");
 }

@@ -15,7 +15,7 @@ use crate::id::{AttemptId, CallId, ServerId, read_own_id};
 use crate::json;
 use crate::limits;
 use crate::method::Method;
-use crate::server::{Own, Readiness};
+use crate::server::{Life, Own, Readiness};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, Shape, scan};
 use bytes::Bytes;
@@ -33,9 +33,10 @@ impl Engine {
     /// The time has come to ask how far a task is.
     pub(in crate::engine) fn poll_task(&mut self, now: Mono, id: CallId) {
         let Some(call) = self.calls.get(id) else { return };
-        let server = call.request.server;
-        let Some(readiness) = self.servers.get(&server).map(|server| server.readiness()) else { return };
-        if readiness == Readiness::IsGone {
+        let Some(server) = self.servers.get(&call.request.server) else { return };
+        let readiness = server.readiness();
+        let waits = server.life == Life::Down && call.is_kept_at_server();
+        if readiness == Readiness::IsGone && !waits {
             return self.fail_at_gone_server(now, id);
         }
         let poll =

@@ -55,7 +55,9 @@ impl Engine {
             Ok(Scanned::Message(message)) if hope => Box::new(message),
             _ => return self.fail_orphan(no, "outlast was ended while it ran"),
         };
-        let (modern, principal) = (task.modern, task.principal.clone());
+        // A hand-off does not tell by its face.
+        let modern = message.raw(Field::MetaProtocolVersion).is_some();
+        let principal = task.principal.clone();
         self.orphans.push(Orphan { no, message, modern, principal, place });
         self.orphans_due = true;
     }
