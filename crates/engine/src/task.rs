@@ -84,6 +84,8 @@ pub(crate) struct Task {
     pub(crate) answer: Option<Answer>,
     /// Its state is stored, so that it may be shown.
     pub(crate) stored: bool,
+    /// Its end is shown, but could not be stored yet.
+    pub(crate) unwritten: bool,
     /// The request and its message, until they are sent.
     pub(crate) start: Option<(Box<Request>, Box<Message>)>,
     pub(crate) waiters: Vec<Waiter>,
@@ -178,6 +180,7 @@ impl Task {
             ttl: Duration::from_millis(ttl.unwrap_or_default()),
             answer: None,
             stored: true,
+            unwritten: false,
             start: None,
             waiters: Vec::new(),
             ended: None,

@@ -74,6 +74,14 @@ pub(super) enum Pending {
 }
 
 impl Pending {
+    /// Which task was changed.
+    fn changes(&self) -> Option<TaskNo> {
+        match self {
+            Pending::Changed(no) => Some(*no),
+            _ => None,
+        }
+    }
+
     /// Which request waits for what is looked up, and where its answer goes.
     fn looks(&self) -> Option<(&JsonId, Way)> {
         match self {

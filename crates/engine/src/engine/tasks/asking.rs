@@ -164,9 +164,9 @@ impl Engine {
         }
         let record = match outcome {
             Ok(Found::Record(Some(record))) if self.may_see(&record.head, &asked) => record,
-            Err(trouble) => {
-                let text = format!("Internal error: the store does not answer: {trouble}");
-                return self.answer_error(asked.client, asked.way, &asked.id, -32603, &text);
+            Err(_) => {
+                let text = "Internal error: the store does not answer; the log of outlast says why";
+                return self.answer_error(asked.client, asked.way, &asked.id, -32603, text);
             }
             _ => return self.no_such_task(&asked),
         };
@@ -260,7 +260,7 @@ impl Engine {
     pub(super) fn listed(&mut self, number: u64, asked: &Asked, outcome: &Loaded) {
         self.found(number, asked);
         let Ok(Found::Heads(heads)) = outcome else {
-            let text = "Internal error: the store does not answer";
+            let text = "Internal error: the store does not answer; the log of outlast says why";
             return self.answer_error(asked.client, asked.way, &asked.id, -32603, text);
         };
         let shown: Vec<Vec<u8>> = heads

@@ -80,6 +80,7 @@ impl Engine {
             ttl: wish.unwrap_or(least).clamp(least, most),
             answer: None,
             stored: false,
+            unwritten: false,
             start: None,
             waiters: vec![waiter],
             ended: None,

@@ -361,9 +361,9 @@ impl Engine {
         }
         let record = match outcome {
             Ok(Found::Record(Some(record))) if self.may_resume(record, &resuming) => record,
-            Err(trouble) => {
-                let text = format!("Internal error: the store does not answer: {trouble}");
-                return self.answer_error(resuming.client, resuming.way, &resuming.id, -32603, &text);
+            Err(_) => {
+                let text = "Internal error: the store does not answer; the log of outlast says why";
+                return self.answer_error(resuming.client, resuming.way, &resuming.id, -32603, text);
             }
             _ => return self.refuse_to_resume(&resuming),
         };
