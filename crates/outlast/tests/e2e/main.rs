@@ -42,6 +42,7 @@ mod progress;
 mod questions;
 mod restarts;
 mod resume;
+mod store_faults;
 mod streams;
 mod tasks_cli;
 mod timeout_mcp;
