@@ -20,6 +20,8 @@ mod read;
 mod records;
 mod schema;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 pub use error::OpenError;
 
