@@ -35,6 +35,7 @@ mod keep;
 mod kills;
 mod limits;
 mod log;
+mod many_tasks;
 mod own_tasks;
 mod pressure;
 mod process;
