@@ -101,7 +101,13 @@ pub(crate) struct Task {
     pub(crate) input: Input,
     /// Its ticket is a resume token: see `call/resume.rs`.
     pub(crate) resume: Option<Box<Resume>>,
+    /// For whom it counts against `max-calls`, until it ends.
+    pub(crate) payer: Option<Payer>,
 }
+
+/// A principal for whom something counts; nobody in particular without authentication.
+#[derive(Clone, Debug)]
+pub(crate) struct Payer(pub(crate) Option<Box<str>>);
 
 /// What a modern task needs of its client.
 #[derive(Clone, Debug, Default)]
@@ -189,6 +195,7 @@ impl Task {
             armed: None,
             input: Input::default(),
             resume: None,
+            payer: None,
         }
     }
 
@@ -227,6 +234,7 @@ impl Task {
             armed: None,
             input: self.input.clone(),
             resume: None,
+            payer: None,
             ..*self
         }
     }

@@ -144,6 +144,7 @@ impl Engine {
     /// Forgets a task; the store may still have it.
     pub(super) fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
         let mut task = self.tasks.remove(&no)?;
+        self.one_less_for(task.payer.take());
         self.timers.set(crate::timers::Owner::Wait(no), &mut task.armed, None);
         self.tickets.remove(&task.ticket);
         if self.tasks.is_empty() {

@@ -39,7 +39,7 @@ impl Engine {
 
     pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
-        let input = std::mem::take(&mut task.input);
+        let (input, payer) = (std::mem::take(&mut task.input), task.payer.take());
         // One that is not stored yet is written when it is.
         let made = task.stored;
         task.state = state;
@@ -47,6 +47,7 @@ impl Engine {
         task.updated = self.wall;
         task.stored = false;
         task.ended = Some(now);
+        self.one_less_for(payer);
         if made {
             self.write_end(no);
         }

@@ -116,6 +116,7 @@ impl Engine {
         call.keep_alive = None;
         call.stream_at = None;
         let (held, joint) = (std::mem::take(&mut call.holds), call.request.joint);
+        self.charge_task(client, no);
         self.one_call_less(client);
         if let Some(client) = self.clients.get_mut(&client) {
             client.close(&json_id, Open::Call(id));
