@@ -100,3 +100,24 @@ fn what_is_wrong_with_the_store_is_told_once_until_it_works_again() {
         "#,
     );
 }
+
+/// The process that runs it never hears of the cancel, so nobody waits for what comes of it.
+#[test]
+fn a_cancel_that_does_not_reach_the_owner_is_told() {
+    running(
+        r#"
+        again
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << …
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> …
+        > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"T1"}}
+        .. store 2: letter
+        not-stored 2
+        !! warn: not stored: disk full
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error: the cancel could not be left for the process that runs the task; the log of outlast says why"}}
+        "#,
+    );
+}

@@ -47,6 +47,8 @@ pub(super) enum Pending {
     Made(TaskNo),
     /// A task has changed.
     Changed(TaskNo),
+    /// The process that runs a task was told to cancel it.
+    Told(TaskNo),
     /// Only others look at it.
     Noted,
     /// A key is looked up.

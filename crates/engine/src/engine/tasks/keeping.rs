@@ -40,6 +40,7 @@ impl Engine {
             }
             (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
             (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
+            (Pending::Told(no), outcome) => self.owner_was_told(no, outcome),
             (Pending::Changed(no), outcome) => self.change_was_stored(no, outcome),
             _ => {}
         }
@@ -59,6 +60,7 @@ impl Engine {
             Pending::Orphaned => self.orphan_was_read(now, outcome),
             Pending::Made(_)
             | Pending::Changed(_)
+            | Pending::Told(_)
             | Pending::Noted
             | Pending::Collected
             | Pending::Kept(_)
