@@ -84,6 +84,8 @@ pub enum Note {
     Failed(Box<Failure>),
     /// Something could not be stored.
     StoreFailed { why: String },
+    /// Something could not be looked up in the store.
+    StoreUnread { why: String },
     /// The store cannot be used at all.
     StoreLost { why: String },
     /// A remote server could not be reached.
@@ -160,6 +162,7 @@ impl Note {
             | Note::PostRefused { .. }
             | Note::Unreachable { .. }
             | Note::StoreFailed { .. }
+            | Note::StoreUnread { .. }
             | Note::StoreLost { .. }
             | Note::Retrying { .. }
             | Note::Restarted { .. }
@@ -191,6 +194,7 @@ impl Note {
             Note::PostRefused { .. } => "post-refused",
             Note::Unreachable { .. } => "unreachable",
             Note::StoreFailed { .. } => "store-failed",
+            Note::StoreUnread { .. } => "store-unread",
             Note::StoreLost { .. } => "store-lost",
             Note::Retrying { .. } => "retrying",
             Note::Started { .. } => "started",
@@ -232,9 +236,8 @@ impl std::fmt::Display for Note {
             Note::SessionSleeps { session } => write!(f, "session {session}… is not used; it sleeps"),
             Note::PostRefused { server, why } => write!(f, "`{server}` refused a message: {why}"),
             Note::StoreFailed { why } => write!(f, "not stored: {why}"),
-            Note::StoreLost { why } => {
-                write!(f, "{why}; until that is mended, tasks live only as long as this process")
-            }
+            Note::StoreUnread { why } => write!(f, "not found: {why}"),
+            Note::StoreLost { why } => f.write_str(why),
             Note::Unreachable { server, why } => write!(f, "cannot reach `{server}`: {why}"),
             Note::Retrying { server, why, wait } if wait.is_zero() => {
                 write!(f, "trying `{server}` again: {why}")

@@ -548,7 +548,8 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Process,
         default: "20000",
         short: "`serve`: calls of one principal in flight",
-        long: "One more is answered at once with `overloaded`.",
+        long: "A task, or another call with a ticket, counts until it ends, whoever waits for it. One more is \
+               answered at once with `overloaded`.",
     },
     Setting {
         key: Key::MaxBytes,

@@ -84,6 +84,8 @@ pub(crate) struct Task {
     pub(crate) answer: Option<Answer>,
     /// Its state is stored, so that it may be shown.
     pub(crate) stored: bool,
+    /// Its end is shown, but could not be stored yet.
+    pub(crate) unwritten: bool,
     /// The request and its message, until they are sent.
     pub(crate) start: Option<(Box<Request>, Box<Message>)>,
     pub(crate) waiters: Vec<Waiter>,
@@ -99,7 +101,13 @@ pub(crate) struct Task {
     pub(crate) input: Input,
     /// Its ticket is a resume token: see `call/resume.rs`.
     pub(crate) resume: Option<Box<Resume>>,
+    /// For whom it counts against `max-calls`, until it ends.
+    pub(crate) payer: Option<Payer>,
 }
+
+/// A principal for whom something counts; nobody in particular without authentication.
+#[derive(Clone, Debug)]
+pub(crate) struct Payer(pub(crate) Option<Box<str>>);
 
 /// What a modern task needs of its client.
 #[derive(Clone, Debug, Default)]
@@ -178,6 +186,7 @@ impl Task {
             body: Body::decode(&head.body).unwrap_or_default(),
             answer: None,
             stored: true,
+            unwritten: false,
             start: None,
             waiters: Vec::new(),
             ended: None,
@@ -186,6 +195,7 @@ impl Task {
             armed: None,
             input: Input::default(),
             resume: None,
+            payer: None,
         }
     }
 
@@ -225,6 +235,7 @@ impl Task {
             armed: None,
             input: self.input.clone(),
             resume: None,
+            payer: None,
             ..*self
         }
     }

@@ -5,8 +5,8 @@
 //! Readers work beside it. Nothing here ever blocks its caller, and a reply always comes on a thread of
 //! the store, never from inside `submit` or `load`.
 //!
-//! - `desk`: the threads; `memory` and `sqlite`: where things are put; `owner` and `machine`: which
-//!   process owns a record, and whether it lives;
+//! - `desk`: the threads; `memory` and `sqlite`: where things are put; `substitute`: memory in place of a
+//!   file that cannot be opened; `owner` and `machine`: which process owns a record, and whether it lives;
 //! - `conformance`: what every place must do, in one suite.
 //!
 //! What may be written is decided in the engine (`record.rs`), not here.
@@ -16,6 +16,7 @@ mod machine;
 mod memory;
 mod owner;
 mod sqlite;
+mod substitute;
 
 #[cfg(test)]
 mod conformance;
@@ -77,8 +78,9 @@ impl Store {
             match sqlite::Sqlite::open(&folder, me.clone(), bounds) {
                 Ok(ledger) => Box::new(ledger),
                 Err(error) => {
+                    let why = error.without_fallback();
                     trouble(error);
-                    Box::new(memory::Memory::new(me, bounds))
+                    Box::new(substitute::Substitute::new(memory::Memory::new(me, bounds), why))
                 }
             }
         };

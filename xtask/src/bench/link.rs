@@ -59,6 +59,11 @@ impl Link {
         Link::start(Target::Outlast, command, Some(server))
     }
 
+    /// outlast under callgrind.
+    pub fn open_counted(programs: &Programs, flags: &[&str]) -> Result<Link> {
+        Link::start(Target::Outlast, programs.counted(flags), None)
+    }
+
     fn start(target: Target, mut command: Command, server: Option<Running>) -> Result<Link> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut running = Running::start(target.name(), command)?;
@@ -246,9 +251,15 @@ impl Link {
     }
 
     /// Ends the conversation as a client does, by closing stdin.
-    pub fn close(mut self) -> Result<()> {
+    pub fn close(self) -> Result<()> {
+        self.close_and_tell().map(drop)
+    }
+
+    /// The same; its process and all it wrote to stderr.
+    pub fn close_and_tell(mut self) -> Result<(u32, String)> {
         self.stdin = None;
-        self.running.wait_gone("its stdin was closed")
+        self.running.wait_gone("its stdin was closed")?;
+        Ok((self.running.child.id(), self.running.said()))
     }
 }
 

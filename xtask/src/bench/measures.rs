@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::bursts;
 use super::figures::{Metric, Sample};
+use super::instructions;
 use super::link::Link;
 use super::messages::{self, Call};
 use super::processes;
@@ -39,7 +40,7 @@ pub struct Measure {
     pub take: fn(&Programs, Target, &Sizes) -> Result<Vec<Sample>>,
 }
 
-pub static MEASURES: [Measure; 8] = [
+pub static MEASURES: [Measure; 9] = [
     Measure { name: "round trip", targets: &Target::ALL, take: round_trip },
     Measure { name: "calls in flight", targets: &Target::ALL, take: in_flight },
     Measure { name: "large payloads", targets: &Target::ALL, take: large },
@@ -50,6 +51,7 @@ pub static MEASURES: [Measure; 8] = [
     Measure { name: "10,000 calls pending", targets: &Target::ALL, take: bursts::pending },
     // Only outlast has limits.
     Measure { name: "10,000 limits", targets: &[Target::Outlast], take: bursts::limits },
+    Measure { name: "store", targets: &[Target::Outlast], take: instructions::store },
 ];
 
 /// Small calls one by one: how long each takes, and what the proxy's processes spend on it.

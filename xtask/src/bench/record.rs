@@ -57,7 +57,7 @@ fn goal(goal: Goal) -> Value {
     match goal {
         Goal::RatioAtMost(bound) => json!({"ratioAtMost": bound}),
         Goal::RatioAtLeast(bound) => json!({"ratioAtLeast": bound}),
-        Goal::AtMost(bound) => json!({"atMost": bound}),
+        Goal::AtMost(bound) | Goal::CountAtMost(bound) => json!({"atMost": bound}),
         Goal::Never => json!({"atMost": 0}),
         Goal::None => Value::Null,
     }

@@ -83,10 +83,18 @@ impl Results {
         match figure.goal {
             Goal::RatioAtMost(bound) => Some(self.ratio(figure.metric)? <= bound),
             Goal::RatioAtLeast(bound) => Some(self.ratio(figure.metric)? >= bound),
-            Goal::AtMost(bound) => Some(self.value(figure, Target::Outlast)? <= bound),
+            Goal::AtMost(bound) | Goal::CountAtMost(bound) => {
+                Some(self.value(figure, Target::Outlast)? <= bound)
+            }
             Goal::Never => Some(self.value(figure, Target::Outlast)? == 0.0),
             Goal::None => None,
         }
+    }
+
+    /// Whether no count misses its goal. One that was not taken is no miss.
+    pub fn counts_met(&self) -> bool {
+        let counts = self.table.figures.iter().filter(|figure| matches!(figure.goal, Goal::CountAtMost(_)));
+        counts.into_iter().all(|figure| self.met(figure) != Some(false))
     }
 
     /// What could not be measured does not count as met.

@@ -81,6 +81,12 @@ impl Running {
         Ok(())
     }
 
+    /// All that it wrote to stderr.
+    pub fn said(&self) -> String {
+        let text = std::fs::read(&self.stderr).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// An error's text with the end of what it wrote to stderr.
     pub fn last_words(&self, what: &str) -> String {
         let name = &self.name;

@@ -10,6 +10,8 @@ pub struct Sizes {
     pub cold_starts: usize,
     /// Of ten thousand pending calls each.
     pub bursts: usize,
+    /// Calls whose instructions are counted, at a fiftieth of their speed.
+    pub counted: u64,
     pub http: HttpSizes,
 }
 
@@ -38,6 +40,7 @@ impl Sizes {
             ten_megabytes: 3,
             cold_starts: 10,
             bursts: 1,
+            counted: 1_000,
             http: HttpSizes {
                 one_by_one: 1_000,
                 in_flight: 10_000,
@@ -58,6 +61,7 @@ impl Sizes {
             ten_megabytes: 15,
             cold_starts: 60,
             bursts: 5,
+            counted: 10_000,
             http: HttpSizes {
                 one_by_one: 10_000,
                 in_flight: 100_000,

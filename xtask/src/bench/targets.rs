@@ -86,6 +86,15 @@ impl Programs {
         command
     }
 
+    /// outlast, with its instructions counted.
+    pub fn counted(&self, flags: &[&str]) -> Command {
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        command.arg(&self.outlast).args(flags).arg("--").arg(&self.echo_server);
+        isolate(&mut command);
+        command
+    }
+
     /// The server on HTTP.
     pub fn server(&self, flags: &[&str]) -> Command {
         let mut command = Command::new(&self.echo_server);

@@ -212,6 +212,9 @@ impl Engine {
                 *in_flight.entry(client.principal.clone()).or_default() += 1;
             }
         }
+        for payer in self.tasks.values().filter_map(|task| task.payer.as_ref()) {
+            *in_flight.entry(payer.0.clone()).or_default() += 1;
+        }
         must(in_flight == self.in_flight, || {
             format!("in flight are {in_flight:?}, and {:?} are counted", self.in_flight)
         })?;

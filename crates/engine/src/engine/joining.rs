@@ -227,7 +227,7 @@ impl Engine {
         let keyed = self.with_own_key(&request, message);
         let message = keyed.as_ref().unwrap_or(message);
         let joint = request.joint;
-        let ticketed = (self.config.tasks && self.task_wanted(&mut request, message))
+        let ticketed = (self.config.tasks && self.task_wanted(now, &mut request, message))
             || (self.config.resumable && self.make_resumable(now, &request, message));
         if !ticketed {
             self.begin_call(now, request, message);
@@ -255,7 +255,7 @@ impl Engine {
         self.refuse_request(now, request, Kind::KeyConflict, why.into());
     }
 
-    fn refuse_request(&mut self, now: Mono, request: &Request, kind: Kind, why: String) {
+    pub(super) fn refuse_request(&mut self, now: Mono, request: &Request, kind: Kind, why: String) {
         let Some(server) = self.servers.get(&request.server) else { return };
         let policy = self.config.rules.for_ask(&request.method);
         let call = Call::new(Request { joint: None, ..request.clone() }, &policy, now, &server.clock);

@@ -11,6 +11,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::policy::{Layer, Limit};
 use crate::server::Life;
+use crate::task::Payer;
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::Outgoing;
@@ -275,29 +276,36 @@ impl Engine {
         self.calls.ids().filter(at).collect()
     }
 
+    /// For whom a client's calls count; for nobody on a line.
+    pub(super) fn payer_of(&self, client: ClientId) -> Option<Payer> {
+        let client = self.clients.get(&client).filter(|client| !matches!(client.door, Door::Line))?;
+        Some(Payer(client.principal.clone()))
+    }
+
+    pub(super) fn has_room_for(&self, payer: &Payer) -> bool {
+        self.in_flight.get(&payer.0).is_none_or(|count| *count < self.config.max_calls)
+    }
+
     /// Counts what a principal has in flight. False if that is too much.
     pub(super) fn one_call_more(&mut self, client: ClientId) -> bool {
-        let Some(client) = self.clients.get(&client).filter(|client| !matches!(client.door, Door::Line))
-        else {
-            return true;
-        };
-        let count = self.in_flight.entry(client.principal.clone()).or_default();
-        if *count >= self.config.max_calls {
-            return false;
+        let Some(payer) = self.payer_of(client) else { return true };
+        let room = self.has_room_for(&payer);
+        if room {
+            *self.in_flight.entry(payer.0).or_default() += 1;
         }
-        *count += 1;
-        true
+        room
     }
 
     pub(super) fn one_call_less(&mut self, client: ClientId) {
-        let Some(client) = self.clients.get(&client).filter(|client| !matches!(client.door, Door::Line))
-        else {
-            return;
-        };
-        if let Some(count) = self.in_flight.get_mut(&client.principal) {
+        self.one_less_for(self.payer_of(client));
+    }
+
+    pub(super) fn one_less_for(&mut self, payer: Option<Payer>) {
+        let Some(payer) = payer else { return };
+        if let Some(count) = self.in_flight.get_mut(&payer.0) {
             *count -= 1;
             if *count == 0 {
-                self.in_flight.remove(&client.principal);
+                self.in_flight.remove(&payer.0);
             }
         }
     }

@@ -50,6 +50,8 @@ pub(super) enum Pending {
     Made(TaskNo),
     /// A task has changed.
     Changed(TaskNo),
+    /// The process that runs a task was told to cancel it.
+    Told(TaskNo),
     /// Only others look at it.
     Noted,
     /// A key is looked up.
@@ -81,6 +83,14 @@ pub(super) enum Pending {
 }
 
 impl Pending {
+    /// Which task was changed.
+    fn changes(&self) -> Option<TaskNo> {
+        match self {
+            Pending::Changed(no) => Some(*no),
+            _ => None,
+        }
+    }
+
     /// Which request waits for what is looked up, and where its answer goes.
     fn looks(&self) -> Option<(&JsonId, Way)> {
         match self {
@@ -143,6 +153,7 @@ impl Engine {
     /// Forgets a task; the store may still have it.
     pub(super) fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
         let mut task = self.tasks.remove(&no)?;
+        self.one_less_for(task.payer.take());
         self.timers.set(crate::timers::Owner::Wait(no), &mut task.armed, None);
         self.tickets.remove(&task.ticket);
         if self.tasks.is_empty() {

@@ -169,3 +169,73 @@ fn start_readers(
 fn next_ask(queue: &Mutex<Receiver<Ask>>) -> Option<Ask> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_engine::store::Found;
+
+    /// A ledger that says how much it is given, and begins to write it when it is told to.
+    struct Slow {
+        begins: Sender<usize>,
+        may: Receiver<()>,
+    }
+
+    impl Reader for Slow {
+        fn find(&mut self, _: &Query) -> Loaded {
+            Ok(Found::Mail(false))
+        }
+    }
+
+    impl Ledger for Slow {
+        fn commit(&mut self, group: &[Vec<Write>]) -> Vec<Stored> {
+            self.begins.send(group.len()).unwrap();
+            self.may.recv().unwrap();
+            vec![Ok(Vec::new()); group.len()]
+        }
+
+        fn readers(&self) -> Vec<Box<dyn Reader>> {
+            Vec::new()
+        }
+    }
+
+    fn slow_desk() -> (Desk, Receiver<usize>, Sender<()>) {
+        let (begins, begun) = channel();
+        let (go, may) = channel();
+        (Desk::start(move || Box::new(Slow { begins, may })).unwrap(), begun, go)
+    }
+
+    /// However many come at once: while one commit is under way they gather, and all of them are in the
+    /// next. So nobody waits for more than the commit that is under way and its own.
+    #[test]
+    fn all_that_wait_are_in_the_next_commit() {
+        let (desk, begun, go) = slow_desk();
+        let (stored, replies) = channel();
+        let submit = |number: usize| {
+            let stored = stored.clone();
+            desk.submit(vec![Write::Renew], Box::new(move |_| stored.send(number).unwrap()));
+        };
+        submit(0);
+        assert_eq!(begun.recv(), Ok(1), "one that is alone waits for nobody");
+        (1..=400).for_each(submit);
+        assert!(replies.try_recv().is_err(), "nothing is stored before its commit");
+        go.send(()).unwrap();
+        assert_eq!(begun.recv(), Ok(400));
+        assert_eq!(replies.try_iter().collect::<Vec<_>>(), [0], "the first did not wait for the others");
+        go.send(()).unwrap();
+        assert_eq!(replies.iter().take(400).collect::<Vec<_>>(), (1..=400).collect::<Vec<_>>());
+        desk.close();
+    }
+
+    /// A commit has a bound, so that its first does not wait for thousands of others.
+    #[test]
+    fn a_commit_has_a_bound() {
+        let (desk, begun, go) = slow_desk();
+        (0..=2 * GROUP).for_each(|_| desk.submit(vec![Write::Renew], Box::new(drop)));
+        (0..4).for_each(|_| go.send(()).unwrap());
+        desk.close();
+        let sizes: Vec<usize> = begun.iter().collect();
+        assert_eq!(sizes.iter().sum::<usize>(), 2 * GROUP + 1);
+        assert!(sizes.iter().all(|size| *size <= GROUP) && sizes.len() <= 4, "{sizes:?}");
+    }
+}

@@ -12,6 +12,7 @@
 //! see each other's locks, and a boot of another machine would be taken for one of ours.
 
 mod error;
+mod file;
 mod leases;
 mod letters;
 mod notes;
@@ -19,25 +20,19 @@ mod read;
 mod records;
 mod schema;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 pub use error::OpenError;
 
 use super::desk::{Ledger, Reader};
 use super::owner::Me;
-use error::{Stop, words};
+use error::{Stop, replaced, unwritten};
+use file::File;
+pub use file::NAME as FILE;
 use outlast_engine::store::{Bounds, Done, Loaded, Query, Stored, Trouble, Write};
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
-use std::fs::{self, File, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// The file in the state folder; SQLite puts two others beside it.
-pub const FILE: &str = "store.db";
-
-/// How long another process may hold the file. Its transactions take milliseconds.
-const BUSY: Duration = Duration::from_secs(10);
+use rusqlite::{ErrorCode, Transaction, TransactionBehavior};
+use std::path::Path;
 
 /// Connections that only read.
 const READERS: usize = 2;
@@ -48,31 +43,20 @@ const VACUUM: &str = "PRAGMA incremental_vacuum(256)";
 /// The writer's side of the file.
 #[derive(Debug)]
 pub struct Sqlite {
-    path: PathBuf,
-    connection: Connection,
+    file: File,
     me: Me,
     bounds: Bounds,
-    /// Whether commits wait for the disk just now.
-    waits: bool,
 }
 
 impl Sqlite {
     /// Opens the file in this folder; makes both where they are not there.
     pub fn open(folder: &Path, me: Me, bounds: Bounds) -> Result<Sqlite, OpenError> {
-        let path = folder.join(FILE);
-        make_private(folder, &path).map_err(|why| OpenError::folder(folder, &why))?;
-        let opening = || -> Result<Connection, OpenError> {
-            let _turn = take_turn(folder).map_err(|why| OpenError::folder(folder, &why))?;
-            let mut connection = connect(&path).map_err(|why| OpenError::of(&path, why))?;
-            schema::prepare(&mut connection, &path)?;
-            Ok(connection)
-        };
-        Ok(Sqlite { connection: opening()?, path, me, bounds, waits: false })
+        Ok(Sqlite { file: File::open(folder)?, me, bounds })
     }
 
     fn try_commit(&mut self, group: &[Vec<Write>]) -> rusqlite::Result<Vec<Stored>> {
-        self.wait_for_disk(group.iter().flatten().any(is_promise))?;
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.file.wait_for_disk(group.iter().flatten().any(is_promise))?;
+        let transaction = self.file.sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
         schema::still_ours(&transaction)?;
         let ledger = Page { sql: &transaction, me: &self.me, bounds: &self.bounds };
         let outcomes = group.iter().map(|writes| ledger.submit(writes)).collect::<Result<Vec<_>, _>>()?;
@@ -80,12 +64,10 @@ impl Sqlite {
         Ok(outcomes)
     }
 
-    fn wait_for_disk(&mut self, waits: bool) -> rusqlite::Result<()> {
-        if self.waits != waits {
-            self.connection.pragma_update(None, "synchronous", if waits { "FULL" } else { "NORMAL" })?;
-            self.waits = waits;
-        }
-        Ok(())
+    /// If the file is another one by now, what is to be written now fails, so that somebody says so: records
+    /// of ours may have been in the other one.
+    fn follow(&mut self) -> Result<(), Trouble> {
+        if self.file.follow()? { Err(replaced(&self.file.path)) } else { Ok(()) }
     }
 }
 
@@ -96,17 +78,20 @@ fn is_promise(write: &Write) -> bool {
 
 impl Reader for Sqlite {
     fn find(&mut self, query: &Query) -> Loaded {
-        read::find(&self.connection, query, &self.me).map_err(|error| failed(&self.path, &error))
+        self.file.find(query, &self.me)
     }
 }
 
 impl Ledger for Sqlite {
     fn commit(&mut self, group: &[Vec<Write>]) -> Vec<Stored> {
+        if let Err(trouble) = self.follow() {
+            return vec![Err(trouble); group.len()];
+        }
         match self.try_commit(group) {
             Ok(outcomes) => {
                 if outcomes.iter().flatten().flatten().any(|done| matches!(done, Done::Removed(1..))) {
                     // The room is used again in any case.
-                    let _ = self.connection.execute_batch(VACUUM);
+                    let _ = self.file.sql.execute_batch(VACUUM);
                 }
                 outcomes
             }
@@ -115,15 +100,13 @@ impl Ledger for Sqlite {
             Err(error) if group.len() > 1 && error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) => {
                 group.chunks(1).flat_map(|one| self.commit(one)).collect()
             }
-            Err(error) => vec![Err(failed(&self.path, &error)); group.len()],
+            Err(error) => vec![Err(unwritten(&self.file.path, &error)); group.len()],
         }
     }
 
     fn readers(&self) -> Vec<Box<dyn Reader>> {
         let reader = |_| -> Option<Box<dyn Reader>> {
-            let connection = connect(&self.path).ok()?;
-            connection.pragma_update(None, "query_only", true).ok()?;
-            Some(Box::new(Beside { path: self.path.clone(), connection, me: self.me.clone() }))
+            Some(Box::new(Beside { file: self.file.beside().ok()?, me: self.me.clone() }))
         };
         (0..READERS).filter_map(reader).collect()
     }
@@ -131,19 +114,14 @@ impl Ledger for Sqlite {
 
 /// A connection that only reads.
 struct Beside {
-    path: PathBuf,
-    connection: Connection,
+    file: File,
     me: Me,
 }
 
 impl Reader for Beside {
     fn find(&mut self, query: &Query) -> Loaded {
-        read::find(&self.connection, query, &self.me).map_err(|error| failed(&self.path, &error))
+        self.file.find(query, &self.me)
     }
-}
-
-fn failed(path: &Path, error: &rusqlite::Error) -> Trouble {
-    Trouble::Failed(format!("`{}`: {}", path.display(), words(error)))
 }
 
 /// The file within one transaction.
@@ -194,43 +172,6 @@ impl Page<'_> {
     fn run(&self, sql: &str) -> rusqlite::Result<usize> {
         self.sql.prepare_cached(sql)?.execute([])
     }
-}
-
-/// Opens a connection that waits for others, and for the disk only at checkpoints.
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
-    Ok(connection)
-}
-
-/// Makes the folder and the file, for the user's eyes only. The file is opened here only if it was
-/// not there: closing a file of SQLite would take the locks of this process away.
-fn make_private(folder: &Path, path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    match File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => close_to_others(path),
-        made => made.map(drop),
-    }
-}
-
-fn close_to_others(path: &Path) -> io::Result<()> {
-    if fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
-        fs::set_permissions(path, Permissions::from_mode(0o600))?;
-    }
-    Ok(())
-}
-
-/// One process after the other makes or changes the schema; SQLite's own lock does not cover the
-/// change to WAL mode. Let go when dropped, or when the process ends.
-fn take_turn(folder: &Path) -> io::Result<nix::fcntl::Flock<File>> {
-    let path = folder.join("store.lock");
-    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).map_err(|(_, why)| why.into())
 }
 
 /// SQLite's integers have a sign; nothing of ours needs the last bit.

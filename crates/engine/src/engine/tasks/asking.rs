@@ -13,7 +13,7 @@ use crate::id::{ClientId, JsonId, TaskNo};
 use crate::limits;
 use crate::method::Method;
 use crate::record::{Faces, Head, Record, State, Ticket};
-use crate::store::{Found, Letter, Loaded, Query, Write};
+use crate::store::{Found, Letter, Loaded, Query, Refusal, Stored, Trouble, Write};
 use crate::task::{Task, Waiter, Wants};
 use crate::time::Mono;
 use crate::wire::{Field, Message};
@@ -164,9 +164,9 @@ impl Engine {
         }
         let record = match outcome {
             Ok(Found::Record(Some(record))) if self.may_see(&record.head, &asked) => record,
-            Err(trouble) => {
-                let text = format!("Internal error: the store does not answer: {trouble}");
-                return self.answer_error(asked.client, asked.way, &asked.id, -32603, &text);
+            Err(_) => {
+                let text = "Internal error: the store does not answer; the log of outlast says why";
+                return self.answer_error(asked.client, asked.way, &asked.id, -32603, text);
             }
             _ => return self.no_such_task(&asked),
         };
@@ -218,7 +218,7 @@ impl Engine {
             About::Cancel | About::Stop => {
                 let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
                 let receipt = asked.receipt();
-                self.submit(Pending::Noted, Write::Post { ticket, letter: Letter::Cancel });
+                self.submit(Pending::Told(no), Write::Post { ticket, letter: Letter::Cancel });
                 self.wait_for_task(no, receipt);
             }
             About::Update(bytes) => {
@@ -260,7 +260,7 @@ impl Engine {
     pub(super) fn listed(&mut self, number: u64, asked: &Asked, outcome: &Loaded) {
         self.found(number, asked);
         let Ok(Found::Heads(heads)) = outcome else {
-            let text = "Internal error: the store does not answer";
+            let text = "Internal error: the store does not answer; the log of outlast says why";
             return self.answer_error(asked.client, asked.way, &asked.id, -32603, text);
         };
         let shown: Vec<Vec<u8>> = heads
@@ -355,6 +355,27 @@ impl Engine {
         }
     }
 
+    /// A cancel was left for the process that runs a task, or was not. What has ended is seen without it.
+    pub(super) fn owner_was_told(&mut self, no: TaskNo, outcome: &Stored) {
+        let ended = |trouble: &Trouble| matches!(trouble, Trouble::Refused { why: Refusal::Ended(_), .. });
+        if outcome.as_ref().err().is_none_or(ended) {
+            return;
+        }
+        let theirs = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some());
+        let Some(task) = theirs else { return };
+        let cancels = |waiter: &mut Waiter| matches!(waiter.wants, Wants::Task | Wants::Word);
+        let cancelling: Vec<Waiter> = task.waiters.extract_if(.., cancels).collect();
+        for waiter in cancelling {
+            if let Some(client) = self.clients.get_mut(&waiter.client) {
+                client.close(&waiter.id, Open::Wait(no));
+            }
+            let text = "Internal error: the cancel could not be left for the process that runs the task; \
+                        the log of outlast says why";
+            self.answer_error(waiter.client, waiter.way, &waiter.id, -32603, text);
+        }
+        self.leave_theirs(no);
+    }
+
     fn cancel_task(&mut self, now: Mono, no: TaskNo, waiter: Waiter) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
         if !task.state.is_open() {
@@ -363,7 +384,7 @@ impl Engine {
         }
         if task.theirs.is_some() {
             let ticket = task.ticket.clone();
-            self.submit(Pending::Noted, Write::Post { ticket, letter: Letter::Cancel });
+            self.submit(Pending::Told(no), Write::Post { ticket, letter: Letter::Cancel });
             return self.wait_for_task(no, waiter);
         }
         self.wait_for_task(no, waiter);

@@ -6,8 +6,10 @@ use crate::id::{ServerId, TaskNo};
 use crate::json;
 use crate::record::{Answer, Change, Faces, State};
 use crate::store::Write;
+use crate::task::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Outgoing, Scanned, scan, scan_tolerant};
+use std::collections::BTreeSet;
 
 impl Engine {
     /// The call of a task is answered, by its server or by us.
@@ -37,7 +39,7 @@ impl Engine {
 
     pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
-        let input = std::mem::take(&mut task.input);
+        let (input, payer) = (std::mem::take(&mut task.input), task.payer.take());
         // One that is not stored yet is written when it is.
         let made = task.stored;
         task.state = state;
@@ -45,6 +47,7 @@ impl Engine {
         task.updated = self.wall;
         task.stored = false;
         task.ended = Some(now);
+        self.one_less_for(payer);
         if made {
             self.write_end(no);
         }
@@ -53,11 +56,20 @@ impl Engine {
 
     pub(super) fn write_end(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
-        task.stored = false;
-        let expires = crate::time::Wall(self.wall.0 + millis(self.config.task_ttl));
+        // One that was shown although it could not be stored stays shown.
+        task.stored = task.unwritten;
+        let expires = crate::time::Wall(task.updated.0 + millis(self.config.task_ttl));
         let answer = task.answer.clone();
-        let change = Change { expires: Some(expires), answer, ..task.change(self.wall) };
+        let change = Change { expires: Some(expires), answer, ..task.change(task.updated) };
         self.submit(Pending::Changed(no), Write::Change(Box::new(change)));
+    }
+
+    /// Tries to store the ends again that could not be stored.
+    pub(super) fn write_ends_again(&mut self) {
+        let under_way: BTreeSet<TaskNo> = self.pending.values().filter_map(Pending::changes).collect();
+        let waits = |no: &TaskNo, task: &Task| task.unwritten && !under_way.contains(no);
+        let unwritten = self.tasks.iter().filter(|(no, task)| waits(no, task)).map(|(no, _)| *no);
+        unwritten.collect::<Vec<_>>().into_iter().for_each(|no| self.write_end(no));
     }
 
     /// A server that only tasks needed may go.

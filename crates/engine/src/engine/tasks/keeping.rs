@@ -29,8 +29,8 @@ impl Engine {
 
     pub(in crate::engine) fn stored(&mut self, now: Mono, number: u64, outcome: &Stored) {
         let Some(pending) = self.pending.remove(&number) else { return };
-        if let Err(trouble) = outcome {
-            self.note(Note::StoreFailed { why: trouble.to_string() });
+        if let Some(why) = news(&mut self.upkeep.not_written, outcome) {
+            self.note(Note::StoreFailed { why });
         }
         match (pending, outcome) {
             (Pending::Collected, outcome) => self.letters_came(now, outcome),
@@ -41,21 +41,16 @@ impl Engine {
             }
             (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
             (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
-            (Pending::Changed(no), outcome) => {
-                self.task_may_be_shown(no);
-                // What could not be stored is kept in memory: better than losing it.
-                if outcome.is_ok() && self.tasks.get(&no).is_some_and(Task::has_ended) {
-                    self.drop_task(no);
-                }
-            }
+            (Pending::Told(no), outcome) => self.owner_was_told(no, outcome),
+            (Pending::Changed(no), outcome) => self.change_was_stored(no, outcome),
             _ => {}
         }
     }
 
     pub(in crate::engine) fn loaded(&mut self, now: Mono, number: u64, outcome: &Loaded) {
         let Some(pending) = self.lookups.remove(&number) else { return };
-        if let Err(trouble) = outcome {
-            self.note(Note::StoreFailed { why: trouble.to_string() });
+        if let Some(why) = news(&mut self.upkeep.not_read, outcome) {
+            self.note(Note::StoreUnread { why });
         }
         match pending {
             Pending::Asked(asked) => self.looked_up(now, number, *asked, outcome),
@@ -66,6 +61,7 @@ impl Engine {
             Pending::Orphaned => self.orphan_was_read(outcome),
             Pending::Made(_)
             | Pending::Changed(_)
+            | Pending::Told(_)
             | Pending::Noted
             | Pending::Collected
             | Pending::Kept(_)
@@ -156,6 +152,7 @@ impl Engine {
         call.keep_alive = None;
         call.stream_at = None;
         let (held, joint) = (std::mem::take(&mut call.holds), call.request.joint);
+        self.charge_task(client, no);
         self.one_call_less(client);
         if let Some(client) = self.clients.get_mut(&client) {
             client.close(&json_id, Open::Call(id));
@@ -183,6 +180,20 @@ impl Engine {
         self.forget_unopened(now, task.joint);
     }
 
+    /// An end that could not be stored is kept in memory, shown all the same, and stored later: better than
+    /// losing it.
+    fn change_was_stored(&mut self, no: TaskNo, outcome: &Stored) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let failed = matches!(outcome, Err(Trouble::Failed(_))) && !task.state.is_open();
+        let shown = std::mem::replace(&mut task.unwritten, failed);
+        if !shown {
+            self.task_may_be_shown(no);
+        }
+        if outcome.is_ok() && self.tasks.get(&no).is_some_and(Task::has_ended) {
+            self.drop_task(no);
+        }
+    }
+
     pub(super) fn task_may_be_shown(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
         task.stored = true;
@@ -198,4 +209,12 @@ impl Engine {
             self.show_task(no, &waiter);
         }
     }
+}
+
+/// What is wrong, unless it is the same that was wrong before.
+fn news<T>(last: &mut Option<String>, outcome: &Result<T, Trouble>) -> Option<String> {
+    let why = outcome.as_ref().err().map(Trouble::to_string);
+    let told = why == *last;
+    last.clone_from(&why);
+    why.filter(|_| !told)
 }

@@ -5,7 +5,8 @@ use crate::action::Action;
 use crate::call::Request;
 use crate::client::Way;
 use crate::engine::Engine;
-use crate::id::{CallId, TaskNo};
+use crate::error::Kind;
+use crate::id::{CallId, ClientId, TaskNo};
 use crate::json;
 use crate::method::Method;
 use crate::policy::CallFacts;
@@ -18,7 +19,12 @@ use std::time::Duration;
 
 impl Engine {
     /// A legacy client asks for a task. False if its call is an ordinary one.
-    pub(in crate::engine) fn task_wanted(&mut self, request: &mut Request, message: &Message) -> bool {
+    pub(in crate::engine) fn task_wanted(
+        &mut self,
+        now: Mono,
+        request: &mut Request,
+        message: &Message,
+    ) -> bool {
         let server = self.servers.get(&request.server);
         let ours = self.config.tasks
             && server.is_some_and(|server| !server.own_tasks && server.agreed() == Some(REVISION));
@@ -38,14 +44,37 @@ impl Engine {
         let wish = wished_ttl(message);
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
+        if !self.has_room_for_task(now, request) {
+            return true;
+        }
         let Some(no) = self.make_task(request, &plain, Faces::LEGACY_TASK, wish, waiter) else {
             return false;
         };
+        self.charge_task(request.client, no);
         let started = Request { way: Way::Ticket(no), task: false, ..request.clone() };
         if let Some(task) = self.tasks.get_mut(&no) {
             task.start = Some((Box::new(started), Box::new(plain)));
         }
         true
+    }
+
+    /// Whether a principal may have one more call with a ticket; if not, it is told.
+    pub(super) fn has_room_for_task(&mut self, now: Mono, request: &Request) -> bool {
+        let room = self.payer_of(request.client).is_none_or(|payer| self.has_room_for(&payer));
+        if !room {
+            let why = format!("{} calls are in flight (max-calls), tasks included", self.config.max_calls);
+            self.refuse_request(now, request, Kind::Overloaded, why);
+        }
+        room
+    }
+
+    /// From now on a call with a ticket counts for whoever made it, until it ends.
+    pub(super) fn charge_task(&mut self, client: ClientId, no: TaskNo) {
+        let Some(payer) = self.payer_of(client) else { return };
+        if let Some(task) = self.tasks.get_mut(&no) {
+            *self.in_flight.entry(payer.0.clone()).or_default() += 1;
+            task.payer = Some(payer);
+        }
     }
 
     /// Makes a task and has it stored. `None` without random bytes.
@@ -84,6 +113,7 @@ impl Engine {
             },
             answer: None,
             stored: false,
+            unwritten: false,
             start: None,
             waiters: vec![waiter],
             ended: None,
@@ -92,6 +122,7 @@ impl Engine {
             armed: None,
             input: Input::default(),
             resume: None,
+            payer: None,
         };
         let origin = Origin {
             principal: task.principal.clone(),

@@ -62,7 +62,11 @@ impl Engine {
         }
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Answer };
+        if !self.has_room_for_task(now, request) {
+            return true;
+        }
         let Some(no) = self.make_task(request, message, Faces::RESUME, None, waiter) else { return false };
+        self.charge_task(request.client, no);
         let Some(task) = self.tasks.get_mut(&no) else { return false };
         let started = Request { way: Way::Ticket(no), ..request.clone() };
         task.start = Some((Box::new(started), Box::new(message.owned())));
@@ -361,9 +365,9 @@ impl Engine {
         }
         let record = match outcome {
             Ok(Found::Record(Some(record))) if self.may_resume(record, &resuming) => record,
-            Err(trouble) => {
-                let text = format!("Internal error: the store does not answer: {trouble}");
-                return self.answer_error(resuming.client, resuming.way, &resuming.id, -32603, &text);
+            Err(_) => {
+                let text = "Internal error: the store does not answer; the log of outlast says why";
+                return self.answer_error(resuming.client, resuming.way, &resuming.id, -32603, text);
             }
             _ => return self.refuse_to_resume(&resuming),
         };

@@ -21,6 +21,9 @@ pub(in crate::engine) struct Upkeep {
     /// Questions to the store that are not answered.
     asks_for_mail: bool,
     watches: bool,
+    /// Why the last write, the last question failed, if it did.
+    pub(super) not_written: Option<String>,
+    pub(super) not_read: Option<String>,
 }
 
 impl Engine {
@@ -63,6 +66,7 @@ impl Engine {
                 writes.push(Write::Claim { server: self.config.identity.clone() });
             }
             self.submit_all(Pending::Claimed, writes);
+            self.write_ends_again();
         }
         if now.since(self.upkeep.expired) >= limits::EXPIRE {
             self.upkeep.expired = now;

@@ -1,6 +1,6 @@
 //! What goes wrong with the file, in words for the person whose file it is.
 
-use outlast_engine::store::Refusal;
+use outlast_engine::store::{Refusal, Trouble};
 use rusqlite::ErrorCode;
 use std::io;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub enum OpenError {
     },
     /// A newer outlast has changed the file.
     #[error(
-        "`{path}` was written by a newer outlast (format {found}, this one knows {known}); update outlast; until then {ADVICE}"
+        "`{path}` was written by a newer outlast (format {found}, this one knows {known}); update outlast; {ADVICE}"
     )]
     Newer {
         /// The file.
@@ -35,7 +35,7 @@ pub enum OpenError {
         path: String,
     },
     /// The file is damaged.
-    #[error("`{path}` is damaged ({why}); move it away to start anew; until then {ADVICE}")]
+    #[error("`{path}` is damaged ({why}); move it away to start anew; {ADVICE}")]
     Damaged {
         /// The file.
         path: String,
@@ -70,8 +70,11 @@ pub enum OpenError {
     },
 }
 
-const ADVICE: &str =
-    "tickets are kept in memory and end with this process, unless --state names another folder";
+const ADVICE: &str = "until outlast is started again, or with another --state, it keeps tickets in memory";
+
+/// What becomes of calls while an open file fails.
+const MEANWHILE: &str =
+    "meanwhile calls that ask for a task are answered plainly, and what ends is kept in memory";
 
 impl OpenError {
     /// The folder or file cannot be made.
@@ -80,6 +83,7 @@ impl OpenError {
         match why.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => OpenError::Full { path },
             io::ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly { path },
+            io::ErrorKind::WouldBlock => OpenError::Busy { path },
             _ => OpenError::Folder { path, why: why.to_string() },
         }
     }
@@ -101,8 +105,7 @@ impl OpenError {
     /// The same for those who have nothing to keep in memory instead.
     pub fn without_fallback(&self) -> String {
         let text = self.to_string();
-        let plain = text.strip_suffix(ADVICE).unwrap_or(&text);
-        plain.trim_end_matches("until then ").trim_end_matches("; ").to_owned()
+        text.strip_suffix(ADVICE).map_or(text.as_str(), |plain| plain.trim_end_matches("; ")).to_owned()
     }
 
     /// The system gives us no thread.
@@ -111,18 +114,41 @@ impl OpenError {
     }
 }
 
-/// What is wrong with a file that could be opened.
-pub fn words(error: &rusqlite::Error) -> String {
+/// What is wrong with a file that could be opened, and what to do.
+pub fn unread(path: &Path, error: &rusqlite::Error) -> Trouble {
+    Trouble::Failed(words(path, error))
+}
+
+/// The same, and what happens meanwhile.
+pub fn unwritten(path: &Path, error: &rusqlite::Error) -> Trouble {
+    Trouble::Failed(format!("{}; {MEANWHILE}", words(path, error)))
+}
+
+fn words(path: &Path, error: &rusqlite::Error) -> String {
     let plain = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "the disk is full",
-        Some(ErrorCode::ReadOnly) => "the file cannot be written any more",
-        Some(ErrorCode::DatabaseBusy) => "another process does not let go of the file",
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "the file is damaged",
-        Some(ErrorCode::SchemaChanged) => "a newer outlast has changed the file; restart this one with it",
+        Some(ErrorCode::DiskFull) => "its disk is full; make room",
+        Some(ErrorCode::ReadOnly) => "it cannot be written any more",
+        Some(ErrorCode::DatabaseBusy) => "another process does not let go of it",
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "it is damaged; move it away to start anew"
+        }
+        Some(ErrorCode::SchemaChanged) => "a newer outlast has changed it; restart this one with it",
         Some(ErrorCode::TooBig) => "this is more than SQLite takes",
-        _ => return error.to_string(),
+        Some(ErrorCode::SystemIoFailure) => "its disk does not work, or takes no more",
+        _ => &error.to_string(),
     };
-    plain.to_owned()
+    format!("`{}`: {plain}", path.display())
+}
+
+/// The file is not the one that was opened.
+pub fn replaced(path: &Path) -> Trouble {
+    let path = path.display();
+    Trouble::Failed(format!("`{path}` was removed or replaced, and with it what was kept there; begun anew"))
+}
+
+/// The same, and another one cannot be opened.
+pub fn lost(error: &OpenError) -> Trouble {
+    Trouble::Failed(format!("{}; {MEANWHILE}", error.without_fallback()))
 }
 
 /// Why a write was not made.

@@ -1,14 +1,15 @@
 //! The tables, and how a file of an earlier version gets them.
 //!
 //! Migrations only go forward, and a published one never changes: a new need is a new item at the
-//! end of [`MIGRATIONS`], with a fixture of the version before it in the tests.
+//! end of [`MIGRATIONS`], with its fingerprint and a file of its version in `tests.rs`, which opens one of
+//! every version there was.
 
 use super::error::OpenError;
 use rusqlite::{Connection, Error, TransactionBehavior, ffi};
 use std::path::Path;
 
 /// What leads from each version to the next; the first one from an empty file.
-const MIGRATIONS: [&str; 1] = [VERSION_1];
+pub const MIGRATIONS: [&str; 1] = [VERSION_1];
 
 /// The version of a file that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -162,7 +163,7 @@ fn begin_log(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Makes every step that a file has not made yet, all in one transaction.
-fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
+pub fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let made = version(&transaction)? as usize;
     for step in steps.iter().skip(made) {

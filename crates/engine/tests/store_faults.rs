@@ -1,0 +1,123 @@
+//! A store that fails for a while: nothing that was promised is lost, and nobody is told the same twice.
+
+use outlast_testkit::script::check;
+
+const T1: &str = "0101010101010101010101010101010101010101010101010101010101010101";
+
+/// A stdio client of 2025-11-25 with a task that runs: attempt 2; the next submission is 2.
+const RUNNING: &str = r#"
+        set tasks
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << …
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> …
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
+        .. store 1: create
+        stored 1
+        << …
+        >> …
+"#;
+
+fn running(scenario: &str) {
+    check(&format!("{RUNNING}\n{}", scenario.replace("T1", T1)));
+}
+
+#[test]
+fn an_end_that_could_not_be_stored_is_shown_and_stored_later() {
+    running(
+        r#"
+        < {"jsonrpc":"2.0","id":2,"result":{"n":1}}
+        .. store 2: completed
+        not-stored 2
+        !! warn: not stored: disk full
+        << …notifications/tasks/status…"status":"completed"…
+        > {"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"T1"}}
+        << {"jsonrpc":"2.0","id":3,"result":{…"n":1}}
+        wait 5s
+        @5s
+        .. store 3: completed
+        # While it is tried again, it does not look as if it ran again.
+        > {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T1"}}
+        << {"jsonrpc":"2.0","id":4,"result":{…"status":"completed"…
+        # One try at a time.
+        wait 5s
+        not-stored 3
+        wait 5s
+        @15s
+        .. store 4: completed
+        stored 4
+        wait 1m
+        > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
+        << {"jsonrpc":"2.0","id":5,"result":{…"n":1}}
+        "#,
+    );
+}
+
+#[test]
+fn a_cancel_that_could_not_be_stored_is_stored_later() {
+    running(
+        r#"
+        > {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"T1"}}
+        .. store 2: cancelled
+        >> …notifications/cancelled…
+        not-stored 2
+        !! warn: not stored: disk full
+        << …notifications/tasks/status…"status":"cancelled"…
+        << {"jsonrpc":"2.0","id":3,"result":{…"status":"cancelled"…
+        wait 5s
+        @5s
+        .. store 3: cancelled
+        stored 3
+        "#,
+    );
+}
+
+#[test]
+fn what_is_wrong_with_the_store_is_told_once_until_it_works_again() {
+    running(
+        r#"
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","task":{}}}
+        .. store 2: create
+        not-stored 2
+        !! warn: not stored: disk full
+        >> {"jsonrpc":"2.0","id":3,…
+        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"x","task":{}}}
+        .. store 3: create
+        not-stored 3
+        >> {"jsonrpc":"2.0","id":4,…
+        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x","task":{}}}
+        .. store 4: create
+        stored 4
+        << {"jsonrpc":"2.0","id":5,"result":{"task":…
+        >> {"jsonrpc":"2.0","id":5,…
+        > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"x","task":{}}}
+        .. store 5: create
+        not-stored 5
+        !! warn: not stored: disk full
+        >> {"jsonrpc":"2.0","id":6,…
+        "#,
+    );
+}
+
+/// The process that runs it never hears of the cancel, so nobody waits for what comes of it.
+#[test]
+fn a_cancel_that_does_not_reach_the_owner_is_told() {
+    running(
+        r#"
+        again
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << …
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> …
+        > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"T1"}}
+        .. store 2: letter
+        not-stored 2
+        !! warn: not stored: disk full
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error: the cancel could not be left for the process that runs the task; the log of outlast says why"}}
+        "#,
+    );
+}

@@ -1,0 +1,72 @@
+//! What the store costs a call that has nothing to do with it.
+//!
+//! Counted in instructions, by callgrind: a per cent of a call would drown in the noise of a clock, and a
+//! count is the same on a busy machine. What start and end cost is in both of two runs of different length,
+//! and so not in their difference.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::figures::{Metric, Sample};
+use super::link::Link;
+use super::measures::SMALL;
+use super::messages::Call;
+use super::options::scratch;
+use super::sizes::Sizes;
+use super::targets::{Programs, Target};
+
+/// Calls until everything that grows has grown.
+const SHORT: u64 = 500;
+
+/// Plain calls with a file to keep tickets in, against the same without one.
+pub fn store(programs: &Programs, _: Target, sizes: &Sizes) -> Result<Vec<Sample>> {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("  no valgrind here: what the store costs a call is not counted");
+        return Ok(Vec::new());
+    }
+    let folder = scratch().join("counted-state");
+    let folder = folder.to_str().context("the path is no text")?;
+    let on = ["--tasks", "--state", folder];
+    // To make the file costs more than thousands of calls, and only once.
+    count(programs, &on, 1)?;
+    let on = per_call(programs, &on, sizes.counted)?;
+    let off = per_call(programs, &["--tasks", "--state", "none"], sizes.counted)?;
+    println!("  {off:.0} instructions per call without a store, {on:.0} with one");
+    Ok(vec![(Metric::StoreInstructions, on / off)])
+}
+
+fn per_call(programs: &Programs, flags: &[&str], calls: u64) -> Result<f64> {
+    let (short, long) = (count(programs, flags, SHORT)?, count(programs, flags, SHORT + calls)?);
+    Ok((long as f64 - short as f64) / calls as f64)
+}
+
+/// All instructions of outlast's first process in a life with so many calls, one by one.
+fn count(programs: &Programs, flags: &[&str], calls: u64) -> Result<u64> {
+    let mut link = Link::open_counted(programs, flags)?;
+    link.shake_hands()?;
+    let call = Call::echo(SMALL);
+    for _ in 0..calls {
+        link.call(&call, |_| Ok(()))?;
+    }
+    let (pid, said) = link.close_and_tell()?;
+    collected(pid, &said).with_context(|| format!("valgrind said no count: {said}"))
+}
+
+/// `==PID== Collected : N`; the guardian, a fork, says its own.
+fn collected(pid: u32, said: &str) -> Option<u64> {
+    let mark = format!("=={pid}== Collected :");
+    said.lines().find_map(|line| line.strip_prefix(&mark)?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_of_the_right_process_is_found() {
+        let said = "==8== Collected : 77\noutlast: hello\n==7== Events    : Ir\n==7== Collected : 123456\n";
+        assert_eq!(collected(7, said), Some(123_456));
+        assert_eq!(collected(9, said), None);
+    }
+}
