@@ -58,6 +58,7 @@ const PLACES: [(&str, &[(&str, Field)]); 5] = [
             ("inputResponses", Field::ParamsInputResponses),
             ("cursor", Field::ParamsCursor),
             ("uri", Field::ParamsUri),
+            ("taskId", Field::ParamsTaskId),
             ("idempotencyKey", Field::ParamsIdempotencyKey),
         ],
     ),
@@ -67,11 +68,13 @@ const PLACES: [(&str, &[(&str, Field)]); 5] = [
             ("progressToken", Field::MetaProgressToken),
             ("io.modelcontextprotocol/subscriptionId", Field::MetaSubscriptionId),
             ("io.modelcontextprotocol/protocolVersion", Field::MetaProtocolVersion),
+            ("io.modelcontextprotocol/clientCapabilities", Field::MetaClientCapabilities),
+            ("io.modelcontextprotocol/logLevel", Field::MetaLogLevel),
             ("dev.outlast/timeoutMs", Field::MetaTimeoutMs),
             ("dev.outlast/keepAlive", Field::MetaKeepAlive),
         ],
     ),
-    ("result", &[("_meta", Field::ResultMeta)]),
+    ("result", &[("resultType", Field::ResultType), ("_meta", Field::ResultMeta)]),
     ("result._meta", &[("io.modelcontextprotocol/subscriptionId", Field::ResultMetaSubscriptionId)]),
 ];
 
