@@ -467,17 +467,18 @@ fn progress_on_a_stream_reaches_the_client_before_the_answer() {
 /// two calls on the wrong streams, and each still gets its own.
 #[test]
 fn an_answer_on_another_calls_stream_finds_its_call() {
-    let first = Mutex::new(None);
+    let (first, came) = channel();
+    let came = Mutex::new(came);
     let server = FaultServer::start(move |request, connection| match request.tool().as_str() {
         "first" => {
-            *first.lock().unwrap() = Some(said(request, &json!("first")));
+            first.send(said(request, &json!("first"))).expect("somebody waits for it");
             connection.open_events(&[]);
             connection.events("id: a\ndata:\n\n");
             connection.wait_for_close();
             connection.close();
         }
         "second" => {
-            let other = first.lock().unwrap().take().expect("the first came before");
+            let other = came.lock().unwrap().recv().expect("the first one");
             connection.all_events(format!("{}{}", event(&other), event(&said(request, &json!("second")))));
         }
         _ => legacy(request, connection),
