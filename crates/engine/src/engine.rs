@@ -239,8 +239,8 @@ pub struct Engine {
     tasks: BTreeMap<TaskNo, Task>,
     tickets: IdMap<Ticket, TaskNo>,
     upkeep: Upkeep,
-    /// Calls that an earlier process left and that wait for a server.
-    orphans: Vec<(TaskNo, Box<Message>)>,
+    /// Calls that an earlier process left and that wait for a server, each with when that began.
+    orphans: Vec<(TaskNo, Mono, Box<Message>)>,
     joints: Joints,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,

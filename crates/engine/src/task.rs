@@ -20,7 +20,7 @@ use crate::client::Way;
 use crate::id::{AskId, CallId, ClientId, JointNo, JsonId};
 use crate::record::{Answer, Body, Change, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
-use crate::wire::Message;
+use crate::wire::{Field, Message, Scanned, scan};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -80,6 +80,8 @@ pub(crate) struct Task {
     pub(crate) state: State,
     pub(crate) created: Wall,
     pub(crate) updated: Wall,
+    /// When it last changed as far as that is stored: what may be shown.
+    pub(crate) known: Wall,
     pub(crate) ttl: Duration,
     pub(crate) answer: Option<Answer>,
     /// Its state is stored, so that it may be shown.
@@ -175,6 +177,7 @@ impl Task {
             state: head.state,
             created: head.created,
             updated: head.updated,
+            known: head.updated,
             ttl: Duration::from_millis(ttl.unwrap_or_default()),
             answer: None,
             stored: true,
@@ -191,11 +194,11 @@ impl Task {
 
     /// The same with its answer.
     pub(crate) fn of_record(record: &Record, client: ClientId) -> Task {
-        Task {
-            answer: record.answer.clone(),
-            resume: Resume::of_record(record).map(Box::new),
-            ..Task::of_head(&record.head, client)
-        }
+        let of_head = Task::of_head(&record.head, client);
+        // What was handed off does not say by its name of which era it is.
+        let modern = of_head.modern || is_modern(&record.request);
+        let resume = Resume::of_record(record).map(Box::new);
+        Task { modern, answer: record.answer.clone(), resume, ..of_head }
     }
 
     /// A write that says how far it has come, and nothing else.
@@ -243,4 +246,8 @@ impl Task {
         let age = now.0.saturating_sub(self.created.0);
         (age / 10).clamp(500, 10_000)
     }
+}
+
+fn is_modern(request: &Bytes) -> bool {
+    matches!(scan(request), Ok(Scanned::Message(request)) if request.raw(Field::MetaProtocolVersion).is_some())
 }

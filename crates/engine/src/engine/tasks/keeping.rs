@@ -9,7 +9,7 @@ use crate::id::{CallId, ServerId, TaskNo};
 use crate::record::State;
 use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
 use crate::task::{Task, Waiter, Wants};
-use crate::time::Mono;
+use crate::time::{Mono, Wall};
 
 impl Engine {
     pub(in crate::engine) fn submit(&mut self, pending: Pending, write: Write) {
@@ -40,6 +40,13 @@ impl Engine {
             }
             (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
             (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
+            (Pending::Moved(no, at), _) => self.task_has_moved(no, at),
+            (
+                Pending::Changed(no),
+                Err(Trouble::Refused { why: Refusal::Fenced | Refusal::Ended(_), .. }),
+            ) => {
+                self.task_was_taken(no);
+            }
             (Pending::Changed(no), outcome) => {
                 self.task_may_be_shown(no);
                 // What could not be stored is kept in memory: better than losing it.
@@ -65,6 +72,7 @@ impl Engine {
             Pending::Orphaned => self.orphan_was_read(now, outcome),
             Pending::Made(_)
             | Pending::Changed(_)
+            | Pending::Moved(..)
             | Pending::Noted
             | Pending::Collected
             | Pending::Kept(_)
@@ -149,9 +157,31 @@ impl Engine {
         self.forget_unopened(now, task.joint);
     }
 
+    /// A task of ours waits for its client, or does not any more.
+    pub(super) fn move_task(&mut self, no: TaskNo, state: State) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        (task.state, task.updated) = (state, self.wall);
+        let change = task.change(self.wall);
+        self.submit(Pending::Moved(no, self.wall), Write::Change(Box::new(change)));
+    }
+
+    fn task_has_moved(&mut self, no: TaskNo, at: Wall) {
+        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
+        task.known = task.known.max(at);
+        self.tell_status(no);
+    }
+
+    /// Another process took us for dead and has the task now: what became of it is in its record.
+    fn task_was_taken(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        (task.theirs, task.state, task.answer, task.ended) = (Some(0), State::Working, None, None);
+        task.stored = true;
+        self.leave_theirs(no);
+    }
+
     pub(super) fn task_may_be_shown(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
-        task.stored = true;
+        (task.stored, task.known) = (true, task.updated);
         if !task.has_ended() {
             return;
         }

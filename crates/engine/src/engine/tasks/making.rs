@@ -77,6 +77,7 @@ impl Engine {
             state: State::Working,
             created: self.wall,
             updated: self.wall,
+            known: self.wall,
             ttl: wish.unwrap_or(least).clamp(least, most),
             answer: None,
             stored: false,
@@ -144,6 +145,8 @@ impl Engine {
     ) -> Option<Mono> {
         let ours = self.config.tasks
             && request.modern
+            // What has a ticket and is made again after a crash keeps its ticket.
+            && !matches!(request.way, Way::Ticket(_))
             && request.method == Method::ToolsCall
             && self.servers.get(&request.server).is_some_and(|server| !server.own_tasks)
             && declares_tasks(message)

@@ -1,7 +1,8 @@
 //! Calls that a process left behind when it ended: never silently lost, never run twice unasked.
 //!
 //! A call that may be repeated is made again as soon as there is a server to make it at: in wrap mode when the
-//! client has said hello to it, in serve mode at once. Any other has failed, and says why.
+//! client has said hello to it, in serve mode at once. If no client does within `resume-wait`, and if it may not
+//! be repeated, it has failed, and says why.
 
 use crate::action::Note;
 use crate::call::Request;
@@ -20,6 +21,10 @@ use std::time::Duration;
 /// Whose client is gone for good.
 const NOBODY: ClientId = ClientId(u64::MAX);
 
+/// Its client may be at another process, and would wait there for ever.
+const NOT_BACK: &str =
+    "outlast was ended while it ran, and its client did not come back here within resume-wait";
+
 impl Engine {
     /// A record that is ours now has been read.
     pub(super) fn orphan_was_read(&mut self, now: Mono, outcome: &Loaded) {
@@ -31,9 +36,9 @@ impl Engine {
         let repeatable = Body::decode(&record.head.body).is_ok_and(|body| body.repeatable.is_some());
         let message = match scan(&record.request) {
             Ok(Scanned::Message(message)) if repeatable => message,
-            _ => return self.fail_orphan(no, record),
+            _ => return self.fail_orphan(no, "outlast was ended while it ran"),
         };
-        self.orphans.push((no, Box::new(message)));
+        self.orphans.push((no, now, Box::new(message)));
         self.start_orphans(now);
     }
 
@@ -51,14 +56,14 @@ impl Engine {
         }
     }
 
-    fn fail_orphan(&mut self, no: TaskNo, record: &Record) {
-        let origin = &record.head.origin;
+    fn fail_orphan(&mut self, no: TaskNo, why: &str) {
+        let Some(task) = self.tasks.get(&no) else { return };
         let failure = Failure {
             kind: Kind::ServerGone,
             server: self.config.server_name.clone(),
-            method: origin.method.clone(),
-            tool: Some(origin.tool.clone()).filter(|tool| !tool.is_empty()),
-            elapsed: Duration::from_millis(self.wall.0.saturating_sub(record.head.created.0)),
+            method: Method::ToolsCall.as_str().into(),
+            tool: Some(task.tool.clone()).filter(|tool| !tool.is_empty()),
+            elapsed: Duration::from_millis(self.wall.0.saturating_sub(task.created.0)),
             limit: None,
             setting: None,
             attempts: 1,
@@ -66,22 +71,22 @@ impl Engine {
             retry: Retry::Unsafe,
             last_sign: None,
             plain: false,
-            detail: Some("outlast was ended while it ran".into()),
+            detail: Some(why.into()),
             stderr: None,
         };
-        let modern = self.tasks.get(&no).is_some_and(|task| task.modern);
-        let answer = failure.answer(b"0", modern, Wording::Own);
+        let answer = failure.answer(b"0", task.modern, Wording::Own);
         self.note(Note::Failed(Box::new(failure)));
         self.task_answered(no, &Outgoing::plain(answer));
     }
 
     /// Makes the calls again that wait for a server.
     pub(in crate::engine) fn start_orphans(&mut self, now: Mono) {
-        for (no, message) in std::mem::take(&mut self.orphans) {
+        for (no, since, message) in std::mem::take(&mut self.orphans) {
             let Some(task) = self.tasks.get(&no).filter(|task| task.state.is_open()) else { continue };
             match self.server_of_orphan(now, task.modern, &task.principal.clone()) {
                 Some(server) => self.start_orphan(now, no, server, &message),
-                None => self.orphans.push((no, message)),
+                None if now.since(since) < self.config.resume_wait => self.orphans.push((no, since, message)),
+                None => self.fail_orphan(no, NOT_BACK),
             }
         }
     }
@@ -90,7 +95,9 @@ impl Engine {
     fn server_of_orphan(&mut self, now: Mono, modern: bool, principal: &str) -> Option<ServerId> {
         if !self.config.manner.serves() {
             let (id, server) = self.servers.iter().next()?;
-            let greeted = server.handshake.initialized.is_some() || (modern && server.ever_answered);
+            // The modern era has no hello: a client that speaks it is enough.
+            let spoken = || self.clients.values().any(|client| client.modern);
+            let greeted = server.handshake.initialized.is_some() || (modern && spoken());
             return greeted.then_some(*id);
         }
         if modern {

@@ -17,6 +17,7 @@ use std::time::Duration;
 pub(in crate::engine) struct Upkeep {
     pub(in crate::engine) armed: Option<Mono>,
     renewed: Mono,
+    claimed: Mono,
     expired: Mono,
     /// Questions to the store that are not answered.
     asks_for_mail: bool,
@@ -28,6 +29,14 @@ impl Engine {
     pub(in crate::engine) fn take_up_what_was_left(&mut self) {
         let claim = Write::Claim { server: self.config.identity.clone() };
         self.submit_all(Pending::Claimed, vec![claim, Write::Expire(self.wall)]);
+    }
+
+    /// Somebody asks for a task of another process, which may have ended since we began.
+    pub(super) fn claim_if_abandoned(&mut self, now: Mono) {
+        if now.since(self.upkeep.claimed) >= limits::RENEW {
+            self.upkeep.claimed = now;
+            self.submit(Pending::Claimed, Write::Claim { server: self.config.identity.clone() });
+        }
     }
 
     pub(super) fn arm_upkeep(&mut self, now: Mono) {
@@ -113,7 +122,7 @@ impl Engine {
             let Some(task) = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some()) else { continue };
             task.theirs = Some(head.revision);
             if head.state.is_open() {
-                (task.state, task.updated) = (head.state, head.updated);
+                (task.state, task.updated, task.known) = (head.state, head.updated, head.updated);
             } else {
                 self.load(Pending::Fetched(no), Query::Record(head.ticket.clone()));
             }
