@@ -203,9 +203,11 @@ impl World {
                 self.agenda.plan(wait, plan);
             }
             Plan::Reaches(life, event) => self.feed(life, event),
-            Plan::HangsUp(life, exchange) => {
-                if let Some(event) = self.exchanges.hang_up(exchange) {
-                    self.feed(life, event);
+            Plan::HangsUp(life, exchange) if self.is_up(life) => {
+                if self.ends_here(life) {
+                    self.agenda.plan(Duration::ZERO, Plan::HangsUp(life, exchange));
+                } else if let Some(event) = self.exchanges.hang_up(exchange) {
+                    self.take(life, event);
                 }
             }
             Plan::Commits(life, number, writes) if self.is_up(life) => {
@@ -224,7 +226,7 @@ impl World {
                     self.agenda.plan(Duration::from_secs(2), late);
                 }
             }
-            Plan::Hears(..) | Plan::Ends(_) => {}
+            Plan::Hears(..) | Plan::Ends(_) | Plan::HangsUp(..) => {}
         }
     }
 
@@ -290,7 +292,7 @@ impl World {
             Crashes::At(point, fate) => (point == self.points).then_some(fate),
             Crashes::AnyTime(0) => None,
             Crashes::AnyTime(left) => {
-                let fate = self.rng.chance(1).then(|| Fate::ALL[self.rng.below(4)]);
+                let fate = self.rng.chance(2).then(|| Fate::ALL[self.rng.below(4)]);
                 self.crashes = Crashes::AnyTime(left - u32::from(fate.is_some()));
                 fate
             }
@@ -340,6 +342,10 @@ impl World {
         if self.ends_here(life) {
             return self.agenda.plan(Duration::ZERO, Plan::Reaches(life, event));
         }
+        self.take(life, event);
+    }
+
+    fn take(&mut self, life: usize, event: Event) {
         let wall = Wall(self.agenda.now.as_millis() as u64);
         let now = Now { mono: Mono::after_start(self.agenda.now), wall };
         self.outcome.events += 1;

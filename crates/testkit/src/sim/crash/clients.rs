@@ -52,6 +52,7 @@ pub(super) struct Visit {
     client: usize,
     errand: Option<usize>,
     asked: Asked,
+    session: Option<Box<str>>,
     life: usize,
 }
 
@@ -436,7 +437,8 @@ impl World {
             head.name = task.map(Into::into).or(head.name);
         }
         let exchange = self.exchanges.open(&head, client.modern);
-        self.visits.push(Visit { client: index, errand, asked, life });
+        let session = client.session.clone();
+        self.visits.push(Visit { client: index, errand, asked, session, life });
         let event = Event::Posted(exchange, Box::new(head), line);
         self.agenda.plan_in_order(EXCHANGES / 2 + index as u64, after, Plan::Reaches(life, event));
         Some(exchange)
@@ -460,7 +462,8 @@ impl World {
         let principal = client.principal.map(Into::into);
         let head = Head { principal, session: client.session.clone(), ..Head::default() };
         let exchange = self.exchanges.open(&head, false);
-        self.visits.push(Visit { client: index, errand: None, asked: Asked::Word, life });
+        let session = client.session.clone();
+        self.visits.push(Visit { client: index, errand: None, asked: Asked::Word, session, life });
         let event = Event::Deleted(exchange, Box::new(head));
         self.agenda.plan(Duration::from_millis(10), Plan::Reaches(life, event));
     }
@@ -499,12 +502,16 @@ impl World {
     pub(super) fn hear(&mut self, heard: Heard) {
         match heard {
             Heard::Response(id, response) => {
-                let client = self.visits[id.0 as usize].client;
+                let visit = &self.visits[id.0 as usize];
+                let client = &mut self.clients[visit.client];
                 if let Some(name) = response.session {
-                    self.clients[client].session = Some(name);
+                    client.session = Some(name);
                 }
-                if response.status == 404 && !self.clients[client].modern {
-                    (self.clients[client].session, self.clients[client].inside) = (None, false);
+                if response.status == 404 && !client.modern {
+                    // It may have begun another one meanwhile.
+                    if client.session == visit.session {
+                        (client.session, client.inside) = (None, false);
+                    }
                     return self.over(id);
                 }
                 match response.body {
@@ -563,7 +570,9 @@ impl World {
         };
         if hello {
             client.greets = None;
-            if message["error"].is_null() {
+            // A session may be lost again before its hello is read.
+            let named = client.session.is_some() || exchange.is_none();
+            if message["error"].is_null() && named {
                 client.inside = true;
                 let method = "notifications/initialized";
                 self.send(index, None, Asked::Word, 0, method, json!({}));
