@@ -72,6 +72,8 @@ pub(crate) struct Client {
     pub(crate) gave_up: GaveUp,
     /// It declared `resumableRequests`.
     pub(crate) resumes: bool,
+    /// It speaks the modern revision.
+    pub(crate) modern: bool,
 }
 
 /// What a client's cancels say about its patience.
@@ -156,6 +158,7 @@ impl Client {
             cap: None,
             gave_up: GaveUp::Never,
             resumes,
+            modern: false,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::client::Way;
 use crate::id::{AskId, CallId, ClientId, JointNo, JsonId};
 use crate::record::{Answer, Body, Change, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
-use crate::wire::Message;
+use crate::wire::{Field, Message, Scanned, scan};
 use bytes::Bytes;
 
 /// Whether a tool's calls may be tasks.
@@ -81,6 +81,8 @@ pub(crate) struct Task {
     pub(crate) updated: Wall,
     /// What else is stored of it.
     pub(crate) body: Body,
+    /// When it last changed as far as that is stored: what may be shown.
+    pub(crate) known: Wall,
     pub(crate) answer: Option<Answer>,
     /// Its state is stored, so that it may be shown.
     pub(crate) stored: bool,
@@ -184,6 +186,7 @@ impl Task {
             updated: head.updated,
             // What a newer outlast wrote is left alone.
             body: Body::decode(&head.body).unwrap_or_default(),
+            known: head.updated,
             answer: None,
             stored: true,
             unwritten: false,
@@ -201,11 +204,11 @@ impl Task {
 
     /// The same with its answer.
     pub(crate) fn of_record(record: &Record, client: ClientId) -> Task {
-        Task {
-            answer: record.answer.clone(),
-            resume: Resume::of_record(record).map(Box::new),
-            ..Task::of_head(&record.head, client)
-        }
+        let of_head = Task::of_head(&record.head, client);
+        // What was handed off does not say by its name of which era it is.
+        let modern = of_head.modern || is_modern(&record.request);
+        let resume = Resume::of_record(record).map(Box::new);
+        Task { modern, answer: record.answer.clone(), resume, ..of_head }
     }
 
     /// A write that says how far it has come, and nothing else.
@@ -260,4 +263,8 @@ impl Task {
         let age = now.0.saturating_sub(self.created.0);
         (age / 10).clamp(500, 10_000)
     }
+}
+
+fn is_modern(request: &Bytes) -> bool {
+    matches!(scan(request), Ok(Scanned::Message(request)) if request.raw(Field::MetaProtocolVersion).is_some())
 }

@@ -489,11 +489,14 @@ fn a_question_after_the_hand_off_is_asked_as_always() {
         r#"
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
         << {"jsonrpc":"2.0","id":"1","method":"elicitation/create","params":{"message":"sure?"}}
+        .. store 2: input_required
+        stored 2
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1","seconds":1}}}
         wait 1s
         @56s
         << {"jsonrpc":"2.0","id":2,"result":{…still running…
         > {"jsonrpc":"2.0","id":"1","result":{"action":"accept"}}
+        .. store 3: working
         >> {"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}
         "#,
     );

@@ -620,9 +620,9 @@ fn a_cancel_before_the_server_is_there_reaches_it_later() {
         stored 4
         > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{META}}
         >> {"jsonrpc":"2.0","id":1,…
+        >> {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"s-1",META}}
         < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
         << …
-        >> {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"s-1",META}}
         "#;
     let scenario = format!("{LINE}{scenario}").replace("META", META).replace("T1", &"01".repeat(32));
     check(&format!("set tasks\n{scenario}"));

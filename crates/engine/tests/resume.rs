@@ -514,6 +514,7 @@ fn a_question_of_the_server_waits_for_whoever_comes_back() {
         r#"
         hang-up 3
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        .. store 2: input_required
         post 4 session=1 {"jsonrpc":"2.0","id":8,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
         << …
         << …
@@ -525,6 +526,7 @@ fn a_question_of_the_server_waits_for_whoever_comes_back() {
         << 5: …{"jsonrpc":"2.0","id":"1","method":"elicitation/create","params":{"message":"sure?"}}||
         post 6 session=1 {"jsonrpc":"2.0","id":"1","result":{"action":"accept"}}
         << 6: 202
+        .. store 3: working
         >> 1: {"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}
         "#,
     );

@@ -156,34 +156,50 @@ fn a_request_of_the_server_is_shown_by_its_task_until_it_is_answered() {
         << …
         << …
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        .. store 2: input_required
+        stored 2
         << 2: data: {…"method":"notifications/tasks"…"status":"input_required"…"inputRequests":{"1-1":{"method":"elicitation/create","params":{"message":"sure?"}}}}}||
         < {"jsonrpc":"2.0","id":"r","method":"roots/list"}
+        .. store 3: input_required
+        stored 3
         << 2: data: {…"inputRequests":{"1-1":{…},"1-2":{"method":"roots/list"}}}}||
         post 3 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
         << 3: 200 {"jsonrpc":"2.0","id":6,"result":{…"status":"input_required"…"inputRequests":{"1-1":{…},"1-2":{"method":"roots/list"}}}}
         # One after the other; what nobody asked is ignored.
         post 4 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-2":{"roots":[]},"9-9":{}},META}}
-        << 2: …"inputRequests":{"1-1":{"method":"elicitation/create","params":{"message":"sure?"}}}}}||
+        .. store 4: input_required
         >> 1: {"jsonrpc":"2.0","id":"r","result":{"roots":[]}}
-        << 2: …
+        .. store 5: input_required
         << 4: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
+        stored 4
+        << 2: …"inputRequests":{"1-1":{"method":"elicitation/create","params":{"message":"sure?"}}}}}||
+        stored 5
+        << 2: …
         post 5 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"action":"accept","n":1.0},"1-2":{"roots":[]}},META}}
-        << 2: …"status":"working"…
+        .. store 6: working
         >> 1: {"jsonrpc":"2.0","id":"q","result":{"action":"accept","n":1.0}}
         << 5: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
+        stored 6
+        << 2: …"status":"working"…
         # Another question, another key; the server takes it back.
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}
+        .. store 7: input_required
+        stored 7
         << 2: …"inputRequests":{"1-3":{…
         < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}
+        .. store 8: working
+        stored 8
         << 2: …"status":"working"…
         # Nobody answers any more: the server is told.
         < {"jsonrpc":"2.0","id":"s","method":"elicitation/create","params":{}}
+        .. store 9: input_required
+        stored 9
         << 2: …"inputRequests":{"1-4":{…
         post 6 version=2026-07-28 method=tasks/cancel name=T1 {"jsonrpc":"2.0","id":8,"method":"tasks/cancel","params":{"taskId":"T1",META}}
-        .. store 2: cancelled
+        .. store 10: cancelled
         >> 1: {"jsonrpc":"2.0","id":"s","error":{"code":-32603,"message":"the task that this was asked for has ended"}}
         >> 1: …notifications/cancelled…
-        stored 2
+        stored 10
         << 2: …"status":"cancelled"…
         << 6: 200 …
         "#,
@@ -196,20 +212,26 @@ fn a_result_that_asks_is_shown_by_its_task_and_the_call_goes_on_with_the_answers
         "set timeout 20s",
         r#"
         < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}},"b":{"method":"roots/list"}},"requestState":"s\u0031"}}
+        .. store 2: input_required
+        stored 2
         # A person may take their time.
         wait 10m
         post 3 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
         << 3: 200 {…"status":"input_required"…"inputRequests":{"1-1":{"method":"elicitation/create","params":{}},"1-2":{"method":"roots/list"}}}}
         post 4 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"action":"accept"}},META}}
+        .. store 3: input_required
         << 4: 200 …
         post 5 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-2":{"roots":[]}},META}}
+        .. store 4: working
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"inputResponses":{"a":{"action":"accept"},"b":{"roots":[]}},"requestState":"s\u0031","name":"x","_meta":{"progressToken":2,…
         << 5: 200 …
         # The next round has keys of its own.
         < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}}
+        .. store 5: input_required
         post 6 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
         << 6: 200 {…"inputRequests":{"1-3":{"method":"elicitation/create"}}}}
         post 7 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-3":{"action":"decline"}},META}}
+        .. store 6: working
         >> 1: {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"inputResponses":{"a":{"action":"decline"}},"name":"x",…
         << 7: 200 …
         # It only wants to be called again, after a moment.
@@ -218,8 +240,8 @@ fn a_result_that_asks_is_shown_by_its_task_and_the_call_goes_on_with_the_answers
         @…
         >> 1: {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"requestState":"s2","name":"x",…
         < {"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","content":[]}}
-        .. store 2: completed
-        stored 2
+        .. store 7: completed
+        stored 7
         "#,
     );
 }
@@ -235,10 +257,12 @@ fn what_the_servers_own_task_asks_is_shown_by_ours() {
         tick
         >> 1: …"id":2,"method":"tasks/get"…
         < {"jsonrpc":"2.0","id":2,"result":{"taskId":"s-1","status":"input_required","pollIntervalMs":60000,"inputRequests":{"k":{"method":"roots/list"}}}}
+        .. store 3: input_required
         post 3 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
         << 3: 200 {…"status":"input_required"…"inputRequests":{"1-1":{"method":"roots/list"}}}}
         post 4 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"roots":[]}},META}}
         >> 1: {"jsonrpc":"2.0","id":3,"method":"tasks/update","params":{"taskId":"s-1","inputResponses":{"k":{"roots":[]}},META}}
+        .. store 4: working
         << 4: 200 …
         wait 67s
         @…
@@ -251,8 +275,8 @@ fn what_the_servers_own_task_asks_is_shown_by_ours() {
         @…
         >> 1: …"id":5,"method":"tasks/get"…
         < {"jsonrpc":"2.0","id":5,"result":{"taskId":"s-1","status":"completed","result":{}}}
-        .. store 3: completed
-        stored 3
+        .. store 5: completed
+        stored 5
         "#,
     );
 }

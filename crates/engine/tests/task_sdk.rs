@@ -67,26 +67,30 @@ fn a_legacy_client_sees_tasks_of_a_server_that_has_none() {
         > {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"T1"}}
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"form","message":"sure?","requestedSchema":{"type":"object","properties":{}}}}
         << …"method":"elicitation/create"…"io.modelcontextprotocol/related-task":{"taskId":"T1"}…
+        .. store 2: input_required
+        stored 2
         << …"status":"input_required"…
         > {"jsonrpc":"2.0","id":"1","result":{"action":"accept","content":{}}}
-        << …"status":"working"…
+        .. store 3: working
         >> {"jsonrpc":"2.0","id":"q","result":{"action":"accept","content":{}}}
+        stored 3
+        << …"status":"working"…
         < {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
-        .. store 2: completed
-        stored 2
+        .. store 4: completed
+        stored 4
         << …"status":"completed"…
         << …"id":4,"result":{…
         > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"a","task":{}}}
-        .. store 3: create
-        stored 3
+        .. store 5: create
+        stored 5
         << …"taskId":"T2"…
         >> …
         > {"jsonrpc":"2.0","id":6,"method":"tasks/list"}
         << …{"tasks":[{…"taskId":"T2"…},{…"taskId":"T1"…}]}}
         > {"jsonrpc":"2.0","id":7,"method":"tasks/cancel","params":{"taskId":"T2"}}
-        .. store 5: cancelled
+        .. store 7: cancelled
         >> …"method":"notifications/cancelled"…
-        stored 5
+        stored 7
         << …"status":"cancelled"…
         << …"id":7,"result":{…"status":"cancelled"…
         > {"jsonrpc":"2.0","id":8,"method":"tasks/get","params":{"taskId":"T2"}}

@@ -437,12 +437,20 @@ fn a_question_of_the_server_is_input_required() {
         > {"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"T1"}}
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
         << {"jsonrpc":"2.0","id":"1","method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T1"}},"message":"sure?"}}
-        << …notifications/tasks/status…"status":"input_required"…
+        .. store 2: input_required
+        wait 1s
+        stored 2
+        << …notifications/tasks/status…"lastUpdatedAt":"1970-01-01T00:00:00.000Z"…"status":"input_required"…
         > {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T1"}}
         << …"status":"input_required"…
         > {"jsonrpc":"2.0","id":"1","result":{"action":"accept"}}
-        << …notifications/tasks/status…"status":"working"…
+        .. store 3: working
         >> {"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}
+        # What is not stored could be lost, and time must not go back then.
+        > {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"T1"}}
+        << …"lastUpdatedAt":"1970-01-01T00:00:00.000Z"…"status":"working"…
+        stored 3
+        << …notifications/tasks/status…"lastUpdatedAt":"1970-01-01T00:00:01.000Z"…"status":"working"…
         "#,
     );
 }

@@ -1,13 +1,15 @@
 //! Seeded worlds: peers with faults on both sides, and the engine between them.
 //!
 //! - [`pipes`]: one stdio client in front of one process;
-//! - [`service`]: HTTP clients of several principals in front of processes or remote servers.
+//! - [`service`]: HTTP clients of several principals in front of processes or remote servers;
+//! - [`crash`]: clients with tickets, in front of a process that ends at any point.
 //!
 //! Time is a number, so a day passes in microseconds. Every message takes a random while to arrive. A
 //! judge watches both ends and panics as soon as the engine breaks an invariant of ARCHITECTURE.md; the
 //! seed then replays the very same world.
 
 mod agenda;
+pub mod crash;
 pub mod pipes;
 mod process;
 mod rng;
@@ -41,6 +43,8 @@ pub struct Outcome {
     pub runs: u64,
     /// Streams that were taken up again.
     pub resumed: u64,
+    /// Processes of ours that ended.
+    pub crashes: u64,
     /// A number made of every action in order.
     pub fingerprint: u64,
 }
@@ -54,6 +58,7 @@ impl AddAssign for Outcome {
         self.progress += other.progress;
         self.runs += other.runs;
         self.resumed += other.resumed;
+        self.crashes += other.crashes;
         self.fingerprint ^= other.fingerprint;
     }
 }

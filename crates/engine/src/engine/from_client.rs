@@ -99,6 +99,10 @@ impl Engine {
         }
         let server = self.clients[&client].server;
         let modern = method == Method::Discover || message.raw(Field::MetaProtocolVersion).is_some();
+        if let Some(client) = self.clients.get_mut(&client).filter(|client| modern && !client.modern) {
+            client.modern = true;
+            self.orphans_due = true;
+        }
         let tool = match method {
             Method::ToolsCall => message.text(Field::ParamsName).map(|name| name.as_ref().into()),
             _ => None,

@@ -214,7 +214,8 @@ impl Engine {
     /// Who must be meant by a server's question, and the way there. Where several could be meant,
     /// nobody is asked: a wrong person would be worse.
     pub(super) fn who_is_asked(&self, server: ServerId) -> Option<(ClientId, Way)> {
-        if let Some(tied) = self.tied_call() {
+        // Of a call that was taken over from another process the client is not here.
+        if let Some(tied) = self.tied_call().filter(|(client, _)| self.clients.contains_key(client)) {
             return Some(tied);
         }
         let clients = self.lasting_clients(server);

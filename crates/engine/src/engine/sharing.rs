@@ -441,6 +441,8 @@ impl Engine {
 
     pub(super) fn let_go(&mut self, id: ServerId) {
         self.arm_standing(id, None);
+        // Whoever waits for a task here may be a client of another server.
+        self.drop_asks_of(self.at, id);
         if let Some(mut server) = self.servers.remove(&id) {
             self.timers.set(Owner::Server(id), &mut server.armed, None);
             self.timers.set(Owner::Grace(id), &mut server.grace_armed, None);

@@ -28,7 +28,7 @@ use crate::http::SAME_USER;
 use crate::id::{ClientId, JointNo, JsonId, TaskNo};
 use crate::method::Method;
 use crate::task::Task;
-use crate::time::Mono;
+use crate::time::{Mono, Wall};
 use crate::wire::{Field, Message};
 use asking::Asked;
 pub(super) use handoff::add_to_tools;
@@ -48,10 +48,12 @@ const REVISION: &str = "2025-11-25";
 pub(super) enum Pending {
     /// A task was made.
     Made(TaskNo),
-    /// A task has changed.
+    /// A task has ended.
     Changed(TaskNo),
     /// The process that runs a task was told to cancel it.
     Told(TaskNo),
+    /// A task waits for its client, or goes on, since then.
+    Moved(TaskNo, Wall),
     /// Only others look at it.
     Noted,
     /// A key is looked up.

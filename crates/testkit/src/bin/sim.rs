@@ -1,9 +1,9 @@
 //! Runs the simulation: `sim [WORLD] [--calls N] [--seeds N] [--first SEED]`, or one seed:
-//! `sim WORLD --seed SEED`. The worlds are `pipes` and `service`.
+//! `sim WORLD --seed SEED`. The worlds are `pipes`, `service` and `crash`.
 
 #![allow(clippy::disallowed_methods)] // a program of the tests, not of the product
 
-use outlast_testkit::sim::{Outcome, pipes, service};
+use outlast_testkit::sim::{Outcome, crash, pipes, service};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -13,7 +13,8 @@ const REPEATED: u64 = 50;
 
 type World = (&'static str, fn(u64, usize) -> Outcome);
 
-const WORLDS: [World; 2] = [("pipes", pipes::run), ("service", service::run)];
+const WORLDS: [World; 3] =
+    [("pipes", pipes::run), ("service", service::run), ("crash", |seed, _| crash::run(seed))];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
         sum += outcome;
     }
     say(&format!(
-        "{}, {count} seeds: {} calls, {} events, {} failed by a limit or a fault, {} cancelled, {} progress, {} streams resumed, {} server runs, {:.1} s",
+        "{}, {count} seeds: {} calls, {} events, {} failed by a limit or a fault, {} cancelled, {} progress, {} streams resumed, {} server runs, {} crashes, {:.1} s",
         world.0,
         sum.calls,
         sum.events,
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         sum.progress,
         sum.resumed,
         sum.runs,
+        sum.crashes,
         started.elapsed().as_secs_f64()
     ));
     ExitCode::SUCCESS

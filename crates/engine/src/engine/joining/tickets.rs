@@ -3,6 +3,7 @@
 use super::{Engine, Joint, Stage};
 use crate::action::Action;
 use crate::call::{Call, Request};
+use crate::client::Open;
 use crate::engine::tasks::{Pending, declares_tasks, millis};
 use crate::id::{CallId, JointNo, TaskNo};
 use crate::idempotency;
@@ -166,9 +167,14 @@ impl Engine {
         };
         joint.ticket = None;
         let Some(task) = self.drop_task(no) else { return };
-        let handle = task.waiters.into_iter().find(|waiter| waiter.wants == Wants::Handle);
-        if let (Some((request, message)), Some(handle)) = (task.start, handle) {
-            self.wait_for_key(joint_no, Request { way: handle.way, task: true, ..*request }, *message);
+        let first =
+            task.waiters.into_iter().find(|waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer));
+        if let (Some((request, message)), Some(first)) = (task.start, first) {
+            if let Some(client) = self.clients.get_mut(&first.client) {
+                client.close(&first.id, Open::Wait(no));
+            }
+            let task = first.wants == Wants::Handle;
+            self.wait_for_key(joint_no, Request { way: first.way, task, ..*request }, *message);
         }
         self.look_key_up(joint_no, Query::Record(ticket.clone()));
     }

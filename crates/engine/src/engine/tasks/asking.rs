@@ -202,6 +202,7 @@ impl Engine {
 
     /// Another process has it.
     fn tell_about_theirs(&mut self, now: Mono, record: &Record, asked: Asked) {
+        self.claim_if_abandoned(now);
         let task = Task::of_record(record, asked.client);
         let ticket = task.ticket.clone();
         match &asked.about {

@@ -65,9 +65,7 @@ impl Engine {
         if task.state == state && !waits {
             return;
         }
-        task.state = state;
-        task.updated = self.wall;
-        self.tell_status(no);
+        self.move_task(no, state);
     }
 
     /// A request of a server is answered, taken back or given up.

@@ -10,7 +10,7 @@ use crate::record::{Body, Change, State};
 use crate::server::Alarm;
 use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
 use crate::task::{Task, Waiter, Wants};
-use crate::time::Mono;
+use crate::time::{Mono, Wall};
 
 impl Engine {
     pub(in crate::engine) fn submit(&mut self, pending: Pending, write: Write) {
@@ -42,6 +42,13 @@ impl Engine {
             (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
             (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
             (Pending::Told(no), outcome) => self.owner_was_told(no, outcome),
+            (Pending::Moved(no, at), _) => self.task_has_moved(no, at),
+            (
+                Pending::Changed(no),
+                Err(Trouble::Refused { why: Refusal::Fenced | Refusal::Ended(_), .. }),
+            ) => {
+                self.task_was_taken(no);
+            }
             (Pending::Changed(no), outcome) => self.change_was_stored(no, outcome),
             _ => {}
         }
@@ -62,6 +69,7 @@ impl Engine {
             Pending::Made(_)
             | Pending::Changed(_)
             | Pending::Told(_)
+            | Pending::Moved(..)
             | Pending::Noted
             | Pending::Collected
             | Pending::Kept(_)
@@ -194,9 +202,31 @@ impl Engine {
         }
     }
 
+    /// A task of ours waits for its client, or does not any more.
+    pub(super) fn move_task(&mut self, no: TaskNo, state: State) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        (task.state, task.updated) = (state, self.wall);
+        let change = task.change(self.wall);
+        self.submit(Pending::Moved(no, self.wall), Write::Change(Box::new(change)));
+    }
+
+    fn task_has_moved(&mut self, no: TaskNo, at: Wall) {
+        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
+        task.known = task.known.max(at);
+        self.tell_status(no);
+    }
+
+    /// Another process took us for dead and has the task now: what became of it is in its record.
+    fn task_was_taken(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        (task.theirs, task.state, task.answer, task.ended) = (Some(0), State::Working, None, None);
+        task.stored = true;
+        self.leave_theirs(no);
+    }
+
     pub(super) fn task_may_be_shown(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
-        task.stored = true;
+        (task.stored, task.known) = (true, task.updated);
         if !task.has_ended() {
             return;
         }

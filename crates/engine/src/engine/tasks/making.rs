@@ -111,6 +111,7 @@ impl Engine {
                 repeatable: self.why_repeatable(request, &policy).map(str::to_owned),
                 ..Body::default()
             },
+            known: self.wall,
             answer: None,
             stored: false,
             unwritten: false,
@@ -177,6 +178,8 @@ impl Engine {
     ) -> Option<Mono> {
         let ours = self.config.tasks
             && request.modern
+            // What has a ticket and is made again after a crash keeps its ticket.
+            && !matches!(request.way, Way::Ticket(_))
             && request.method == Method::ToolsCall
             && self.servers.get(&request.server).is_some_and(|server| !server.own_tasks)
             && declares_tasks(message)

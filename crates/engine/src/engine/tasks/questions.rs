@@ -57,11 +57,7 @@ impl Engine {
             .map(|(no, _)| *no)
             .collect();
         for no in changed {
-            if let Some(task) = self.tasks.get_mut(&no) {
-                task.state = to;
-                task.updated = self.wall;
-            }
-            self.tell_status(no);
+            self.move_task(no, to);
         }
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! A call that its server has a name for is asked for there (`rejoining.rs`), one that may be repeated is made
 //! again, any other has failed and says why. That happens as soon as there is a server: in wrap mode when the
-//! client has said hello to it; in serve mode at once in the modern era, and for whatever has a name at the
-//! server. A legacy call that is to be made again needs what its client could do, so it waits for a session
-//! of its principal, or for one of anybody's where all share a server; for as long as its client was told that it
-//! is kept.
+//! client has said hello to it, and if no client does within `resume-wait` it has failed; in serve mode at once in
+//! the modern era, and for whatever has a name at the server. A legacy call that is to be made again needs what its
+//! client could do, so it waits for a session of its principal, or for one of anybody's where all share a server;
+//! for as long as its client was told that it is kept.
 
 use super::following::about;
 use super::joining::own_meta;
@@ -38,7 +38,11 @@ pub(in crate::engine) struct Orphan {
     principal: Box<str>,
     /// Where it is at its server.
     place: Option<Place>,
+    /// Since when it waits.
+    since: Mono,
 }
+
+const NOT_BACK: &str = "outlast was ended while it ran, and its client did not come back";
 
 impl Engine {
     /// A record that is ours now has been read.
@@ -58,7 +62,7 @@ impl Engine {
         // A hand-off does not tell by its face.
         let modern = message.raw(Field::MetaProtocolVersion).is_some();
         let principal = task.principal.clone();
-        self.orphans.push(Orphan { no, message, modern, principal, place });
+        self.orphans.push(Orphan { no, message, modern, principal, place, since: self.at });
         self.orphans_due = true;
     }
 
@@ -124,7 +128,9 @@ impl Engine {
     fn server_of_orphan(&mut self, now: Mono, orphan: &Orphan) -> Option<ServerId> {
         if !self.config.manner.serves() {
             let (id, server) = self.servers.iter().next()?;
-            let greeted = server.handshake.initialized.is_some() || (orphan.modern && server.ever_answered);
+            // The modern era has no hello: a client that speaks it is enough.
+            let spoken = || self.clients.values().any(|client| client.modern);
+            let greeted = server.handshake.initialized.is_some() || (orphan.modern && spoken());
             return greeted.then_some(*id);
         }
         if orphan.modern {
@@ -188,17 +194,20 @@ impl Engine {
         }
     }
 
-    /// Nobody came for a call in all the time that its client was told it is kept: it has failed.
-    pub(super) fn give_orphans_up(&mut self) {
-        let wall = self.wall;
+    /// Nobody came for a call in all the time that its client was told it is kept: it has failed. In wrap mode one
+    /// client is waited for, and only for `resume-wait`: it may be at another process, and would wait there for ever.
+    pub(super) fn give_orphans_up(&mut self, now: Mono) {
+        let serves = self.config.manner.serves();
         let over = |orphan: &Orphan| {
             let task = self.tasks.get(&orphan.no).filter(|task| task.state.is_open());
-            task.is_some_and(|task| wall.0.saturating_sub(task.created.0) > task.ttl())
+            let kept = |task: &Task| self.wall.0.saturating_sub(task.created.0) <= task.ttl();
+            let waits = serves || now.since(orphan.since) < self.config.resume_wait;
+            task.is_some_and(|task| !kept(task) || !waits)
         };
         let (over, wait): (Vec<_>, Vec<_>) = std::mem::take(&mut self.orphans).into_iter().partition(over);
         self.orphans = wait;
         for orphan in over {
-            self.fail_orphan(orphan.no, "outlast was ended while it ran, and its client did not come back");
+            self.fail_orphan(orphan.no, NOT_BACK);
         }
     }
 }

@@ -398,6 +398,7 @@ impl Engine {
 
     /// Another process has it: its messages are there, its answer can be waited for.
     fn resume_theirs(&mut self, record: &Record, resuming: Resuming) {
+        self.claim_if_abandoned(self.at);
         if !resuming.takes {
             let asked = record.head.state == State::InputRequired;
             return self.tell_how_it_is(&resuming, "processing", false, asked);

@@ -65,7 +65,7 @@ impl Engine {
             "taskId": task.ticket.as_str(),
             "status": task.shown().as_str(),
             "createdAt": task.created.timestamp(),
-            "lastUpdatedAt": task.updated.timestamp(),
+            "lastUpdatedAt": task.known.timestamp(),
             "ttl": task.ttl(),
             "pollInterval": task.poll_interval(self.wall),
         });
@@ -79,7 +79,7 @@ impl Engine {
             "taskId": task.ticket.as_str(),
             "status": task.shown().as_str(),
             "createdAt": task.created.timestamp(),
-            "lastUpdatedAt": task.updated.timestamp(),
+            "lastUpdatedAt": task.known.timestamp(),
             "ttlMs": task.ttl(),
             "pollIntervalMs": task.poll_interval(self.wall),
         });

@@ -17,6 +17,7 @@ use std::time::Duration;
 pub(in crate::engine) struct Upkeep {
     pub(in crate::engine) armed: Option<Mono>,
     renewed: Mono,
+    claimed: Mono,
     expired: Mono,
     /// Questions to the store that are not answered.
     asks_for_mail: bool,
@@ -33,6 +34,14 @@ impl Engine {
         self.submit_all(Pending::Claimed, vec![claim, Write::Expire(self.wall)]);
     }
 
+    /// Somebody asks for a task of another process, which may have ended since we began.
+    pub(super) fn claim_if_abandoned(&mut self, now: Mono) {
+        if now.since(self.upkeep.claimed) >= limits::RENEW {
+            self.upkeep.claimed = now;
+            self.submit(Pending::Claimed, Write::Claim { server: self.config.identity.clone() });
+        }
+    }
+
     pub(super) fn arm_upkeep(&mut self, now: Mono) {
         if self.upkeep.armed.is_none() && !self.tasks.is_empty() {
             let at = now + limits::UPKEEP;
@@ -43,7 +52,7 @@ impl Engine {
     pub(in crate::engine) fn tasks_due(&mut self, now: Mono) {
         self.upkeep.armed = None;
         self.forget_unstored(now);
-        self.give_orphans_up();
+        self.give_orphans_up(now);
         let ours = self.tasks.values().any(|task| task.theirs.is_none() && task.state.is_open());
         if ours && !self.upkeep.asks_for_mail {
             self.upkeep.asks_for_mail = true;
@@ -118,7 +127,7 @@ impl Engine {
             let Some(task) = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some()) else { continue };
             task.theirs = Some(head.revision);
             if head.state.is_open() {
-                (task.state, task.updated) = (head.state, head.updated);
+                (task.state, task.updated, task.known) = (head.state, head.updated, head.updated);
             } else {
                 self.load(Pending::Fetched(no), Query::Record(head.ticket.clone()));
             }

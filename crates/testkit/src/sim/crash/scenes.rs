@@ -1,0 +1,182 @@
+//! Who calls what: scenes to be played at every point, and scenes from a seed.
+
+use super::clients::{Client, Face};
+use super::servers::PATIENCE;
+use super::{Crashes, Fate, World};
+use crate::sim::Outcome;
+use crate::sim::rng::Rng;
+use outlast_engine::profile::Profile;
+use outlast_engine::settings::Key;
+use outlast_engine::{Config, Manner, Restart, Transport};
+use std::time::Duration;
+
+/// A client that hands off after nine tenths of this.
+const HASTY: &[Profile] = &[Profile {
+    client: "Hasty",
+    name: "hasty",
+    cap: Some(Duration::from_secs(1)),
+    resets: Some(false),
+    token: Some(false),
+    tasks: Some(false),
+    verified: true,
+}];
+
+/// One call of a scene: its tool, whether it has a key, whether it is cancelled.
+type Call = (&'static str, bool, bool);
+
+/// Clients, and where they call.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    manner: Manner,
+    transport: Transport,
+    /// The era, the face, who, and the calls of each client.
+    cast: Vec<(bool, Face, Option<&'static str>, Vec<Call>)>,
+}
+
+impl Scene {
+    fn of(modern: bool, face: Face, call: Call) -> Scene {
+        let cast = vec![(modern, face, Some("alice"), vec![call])];
+        Scene { manner: Manner::Serve, transport: Transport::Process, cast }
+    }
+
+    fn wrapped(self) -> Scene {
+        Scene { manner: Manner::Wrap, ..self }
+    }
+
+    fn remote(self) -> Scene {
+        Scene { transport: Transport::Http, ..self }
+    }
+
+    /// Every face of a ticket, with what matters for it.
+    pub fn all() -> Vec<Scene> {
+        let faces = [
+            (false, Face::LegacyTask),
+            (true, Face::ModernTask),
+            (false, Face::Resume),
+            (false, Face::HandOff),
+            (true, Face::HandOff),
+            (false, Face::Plain),
+            (true, Face::Plain),
+        ];
+        let mut scenes = Vec::new();
+        for (modern, face) in faces {
+            let of = |tool, key, cancels| Scene::of(modern, face, (tool, key, cancels));
+            for tool in ["safe_slow", "act_slow"] {
+                scenes.extend([of(tool, false, false), of(tool, true, false)]);
+            }
+            scenes.extend([of("act_even", true, false), of("act_slow", true, false).remote()]);
+            scenes.extend([of("act_slow", false, false).wrapped(), of("safe_slow", true, false).wrapped()]);
+            if face != Face::Plain {
+                scenes.extend([of("act_slow", false, true), of("act_asks", false, false)]);
+            }
+        }
+        scenes
+    }
+
+    fn drawn(rng: &mut Rng) -> Scene {
+        let manner = if rng.chance(25) { Manner::Wrap } else { Manner::Serve };
+        let transport = if rng.chance(50) { Transport::Process } else { Transport::Http };
+        let clients = if manner == Manner::Wrap { 1 } else { rng.below(4) + 1 };
+        let cast = (0..clients).map(|_| {
+            let face =
+                [Face::Plain, Face::LegacyTask, Face::ModernTask, Face::Resume, Face::HandOff][rng.below(5)];
+            let modern = match face {
+                Face::ModernTask => true,
+                Face::LegacyTask | Face::Resume => false,
+                Face::Plain | Face::HandOff => rng.chance(50),
+            };
+            // Without a name a legacy client cannot come back after its session.
+            let who = [Some("alice"), Some("bob"), None];
+            let principal = who[rng.below(if modern { 3 } else { 2 })];
+            let calls = (0..=rng.below(3)).map(|_| Scene::call(rng)).collect();
+            (modern, face, principal, calls)
+        });
+        let cast = cast.collect();
+        Scene { manner, transport, cast }
+    }
+
+    fn call(rng: &mut Rng) -> Call {
+        let tool = match rng.below(16) {
+            0..3 => "safe_slow",
+            3..6 => "act_slow",
+            6 => "safe_quick",
+            7 => "act_quick",
+            8..10 => "act_even",
+            10 => "safe_even",
+            11 => "act_fails",
+            12 => "act_errs",
+            13 => "safe_asks",
+            14 => "act_asks",
+            _ => "act_dies",
+        };
+        (tool, rng.chance(50), rng.chance(15))
+    }
+
+    pub(super) fn clients(&self) -> Vec<Client> {
+        let client = |(index, (modern, face, principal, calls)): (usize, &(_, _, _, Vec<Call>))| {
+            let client = Client::new(index, *modern, *face, *principal);
+            calls.iter().fold(client, |client, (tool, key, cancels)| client.calls(tool, *key, *cancels))
+        };
+        self.cast.iter().enumerate().map(client).collect()
+    }
+
+    pub(super) fn config(&self) -> Config {
+        let mut config = Config {
+            server_name: "sim".into(),
+            identity: "sim".into(),
+            manner: self.manner,
+            transport: self.transport,
+            tasks: true,
+            resumable: true,
+            task_after: PATIENCE,
+            profiles: HASTY,
+            restart: Restart::OnCrash,
+            restart_backoff: Duration::from_millis(10),
+            resume_wait: Duration::from_secs(60),
+            session_idle: Duration::from_secs(60),
+            ..Config::default()
+        };
+        config.rules.add(Key::Tool, "safe_*=repeatable:true,retries:3", "--tool").expect("a rule");
+        config
+    }
+}
+
+/// Says where a world was when it broke.
+struct Place(String);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.0);
+        }
+    }
+}
+
+/// Plays a scene once for every point between its call and its answer, ending the process there in every
+/// way; gives how often that was. Panics if an invariant breaks.
+pub fn at_every_point(scene: &Scene) -> u64 {
+    let mut played = 0;
+    for fate in Fate::ALL {
+        for point in 1.. {
+            let _place = Place(format!("at point {point}, {fate:?}, of {scene:?}"));
+            let mut world = World::new(scene, 1, Crashes::At(point, fate));
+            world.live();
+            if world.finish().crashes == 0 {
+                break;
+            }
+            played += 1;
+        }
+    }
+    played
+}
+
+/// Plays the world of a seed, in which processes end at random.
+pub fn run(seed: u64) -> Outcome {
+    let mut rng = Rng::new(seed);
+    let scene = Scene::drawn(&mut rng);
+    let crashes = rng.between(1, 4) as u32;
+    let _place = Place(format!("{scene:?}"));
+    let mut world = World::new(&scene, seed, Crashes::AnyTime(crashes));
+    world.live();
+    world.finish()
+}
