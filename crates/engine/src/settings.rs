@@ -520,8 +520,9 @@ pub static SETTINGS: &[Setting] = &[
         default: "10m",
         short: "`serve`: how long a client that lost its connection may stay away",
         long: "A finished stream can be fetched by Last-Event-ID for this long (at most 16 MiB and 256 streams per session are \
-               kept), a call with a resume token or an idempotency key goes on for this long without its client, and a \
-               service of `--keep` ends after this long without work.",
+               kept), a call with a resume token or an idempotency key goes on for this long without its client, one \
+               that is made again after a crash of outlast waits this long for its client to come back, and a service of \
+               `--keep` ends after this long without work.",
     },
     Setting {
         key: Key::ResumeMinWait,

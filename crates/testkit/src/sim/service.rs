@@ -407,6 +407,7 @@ impl World {
                 self.entropy += 1;
                 let mut bytes = [7; 32];
                 bytes[..8].copy_from_slice(&self.entropy.to_le_bytes());
+                bytes[16..24].copy_from_slice(&self.entropy.to_le_bytes());
                 return Some(Event::Entropy(bytes));
             }
             Action::Start(id, run) => return self.start(id, run),

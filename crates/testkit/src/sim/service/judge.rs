@@ -418,7 +418,8 @@ fn show(raw: &[u8]) -> String {
 }
 
 fn event_id(text: &str) -> (u64, u64) {
-    let parts =
-        text.split_once('-').and_then(|(stream, number)| Some((stream.parse().ok()?, number.parse().ok()?)));
+    let rest = text.split_once('-').map(|(_mark, rest)| rest);
+    let parts = rest.and_then(|rest| rest.split_once('-'));
+    let parts = parts.and_then(|(stream, number)| Some((stream.parse().ok()?, number.parse().ok()?)));
     parts.unwrap_or_else(|| panic!("`{text}` is no event id"))
 }
