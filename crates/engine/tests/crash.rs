@@ -128,7 +128,7 @@ fn a_call_whose_client_does_not_come_back_is_not_kept_for_it_for_ever() {
         wait 9m
         wait 1m
         @10m
-        !! warn: server-gone … did not come back here within resume-wait
+        !! warn: server-gone … did not come back in time (resume-wait)
         .. store 3: failed
         stored 3
         "#

@@ -658,10 +658,9 @@ fn a_call_that_nobody_comes_for_fails_in_the_end() {
     wait_in_service(
         "",
         r#"
-        wait 25h
-        wait 1s
+        wait 11m
         @…
-        !! warn: server-gone …detail=outlast was ended while it ran, and its client did not come back
+        !! warn: server-gone …detail=outlast was ended while it ran, and its client did not come back in time (resume-wait)
         .. store 4: failed
         "#,
     );

@@ -302,7 +302,10 @@ impl World {
         let fits = |principal: &Option<&str>| (*principal == owner.as_deref()) == own;
         let whoever: Vec<_> = [Some(NAMES[0]), Some(NAMES[1]), None].into_iter().filter(fits).collect();
         let what = match self.rng.below(4) {
-            _ if own && !ended => What::Get(Some(format!("{}-0", streams[self.rng.below(streams.len())]))),
+            // With the mark of this session, which the world makes of the same bytes as its name.
+            _ if own && !ended => {
+                What::Get(Some(format!("{name}-{}-0", streams[self.rng.below(streams.len())])))
+            }
             0 => What::Get(None),
             1 => What::Delete,
             _ => What::Post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#.into()),

@@ -38,6 +38,7 @@ impl Engine {
     }
 
     pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
+        self.forget_orphan(no);
         let Some(task) = self.tasks.get_mut(&no) else { return };
         let (input, payer) = (std::mem::take(&mut task.input), task.payer.take());
         // One that is not stored yet is written when it is.

@@ -2,10 +2,10 @@
 //!
 //! A call that its server has a name for is asked for there (`rejoining.rs`), one that may be repeated is made
 //! again, any other has failed and says why. That happens as soon as there is a server: in wrap mode when the
-//! client has said hello to it, and if no client does within `resume-wait` it has failed; in serve mode at once in
-//! the modern era, and for whatever has a name at the server. A legacy call that is to be made again needs what its
-//! client could do, so it waits for a session of its principal, or for one of anybody's where all share a server;
-//! for as long as its client was told that it is kept.
+//! client has said hello to it; in serve mode at once in the modern era, and for whatever has a name at the
+//! server. A legacy call that is to be made again needs what its client could do, so it waits for a session
+//! of its principal, or for one of anybody's where all share a server. None waits longer than `resume-wait`, but for
+//! those that their server has.
 
 use super::following::about;
 use super::joining::own_meta;
@@ -42,7 +42,8 @@ pub(in crate::engine) struct Orphan {
     since: Mono,
 }
 
-const NOT_BACK: &str = "outlast was ended while it ran, and its client did not come back";
+const NOT_BACK: &str =
+    "outlast was ended while it ran, and its client did not come back in time (resume-wait)";
 
 impl Engine {
     /// A record that is ours now has been read.
@@ -124,6 +125,11 @@ impl Engine {
         }
     }
 
+    /// A call has ended while it waited for a server; only one that the server has must still be cancelled there.
+    pub(super) fn forget_orphan(&mut self, no: TaskNo) {
+        self.orphans.retain(|orphan| orphan.no != no || orphan.place.is_some());
+    }
+
     /// A server that can take a call of a client that is gone, in the same name and era.
     fn server_of_orphan(&mut self, now: Mono, orphan: &Orphan) -> Option<ServerId> {
         if !self.config.manner.serves() {
@@ -194,14 +200,13 @@ impl Engine {
         }
     }
 
-    /// Nobody came for a call in all the time that its client was told it is kept: it has failed. In wrap mode one
-    /// client is waited for, and only for `resume-wait`: it may be at another process, and would wait there for ever.
+    /// Nobody came for a call within `resume-wait`: it has failed, because its client may be at another process and
+    /// would wait there for ever. One that its server has is waited for as long as its client was told it is kept.
     pub(super) fn give_orphans_up(&mut self, now: Mono) {
-        let serves = self.config.manner.serves();
         let over = |orphan: &Orphan| {
             let task = self.tasks.get(&orphan.no).filter(|task| task.state.is_open());
             let kept = |task: &Task| self.wall.0.saturating_sub(task.created.0) <= task.ttl();
-            let waits = serves || now.since(orphan.since) < self.config.resume_wait;
+            let waits = orphan.place.is_some() || now.since(orphan.since) < self.config.resume_wait;
             task.is_some_and(|task| !kept(task) || !waits)
         };
         let (over, wait): (Vec<_>, Vec<_>) = std::mem::take(&mut self.orphans).into_iter().partition(over);
