@@ -32,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) standing: StreamId,
     /// All its streams, the oldest first.
     pub(crate) streams: BTreeSet<StreamId>,
+    /// Those of them whose requests are settled.
+    pub(crate) settled: BTreeSet<StreamId>,
     /// Bytes of events that are kept for a client that comes back.
     pub(crate) kept_bytes: usize,
     /// When it was last used.
@@ -117,6 +119,7 @@ impl Session {
             asleep: false,
             standing,
             streams: BTreeSet::new(),
+            settled: BTreeSet::new(),
             kept_bytes: 0,
             used: now,
             armed: None,

@@ -162,6 +162,9 @@ impl Engine {
             }
         }
         if legacy {
+            if let Some(session) = self.clients.get_mut(&client).and_then(|client| client.session_mut()) {
+                session.settled.insert(id);
+            }
             self.store_settled(id);
             self.make_room(client);
         } else {
@@ -253,6 +256,7 @@ impl Engine {
         let bytes = stream.kept_bytes();
         if let Some(session) = self.clients.get_mut(&stream.client).and_then(|client| client.session_mut()) {
             session.streams.remove(&id);
+            session.settled.remove(&id);
         }
         self.kept_more(stream.client, -(bytes as isize));
     }
@@ -280,12 +284,11 @@ impl Engine {
 
     fn too_much(&self, client: ClientId) -> Option<StreamId> {
         let session = self.clients.get(&client)?.session()?;
-        let settled = |id: &&StreamId| self.streams.get(id).is_some_and(|stream| stream.settled.is_some());
         let full = session.kept_bytes > limits::SESSION_BYTES;
         if !full && session.streams.len() <= limits::SESSION_STREAMS {
             return None;
         }
-        let oldest = session.streams.iter().find(settled);
+        let oldest = session.settled.first();
         let holds = |id: &&StreamId| self.streams.get(id).is_some_and(|stream| !stream.kept.is_empty());
         oldest.or_else(|| session.streams.iter().find(holds).filter(|_| full)).copied()
     }
@@ -300,7 +303,7 @@ impl Engine {
                 .and_then(|stream| stream.settled)
                 .is_some_and(|settled| now.since(settled) >= wait)
         };
-        let old: Vec<StreamId> = session.streams.iter().filter(old).copied().collect();
+        let old: Vec<StreamId> = session.settled.iter().filter(old).copied().collect();
         for id in old {
             self.close_stream(id);
         }
