@@ -283,6 +283,13 @@ pub struct Engine {
     actions: VecDeque<Action>,
 }
 
+impl Config {
+    /// Whether calls may have tickets, so that an earlier process may have left some.
+    pub fn has_tickets(&self) -> bool {
+        self.tasks || self.resumable || self.client_cap.is_some()
+    }
+}
+
 impl Engine {
     /// An engine that nothing has happened to.
     pub fn new(config: Config) -> Engine {

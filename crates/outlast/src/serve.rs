@@ -84,7 +84,7 @@ async fn serve(
     service: Service,
     starter: Starter,
 ) -> io::Result<u8> {
-    let (resume_wait, tasks) = (config.resume_wait, config.tasks);
+    let (resume_wait, has_tickets) = (config.resume_wait, config.has_tickets());
     let (listener, greeting, kept) = match service.entrance {
         Entrance::Address(address) => {
             let listener = listen(address)?;
@@ -101,7 +101,7 @@ async fn serve(
     tokio::spawn(driver.clone().keep_time());
     driver.turn(|state| {
         state.feed(Event::Entropy(crate::client::http::token::random()));
-        if tasks {
+        if has_tickets {
             state.feed(Event::Begin);
         }
     });

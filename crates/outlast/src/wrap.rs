@@ -58,7 +58,7 @@ async fn serve(
     starter: Starter,
     keeper: Option<Keeper>,
 ) -> io::Result<u8> {
-    let (max_message, tasks) = (config.max_message, config.tasks);
+    let (max_message, has_tickets) = (config.max_message, config.has_tickets());
     let (sink, last_writer) = unix::stdout_sink()?;
     let (source, sink) = (unix::stdin_source()?, Arc::new(sink));
     let driver = Driver::new(config, Clock::start(), starter, observers, keeper, place);
@@ -68,7 +68,7 @@ async fn serve(
     driver.turn(|state| {
         // For the first ticket or key; whoever takes it asks for the next.
         state.feed(Event::Entropy(crate::client::http::token::random()));
-        if tasks {
+        if has_tickets {
             state.feed(Event::Begin);
         }
     });
