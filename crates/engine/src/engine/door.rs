@@ -345,6 +345,12 @@ impl Engine {
         (session.mark == id.mark).then_some((id.stream, id.number))
     }
 
+    /// The store is busy or broken: whoever were told that its session is unknown would begin a new one.
+    pub(super) fn refuse_for_now(&mut self, exchange: ExchangeId) {
+        let why = "what is stored of this session cannot be read just now; try again";
+        self.refuse(exchange, None, &No(503, -32603, why.into()));
+    }
+
     pub(super) fn refuse_event(&mut self, exchange: ExchangeId) {
         self.refuse(exchange, None, &no_such_event());
     }

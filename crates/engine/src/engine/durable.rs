@@ -5,9 +5,9 @@
 //! as any other that slept.
 //!
 //! The events of a stream are stored from the moment that its client is gone, to the end. With them goes what
-//! the next process has to know: that the stream belongs to no request, or that all its requests are settled, or for
-//! each open one a *will*, which is the answer if this process ends before there is a better one. A call with a
-//! ticket needs no will: it is found again by its ticket.
+//! the next process has to know: that the stream belongs to no request, or that its request is settled, or a *will*,
+//! which is the answer if this process ends before there is a better one. A call with a ticket needs no will: it is
+//! found again by its ticket.
 //!
 //! What is stored is found by the session's name and the stream's, both unguessable; and only on a server of the
 //! same identity.
@@ -28,7 +28,7 @@ use crate::wire::{Scanned, scan};
 use bytes::Bytes;
 
 /// Numbers that no event has; what is stored under them is about the stream.
-const WILLS: u64 = 1 << 60;
+const WILL: u64 = 1 << 60;
 const STANDING: u64 = 1 << 61;
 const SETTLED: u64 = 1 << 62;
 
@@ -115,15 +115,18 @@ impl Engine {
         if self.sessions.contains_key(name) || !is_session_name(name) {
             return false;
         }
-        let waiting = |pending: &&Pending| matches!(pending, Pending::Session(_));
-        if self.lookups.values().filter(waiting).count() >= limits::KNOCKS {
-            self.respond(exchange, 503, Body::Empty);
-            return true;
-        }
         let query = Query::Session(self.name_of_session(name));
         let knock = Knock { exchange, head: head.clone(), what: what() };
-        self.load(Pending::Session(Box::new(knock)), query);
+        self.knock(exchange, Pending::Session(Box::new(knock)), query);
         true
+    }
+
+    fn knock(&mut self, exchange: ExchangeId, pending: Pending, query: Query) {
+        let waits = |pending: &&Pending| matches!(pending, Pending::Session(_) | Pending::Replay(_));
+        if self.lookups.values().filter(waits).count() >= limits::KNOCKS {
+            return self.refuse_for_now(exchange);
+        }
+        self.load(pending, query);
     }
 
     pub(super) fn session_was_looked_up(&mut self, now: Mono, knock: Knock, outcome: &Loaded) {
@@ -131,8 +134,7 @@ impl Engine {
         match outcome {
             Ok(Found::Session(Some(kept))) if !self.entropy.is_empty() => self.take_in(now, &head, kept),
             Ok(Found::Session(None)) => {}
-            // Whoever is told that its session is unknown begins a new one, and loses what it had.
-            _ => return self.respond(exchange, 503, Body::Empty),
+            _ => return self.refuse_for_now(exchange),
         }
         match what {
             What::Post(line) => self.post(now, exchange, &head, &line),
@@ -192,7 +194,9 @@ impl Engine {
         match (standing, stream.settled) {
             (true, _) => events.push((STANDING, Bytes::new())),
             (false, Some(_)) => events.push((SETTLED, Bytes::new())),
-            (false, None) => events.extend((WILLS..).zip(self.wills(id))),
+            // Of several requests in an array some may be answered later, and a will is not taken back.
+            (false, None) if stream.open > 1 => {}
+            (false, None) => events.extend(self.will(id).map(|will| (WILL, will))),
         }
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.stored = true;
@@ -239,23 +243,18 @@ impl Engine {
         Name(format!("{}/{}/{mark}-{}", self.config.identity, session.id, id.0).into())
     }
 
-    /// What the open requests of a stream are answered if this process ends before there is a better answer.
-    fn wills(&self, id: StreamId) -> Vec<Bytes> {
-        let Some(client) = self.streams.get(&id).and_then(|stream| self.clients.get(&stream.client)) else {
-            return Vec::new();
-        };
-        let calls = client.all_open().filter_map(|open| match open {
+    /// What the open request of a stream is answered if this process ends before there is a better answer.
+    fn will(&self, id: StreamId) -> Option<Bytes> {
+        let client = self.clients.get(&self.streams.get(&id)?.client)?;
+        let mut calls = client.all_open().filter_map(|open| match open {
             Open::Call(call) => self.calls.get(call),
             _ => None,
         });
-        let here = calls.filter(|call| call.request.way == Way::Stream(id));
-        here.map(|call| {
-            let mut failure = self.failure(self.at, call, Kind::ServerGone, None);
-            failure.state = ServerState::Gone;
-            failure.detail = Some("outlast was ended while it ran".into());
-            failure.answer(call.request.id.patch().as_slice(), false, Wording::Own).into()
-        })
-        .collect()
+        let call = calls.find(|call| call.request.way == Way::Stream(id))?;
+        let mut failure = self.failure(self.at, call, Kind::ServerGone, None);
+        failure.state = ServerState::Gone;
+        failure.detail = Some("outlast was ended while it ran".into());
+        Some(failure.answer(call.request.id.patch().as_slice(), false, Wording::Own).into())
     }
 
     /// Asks the store for the events after one that is not in memory.
@@ -271,7 +270,7 @@ impl Engine {
         }
         let stream = self.stored_name(session, &after.mark, after.stream);
         let query = Query::Events { stream, after: after.number };
-        self.load(Pending::Replay(Box::new(Replay { exchange, client, after })), query);
+        self.knock(exchange, Pending::Replay(Box::new(Replay { exchange, client, after })), query);
         true
     }
 
@@ -280,7 +279,7 @@ impl Engine {
         let events = match outcome {
             Ok(Found::Events { events, .. }) if !events.is_empty() => events,
             Ok(_) => return self.refuse_event(*exchange),
-            Err(_) => return self.respond(*exchange, 503, Body::Empty),
+            Err(_) => return self.refuse_for_now(*exchange),
         };
         let Some(session) = self.clients.get(client).and_then(Client::session) else {
             return self.refuse_event(*exchange);
@@ -295,14 +294,14 @@ impl Engine {
         let retry = self.config.resume_min_wait.as_millis();
         self.act(Action::Write(*exchange, format!(": outlast\nretry: {retry}\n\n").into()));
         let mut last = after.number;
-        for (number, event) in events.iter().filter(|(number, _)| *number < WILLS) {
+        for (number, event) in events.iter().filter(|(number, _)| *number < WILL) {
             last = *number;
             self.act(Action::Write(*exchange, event.clone()));
         }
         if standing {
             return self.go_on_with(now, *exchange, own);
         }
-        for (_, will) in events.iter().filter(|(number, _)| !settled && (WILLS..STANDING).contains(number)) {
+        for (_, will) in events.iter().filter(|(number, _)| !settled && *number == WILL) {
             last += 1;
             let id = EventId { mark: after.mark.clone(), stream: after.stream, number: last };
             let text = [format!("id: {id}\ndata: ").as_bytes(), will, b"\n\n"].concat();
