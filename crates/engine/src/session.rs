@@ -176,6 +176,11 @@ impl Stream {
         change
     }
 
+    /// Events that were written to no connection.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = &Bytes> {
+        self.kept.iter().filter(|(number, _)| *number > self.written).map(|(_, event)| event)
+    }
+
     /// Bytes of events that it keeps.
     pub(crate) fn kept_bytes(&self) -> usize {
         self.kept.iter().map(|(_, event)| event.len()).sum()

@@ -53,6 +53,34 @@ fn in_session(settings: &str, scenario: &str) {
 }
 
 #[test]
+fn a_client_that_was_gone_hears_once_of_what_changed_often() {
+    in_session(
+        "",
+        r#"
+        get 3 session=1
+        << 3: 200 events
+        << 3: …
+        < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}
+        << 3: id: 1-1|data: …
+        hang-up 3
+        < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}
+        < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"b"}}
+        < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+        < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}
+        < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+        get 4 session=1 last=1-1
+        << 4: 200 events
+        << 4: …
+        << 4: id: 1-2|data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}||
+        << 4: id: 1-3|data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"b"}}||
+        << 4: id: 1-4|data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}||
+        < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+        << 4: id: 1-5|data: …
+        "#,
+    );
+}
+
+#[test]
 fn a_signal_ends_a_service_with_grace() {
     in_session(
         "",

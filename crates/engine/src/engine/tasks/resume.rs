@@ -5,6 +5,7 @@ use crate::call::Request;
 use crate::call::resume::{Resume, declares, seconds};
 use crate::client::{Open, Way};
 use crate::engine::Engine;
+use crate::engine::streams::message_in;
 use crate::error::{Failure, Kind, Retry, ServerState};
 use crate::id::{CallId, ClientId, JsonId, StreamId, TaskNo};
 use crate::json;
@@ -505,12 +506,6 @@ impl Engine {
             self.give_up(call, &format!("nobody came back for it within {wait} (resume-wait)"));
         }
     }
-}
-
-/// The message of an event.
-fn message_in(event: &Bytes) -> Option<Bytes> {
-    let start = memchr::memmem::find(event, b"data: ")? + b"data: ".len();
-    Some(event.slice(start..event.len().checked_sub(2)?))
 }
 
 /// What has ended: with an error, or with a result, whatever it says.
