@@ -81,6 +81,32 @@ fn a_client_that_was_gone_hears_once_of_what_changed_often() {
 }
 
 #[test]
+fn a_call_that_came_before_its_hello_failed_is_answered() {
+    check(
+        r#"
+        set serve
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 1: start 0
+        << 1: 200 with a session events
+        << 1: …
+        >> 1: …
+        started
+        post 2 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
+        << 2: 200 events
+        << 2: …
+        >> 1: …
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}||
+        << 1: finish
+        !! warn: server-failed …the initialize of this session failed
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":7,"error":{"code":-31003,"message":"server `srv` cannot be reached: the initialize of this session failed.…
+        << 2: finish
+        >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"the session could not begin"}}
+        "#,
+    );
+}
+
+#[test]
 fn a_signal_ends_a_service_with_grace() {
     in_session(
         "",

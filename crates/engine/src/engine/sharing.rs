@@ -9,7 +9,7 @@
 use super::Engine;
 use crate::action::{Action, Note};
 use crate::client::{Client, Door, Open, Way};
-use crate::error::error_answer;
+use crate::error::{Kind, error_answer};
 use crate::hash::fingerprint;
 use crate::id::{AskId, CallId, ClientId, JsonId, NOBODY, ServerId};
 use crate::limits;
@@ -152,7 +152,32 @@ impl Engine {
         let session = self.clients.get(&client).and_then(Client::session);
         if let Some(name) = session.map(|session| session.id.clone()) {
             self.forget_stored_session(&name);
+            self.fail_what_came_early(client);
+            self.cancel_everything(client);
             self.forget_client(self.at, client);
+        }
+    }
+
+    /// Calls that a client sent before its hello was answered do not end without a word.
+    fn fail_what_came_early(&mut self, client: ClientId) {
+        let Some(state) = self.clients.get(&client) else { return };
+        let calls: Vec<CallId> = state
+            .all_open()
+            .filter_map(|open| match open {
+                Open::Call(call) => Some(call),
+                _ => None,
+            })
+            .collect();
+        for id in calls {
+            let Some(call) = self.calls.get(id) else { continue };
+            let (server, attempt, modern, text) =
+                (call.request.server, call.attempt(), call.modern, call.text);
+            let mut failure = self.failure(self.at, call, Kind::ServerFailed, None);
+            failure.detail = Some("the initialize of this session failed".into());
+            self.fail(id, failure);
+            if let Some(attempt) = attempt {
+                self.cancel_attempt(server, attempt, modern, text, "the session could not begin");
+            }
         }
     }
 

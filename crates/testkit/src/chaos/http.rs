@@ -130,7 +130,9 @@ impl World {
         let sessions = &self.exchanges.sessions;
         let session = sessions.get((how / 8) % (sessions.len() + 1)).map(|(name, _)| name.clone());
         let last_event = last_event.filter(|text| !text.is_empty());
-        let last_event = last_event.map(|text| String::from_utf8_lossy(text).into_owned().into());
+        // The mark of a session is made of the same bytes as its name.
+        let mark = session.as_deref().unwrap_or_default();
+        let last_event = last_event.map(|text| format!("{mark}-{}", String::from_utf8_lossy(text)).into());
         Box::new(Head {
             principal: Some(NAMES[how % 2].into()),
             session,
