@@ -169,6 +169,8 @@ impl Engine {
         let leaves = server.life == Life::Leaving || server.alarm == Some(Alarm::Idle);
         // Whether it starts is about to be told, and sets the next timer.
         let leaves = leaves || server.life == Life::Restarting;
+        // One that closed its output was killed, if it did not end by itself, and its end is about to be told.
+        let leaves = leaves || server.output_closed;
         must(needed || leaves || server.armed.is_some(), || {
             format!("nobody needs {id:?}, which is {:?} and does not end", server.life)
         })
