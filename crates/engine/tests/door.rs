@@ -107,6 +107,25 @@ fn a_call_that_came_before_its_hello_failed_is_answered() {
 }
 
 #[test]
+fn a_session_that_sleeps_is_not_woken_beyond_the_bound() {
+    in_session(
+        "set max-sessions 1\nset session-idle 1m",
+        r#"
+        wait 1m
+        @…
+        .. 1: close-input
+        post 3 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
+        .. 2: start 0
+        << 3: 200 with a session events
+        << 3: …
+        >> 2: …
+        post 4 session=1 {"jsonrpc":"2.0","id":7,"method":"ping"}
+        << 4: 429 …has 1 sessions open (max-sessions)…
+        "#,
+    );
+}
+
+#[test]
 fn a_signal_ends_a_service_with_grace() {
     in_session(
         "",

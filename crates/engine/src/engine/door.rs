@@ -180,7 +180,10 @@ impl Engine {
         };
         if !begins {
             self.version_fits(client, head, array)?;
-            self.wake(now, client);
+            if self.clients.get(&client).and_then(Client::session).is_some_and(|session| session.asleep) {
+                self.room_for_session(head)?;
+                self.wake(now, client);
+            }
         }
         self.session_was_used(now, client);
         let asks = |member: &&Result<Message, Refused>| !matches!(member, Ok(message) if message.shape != Shape::Request);
@@ -249,7 +252,8 @@ impl Engine {
         Ok(())
     }
 
-    fn new_session(&mut self, now: Mono, head: &Head, message: &Message) -> Result<ClientId, No> {
+    /// Whether one session more may be awake.
+    fn room_for_session(&self, head: &Head) -> Result<(), No> {
         let most = self.config.max_sessions;
         let same = |client: &&Client| {
             client.session().is_some_and(|s| !s.asleep) && client.principal == head.principal
@@ -261,6 +265,11 @@ impl Engine {
             );
             return Err(No(429, Kind::TooManySessions.code(false), text));
         }
+        Ok(())
+    }
+
+    fn new_session(&mut self, now: Mono, head: &Head, message: &Message) -> Result<ClientId, No> {
+        self.room_for_session(head)?;
         let Some(entropy) = self.entropy.pop() else {
             return Err(No(503, -32603, "no random bytes at hand; try again".into()));
         };
@@ -351,8 +360,11 @@ impl Engine {
         self.refuse(exchange, None, &No(503, -32603, why.into()));
     }
 
+    /// An event of an earlier process that is not stored.
     pub(super) fn refuse_event(&mut self, exchange: ExchangeId) {
-        self.refuse(exchange, None, &no_such_event());
+        let why = "Bad Request: Last-Event-ID names no event that is still kept for this session; \
+                   if it is of an outlast that has ended, the call on its stream may have run";
+        self.refuse(exchange, None, &No(400, -32000, why.into()));
     }
 
     pub(super) fn refuse_standing(&mut self, exchange: ExchangeId) {

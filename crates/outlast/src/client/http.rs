@@ -39,7 +39,7 @@ const BODY_PAUSE: Duration = Duration::from_secs(10);
 /// The longest time for a body.
 const BODY_TIME: Duration = Duration::from_secs(5 * 60);
 
-/// Bytes of a head. More: 431.
+/// Bytes of a head that are taken for certain; from twice as many on: 431.
 const HEAD_BYTES: usize = 32 << 10;
 
 /// Headers of a request. More: 431.

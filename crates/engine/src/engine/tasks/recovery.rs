@@ -94,7 +94,7 @@ impl Engine {
             setting: None,
             attempts: 1,
             state: ServerState::Gone,
-            retry: Retry::Unsafe,
+            retry: if task.body.repeatable.is_some() { Retry::Safe } else { Retry::Unsafe },
             last_sign: None,
             plain: false,
             detail: Some(why.to_owned()),
