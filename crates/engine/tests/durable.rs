@@ -83,6 +83,8 @@ fn a_session_that_was_ended_stays_so() {
         .. store 3: end session
         .. 1: close-input
         << 3: 200
+        post 4 session=1 {"jsonrpc":"2.0","id":7,"method":"ping"}
+        << 4: 404 …Session not found…
         stored 3
         again
         post 4 session=1 {"jsonrpc":"2.0","id":7,"method":"ping"}

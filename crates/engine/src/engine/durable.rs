@@ -92,8 +92,8 @@ impl Engine {
 
     pub(super) fn forget_stored_session(&mut self, name: &str) {
         if self.config.durable {
-            let name = self.name_of_session(name);
-            self.submit(Pending::Noted, Write::EndSession(name));
+            let stored = self.name_of_session(name);
+            self.submit(Pending::Ended(name.into()), Write::EndSession(stored));
         }
     }
 
@@ -112,13 +112,18 @@ impl Engine {
         else {
             return false;
         };
-        if self.sessions.contains_key(name) || !is_session_name(name) {
+        if self.sessions.contains_key(name) || !is_session_name(name) || self.is_being_forgotten(name) {
             return false;
         }
         let query = Query::Session(self.name_of_session(name));
         let knock = Knock { exchange, head: head.clone(), what: what() };
         self.knock(exchange, Pending::Session(Box::new(knock)), query);
         true
+    }
+
+    /// Whether a session has ended of which the store may not know yet.
+    fn is_being_forgotten(&self, name: &str) -> bool {
+        self.pending.values().any(|pending| matches!(pending, Pending::Ended(ended) if **ended == *name))
     }
 
     fn knock(&mut self, exchange: ExchangeId, pending: Pending, query: Query) {

@@ -76,6 +76,8 @@ pub(super) enum Pending {
     Claimed,
     /// One of them.
     Orphaned,
+    /// A session has ended.
+    Ended(Box<str>),
     /// A request for a session that is not in memory.
     Session(Box<Knock>),
     /// A request for events that are not in memory.

@@ -70,6 +70,7 @@ impl Engine {
             | Pending::Changed(_)
             | Pending::Told(_)
             | Pending::Moved(..)
+            | Pending::Ended(_)
             | Pending::Noted
             | Pending::Collected
             | Pending::Kept(_)
