@@ -180,12 +180,13 @@ impl Engine {
         };
         if !begins {
             self.version_fits(client, head, array)?;
-            if self.clients.get(&client).and_then(Client::session).is_some_and(|session| session.asleep) {
-                self.room_for_session(head)?;
-                self.wake(now, client);
-            }
         }
+        // Also a session that finds no room stays its client's.
         self.session_was_used(now, client);
+        if self.clients.get(&client).and_then(Client::session).is_some_and(|session| session.asleep) {
+            self.room_for_session(head)?;
+            self.wake(now, client);
+        }
         let asks = |member: &&Result<Message, Refused>| !matches!(member, Ok(message) if message.shape != Shape::Request);
         let open = members.iter().filter(asks).count();
         let way = if open > 0 {

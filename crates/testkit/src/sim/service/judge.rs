@@ -71,6 +71,8 @@ struct Reading {
     cancels: Option<usize>,
     /// It must be taken.
     sound: bool,
+    /// Its session may be asleep, and find no room to wake.
+    sleepy: bool,
     stream: Option<u64>,
     /// The number of the last event.
     last: Option<u64>,
@@ -99,6 +101,8 @@ struct Session {
     hello: usize,
     ended: bool,
     used: Duration,
+    /// It was unused for so long that it may be asleep, and nothing was taken from it since.
+    sleepy: bool,
     streams: usize,
     standing: Option<u64>,
 }
@@ -205,6 +209,8 @@ impl Judge {
                 (Kind::Resumed, Some(stream), Some(number))
             }
         };
+        let idle = self.config.session_idle;
+        let sleepy = own.is_some_and(|session| session.sleepy || now >= session.used + idle);
         let own = own.is_some();
         let requests = match kind {
             Kind::Resumed => {
@@ -219,6 +225,7 @@ impl Judge {
             owner: visit.owner.clone(),
             cancels,
             sound: own && kind == Kind::Post && !requests.is_empty(),
+            sleepy,
             requests,
             stream,
             last,
@@ -240,6 +247,7 @@ impl Judge {
             visit.session.as_ref().filter(|_| own).and_then(|name| self.sessions.get_mut(name))
         {
             session.used = now;
+            session.sleepy = sleepy;
         }
     }
 
