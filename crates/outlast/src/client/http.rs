@@ -5,6 +5,7 @@
 
 mod body;
 pub mod flow;
+mod intake;
 pub mod token;
 pub mod visitor;
 
@@ -16,6 +17,7 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use intake::Intake;
 use outlast_engine::error::{Kind, edge_error};
 use outlast_engine::http::{Body, Head};
 use outlast_engine::{Event, wire};
@@ -90,6 +92,7 @@ pub struct Door {
     doorman: Doorman,
     max_bytes: usize,
     max_connections: usize,
+    intake: Arc<Intake>,
     /// Bytes of requests that are not answered, by principal.
     held: Mutex<HashMap<Option<Box<str>>, usize>>,
 }
@@ -97,7 +100,8 @@ pub struct Door {
 impl Door {
     /// A door that is watched by this doorman.
     pub fn new(driver: Arc<Driver>, doorman: Doorman, max_bytes: usize, max_connections: usize) -> Arc<Door> {
-        Arc::new(Door { driver, doorman, max_bytes, max_connections, held: Mutex::default() })
+        let intake = Arc::default();
+        Arc::new(Door { driver, doorman, max_bytes, max_connections, intake, held: Mutex::default() })
     }
 
     /// Takes connections until `stop` says so; then those that are open may end for a moment.
@@ -253,8 +257,8 @@ impl Door {
     }
 
     async fn read_parts(&self, mut body: Incoming, visit: &mut Visit) -> Result<Bytes, Box<Response<Out>>> {
-        let mut first: Option<Bytes> = None;
-        let mut more: Vec<u8> = Vec::new();
+        let announced = hyper::body::Body::size_hint(&body).lower() as usize;
+        let mut whole = intake::Body::default();
         loop {
             let frame =
                 tokio::time::timeout(BODY_PAUSE, body.frame()).await.map_err(|_| Box::new(too_slow()))?;
@@ -269,22 +273,12 @@ impl Door {
             if !visit.hold(data.len()) {
                 return Err(Box::new(self.too_much(visit.principal())));
             }
-            let length = first.as_ref().map_or(0, Bytes::len) + more.len() + data.len();
-            if length > self.driver.max_message() {
+            if whole.len() + data.len() > self.driver.max_message() {
                 return Err(Box::new(self.too_large()));
             }
-            match &first {
-                None => first = Some(data),
-                Some(part) => {
-                    if more.is_empty() {
-                        more.extend_from_slice(part);
-                        first = Some(Bytes::new());
-                    }
-                    more.extend_from_slice(&data);
-                }
-            }
+            self.intake.add(&mut whole, data, announced);
         }
-        Ok(if more.is_empty() { first.unwrap_or_default() } else { more.into() })
+        Ok(self.intake.finish(whole))
     }
 
     fn too_large(&self) -> Response<Out> {

@@ -10,6 +10,9 @@ use std::task::{Context, Poll, Waker};
 /// can take it up again.
 const MOST: usize = 8 << 20;
 
+/// Bytes that are copied together.
+const COPIED: usize = 16 << 10;
+
 /// A response, from both ends.
 #[derive(Debug, Default)]
 pub struct Flow {
@@ -85,14 +88,16 @@ impl Flow {
         if state.broken {
             return Poll::Ready(Next::Broken);
         }
-        // What is there leaves together: one chunk, one write.
         match state.waiting.len() {
             0 if state.finished => Poll::Ready(Next::End),
             0 => state.wait(context),
-            1 => {
-                state.bytes = 0;
-                Poll::Ready(state.waiting.pop_front().map_or(Next::End, Next::Bytes))
+            // A chunk of its own costs less than a copy.
+            count if count == 1 || state.bytes > COPIED => {
+                let next = state.waiting.pop_front();
+                state.bytes -= next.as_ref().map_or(0, Bytes::len);
+                Poll::Ready(next.map_or(Next::End, Next::Bytes))
             }
+            // What is there leaves together: one chunk, one write.
             _ => {
                 let whole = state.waiting.iter().fold(Vec::with_capacity(state.bytes), |mut whole, part| {
                     whole.extend_from_slice(part);

@@ -1,0 +1,139 @@
+//! Bodies of requests, as they come.
+//!
+//! One that came in one piece is passed on as it is. A longer one is put together in memory that was
+//! used before: new memory costs more in page faults than the copy. In quiet it is given back.
+
+use crate::pool::Pool;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// After so long without a large body its memory is given back.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Memory for large bodies.
+#[derive(Debug, Default)]
+pub struct Intake {
+    pool: Pool,
+    used: Notify,
+    /// Somebody waits for quiet.
+    watched: AtomicBool,
+}
+
+/// A body while it is read.
+#[derive(Debug, Default)]
+pub struct Body {
+    first: Bytes,
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
+impl Intake {
+    fn take(self: &Arc<Intake>, least: usize) -> Vec<u8> {
+        self.used.notify_one();
+        if !self.watched.swap(true, Ordering::Relaxed) {
+            tokio::spawn(self.clone().rest());
+        }
+        self.pool.take(least)
+    }
+
+    async fn rest(self: Arc<Intake>) {
+        while tokio::time::timeout(QUIET, self.used.notified()).await.is_ok() {}
+        self.watched.store(false, Ordering::Relaxed);
+        self.pool.release();
+    }
+
+    /// Adds a part to a body that will have at least `announced` bytes.
+    pub fn add(self: &Arc<Intake>, body: &mut Body, part: Bytes, announced: usize) {
+        if body.is_empty() {
+            body.first = part;
+            return;
+        }
+        if body.buffer.is_empty() {
+            let first = std::mem::take(&mut body.first);
+            self.copy(body, &first, announced);
+        }
+        self.copy(body, &part, announced);
+    }
+
+    fn copy(self: &Arc<Intake>, body: &mut Body, part: &[u8], announced: usize) {
+        let filled = body.filled;
+        let length = filled + part.len();
+        if length > body.buffer.len() {
+            let mut larger = self.take(announced.max(2 * length));
+            larger[..filled].copy_from_slice(&body.buffer[..filled]);
+            body.buffer = larger;
+        }
+        body.buffer[filled..length].copy_from_slice(part);
+        body.filled = length;
+    }
+
+    /// The whole body.
+    pub fn finish(&self, body: Body) -> Bytes {
+        if body.buffer.is_empty() { body.first } else { self.pool.share(body.buffer, body.filled) }
+    }
+}
+
+impl Body {
+    /// Bytes so far.
+    pub fn len(&self) -> usize {
+        self.first.len() + self.filled
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_is_whole_however_it_is_cut_and_announced() {
+        let intake = Arc::new(Intake::default());
+        let text: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
+        for (step, announced) in [(1_000, 200_000), (1_000, 0), (70_000, 1), (200_000, 200_000), (7, 0)] {
+            let mut body = Body::default();
+            for part in text.chunks(step) {
+                intake.add(&mut body, Bytes::copy_from_slice(part), announced);
+            }
+            assert_eq!(body.len(), text.len());
+            assert!(intake.finish(body) == text, "{step} {announced}");
+        }
+        assert!(intake.finish(Body::default()).is_empty());
+    }
+
+    #[tokio::test]
+    async fn one_piece_is_not_copied_and_memory_is_used_again() {
+        let intake = Arc::new(Intake::default());
+        let part = Bytes::from(vec![b'x'; 100_000]);
+        let whole = |parts: usize| {
+            let mut body = Body::default();
+            (0..parts).for_each(|_| intake.add(&mut body, part.clone(), parts * part.len()));
+            intake.finish(body)
+        };
+        assert_eq!(whole(1).as_ptr(), part.as_ptr());
+        let first = whole(2).as_ptr();
+        assert_eq!(whole(2).as_ptr(), first);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn in_quiet_memory_is_given_back() {
+        let intake = Arc::new(Intake::default());
+        for _ in 0..3 {
+            let mut body = Body::default();
+            (0..2).for_each(|_| intake.add(&mut body, Bytes::from(vec![0; 100_000]), 200_000));
+            intake.finish(body);
+            assert!(intake.pool.take_kept(100_000).map(|kept| intake.pool.share(kept, 0)).is_some());
+            tokio::time::advance(QUIET / 2).await;
+        }
+        while intake.watched.load(Ordering::Relaxed) {
+            tokio::task::yield_now().await;
+            tokio::time::advance(QUIET).await;
+        }
+        assert!(intake.pool.take_kept(100_000).is_none());
+    }
+}
