@@ -5,6 +5,7 @@
 
 mod body;
 pub mod flow;
+mod head;
 mod intake;
 pub mod token;
 pub mod visitor;
@@ -14,12 +15,12 @@ use body::{Out, Visit};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use intake::Intake;
 use outlast_engine::error::{Kind, edge_error};
-use outlast_engine::http::{Body, Head};
+use outlast_engine::http::Body;
 use outlast_engine::{Event, wire};
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -46,9 +47,6 @@ const HEAD_BYTES: usize = 32 << 10;
 
 /// Headers of a request. More: 431.
 const HEADERS: usize = 100;
-
-/// Bytes of one header that we act on. A longer one counts as absent.
-const HEADER_BYTES: usize = 8 << 10;
 
 /// How long the end waits for responses to be read.
 const LAST_WRITES: Duration = Duration::from_secs(1);
@@ -177,11 +175,11 @@ impl Door {
             Ok(principal) => principal,
             Err(refusal) => return refused(refusal),
         };
-        let head = Box::new(head(request.headers(), principal.clone()));
+        let head = Box::new(head::read(request.headers(), principal.clone()));
         let mut visit = Visit::new(self.clone(), principal);
         let event = match *request.method() {
             Method::POST => {
-                if !is_json(request.headers()) {
+                if !head::is_json(request.headers()) {
                     let why = "Unsupported Media Type: Content-Type must be application/json";
                     return json_rpc(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32000, why);
                 }
@@ -315,49 +313,6 @@ impl Door {
             _ => drop(held.remove(principal)),
         }
     }
-}
-
-/// What a head says that the engine wants to know.
-fn head(headers: &HeaderMap, principal: Option<Box<str>>) -> Head {
-    let text = |name: &str| -> Option<Box<str>> {
-        let value = headers.get(name)?.to_str().ok()?;
-        (value.len() <= HEADER_BYTES).then(|| value.into())
-    };
-    let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let accept: Vec<&str> = accept.flat_map(|value| value.split(',')).map(media_type).collect();
-    let takes = |kind: &str, family: &str| {
-        accept.is_empty()
-            || accept
-                .iter()
-                .any(|known| [kind, family, "*/*"].iter().any(|one| known.eq_ignore_ascii_case(one)))
-    };
-    let mut params: Vec<(Box<str>, Box<str>)> = Vec::new();
-    for (name, value) in headers {
-        if let (Some(name), Ok(value)) = (name.as_str().strip_prefix("mcp-param-"), value.to_str()) {
-            params.push((name.into(), value.into()));
-        }
-    }
-    Head {
-        principal,
-        session: text("mcp-session-id"),
-        version: text("mcp-protocol-version"),
-        method: text("mcp-method"),
-        name: text("mcp-name"),
-        params,
-        last_event: text("last-event-id"),
-        takes_json: takes("application/json", "application/*"),
-        takes_events: takes("text/event-stream", "text/*"),
-    }
-}
-
-/// A media type without its parameters.
-fn media_type(value: &str) -> &str {
-    value.split(';').next().unwrap_or_default().trim()
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(media_type);
-    kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
 }
 
 /// JSON has line breaks only between its parts, where a blank is as good.
