@@ -56,6 +56,43 @@ fn a_session_is_known_after_a_restart() {
 }
 
 #[test]
+fn a_session_has_its_log_level_and_subscriptions_after_a_restart() {
+    in_session(
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":7,"method":"logging/setLevel","params":{"level":"debug"}}
+        << 3: 200 events
+        << 3: …
+        .. store 3: session
+        >> 1: …
+        stored 3
+        post 4 session=1 {"jsonrpc":"2.0","id":8,"method":"resources/subscribe","params":{"uri":"a:1"}}
+        << 4: 200 events
+        << 4: …
+        .. store 4: session
+        >> 1: …
+        stored 4
+        # The same once more is nothing new.
+        post 5 session=1 {"jsonrpc":"2.0","id":9,"method":"resources/subscribe","params":{"uri":"a:1"}}
+        << 5: 200 events
+        << 5: …
+        >> 1: …
+        again
+        post 6 session=1 {"jsonrpc":"2.0","id":7,"method":"ping"}
+        .. 1: start 0
+        << 6: 200 events
+        << 6: …
+        started
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize",…
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:1"}}
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"ping"}
+        "#,
+    );
+}
+
+#[test]
 fn a_session_is_known_to_its_own_principal_only() {
     in_session(
         r#"

@@ -124,7 +124,7 @@ fn small_weight(bytes: &[u8]) -> u64 {
 
 /// What a session counts for.
 fn session_weight(session: &Session) -> u64 {
-    256 + (session.initialize.len() + session.initialized.len()) as u64
+    256 + (session.initialize.len() + session.initialized.len() + session.setup.len()) as u64
 }
 
 /// How a secret name is looked up: a search compares byte by byte, and how long it takes must not

@@ -315,6 +315,12 @@ impl Engine {
         }
         let client = self.session_of(head)?;
         self.session_was_used(now, client);
+        let session = self.clients.get(&client).and_then(Client::session);
+        if session.is_some_and(|session| session.asleep && !session.setup.is_empty()) {
+            // Who listens for what it subscribed to may send nothing for hours.
+            self.room_for_session(head)?;
+            self.wake(now, client);
+        }
         let Some(session) = self.clients.get(&client).and_then(Client::session) else { return Ok(()) };
         let standing = session.standing;
         let (stream, after) = match &head.last_event {

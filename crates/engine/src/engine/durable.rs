@@ -1,8 +1,8 @@
 //! Sessions and streams over HTTP that outlive this process.
 //!
-//! A session's name and its hello are stored when it begins. A request for a session that is not in memory waits
-//! until the store has been asked for it; if it is there, and of the same principal, it is taken in asleep and woken
-//! as any other that slept.
+//! A session's name and its hello are stored when it begins, its log level and subscriptions when they come. A
+//! request for a session that is not in memory waits until the store has been asked for it; if it is there, and of
+//! the same principal, it is taken in asleep and woken as any other that slept.
 //!
 //! The events of a stream are stored from the moment that its client is gone, to the end. With them goes what
 //! the next process has to know: that the stream belongs to no request, or that its request is settled, or a *will*,
@@ -21,7 +21,7 @@ use crate::event::Line;
 use crate::http::{Body, Head, Response};
 use crate::id::{ClientId, ExchangeId, ServerId, StreamId};
 use crate::limits;
-use crate::session::{EventId, Session};
+use crate::session::{EventId, Session, Setup};
 use crate::store::{self, Found, Loaded, Name, Query, Write};
 use crate::time::{Mono, Wall};
 use crate::wire::{Scanned, scan};
@@ -74,6 +74,7 @@ impl Engine {
                 .as_ref()
                 .map(|message| message.bytes.clone())
                 .unwrap_or_default(),
+            setup: session.setup.encode(),
             used: self.wall,
         };
         if let Some(session) = self.clients.get_mut(&client).and_then(Client::session_mut) {
@@ -166,6 +167,7 @@ impl Engine {
         let standing = StreamId(self.next_stream);
         let mut session = Session::new(name.clone(), &entropy, initialize.clone(), standing, now);
         session.initialized = read(&kept.initialized);
+        session.setup = Setup::decode(&kept.setup);
         session.asleep = true;
         let client = self.new_client_id();
         let door = Door::Session(Box::new(session));

@@ -103,6 +103,9 @@ impl Engine {
             client.modern = true;
             self.orphans_due = true;
         }
+        if !modern && !matches!(method, Method::Initialize | Method::Ping) {
+            self.goes_on_without_initialized(server);
+        }
         let tool = match method {
             Method::ToolsCall => message.text(Field::ParamsName).map(|name| name.as_ref().into()),
             _ => None,
@@ -248,6 +251,7 @@ impl Engine {
             let method = call.request.method.clone();
             self.shapes_sharing(server, &method);
             self.keep_for_revival(server, client, &method, message);
+            self.keep_for_waking(client, &method, message);
         }
         if let Some(server) = self.servers.get_mut(&server).filter(|_| first) {
             server.budget.first(now);
