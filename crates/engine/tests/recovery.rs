@@ -154,10 +154,10 @@ fn the_time_before_the_crash_counts() {
         "set max 1m",
         r#"
         < {"jsonrpc":"2.0","id":1,"result":{"taskId":"s-1","status":"working","pollIntervalMs":60000}}
-        wait 39s
+        wait 29s
         wait 1s
-        @1m10s
-        !! warn: max …
+        @1m
+        !! warn: max …limit=1m elapsed=1m …
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tasks/cancel",…
         .. store 3: failed
         "#,

@@ -171,8 +171,9 @@ impl Engine {
         let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
         call.kept_for_task = keeps.then(|| Box::new(message.owned()));
         call.left = self.left_at_server(&call.request, message);
+        call.before = self.ran_before(&call.request);
         if call.was_left() {
-            call.deadline.has_run(now, self.ran_before(&call.request));
+            call.deadline.has_run(now, call.before);
         }
         let as_task = self.as_servers_task(&mut call, message);
         let message = as_task.as_deref().unwrap_or(message);
