@@ -311,6 +311,34 @@ fn start(folder: &Path, words: &[&str]) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("outlast runs")
 }
 
+/// Whoever names the file instead of its folder must not hear that there is nothing.
+#[test]
+fn a_file_in_place_of_the_folder_is_an_error() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("notes.txt");
+    std::fs::write(&file, "mine").unwrap();
+    for words in [
+        &["list"][..],
+        &["list", "--json"],
+        &["show", "ab"],
+        &["result", "ab"],
+        &["cancel", "ab"],
+        &["wait", "ab"],
+    ] {
+        let output = tasks(&file, words);
+        assert_eq!((out(&output).as_str(), output.status.code()), ("", Some(4)), "{words:?}");
+        let wanted =
+            format!("outlast: `{}` is no folder; --state (OUTLAST_STATE) names the folder", file.display());
+        assert!(err(&output).starts_with(&wanted), "{}", err(&output));
+    }
+    for words in [&["keep", "list"][..], &["keep", "list", "--json"], &["keep", "stop"]] {
+        let output = outlast().args(words).arg("--state").arg(&file).output().unwrap();
+        assert_eq!((out(&output).as_str(), output.status.code()), ("", Some(1)), "{words:?}");
+        assert!(err(&output).contains("is no folder"), "{}", err(&output));
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+}
+
 #[test]
 fn on_a_terminal_a_wait_is_one_living_line() {
     let folder = TempDir::new().unwrap();
