@@ -142,6 +142,8 @@ pub(crate) struct Call {
     pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
     pub(crate) began: Mono,
+    /// How long it had run before that, in a process that is gone.
+    pub(crate) before: Duration,
     /// When the client last heard of it.
     pub(crate) heard: Mono,
     /// When it last gave a sign of life.
@@ -180,10 +182,16 @@ impl Call {
             left: None,
             deadline: Deadline::new(policy, now, clock),
             began: now,
+            before: Duration::ZERO,
             heard: now,
             sign: None,
             armed: None,
         }
+    }
+
+    /// How long its client has waited for it.
+    pub(crate) fn age(&self, now: Mono) -> Duration {
+        self.before + now.since(self.began)
     }
 
     pub(crate) fn attempt(&self) -> Option<AttemptId> {

@@ -40,6 +40,10 @@ pub const KEPT_BYTES: usize = 32 << 20;
 /// Resources that a restarted server is subscribed to again. One more: it is not.
 pub const SUBSCRIBED: usize = 1_000;
 
+/// Bytes of a session's log level and subscriptions that are remembered for a server that it is woken on. What
+/// comes above is not told to it.
+pub const SETUP_BYTES: usize = 256 << 10;
+
 /// Attempts that a server was told to cancel and that are remembered, to see whether it obeys. More: the
 /// oldest are forgotten.
 pub const TOLD_TO_CANCEL: usize = 64;

@@ -135,7 +135,7 @@ pub struct Head {
     pub faces: Faces,
     /// How far it has come.
     pub state: State,
-    /// When it was made.
+    /// When its call began.
     pub created: Wall,
     /// When the call last changed; a change of owner does not count.
     pub updated: Wall,
@@ -173,6 +173,8 @@ pub struct New {
     pub origin: Origin,
     /// Under which names the client knows it.
     pub faces: Faces,
+    /// When the call began, which may have been before it got a ticket.
+    pub began: Wall,
     /// Now.
     pub at: Wall,
     /// What else is known, as [`Body::encode`] writes it.
@@ -226,7 +228,7 @@ impl Head {
             origin: new.origin.clone(),
             faces: new.faces,
             state: State::Working,
-            created: new.at,
+            created: new.began,
             updated: new.at,
             expires: None,
             body: new.body.clone(),
@@ -293,6 +295,7 @@ mod tests {
             ticket: Ticket::of(&[7; 16]),
             origin,
             faces: Faces::RESUME,
+            began: Wall(4),
             at: Wall(5),
             body: Bytes::new(),
             request: Bytes::new(),

@@ -241,6 +241,8 @@ pub(crate) struct Handshake {
     pub(crate) initialized: Option<Message>,
     /// The client's `initialize` was answered, so it may be repeated.
     pub(crate) done: bool,
+    /// Its client went on without `initialized`, as many do.
+    pub(crate) skipped: bool,
     /// The server declared logging, so a warning may be given that way.
     pub(crate) logging: bool,
     pub(crate) log_level: Option<Message>,
@@ -250,6 +252,13 @@ pub(crate) struct Handshake {
     pub(crate) subscribed: BTreeMap<Box<[u8]>, (Message, BTreeSet<ClientId>)>,
     /// The client's own request for each list, and what came back, as a number.
     pub(crate) lists: Vec<(Method, Message, Option<u64>)>,
+}
+
+impl Handshake {
+    /// Whether the client has said all that it says before its first request.
+    pub(crate) fn is_over(&self) -> bool {
+        self.initialized.is_some() || self.skipped
+    }
 }
 
 impl Server {

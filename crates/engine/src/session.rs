@@ -1,6 +1,10 @@
 //! What an HTTP client has that a stdio client has not: a session that outlives its connections, and
 //! streams of events that outlive them too.
 
+mod setup;
+
+pub(crate) use setup::Setup;
+
 use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
 use crate::record::Ticket;
@@ -26,6 +30,8 @@ pub(crate) struct Session {
     /// Kept so that it can be woken on another process.
     pub(crate) initialize: Message,
     pub(crate) initialized: Option<Message>,
+    /// The same.
+    pub(crate) setup: Setup,
     /// It has been freed of everything but its name.
     pub(crate) asleep: bool,
     /// The stream that belongs to no request.
@@ -116,6 +122,7 @@ impl Session {
             hello: crate::memory::client_of(&initialize).unwrap_or_default(),
             initialize,
             initialized: None,
+            setup: Setup::default(),
             asleep: false,
             standing,
             streams: BTreeSet::new(),

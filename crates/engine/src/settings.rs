@@ -457,7 +457,7 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Process,
         default: "",
         short: "`serve`: who may come in: a line for each, NAME SHA256-HEX",
-        long: "`outlast token new NAME` makes a token and its line. A request then needs `Authorization: Bearer TOKEN`; its name is \
+        long: "`outlast token new NAME >> FILE` adds a line, and shows the token on stderr. A request then needs `Authorization: Bearer TOKEN`; its name is \
                the principal whose sessions, calls and streams are kept apart from others.",
     },
     Setting {

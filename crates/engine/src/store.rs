@@ -110,6 +110,8 @@ pub struct Session {
     pub initialize: Bytes,
     /// Its `notifications/initialized`; empty if it never came.
     pub initialized: Bytes,
+    /// What else its server must be told: a JSON array of requests; empty if there are none.
+    pub setup: Bytes,
     /// When it was last used.
     pub used: Wall,
 }

@@ -473,6 +473,98 @@ fn a_session_falls_asleep_and_is_woken_on_another_process() {
     );
 }
 
+/// A session that has set the log level and subscribed to `a:2`, and sleeps.
+const SET_UP_AND_ASLEEP: &str = r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}
+        << 3: 200 events
+        << 3: …
+        >> 1: …
+        < {"jsonrpc":"2.0","id":2,"result":{}}
+        << 3: …
+        << 3: finish
+        post 4 session=1 {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:1"}}
+        << 4: 200 events
+        << 4: …
+        >> 1: …
+        < {"jsonrpc":"2.0","id":3,"result":{}}
+        << 4: …
+        << 4: finish
+        post 5 session=1 {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a:2"}}
+        << 5: 200 events
+        << 5: …
+        >> 1: …
+        < {"jsonrpc":"2.0","id":4,"result":{}}
+        << 5: …
+        << 5: finish
+        post 6 session=1 {"jsonrpc":"2.0","id":5,"method":"resources/unsubscribe","params":{"uri":"a:1"}}
+        << 6: 200 events
+        << 6: …
+        >> 1: …
+        < {"jsonrpc":"2.0","id":5,"result":{}}
+        << 6: …
+        << 6: finish
+        wait 5m
+        @5m
+        .. 1: close-input
+        output-closed
+        exited 0
+        .. let go of 1
+"#;
+
+#[test]
+fn a_session_is_woken_with_its_log_level_and_subscriptions() {
+    in_session(
+        "",
+        &format!(
+            r#"
+        {SET_UP_AND_ASLEEP}
+        post 7 session=1 {{"jsonrpc":"2.0","id":6,"method":"ping"}}
+        .. 2: start 0
+        << 7: 200 events
+        << 7: …
+        started
+        >> 2: {{"jsonrpc":"2.0","id":6,"method":"initialize",…
+        < {{"jsonrpc":"2.0","id":6,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
+        >> 2: {{"jsonrpc":"2.0","method":"notifications/initialized"}}
+        >> 2: {{"jsonrpc":"2.0","id":7,"method":"logging/setLevel","params":{{"level":"debug"}}}}
+        >> 2: {{"jsonrpc":"2.0","id":8,"method":"resources/subscribe","params":{{"uri":"a:2"}}}}
+        >> 2: {{"jsonrpc":"2.0","id":9,"method":"ping"}}
+        # What it answers to that is nobody's.
+        < {{"jsonrpc":"2.0","id":7,"result":{{}}}}
+        < {{"jsonrpc":"2.0","id":8,"error":{{"code":-32002,"message":"gone"}}}}
+        < {{"jsonrpc":"2.0","id":9,"result":{{}}}}
+        << 7: …
+        << 7: finish
+        "#
+        ),
+    );
+}
+
+/// Whoever waits for what it subscribed to may never send anything again.
+#[test]
+fn a_session_with_subscriptions_is_woken_by_its_standing_stream() {
+    in_session(
+        "",
+        &format!(
+            r#"
+        {SET_UP_AND_ASLEEP}
+        get 7 session=1
+        .. 2: start 0
+        << 7: 200 events
+        << 7: : outlast|retry: 1000||
+        started
+        >> 2: …
+        < {{"jsonrpc":"2.0","id":6,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
+        >> 2: {{"jsonrpc":"2.0","method":"notifications/initialized"}}
+        >> 2: …
+        >> 2: {{"jsonrpc":"2.0","id":8,"method":"resources/subscribe","params":{{"uri":"a:2"}}}}
+        < {{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"a:2"}}}}
+        << 7: id: 1-1|data: {{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"a:2"}}}}||
+        "#
+        ),
+    );
+}
+
 #[test]
 fn an_open_stream_or_call_keeps_a_session_awake() {
     in_session(
@@ -819,9 +911,70 @@ fn who_joins_a_session_that_wakes_is_welcomed_with_it() {
         << 5: …
         << 5: id: 5-1|data: {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-06-18"}}||
         << 5: finish
+        >> 2: {"jsonrpc":"2.0","method":"notifications/initialized"}
         >> 2: {"jsonrpc":"2.0","id":3,"method":"ping"}
         "#
     ));
+}
+
+/// What it set up would be in the others' way.
+#[test]
+fn a_session_that_set_something_up_is_woken_on_a_server_of_its_own() {
+    for share in ["principal", "all"] {
+        check(&format!(
+            "set share {share}\n{}",
+            r#"
+        set serve
+        post 1 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 1: start 0
+        << 1: 200 with a session events
+        << 1: : outlast||
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}
+        << 1: …
+        << 1: finish
+        post 2 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:1"}}
+        << 2: …
+        << 2: …
+        >> 1: …
+        < {"jsonrpc":"2.0","id":2,"result":{}}
+        << 2: …
+        << 2: finish
+        wait 5m
+        @5m
+        .. 1: close-input
+        output-closed
+        exited 0
+        .. let go of 1
+        post 3 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        .. 2: start 0
+        << 3: …
+        << 3: …
+        >> 2: …
+        started
+        < {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-06-18"}}
+        << 3: …
+        << 3: finish
+        post 4 session=1 principal=a {"jsonrpc":"2.0","id":3,"method":"ping"}
+        .. 3: start 0
+        << 4: …
+        << 4: …
+        started
+        >> 3: {"jsonrpc":"2.0","id":4,"method":"initialize",…
+        < {"jsonrpc":"2.0","id":4,"result":{"protocolVersion":"2025-06-18"}}
+        >> 3: {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> 3: {"jsonrpc":"2.0","id":5,"method":"resources/subscribe","params":{"uri":"a:1"}}
+        >> 3: {"jsonrpc":"2.0","id":6,"method":"ping"}
+        # The other server is shared as before.
+        post 5 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        << 5: …
+        << 5: …
+        << 5: …
+        << 5: finish
+        "#
+        ));
+    }
 }
 
 #[test]

@@ -56,6 +56,43 @@ fn a_session_is_known_after_a_restart() {
 }
 
 #[test]
+fn a_session_has_its_log_level_and_subscriptions_after_a_restart() {
+    in_session(
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":7,"method":"logging/setLevel","params":{"level":"debug"}}
+        << 3: 200 events
+        << 3: …
+        .. store 3: session
+        >> 1: …
+        stored 3
+        post 4 session=1 {"jsonrpc":"2.0","id":8,"method":"resources/subscribe","params":{"uri":"a:1"}}
+        << 4: 200 events
+        << 4: …
+        .. store 4: session
+        >> 1: …
+        stored 4
+        # The same once more is nothing new.
+        post 5 session=1 {"jsonrpc":"2.0","id":9,"method":"resources/subscribe","params":{"uri":"a:1"}}
+        << 5: 200 events
+        << 5: …
+        >> 1: …
+        again
+        post 6 session=1 {"jsonrpc":"2.0","id":7,"method":"ping"}
+        .. 1: start 0
+        << 6: 200 events
+        << 6: …
+        started
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize",…
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:1"}}
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"ping"}
+        "#,
+    );
+}
+
+#[test]
 fn a_session_is_known_to_its_own_principal_only() {
     in_session(
         r#"
@@ -127,20 +164,95 @@ fn an_answer_that_nobody_read_is_there_after_a_restart() {
     ));
 }
 
+const NEVER_SENT: &str = "400 …Last-Event-ID names an event that was never sent…";
+
+#[test]
+fn an_event_that_was_never_sent_is_refused_before_and_after_a_restart() {
+    in_session(&format!(
+        r#"
+        {CALL}
+        < {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":2,"progress":1}}}}
+        << 3: id: 3-1|data: …
+        get 4 session=1 last=3-2
+        << 4: {NEVER_SENT}
+        hang-up 3
+        .. store 3: append
+        stored 3
+        < {{"jsonrpc":"2.0","id":2,"result":{{}}}}
+        .. store 4: append
+        .. store 5: append
+        stored 4
+        stored 5
+        get 5 session=1 last=3-3
+        << 5: {NEVER_SENT}
+        again
+        get 6 session=1 last=3-3
+        << 6: {NEVER_SENT}
+        get 7 session=1 last=3-18446744073709551615
+        << 7: {NEVER_SENT}
+        get 8 session=1 last=3-2
+        << 8: 200 events
+        << 8: : outlast|retry: 1000||
+        << 8: finish
+        "#
+    ));
+}
+
+/// Nothing was stored of what had been read, but that it was.
+#[test]
+fn what_is_older_than_the_stored_events_is_refused_after_a_restart() {
+    let many: String = (1..=1_002)
+        .map(|number| {
+            format!(
+                "< {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{{\"progressToken\":2,\"progress\":{number}}}}}\n<< 3: id: 3-{number}|data: …\n"
+            )
+        })
+        .collect();
+    in_session(&format!(
+        r#"
+        {CALL}
+        {many}
+        hang-up 3
+        .. store 3: append
+        stored 3
+        get 4 session=1 last=3-1
+        << 4: 400 …Last-Event-ID is older than what is kept…
+        again
+        get 5 session=1 last=3-1
+        << 5: 400 …Last-Event-ID is older than what is kept…
+        get 6 session=1 last=3-1001
+        << 6: 200 events
+        << 6: : outlast|retry: 1000||
+        << 6: id: 3-1002|data: …
+        << 6: id: 3-1003|data: …"error"…
+        << 6: finish
+        "#
+    ));
+}
+
 #[test]
 fn a_call_that_a_restart_interrupted_is_answered_with_what_happened() {
     in_session(&format!(
         r#"
         {CALL}
+        wait 2s
         hang-up 3
         .. store 3: append
         stored 3
         again
+        wait 3s
         get 4 session=1 last=3-0
         << 4: 200 events
         << 4: : outlast|retry: 1000||
-        << 4: id: 3-1|data: {{"jsonrpc":"2.0","id":7,"error":{{"code":-31002,"message":"server `srv` went away (outlast was ended while it ran)…"retry":"unsafe"…
+        << 4: id: 3-1|data: {{"jsonrpc":"2.0","id":7,"error":{{"code":-31002,"message":"server `srv` went away (outlast was ended while it ran)…"elapsedMs":5000,…"retry":"unsafe"…
         << 4: finish
+        # Who has seen that has seen all.
+        get 5 session=1 last=3-1
+        << 5: 200 events
+        << 5: : outlast|retry: 1000||
+        << 5: finish
+        get 6 session=1 last=3-2
+        << 6: {NEVER_SENT}
         "#
     ));
 }

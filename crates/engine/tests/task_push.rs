@@ -54,7 +54,7 @@ fn a_listen_for_tasks_alone_is_ours() {
         .. store 3: completed
         # An end is told when it is stored.
         stored 3
-        << 2: data: {"jsonrpc":"2.0","method":"notifications/tasks","params":{SUBSCRIPTION,"createdAt":"1970-01-01T00:00:10.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":500,"status":"completed","taskId":"T1","ttlMs":90000000,"result":{"content":[],"n":1.0}}}||
+        << 2: data: {"jsonrpc":"2.0","method":"notifications/tasks","params":{SUBSCRIPTION,"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":1000,"status":"completed","taskId":"T1","ttlMs":90000000,"result":{"content":[],"n":1.0}}}||
         # One that listens later is told what it missed.
         post 3 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
         << 3: 200 events

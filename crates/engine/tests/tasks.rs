@@ -257,7 +257,7 @@ fn a_slow_modern_call_becomes_a_task() {
         @10s
         .. store 1: create
         stored 1
-        << 1: data: {"jsonrpc":"2.0","id":5,"result":{"createdAt":"…","lastUpdatedAt":"…","pollIntervalMs":500,"resultType":"task","status":"working","taskId":"T1","ttlMs":90000000}}||
+        << 1: data: {"jsonrpc":"2.0","id":5,"result":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":1000,"resultType":"task","status":"working","taskId":"T1","ttlMs":90000000}}||
         << 1: finish
         post 2 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
         << 2: 200 {"jsonrpc":"2.0","id":6,"result":{…"resultType":"complete","status":"working"…

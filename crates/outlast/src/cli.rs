@@ -27,6 +27,8 @@ const USAGE: u8 = 2;
 enum Task {
     /// Print this and end.
     Print(String),
+    /// Print this for a file, and tell that to the person, and end.
+    PrintAndTell(String, String),
     Wrap(Box<Settings>, Vec<OsString>),
     Remote(Box<Settings>, std::sync::Arc<crate::server::http::Remote>),
     Serve(Box<Settings>, Box<crate::serve::Service>, crate::serve::Target),
@@ -83,6 +85,10 @@ fn complain(why: &str) {
 fn run(task: Task) -> ExitCode {
     let done = match task {
         Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
+        Task::PrintAndTell(text, told) => std::io::stderr()
+            .write_all(format!("outlast: {told}\n").as_bytes())
+            .and_then(|()| std::io::stdout().write_all(text.as_bytes()))
+            .map(|()| ExitCode::SUCCESS),
         Task::Wrap(settings, command) => {
             return with_observers(*settings, |config, observers, place| {
                 wrap::run(config, observers, place, &command)

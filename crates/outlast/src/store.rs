@@ -45,6 +45,17 @@ pub enum Place {
     Memory,
 }
 
+/// Why nothing can be looked for in a state folder, for people.
+pub fn no_folder(folder: &Path, error: &io::Error) -> String {
+    let shown = folder.display();
+    match error.kind() {
+        io::ErrorKind::NotADirectory => {
+            format!("`{shown}` is no folder; --state (OUTLAST_STATE) names the folder that {FILE} is in")
+        }
+        _ => format!("cannot look into `{shown}`: {error}"),
+    }
+}
+
 /// Called once, on a thread of the store.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
@@ -124,7 +135,7 @@ fn small_weight(bytes: &[u8]) -> u64 {
 
 /// What a session counts for.
 fn session_weight(session: &Session) -> u64 {
-    256 + (session.initialize.len() + session.initialized.len()) as u64
+    256 + (session.initialize.len() + session.initialized.len() + session.setup.len()) as u64
 }
 
 /// How a secret name is looked up: a search compares byte by byte, and how long it takes must not

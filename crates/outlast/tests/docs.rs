@@ -1,13 +1,15 @@
 //! What the documents say is what the program does.
 //!
-//! A fenced block marked `console` is a transcript: each line that begins with `$ ` is run by a
-//! shell that finds `outlast`, and what follows must come out; `…` stands for any text.
+//! A fenced block marked `console` is a transcript: its lines that begin with `$ ` are run by one
+//! shell that finds `outlast`, in an empty folder, and what follows each must come out; `…` stands for any
+//! text. Where a block speaks of `$URL`, that is the address of an `outlast serve` before the demo's server.
 
 #![allow(clippy::disallowed_methods)] // a test may look at its environment
 
 use std::fs::read_to_string;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -138,11 +140,11 @@ fn transcripts_are_true() {
     ] {
         for block in page(name).split("```console\n").skip(1) {
             let block = block.split("```").next().unwrap();
-            for (command, expected) in commands(block) {
+            let commands = commands(block);
+            for ((command, expected), actual) in commands.iter().zip(play(&commands)) {
                 played += 1;
-                let actual = shell(&command);
                 assert!(
-                    agrees(&expected, &actual),
+                    agrees(expected, &actual),
                     "{name}: $ {command}\nexpected:\n{expected}\nactual:\n{actual}"
                 );
             }
@@ -163,11 +165,58 @@ fn commands(block: &str) -> Vec<(String, String)> {
     found
 }
 
-fn shell(command: &str) -> String {
+/// A line that no command prints.
+const END: &str = "--- the end of a command ---";
+
+/// Runs the commands of a block; what each of them prints.
+fn play(commands: &[(String, String)]) -> Vec<String> {
+    let script: String = commands.iter().map(|(command, _)| format!("{command}\necho '{END}'\n")).collect();
+    let served = script.contains("$URL").then(Served::start);
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("exec 2>&1\n{script}")]).env("PATH", path()).current_dir(folder.path());
+    if let Some(served) = &served {
+        shell.env("URL", &served.url);
+    }
+    let output = shell.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let parts: Vec<String> = text.split(&format!("{END}\n")).map(str::to_owned).collect();
+    assert_eq!(parts.len(), commands.len() + 1, "a command ended the shell: {text}");
+    parts
+}
+
+fn path() -> String {
     let folder = Path::new(env!("CARGO_BIN_EXE_outlast")).parent().unwrap();
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
-    let output = Command::new("sh").args(["-c", command]).env("PATH", path).output().unwrap();
-    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
+}
+
+/// `outlast serve` before the demo's server, as long as it is held.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+impl Served {
+    fn start() -> Served {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_outlast"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--state", "none", "--", "outlast", "demo-server"])
+            .env("PATH", path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let url = lines.find_map(|line| Some(line.split_once("listening on ")?.1.to_owned())).unwrap();
+        // Whatever else it says must not stop it.
+        std::thread::spawn(move || lines.for_each(drop));
+        Served { child, url }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
 }
 
 /// The parts between `…` in order, the first at the beginning and the last at the end.

@@ -116,6 +116,8 @@ pub struct World {
     submissions: u64,
     /// The process, counted by `again`.
     life: u32,
+    /// The kind of every action so far, in order: what an onlooker with a stopwatch could tell apart.
+    pub trace: Vec<String>,
     tape: Tape,
 }
 
@@ -143,6 +145,7 @@ impl Default for World {
             submitted: BTreeMap::new(),
             submissions: 0,
             life: 0,
+            trace: Vec::new(),
             tape: Tape::default(),
         }
     }
@@ -400,6 +403,7 @@ impl World {
         let mut out = Vec::new();
         while let Some(action) = self.engine.poll() {
             self.tape.action(&action);
+            self.trace.push(kind(&action));
             match action {
                 Action::Start(server, run) => {
                     self.runs.insert(server, run);
@@ -447,6 +451,12 @@ impl World {
         }
         out
     }
+}
+
+/// What an action is, without what is in it.
+fn kind(action: &Action) -> String {
+    let shown = format!("{action:?}");
+    shown.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
 /// `session=1 version=V principal=P method=M name=N last=STREAM-NUMBER param-X=V accept=json`, then the body.

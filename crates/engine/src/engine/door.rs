@@ -315,6 +315,12 @@ impl Engine {
         }
         let client = self.session_of(head)?;
         self.session_was_used(now, client);
+        let session = self.clients.get(&client).and_then(Client::session);
+        if session.is_some_and(|session| session.asleep && !session.setup.is_empty()) {
+            // Who listens for what it subscribed to may send nothing for hours.
+            self.room_for_session(head)?;
+            self.wake(now, client);
+        }
         let Some(session) = self.clients.get(&client).and_then(Client::session) else { return Ok(()) };
         let standing = session.standing;
         let (stream, after) = match &head.last_event {
@@ -344,8 +350,8 @@ impl Engine {
             self.take_up(exchange, stream, last);
             return Ok(());
         }
-        let why = "Bad Request: Last-Event-ID is older than what is kept";
-        Err(No(400, -32000, why.into()))
+        let sent = self.streams.get(&stream).is_some_and(|stream| after <= stream.last);
+        Err(if sent { old_event() } else { future_event() })
     }
 
     /// The event that a client of the session says it has seen.
@@ -366,6 +372,14 @@ impl Engine {
         let why = "Bad Request: Last-Event-ID names no event that is still kept for this session; \
                    if it is of an outlast that has ended, the call on its stream may have run";
         self.refuse(exchange, None, &No(400, -32000, why.into()));
+    }
+
+    pub(super) fn refuse_old_event(&mut self, exchange: ExchangeId) {
+        self.refuse(exchange, None, &old_event());
+    }
+
+    pub(super) fn refuse_future_event(&mut self, exchange: ExchangeId) {
+        self.refuse(exchange, None, &future_event());
     }
 
     pub(super) fn refuse_standing(&mut self, exchange: ExchangeId) {
@@ -400,6 +414,16 @@ impl Engine {
 
 fn no_such_event() -> No {
     No(400, -32000, "Bad Request: Last-Event-ID names no event that is still kept for this session".into())
+}
+
+fn old_event() -> No {
+    No(400, -32000, "Bad Request: Last-Event-ID is older than what is kept".into())
+}
+
+fn future_event() -> No {
+    let why =
+        "Bad Request: Last-Event-ID names an event that was never sent; its stream has not come that far";
+    No(400, -32000, why.into())
 }
 
 fn standing_is_open() -> No {

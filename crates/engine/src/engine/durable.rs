@@ -1,8 +1,8 @@
 //! Sessions and streams over HTTP that outlive this process.
 //!
-//! A session's name and its hello are stored when it begins. A request for a session that is not in memory waits
-//! until the store has been asked for it; if it is there, and of the same principal, it is taken in asleep and woken
-//! as any other that slept.
+//! A session's name and its hello are stored when it begins, its log level and subscriptions when they come. A
+//! request for a session that is not in memory waits until the store has been asked for it; if it is there, and of
+//! the same principal, it is taken in asleep and woken as any other that slept.
 //!
 //! The events of a stream are stored from the moment that its client is gone, to the end. With them goes what
 //! the next process has to know: that the stream belongs to no request, or that its request is settled, or a *will*,
@@ -11,6 +11,8 @@
 //!
 //! What is stored is found by the session's name and the stream's, both unguessable; and only on a server of the
 //! same identity.
+
+mod rest;
 
 use super::Engine;
 use super::tasks::Pending;
@@ -21,16 +23,12 @@ use crate::event::Line;
 use crate::http::{Body, Head, Response};
 use crate::id::{ClientId, ExchangeId, ServerId, StreamId};
 use crate::limits;
-use crate::session::{EventId, Session};
+use crate::session::{EventId, Session, Setup};
 use crate::store::{self, Found, Loaded, Name, Query, Write};
 use crate::time::{Mono, Wall};
 use crate::wire::{Scanned, scan};
 use bytes::Bytes;
-
-/// Numbers that no event has; what is stored under them is about the stream.
-const WILL: u64 = 1 << 60;
-const STANDING: u64 = 1 << 61;
-const SETTLED: u64 = 1 << 62;
+use rest::{BEFORE, Rest, SETTLED, STANDING, WILL};
 
 /// A request for a session that the store is asked for.
 #[derive(Clone, Debug)]
@@ -74,6 +72,7 @@ impl Engine {
                 .as_ref()
                 .map(|message| message.bytes.clone())
                 .unwrap_or_default(),
+            setup: session.setup.encode(),
             used: self.wall,
         };
         if let Some(session) = self.clients.get_mut(&client).and_then(Client::session_mut) {
@@ -166,6 +165,7 @@ impl Engine {
         let standing = StreamId(self.next_stream);
         let mut session = Session::new(name.clone(), &entropy, initialize.clone(), standing, now);
         session.initialized = read(&kept.initialized);
+        session.setup = Setup::decode(&kept.setup);
         session.asleep = true;
         let client = self.new_client_id();
         let door = Door::Session(Box::new(session));
@@ -196,6 +196,7 @@ impl Engine {
         let session = self.clients.get(&stream.client).and_then(Client::session);
         let standing = session.is_some_and(|session| session.standing == id);
         let mut events: Vec<(u64, Bytes)> = stream.kept.iter().cloned().collect();
+        events.push((BEFORE, rest::moment(stream.last, self.wall)));
         match (standing, stream.settled) {
             (true, _) => events.push((STANDING, Bytes::new())),
             (false, Some(_)) => events.push((SETTLED, Bytes::new())),
@@ -274,7 +275,8 @@ impl Engine {
             return false;
         }
         let stream = self.stored_name(session, &after.mark, after.stream);
-        let query = Query::Events { stream, after: after.number };
+        // With the event itself and the one before, which tell that it was sent; and with what is about the stream.
+        let query = Query::Events { stream, after: after.number.saturating_sub(2).min(BEFORE - 1) };
         self.knock(exchange, Pending::Replay(Box::new(Replay { exchange, client, after })), query);
         true
     }
@@ -289,27 +291,29 @@ impl Engine {
         let Some(session) = self.clients.get(client).and_then(Client::session) else {
             return self.refuse_event(*exchange);
         };
-        let has = |wanted: u64| events.iter().any(|(number, _)| *number == wanted);
-        let (standing, settled) = (has(STANDING), has(SETTLED));
+        let rest = Rest::of(events, after.number, self.wall);
+        if !rest.has_sent(after.number) {
+            return self.refuse_future_event(*exchange);
+        }
+        if !rest.is_whole_after(after.number) {
+            return self.refuse_old_event(*exchange);
+        }
         let own = session.standing;
-        if standing && self.streams.get(&own).is_some_and(|stream| stream.exchange.is_some()) {
+        if rest.standing && self.streams.get(&own).is_some_and(|stream| stream.exchange.is_some()) {
             return self.refuse_standing(*exchange);
         }
         self.act(Action::Respond(*exchange, Response { status: 200, session: None, body: Body::Events }));
         let retry = self.config.resume_min_wait.as_millis();
         self.act(Action::Write(*exchange, format!(": outlast\nretry: {retry}\n\n").into()));
-        let mut last = after.number;
-        for (number, event) in events.iter().filter(|(number, _)| *number < WILL) {
-            last = *number;
+        for (_, event) in rest.after(after.number) {
             self.act(Action::Write(*exchange, event.clone()));
         }
-        if standing {
+        if rest.standing {
             return self.go_on_with(now, *exchange, own);
         }
-        for (_, will) in events.iter().filter(|(number, _)| !settled && *number == WILL) {
-            last += 1;
-            let id = EventId { mark: after.mark.clone(), stream: after.stream, number: last };
-            let text = [format!("id: {id}\ndata: ").as_bytes(), will, b"\n\n"].concat();
+        if let Some((number, will)) = rest.will_after(after.number, self.wall) {
+            let id = EventId { mark: after.mark.clone(), stream: after.stream, number };
+            let text = [format!("id: {id}\ndata: ").as_bytes(), &will, b"\n\n"].concat();
             self.act(Action::Write(*exchange, text.into()));
         }
         self.act(Action::Finish(*exchange));

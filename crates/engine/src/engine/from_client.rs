@@ -103,6 +103,9 @@ impl Engine {
             client.modern = true;
             self.orphans_due = true;
         }
+        if !modern && !matches!(method, Method::Initialize | Method::Ping) {
+            self.goes_on_without_initialized(server);
+        }
         let tool = match method {
             Method::ToolsCall => message.text(Field::ParamsName).map(|name| name.as_ref().into()),
             _ => None,
@@ -168,8 +171,9 @@ impl Engine {
         let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
         call.kept_for_task = keeps.then(|| Box::new(message.owned()));
         call.left = self.left_at_server(&call.request, message);
+        call.before = self.ran_before(&call.request);
         if call.was_left() {
-            call.deadline.has_run(now, self.ran_before(&call.request));
+            call.deadline.has_run(now, call.before);
         }
         let as_task = self.as_servers_task(&mut call, message);
         let message = as_task.as_deref().unwrap_or(message);
@@ -248,6 +252,7 @@ impl Engine {
             let method = call.request.method.clone();
             self.shapes_sharing(server, &method);
             self.keep_for_revival(server, client, &method, message);
+            self.keep_for_waking(client, &method, message);
         }
         if let Some(server) = self.servers.get_mut(&server).filter(|_| first) {
             server.budget.first(now);

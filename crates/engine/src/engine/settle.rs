@@ -187,7 +187,7 @@ impl Engine {
             server: self.server_name(call.request.server),
             method: call.request.method.as_str().into(),
             tool: call.request.tool.clone(),
-            elapsed: now.since(call.began),
+            elapsed: call.age(now),
             limit: limit.map(|limit| limit.time),
             setting: limit.map(|limit| self.config.rules.source(limit.layer).into()),
             attempts: call.attempts,

@@ -4,7 +4,7 @@
 //! subscribes or sets a log level: from then on new sessions get their own. Only sessions that said
 //! hello in the same way share at all. Without authentication every session is a principal of its own.
 //! A session that nobody uses falls asleep: its server is freed, its name stays, and the next request
-//! wakes it on a server that is told the same hello.
+//! wakes it on a server that is told the same hello, log level and subscriptions.
 
 use super::Engine;
 use crate::action::{Action, Note};
@@ -19,6 +19,7 @@ use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::{Field, Message, Outgoing, Scanned, scan};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 
 /// How a server is greeted for calls whose client is gone.
 const OWN_HELLO: &str = concat!(
@@ -280,7 +281,15 @@ impl Engine {
         }
     }
 
-    /// A request comes for a session that sleeps: it gets a server that is told its hello again.
+    /// Keeps what a session sets up with its server, for the server that it is woken on.
+    pub(super) fn keep_for_waking(&mut self, client: ClientId, method: &Method, message: &Message) {
+        let session = self.clients.get_mut(&client).and_then(Client::session_mut);
+        if session.is_some_and(|session| session.setup.take(method, message)) {
+            self.keep_session(client);
+        }
+    }
+
+    /// A request comes for a session that sleeps: it gets a server that is told again what the old one was told.
     pub(super) fn wake(&mut self, now: Mono, id: ClientId) {
         let principal = self.clients.get(&id).and_then(|client| client.principal.clone());
         let Some(session) = self.clients.get_mut(&id).and_then(Client::session_mut).filter(|s| s.asleep)
@@ -288,14 +297,35 @@ impl Engine {
             return;
         };
         session.asleep = false;
-        let (hello, initialize, initialized) =
-            (session.hello, session.initialize.clone(), session.initialized.clone());
-        let server_id = self.server_for_session(now, principal.as_deref(), hello);
+        let (hello, initialize) = (session.hello, session.initialize.clone());
+        // Many clients never send it, and a server may wait for it before it takes anything else.
+        let initialized = session.initialized.clone().or_else(own_initialized);
+        // What it set up would make a shared server its own.
+        let alone = !session.setup.is_empty();
+        let server_id = if alone {
+            self.new_server(now)
+        } else {
+            self.server_for_session(now, principal.as_deref(), hello)
+        };
         if let Some(client) = self.clients.get_mut(&id) {
             client.server = server_id;
         }
         self.join(id, server_id);
         self.greet_for(id, server_id, initialize, initialized);
+        self.set_up_for(id, server_id);
+    }
+
+    /// A new server will be told the log level and the subscriptions of a session, after the hello.
+    fn set_up_for(&mut self, client: ClientId, id: ServerId) {
+        let Some(session) = self.clients.get(&client).and_then(Client::session) else { return };
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        if session.setup.log_level.is_some() {
+            server.handshake.log_level = session.setup.log_level.clone();
+        }
+        for (uri, message) in &session.setup.subscribed {
+            let entry = (message.clone(), BTreeSet::from([client]));
+            server.handshake.subscribed.insert(uri.clone(), entry);
+        }
     }
 
     /// A new server will be told this hello as soon as it runs.
@@ -320,11 +350,7 @@ impl Engine {
     /// A server for a legacy call that an earlier process left there. Its client is gone, so the hello is
     /// ours; calls of one principal share it.
     pub(super) fn server_for_left(&mut self, now: Mono, principal: &str) -> Option<ServerId> {
-        let read = |text: &'static str| match scan(&Bytes::from_static(text.as_bytes())) {
-            Ok(Scanned::Message(message)) => Some(message),
-            _ => None,
-        };
-        let (initialize, initialized) = (read(OWN_HELLO)?, read(OWN_INITIALIZED)?);
+        let (initialize, initialized) = (own_message(OWN_HELLO)?, own_initialized()?);
         let principal = Some(principal).filter(|_| self.config.share != Share::All);
         let hello = fingerprint(OWN_HELLO.as_bytes());
         let id = self.shared_server(now, (principal.map(Box::from), Some(hello)));
@@ -500,4 +526,16 @@ impl Engine {
             self.stop_sharing(server);
         }
     }
+}
+
+fn own_message(text: &'static str) -> Option<Message> {
+    match scan(&Bytes::from_static(text.as_bytes())) {
+        Ok(Scanned::Message(message)) => Some(message),
+        _ => None,
+    }
+}
+
+/// `initialized` in the name of a client that does not send it.
+pub(super) fn own_initialized() -> Option<Message> {
+    own_message(OWN_INITIALIZED)
 }

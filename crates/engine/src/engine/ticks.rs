@@ -188,7 +188,7 @@ impl Engine {
         let name = format!("`{}`", cut(call.name(), limits::NAME));
         let waiting = matches!(call.state, State::Waiting(_));
         let sign = call.sign.map(|sign| now.since(sign));
-        let words = progress::words(&name, now.since(call.began), sign, waiting);
+        let words = progress::words(&name, call.age(now), sign, waiting);
         let number = |value: f64| serde_json::to_vec(&value).unwrap_or_default();
         let mut message =
             br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#.to_vec();

@@ -141,7 +141,7 @@ fn address(text: &str) -> Result<SocketAddr, Wrong> {
     found.next().ok_or_else(|| wrong("is no address".into()))
 }
 
-/// `outlast token new NAME`.
+/// `outlast token new NAME`: what the file needs goes to stdout and so into the file; the secret does not.
 pub(super) fn token(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     let how = || Wrong("write: outlast token new NAME".into());
     let mut words: Vec<OsString> = Vec::new();
@@ -154,9 +154,8 @@ pub(super) fn token(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     match words.as_slice() {
         [new, name] if new == "new" => {
             let (token, line) = token::new(&name.to_string_lossy()).map_err(Wrong)?;
-            Ok(Task::Print(format!(
-                "token (for the client, shown once): {token}\nline (for --token-file): {line}\n"
-            )))
+            let told = format!("the token for the client, shown only here: {token}");
+            Ok(Task::PrintAndTell(format!("{line}\n"), told))
         }
         _ => Err(how()),
     }

@@ -2,7 +2,7 @@
 
 use super::service::Card;
 use super::{clock, folder, rest, try_lock, try_lock_file};
-use crate::store::Place;
+use crate::store::{Place, no_folder};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
@@ -45,7 +45,13 @@ struct Running {
 /// Does what is asked.
 pub fn run(request: &Request) -> io::Result<ExitCode> {
     let found = match &request.place {
-        Place::Folder(state) => running(&folder(state))?,
+        Place::Folder(state) => match running(&folder(state)) {
+            Ok(found) => found,
+            Err(error) => {
+                say(&no_folder(state, &error));
+                return Ok(ExitCode::FAILURE);
+            }
+        },
         Place::Memory => Vec::new(),
     };
     match &request.what {

@@ -1,7 +1,7 @@
 //! Memory in place of a file that cannot be opened.
 //!
-//! The file may hold what memory does not: of a ticket that is not here nobody says that it does not exist,
-//! or its client would give up a call that has a result.
+//! The file may hold what memory does not: of a ticket, a session or a stream that is not here nobody says that it
+//! does not exist, or its client would give up a call that has a result.
 
 use super::desk::{Ledger, Reader};
 use super::memory::Memory;
@@ -22,10 +22,13 @@ impl Substitute {
 
 impl Reader for Substitute {
     fn find(&mut self, query: &Query) -> Loaded {
-        match (query, self.memory.find(query)) {
-            (Query::Record(_), Ok(Found::Record(None))) => Err(Trouble::Failed(self.why.clone())),
-            (_, found) => found,
-        }
+        let found = self.memory.find(query);
+        let denied = match (query, &found) {
+            (Query::Record(_), Ok(Found::Record(None))) | (_, Ok(Found::Session(None))) => true,
+            (_, Ok(Found::Events { last, events })) => *last == 0 && events.is_empty(),
+            _ => false,
+        };
+        if denied { Err(Trouble::Failed(self.why.clone())) } else { found }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The suite at every place there is, and what only a file can do.
 
-use super::conformance::{Bench, conformance};
+use super::conformance::{Bench, FakeMachine, Process, conformance, ticket};
 use super::memory::{Memory, Shelves};
 use super::owner::{Me, World};
-use super::{Desk, Store};
-use outlast_engine::store::Bounds;
+use super::{Desk, FILE, Store};
+use outlast_engine::Wall;
+use outlast_engine::store::{Bounds, Found, Name, Query, Session, Write};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
@@ -36,3 +37,37 @@ impl Bench for InFile {
 
 conformance!(in_memory, InMemory::default());
 conformance!(in_a_file, InFile::default());
+
+/// Whoever heard that its session or its task is unknown would begin anew, and what it left is there.
+#[test]
+fn what_an_unusable_file_may_hold_is_not_denied() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join(FILE), "no database at all").unwrap();
+    let machine = FakeMachine::new();
+    let opened = Store::on_first_use(
+        folder.path().into(),
+        machine.clone(),
+        Bounds::default(),
+        Box::new(|error| assert!(error.to_string().contains("store.db"), "{error}")),
+    );
+    let process = Process::of(opened.unwrap(), &machine);
+    let name = Name("s".into());
+    let session = Query::Session(name.clone());
+    let events = Query::Events { stream: name.clone(), after: 0 };
+    for query in [Query::Record(ticket(1)), session.clone(), events.clone()] {
+        assert!(process.load(query.clone()).is_err(), "{query:?}");
+    }
+    // What has come since is in memory.
+    let kept = Session {
+        name: name.clone(),
+        principal: "".into(),
+        initialize: "{}".into(),
+        initialized: "".into(),
+        setup: "".into(),
+        used: Wall(1),
+    };
+    process.write(Write::Session(Box::new(kept.clone())));
+    process.write(Write::Append { stream: name, expires: Wall(9), events: vec![(1, "one".into())] });
+    assert_eq!(process.load(session), Ok(Found::Session(Some(Box::new(kept)))));
+    assert_eq!(process.load(events), Ok(Found::Events { last: 1, events: vec![(1, "one".into())] }));
+}

@@ -137,10 +137,11 @@ impl Line {
         if orphan {
             text += ", but the process that ran it has ended; it goes on if another outlast takes it over";
         }
+        let age = show::rough(clock::wall(), head.created);
         if self.terminal {
             let said = Body::decode(&head.body).ok().and_then(|body| body.status_message);
             text += &said.map_or_else(String::new, |said| format!(" · {said}"));
-            text += &format!(" · {}", show::rough(clock::wall(), head.created));
+            text += &format!(" · {age}");
         }
         if text == self.last {
             return;
@@ -149,8 +150,9 @@ impl Line {
         self.last = text;
         match self.terminal {
             // Written over the line before.
-            true => drop(write!(io::stderr(), "\r\x1b[K{shown}")),
-            false => say(&shown),
+            true => drop(write!(io::stderr(), "\r\x1b[Koutlast: {shown}")),
+            // That time has passed is no change.
+            false => say(&format!("{shown} · {age}")),
         }
     }
 

@@ -49,8 +49,10 @@ impl Shelf {
             let why = "--state none keeps tasks in the memory of each process: there is nothing to see here";
             return Err(Problem(Status::Unknown, why.into()));
         };
-        if !folder.join(store::FILE).exists() {
-            return Ok(None);
+        match folder.join(store::FILE).try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) => return Err(Problem(Status::StoreBroken, store::no_folder(folder, &error))),
         }
         let machine = Arc::new(Machine::new());
         let store = Store::open(folder, machine.clone(), Bounds::default())

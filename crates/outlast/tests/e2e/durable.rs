@@ -6,6 +6,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use outlast_testkit::http::caller::Caller;
 use outlast_testkit::peer::{LIMIT, wait_until};
+use rusqlite::Connection;
 use serde_json::json;
 
 use crate::http_security::new_token;
@@ -47,6 +48,29 @@ fn a_session_goes_on_at_the_next_process() {
     assert_eq!(client.value_of("echo", &json!({"x": 2})), json!({"x": 2}));
     assert_eq!(client.delete().status, 200);
     assert_eq!(client.post(&json!({"jsonrpc": "2.0", "id": 9, "method": "ping"})).status, 404);
+}
+
+/// Who is told 404 begins anew, and what it left is lost to it.
+#[test]
+fn a_session_in_a_store_that_cannot_be_read_is_not_denied() {
+    let state = tempfile::tempdir().expect("a folder");
+    let mut first = served(state.path());
+    let mut client = first.session();
+    assert!(wait_until(LIMIT, || is_stored(state.path(), &client.id)), "the session is not stored");
+    first.process.signal(Signal::SIGKILL);
+    first.process.end();
+    let file = Connection::open(state.path().join("store.db")).expect("the store");
+    let version: u32 = file.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a version");
+    file.pragma_update(None, "user_version", 99).expect("written");
+    let second = served(state.path());
+    client = client.at(second.address);
+    let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
+    for status in [client.post(&ping).status, client.delete().status] {
+        assert_eq!(status, 503);
+    }
+    file.pragma_update(None, "user_version", version).expect("written");
+    let third = killed(second, state.path());
+    assert_eq!(client.at(third.address).post(&ping).status, 200);
 }
 
 #[test]

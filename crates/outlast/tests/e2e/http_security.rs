@@ -197,15 +197,13 @@ struct Tokens {
     bob: String,
 }
 
-/// `outlast token new NAME`: the token and its line.
+/// `outlast token new NAME`: the token, and its line, which is all there is on stdout.
 pub fn new_token(name: &str) -> (String, String) {
     let output = outlast_alone().args(["token", "new", name]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
-    let (_, token) = text.split_once("token (for the client, shown once): ").expect("the token");
-    let (_, line) = text.split_once("line (for --token-file): ").expect("its line");
-    let first = |text: &str| text.lines().next().unwrap_or_default().trim().to_owned();
-    let (token, line) = (first(token), first(line));
+    let (told, line) = (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
+    let (_, token) = told.trim_end().split_once("shown only here: ").expect("the token");
+    let (token, line) = (token.to_owned(), line.strip_suffix('\n').expect("one line").to_owned());
     let (whose, hash) = line.split_once(' ').expect("a name and a hash");
     assert!(whose == name && hash.len() == 64, "{line}");
     (token, line)

@@ -72,6 +72,7 @@ impl Owner {
             ticket: Ticket::parse(ticket).expect("a ticket"),
             origin,
             faces: Faces::LEGACY_TASK,
+            began: Wall(1_000),
             at: Wall(1_000),
             body: Body::default().encode(),
             request: Bytes::from_static(b"{}"),
@@ -141,7 +142,9 @@ fn a_running_task_is_listed_shown_and_waited_for() {
 
     let waited = tasks(folder.path(), &["wait", &id[..8]]);
     assert_eq!(waited.status.code(), Some(0), "{}", err(&waited));
-    assert_eq!(err(&waited), format!("outlast: {} (silent): working\n", &id[..8]));
+    let said = err(&waited);
+    let age = said.strip_prefix(&format!("outlast: {} (silent): working · ", &id[..8]));
+    assert!(age.is_some_and(|age| age.len() <= 3 && age.ends_with("s\n")), "{said}");
     let answer = client.request("tasks/result", &json!({"taskId": id}));
     let answer = client.answer(&answer);
     let result: Value = from_slice(&waited.stdout).unwrap();
@@ -310,6 +313,34 @@ fn start(folder: &Path, words: &[&str]) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("outlast runs")
 }
 
+/// Whoever names the file instead of its folder must not hear that there is nothing.
+#[test]
+fn a_file_in_place_of_the_folder_is_an_error() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("notes.txt");
+    std::fs::write(&file, "mine").unwrap();
+    for words in [
+        &["list"][..],
+        &["list", "--json"],
+        &["show", "ab"],
+        &["result", "ab"],
+        &["cancel", "ab"],
+        &["wait", "ab"],
+    ] {
+        let output = tasks(&file, words);
+        assert_eq!((out(&output).as_str(), output.status.code()), ("", Some(4)), "{words:?}");
+        let wanted =
+            format!("outlast: `{}` is no folder; --state (OUTLAST_STATE) names the folder", file.display());
+        assert!(err(&output).starts_with(&wanted), "{}", err(&output));
+    }
+    for words in [&["keep", "list"][..], &["keep", "list", "--json"], &["keep", "stop"]] {
+        let output = outlast().args(words).arg("--state").arg(&file).output().unwrap();
+        assert_eq!((out(&output).as_str(), output.status.code()), ("", Some(1)), "{words:?}");
+        assert!(err(&output).contains("is no folder"), "{}", err(&output));
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+}
+
 #[test]
 fn on_a_terminal_a_wait_is_one_living_line() {
     let folder = TempDir::new().unwrap();
@@ -323,7 +354,7 @@ fn on_a_terminal_a_wait_is_one_living_line() {
     drop(command);
     let mut screen = std::fs::File::from(terminal.master);
     let mut seen = Vec::new();
-    while !String::from_utf8_lossy(&seen).contains("ab000000 (build): working · ") {
+    while !String::from_utf8_lossy(&seen).contains("\x1b[Koutlast: ab000000 (build): working · ") {
         let mut byte = [0];
         screen.read_exact(&mut byte).unwrap();
         seen.push(byte[0]);

@@ -202,7 +202,15 @@ impl Engine {
         };
         let faces = Faces::default();
         let body = Body::default().encode();
-        let new = New { ticket: ticket.clone(), origin, faces, at: self.wall, body, request: request.bytes };
+        let new = New {
+            ticket: ticket.clone(),
+            origin,
+            faces,
+            began: Wall(self.wall.0.saturating_sub(millis(call.age(self.at)))),
+            at: self.wall,
+            body,
+            request: request.bytes,
+        };
         let change = Change {
             ticket,
             epoch: 1,

@@ -13,7 +13,7 @@ use crate::policy::CallFacts;
 use crate::record::{Body, Faces, New, Origin, State, Ticket};
 use crate::store::Write;
 use crate::task::{Input, Task, TaskRule, Waiter, Wants};
-use crate::time::Mono;
+use crate::time::{Mono, Wall};
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
 
@@ -47,7 +47,8 @@ impl Engine {
         if !self.has_room_for_task(now, request) {
             return true;
         }
-        let Some(no) = self.make_task(request, &plain, Faces::LEGACY_TASK, wish, waiter) else {
+        let Some(no) = self.make_task(request, &plain, (Faces::LEGACY_TASK, Duration::ZERO), wish, waiter)
+        else {
             return false;
         };
         self.charge_task(request.client, no);
@@ -77,12 +78,12 @@ impl Engine {
         }
     }
 
-    /// Makes a task and has it stored. `None` without random bytes.
+    /// Makes a task of a call that has run for a while, and has it stored. `None` without random bytes.
     pub(super) fn make_task(
         &mut self,
         request: &Request,
         message: &Message,
-        faces: Faces,
+        (faces, ran): (Faces, Duration),
         wish: Option<Duration>,
         waiter: Waiter,
     ) -> Option<TaskNo> {
@@ -94,6 +95,8 @@ impl Engine {
         let policy = self.policy_of(request);
         let least = policy.max.time + self.config.task_ttl;
         let most = self.config.task_ttl_max.max(least);
+        // It is as old as its call, also to whoever finds it after a crash.
+        let began = Wall(self.wall.0.saturating_sub(millis(ran)));
         let task = Task {
             ticket,
             principal: self.principal_of(request.client),
@@ -104,7 +107,7 @@ impl Engine {
             call: None,
             joint: request.joint,
             state: State::Working,
-            created: self.wall,
+            created: began,
             updated: self.wall,
             body: Body {
                 ttl_ms: Some(millis(wish.unwrap_or(least).clamp(least, most))),
@@ -136,6 +139,7 @@ impl Engine {
             ticket: task.ticket.clone(),
             origin,
             faces,
+            began,
             at: self.wall,
             body: task.body.encode(),
             request: message.bytes.clone(),
@@ -159,11 +163,12 @@ impl Engine {
         }
         call.task_at = None;
         let faces = if call.hands_off { Faces::HAND_OFF } else { Faces::MODERN_TASK };
+        let ran = call.age(now);
         let request = call.request.clone();
         let Some(message) = call.kept_for_task.clone() else { return };
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
-        let Some(no) = self.make_task(&request, &message, faces, None, waiter) else { return };
+        let Some(no) = self.make_task(&request, &message, (faces, ran), None, waiter) else { return };
         if let Some(task) = self.tasks.get_mut(&no) {
             task.call = Some(id);
         }

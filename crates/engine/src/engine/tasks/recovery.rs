@@ -13,6 +13,7 @@ use crate::action::Note;
 use crate::call::Request;
 use crate::call::left::Place;
 use crate::client::Way;
+use crate::engine::sharing::own_initialized;
 use crate::engine::{Engine, Share};
 use crate::error::{Failure, Kind, Retry, ServerState, Wording};
 use crate::http::SAME_USER;
@@ -136,7 +137,7 @@ impl Engine {
             let (id, server) = self.servers.iter().next()?;
             // The modern era has no hello: a client that speaks it is enough.
             let spoken = || self.clients.values().any(|client| client.modern);
-            let greeted = server.handshake.initialized.is_some() || (orphan.modern && spoken());
+            let greeted = server.handshake.is_over() || (orphan.modern && spoken());
             return greeted.then_some(*id);
         }
         if orphan.modern {
@@ -155,11 +156,35 @@ impl Engine {
         let named = |client: &ClientId| self.principal_of(*client).as_ref() == principal;
         let all = self.config.share == Share::All;
         let fits = |server: &Server| {
-            let greeted = server.handshake.done && server.handshake.initialized.is_some();
+            let greeted = server.handshake.done && server.handshake.is_over();
             let there = greeted && server.readiness() != Readiness::IsGone;
             there && server.clients.iter().any(|client| all || named(client))
         };
         self.servers.iter().find(|(_, server)| fits(server)).map(|(id, _)| *id)
+    }
+
+    /// A call of ours may be the first thing that a server hears after the hello of a client that goes on without
+    /// `initialized`. It may wait for that before it takes anything.
+    fn initialize_for_client(&mut self, id: ServerId) {
+        let Some(server) = self.servers.get_mut(&id).filter(|server| server.handshake.initialized.is_none())
+        else {
+            return;
+        };
+        if let Some(initialized) = own_initialized() {
+            server.handshake.initialized = Some(initialized.clone());
+            self.pass_to_server(id, &initialized);
+        }
+    }
+
+    /// A client asks for something. If it never said `initialized`, it is not going to.
+    pub(in crate::engine) fn goes_on_without_initialized(&mut self, server: ServerId) {
+        let Some(handshake) = self.servers.get_mut(&server).map(|server| &mut server.handshake) else {
+            return;
+        };
+        if handshake.done && !handshake.is_over() {
+            handshake.skipped = true;
+            self.orphans_due = true;
+        }
     }
 
     fn start_orphan(&mut self, now: Mono, server: ServerId, orphan: Orphan) {
@@ -168,6 +193,9 @@ impl Engine {
         };
         let (client, resumed) = (task.client, task.resume.is_some());
         let Orphan { no, message, modern, .. } = orphan;
+        if !modern {
+            self.initialize_for_client(server);
+        }
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
         // Whoever comes back for it knows its token; anybody else may use the same for something new.
         let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token).filter(|_| resumed);

@@ -66,7 +66,8 @@ impl Engine {
         if !self.has_room_for_task(now, request) {
             return true;
         }
-        let Some(no) = self.make_task(request, message, Faces::RESUME, None, waiter) else { return false };
+        let face = (Faces::RESUME, std::time::Duration::ZERO);
+        let Some(no) = self.make_task(request, message, face, None, waiter) else { return false };
         self.charge_task(request.client, no);
         let Some(task) = self.tasks.get_mut(&no) else { return false };
         let started = Request { way: Way::Ticket(no), ..request.clone() };

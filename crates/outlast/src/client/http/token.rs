@@ -7,6 +7,9 @@ use std::path::Path;
 /// Bytes of a token file. More is no list of people.
 const FILE: u64 = 1 << 20;
 
+/// What a token begins with, so that people and scanners know one when they see it.
+const PREFIX: &str = "outlast_";
+
 /// Characters of a name.
 const NAME: usize = 64;
 
@@ -29,10 +32,16 @@ impl Tokens {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
+            let number = number + 1;
+            if holds_token(line) {
+                return Err(format!(
+                    "`{shown}` line {number} holds a token, which is for its client alone: remove that line and keep \
+                     the one that reads NAME SHA256-HEX (outlast token new NAME >> FILE)"
+                ));
+            }
             let wrong = || {
                 format!(
-                    "`{shown}` line {}: write NAME SHA256-HEX, as `outlast token new NAME` does",
-                    number + 1
+                    "`{shown}` line {number}: write NAME SHA256-HEX and nothing else (outlast token new NAME >> FILE)"
                 )
             };
             let (name, hash) = line.split_once(char::is_whitespace).ok_or_else(wrong)?;
@@ -62,9 +71,14 @@ impl Tokens {
 /// A new token, and its line for the file.
 pub fn new(name: &str) -> Result<(String, String), String> {
     check_name(name)?;
-    let token = format!("outlast_{}", hex(&random()));
+    let token = format!("{PREFIX}{}", hex(&random()));
     let line = format!("{name} {}", hex(digest(&SHA256, token.as_bytes()).as_ref()));
     Ok((token, line))
+}
+
+/// Whether a token stands in a line, whatever is around it. A name may begin as one, and is too short to be one.
+fn holds_token(line: &str) -> bool {
+    line.split(PREFIX).skip(1).any(|rest| rest.get(..64).is_some_and(|digits| unhex(digits).is_some()))
 }
 
 fn check_name(name: &str) -> Result<(), String> {
@@ -122,6 +136,10 @@ mod tests {
     fn a_bad_file_says_which_line() {
         assert!(file("alice\n").unwrap_err().contains("line 1"));
         assert!(file("alice 12\n").unwrap_err().contains("line 1"));
+        let (token, line) = new("alice").unwrap();
+        let both = file(&format!("{line}\ntoken: {token}\n")).unwrap_err();
+        assert!(both.contains("line 2 holds a token") && !both.contains(&token), "{both}");
+        assert!(file(&format!("outlast_ci {}\n", "0f".repeat(32))).is_ok());
         assert!(file("\n").unwrap_err().contains("no token"));
         assert!(file("a/b 00\n").unwrap_err().contains("no name"));
         assert!(new("a b").is_err() && new("").is_err());

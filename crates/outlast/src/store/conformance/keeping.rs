@@ -26,6 +26,7 @@ fn session(number: u64, used: u64) -> Session {
         principal: "ann".into(),
         initialize: Bytes::from_static(b"{\"id\": 1.0}"),
         initialized: Bytes::new(),
+        setup: Bytes::new(),
         used: Wall(used),
     }
 }
@@ -79,7 +80,12 @@ pub fn a_session_is_kept_and_ended(bench: &dyn Bench) {
     let (machine, process) = alone(bench);
     let first = session(1, 100);
     process.write(Write::Session(first.clone().into()));
-    let later = Session { used: Wall(200), initialized: Bytes::from_static(b"{}"), ..first.clone() };
+    let later = Session {
+        used: Wall(200),
+        initialized: Bytes::from_static(b"{}"),
+        setup: Bytes::from_static(b"[{}]"),
+        ..first.clone()
+    };
     process.write(Write::Session(later.clone().into()));
     assert_eq!(kept(&another(bench, &machine), &first), Some(later));
     assert_eq!(kept(&process, &session(2, 0)), None);

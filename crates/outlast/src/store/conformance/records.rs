@@ -21,7 +21,7 @@ pub fn a_record_is_read_back_byte_for_byte(bench: &dyn Bench) {
     );
     assert_eq!(
         (record.head.created, record.head.updated, record.head.expires),
-        (Wall(1_000), Wall(1_000), None)
+        (Wall(900), Wall(1_000), None)
     );
     assert_eq!((record.head.revision, record.head.epoch), (1, 1));
 

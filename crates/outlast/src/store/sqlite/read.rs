@@ -124,7 +124,7 @@ fn events(sql: &Connection, stream: &Name, after: u64) -> Result<Found> {
 
 fn session(sql: &Connection, name: &Name) -> Result<Option<Box<Session>>> {
     let mut select = sql.prepare_cached(
-        "SELECT name, principal, initialize, initialized, used FROM sessions WHERE id = ?1",
+        "SELECT name, principal, initialize, initialized, setup, used FROM sessions WHERE id = ?1",
     )?;
     optional(select.query_row([&id_of(&name.0)[..]], |row| {
         Ok(Box::new(Session {
@@ -132,7 +132,8 @@ fn session(sql: &Connection, name: &Name) -> Result<Option<Box<Session>>> {
             principal: text(row, 1)?,
             initialize: blob(row, 2)?,
             initialized: blob(row, 3)?,
-            used: Wall(count(row, 4)?),
+            setup: blob(row, 4)?,
+            used: Wall(count(row, 5)?),
         }))
     }))
 }

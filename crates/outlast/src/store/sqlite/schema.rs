@@ -9,7 +9,7 @@ use rusqlite::{Connection, Error, TransactionBehavior, ffi};
 use std::path::Path;
 
 /// What leads from each version to the next; the first one from an empty file.
-pub const MIGRATIONS: [&str; 1] = [VERSION_1];
+pub const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
 
 /// The version of a file that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -126,6 +126,9 @@ CREATE TRIGGER session_comes AFTER INSERT ON sessions
 CREATE TRIGGER session_goes AFTER DELETE ON sessions
     BEGIN UPDATE usage SET bytes = bytes - OLD.weight; END;
 ";
+
+/// A session's log level and subscriptions.
+const VERSION_2: &str = "ALTER TABLE sessions ADD COLUMN setup BLOB NOT NULL DEFAULT X'';";
 
 /// Brings a file to our version, or says why it cannot be ours.
 pub fn prepare(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {

@@ -50,8 +50,8 @@ impl Page<'_> {
         idle.execute([int(self.bounds.sessions.max(1)) - 1])?;
         self.make_room(0, session_weight(session))?;
         let mut insert = self.sql.prepare_cached(
-            "INSERT INTO sessions (id, name, principal, initialize, initialized, used, weight)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO sessions (id, name, principal, initialize, initialized, setup, used, weight)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?;
         insert.execute(params![
             &id_of(&session.name.0)[..],
@@ -59,6 +59,7 @@ impl Page<'_> {
             &*session.principal,
             &session.initialize[..],
             &session.initialized[..],
+            &session.setup[..],
             int(session.used.0),
             int(session_weight(session)),
         ])?;

@@ -12,11 +12,18 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// A file as each version left it, with something of everything in it. What is added here stays.
-const FILES: [&str; MIGRATIONS.len()] = [include_str!("../../../tests/store/v1.sql")];
+const FILES: [&str; MIGRATIONS.len()] =
+    [include_str!("../../../tests/store/v1.sql"), include_str!("../../../tests/store/v2.sql")];
 
 /// What each migration was when it was published.
-const FINGERPRINTS: [&str; MIGRATIONS.len()] =
-    ["35f4c85724cc782856c9d217a79aa0a89e09e48f26467f1d630344ea6430087a"];
+const FINGERPRINTS: [&str; MIGRATIONS.len()] = [
+    "35f4c85724cc782856c9d217a79aa0a89e09e48f26467f1d630344ea6430087a",
+    "3e93dafe7b82f9d4da2b026b09f4a70df3bf8d49fa7f741beac3ac36d4370437",
+];
+
+/// What a session of a file of each version has set up.
+const SETUPS: [&str; MIGRATIONS.len()] =
+    ["", r#"[{"jsonrpc":"2.0","id":4,"method":"logging/setLevel","params":{"level":"debug"}}]"#];
 
 /// A folder with such a file.
 fn left_by(file: &str) -> (TempDir, PathBuf) {
@@ -45,12 +52,12 @@ fn a_published_migration_never_changes() {
 
 #[test]
 fn what_an_earlier_version_left_is_read() {
-    for file in FILES {
+    for (file, setup) in FILES.iter().zip(SETUPS) {
         let (folder, path) = left_by(file);
         let machine = FakeMachine::new();
         let process =
             Process::of(Store::open(folder.path(), machine.clone(), Bounds::default()).unwrap(), &machine);
-        everything_is_there(&process);
+        everything_is_there(&process, setup);
         drop(process);
         assert_eq!(version_of(&path), VERSION);
         let fresh = TempDir::new().unwrap();
@@ -59,7 +66,7 @@ fn what_an_earlier_version_left_is_read() {
     }
 }
 
-fn everything_is_there(process: &Process) {
+fn everything_is_there(process: &Process, setup: &str) {
     let task = process.record(&Ticket::parse(&"01".repeat(32)).unwrap()).unwrap();
     assert_eq!((task.head.state, task.head.faces), (State::Completed, Faces::LEGACY_TASK));
     assert_eq!((&*task.head.origin.principal, &*task.head.origin.tool), ("token:ann", "search"));
@@ -81,10 +88,11 @@ fn everything_is_there(process: &Process) {
     let events = process.load(Query::Events { stream: Name("stream-1".into()), after: 1 });
     assert_eq!(events, Ok(Found::Events { last: 2, events: vec![(2, "two".into())] }));
     let session = process.load(Query::Session(Name("session-1".into())));
-    assert!(matches!(session, Ok(Found::Session(Some(kept))) if &*kept.principal == "token:ann"));
+    let Ok(Found::Session(Some(kept))) = session else { panic!() };
+    assert_eq!((&*kept.principal, &kept.setup[..]), ("token:ann", setup.as_bytes()));
     assert!(matches!(process.load(Query::Calls { limit: 9 }), Ok(Found::Calls(notes)) if notes.len() == 1));
     // The letter was taken.
-    assert_eq!(process.usage(), Usage { records: 2, bytes: 1_749 - 64 });
+    assert_eq!(process.usage(), Usage { records: 2, bytes: 1_749 - 64 + setup.len() as u64 });
 }
 
 fn version_of(path: &Path) -> u32 {

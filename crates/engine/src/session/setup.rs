@@ -1,0 +1,135 @@
+//! What a session has set up with its server besides saying hello: its log level and the resources it wants
+//! to hear of. A server that is started for it later is told the same.
+
+use crate::limits;
+use crate::method::Method;
+use crate::wire::{Field, Message, Scanned, scan};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// The client's own requests, as they came.
+#[derive(Debug, Default)]
+pub(crate) struct Setup {
+    pub(crate) log_level: Option<Message>,
+    /// By the raw uri.
+    pub(crate) subscribed: BTreeMap<Box<[u8]>, Message>,
+}
+
+impl Setup {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.log_level.is_none() && self.subscribed.is_empty()
+    }
+
+    /// Takes a request in. True if that changed anything.
+    pub(crate) fn take(&mut self, method: &Method, message: &Message) -> bool {
+        let uri: Box<[u8]> = message.raw(Field::ParamsUri).unwrap_or_default().into();
+        match method {
+            Method::LoggingSetLevel => {
+                self.log_level = None;
+                self.log_level = self.has_room_for(message).then(|| message.owned());
+                true
+            }
+            Method::ResourcesSubscribe => {
+                let new = !self.subscribed.contains_key(&uri);
+                let fits = new && self.subscribed.len() < limits::SUBSCRIBED && self.has_room_for(message);
+                if fits {
+                    self.subscribed.insert(uri, message.owned());
+                }
+                fits
+            }
+            Method::ResourcesUnsubscribe => self.subscribed.remove(&uri).is_some(),
+            _ => false,
+        }
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.log_level.iter().chain(self.subscribed.values())
+    }
+
+    fn has_room_for(&self, message: &Message) -> bool {
+        let kept: usize = self.messages().map(|message| message.bytes.len()).sum();
+        kept + message.bytes.len() <= limits::SETUP_BYTES
+    }
+
+    /// As it is stored: a JSON array of the requests, empty if there are none.
+    pub(crate) fn encode(&self) -> Bytes {
+        if self.is_empty() {
+            return Bytes::new();
+        }
+        let requests: Vec<&[u8]> = self.messages().map(|message| &message.bytes[..]).collect();
+        [&b"["[..], &requests.join(&b','), b"]"].concat().into()
+    }
+
+    /// Reads it back. What cannot be read, or is of a kind that is not known here, is left out.
+    pub(crate) fn decode(stored: &Bytes) -> Setup {
+        let mut setup = Setup::default();
+        let requests: Vec<&RawValue> = serde_json::from_slice(stored).unwrap_or_default();
+        for request in requests {
+            if let Ok(Scanned::Message(message)) = scan(&Bytes::copy_from_slice(request.get().as_bytes())) {
+                setup.take(&Method::of(&message), &message);
+            }
+        }
+        setup
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> Message {
+        match scan(&Bytes::copy_from_slice(text.as_bytes())) {
+            Ok(Scanned::Message(message)) => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn take(setup: &mut Setup, text: &str) -> bool {
+        let message = message(text);
+        setup.take(&Method::of(&message), &message)
+    }
+
+    fn subscribe(uri: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#)
+    }
+
+    const LEVEL: &str = "{ \"id\": 1.0,\n\"method\":\"logging/setLevel\", \"params\":{\"level\":\"debug\"},\"jsonrpc\":\"2.0\" }";
+
+    #[test]
+    fn what_is_stored_is_read_back_byte_for_byte() {
+        let mut setup = Setup::default();
+        assert_eq!(setup.encode(), "");
+        assert!(Setup::decode(&setup.encode()).is_empty());
+        assert!(take(&mut setup, LEVEL));
+        assert!(take(&mut setup, &subscribe("a:1")));
+        assert!(take(&mut setup, &subscribe("a:2")));
+        assert!(!take(&mut setup, &subscribe("a:1")));
+        let again = Setup::decode(&setup.encode());
+        assert_eq!(again.encode(), setup.encode());
+        assert_eq!(again.messages().next().map(|message| &message.bytes[..]), Some(LEVEL.as_bytes()));
+        assert_eq!(again.subscribed.len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out() {
+        let stored = format!(r#"[7,{{"id":1,"method":"of/tomorrow"}},{}]"#, subscribe("a:1"));
+        let setup = Setup::decode(&stored.into());
+        assert_eq!((setup.log_level.is_none(), setup.subscribed.len()), (true, 1));
+        assert!(Setup::decode(&"[".into()).is_empty());
+    }
+
+    #[test]
+    fn a_session_remembers_only_so_much() {
+        let mut setup = Setup::default();
+        assert!(take(&mut setup, LEVEL));
+        for number in 0..limits::SUBSCRIBED {
+            assert!(take(&mut setup, &subscribe(&format!("a:{number}"))));
+        }
+        assert!(!take(&mut setup, &subscribe("one:more")));
+        assert_eq!(Setup::decode(&setup.encode()).subscribed.len(), limits::SUBSCRIBED);
+        let mut setup = Setup::default();
+        assert!(!take(&mut setup, &subscribe(&"x".repeat(limits::SETUP_BYTES))));
+        assert!(setup.is_empty());
+    }
+}
