@@ -2,7 +2,7 @@
 //!
 //! The tools that read its profiles must be as new as the compiler's LLVM: Debian's `llvm-22`.
 
-use crate::shell::{program, root, run as run_program};
+use crate::shell::{self, program, root, run as run_program};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::PathBuf;
@@ -41,8 +41,7 @@ fn install() -> Result<()> {
     if tool("llvm-profdata").is_some() && tool("llvm-cov").is_some() {
         return Ok(());
     }
-    run_program(program("apt-get", &["update", "-q"]))?;
-    run_program(program("apt-get", &["install", "-y", "-q", "--no-install-recommends", "llvm-22"]))
+    shell::install("llvm-22")
 }
 
 fn tool(name: &str) -> Option<PathBuf> {

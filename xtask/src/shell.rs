@@ -31,3 +31,9 @@ pub fn run(mut command: Command) -> Result<()> {
 pub fn cargo(arguments: &[&str]) -> Result<()> {
     run(program("cargo", arguments))
 }
+
+/// Installs a package of Debian.
+pub fn install(package: &str) -> Result<()> {
+    run(program("apt-get", &["update", "-q"]))?;
+    run(program("apt-get", &["install", "-y", "-q", "--no-install-recommends", package]))
+}

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold, in the order of how fast it tells.
 
-use crate::shell::{cargo, program, root};
+use crate::shell::{cargo, install, program, root};
 use crate::{bench, conformance, fuzz, interop, schema};
 use anyhow::{Context, Result, bail};
 use std::time::Instant;
@@ -85,6 +85,10 @@ fn fuzz_all() -> Result<()> {
 }
 
 fn e2e() -> Result<()> {
+    // The pages that are replayed show what people type.
+    if program("curl", &["--version"]).output().is_err() {
+        install("curl")?;
+    }
     cargo(&["build", "--quiet", "-p", "outlast", "-p", "outlast-testkit", "--bins"])?;
     // Most of these wait for processes, so they do not need a core each.
     cargo(&["test", "--quiet", "-p", "outlast", "--tests", "--", "--test-threads", "16"])
