@@ -163,7 +163,10 @@ fn a_renamed_program_knows_itself() {
     let world = World::new();
     let program = world.home("bin/keeper");
     fs::create_dir(world.home("bin")).unwrap();
-    fs::copy(OUTLAST, &program).unwrap();
+    // By a process of its own: a file that any process has open for writing cannot be run, and what another
+    // test starts at this moment would have it open for us.
+    let copied = std::process::Command::new("cp").arg(OUTLAST).arg(&program).status();
+    assert!(copied.unwrap().success());
     put(&world.home(".cursor/mcp.json"), PLAIN);
     for _ in 0..2 {
         let mut command = std::process::Command::new(&program);
