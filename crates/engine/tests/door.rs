@@ -153,6 +153,33 @@ fn a_signal_ends_a_service_with_grace() {
     );
 }
 
+#[test]
+fn a_call_that_waits_for_its_client_can_end_before_the_service_does() {
+    in_session(
+        "",
+        r#"
+        post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 4: 200 events
+        << 4: id: 3-0|retry: 1000|data: ||
+        >> 1: …
+        < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}
+        << 4: id: 3-1|data: {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}||
+        stop 15
+        post 5 session=1 {"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}
+        << 5: 202
+        >> 1: {"jsonrpc":"2.0","id":9,"result":{"action":"accept"}}
+        < {"jsonrpc":"2.0","id":2,"result":{}}
+        << 4: id: 3-2|data: {"jsonrpc":"2.0","id":2,"result":{}}||
+        << 4: finish
+        tick
+        .. 1: close-input
+        output-closed
+        exited 0
+        .. end 0
+        "#,
+    );
+}
+
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 /// `M` stands for the headers of a modern `tools/call` of `x`, `B` for its body.

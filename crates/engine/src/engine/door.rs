@@ -41,7 +41,9 @@ impl Engine {
     pub(super) fn post(&mut self, now: Mono, exchange: ExchangeId, head: &Head, line: &Line) {
         self.confirmed = self.event_seen(head);
         let done = match line {
-            _ if self.ending.is_some() => Err(No(503, -32603, "outlast is being stopped; try again".into())),
+            _ if self.ending.is_some() && !self.lets_calls_end(head, line) => {
+                Err(No(503, -32603, "outlast is being stopped; try again".into()))
+            }
             _ if !head.takes_json || !head.takes_events => {
                 let why = "Not Acceptable: Accept must allow application/json and text/event-stream";
                 Err(No(406, -32000, why.into()))
@@ -68,6 +70,14 @@ impl Engine {
             };
             self.refuse(exchange, id, &no);
         }
+    }
+
+    /// Whether a message asks for nothing and comes in a session that is at work: while calls may still end,
+    /// a client answers what they wait for, and cancels them.
+    fn lets_calls_end(&self, head: &Head, line: &Line) -> bool {
+        let asks_nothing = matches!(line, Ok(Scanned::Message(message)) if message.shape != Shape::Request);
+        let session = self.session_of(head).ok().and_then(|client| self.clients.get(&client)?.session());
+        asks_nothing && session.is_some_and(|session| !session.asleep)
     }
 
     fn bad_body(&mut self, exchange: ExchangeId, refused: &Refused) {
