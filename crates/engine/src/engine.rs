@@ -27,7 +27,7 @@ use crate::action::{Action, Note};
 use crate::arena::Arena;
 use crate::ask::Ask;
 use crate::chance::Chance;
-use crate::client::{Client, Subscription};
+use crate::client::{Client, GaveUp, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
@@ -235,6 +235,8 @@ pub struct Engine {
     in_flight: BTreeMap<Option<Box<str>>, usize>,
     streams: IdMap<StreamId, Stream>,
     exchanges: IdMap<ExchangeId, StreamId>,
+    /// What modern clients say about their patience: each request stands for itself, so all of them together.
+    exchanges_gave_up: GaveUp,
     shared: BTreeMap<ShareKey, ServerId>,
     /// Random bytes for the next sessions and tickets.
     entropy: Vec<[u8; 32]>,
@@ -305,6 +307,7 @@ impl Engine {
             in_flight: BTreeMap::new(),
             streams: IdMap::default(),
             exchanges: IdMap::default(),
+            exchanges_gave_up: GaveUp::Never,
             shared: BTreeMap::new(),
             entropy: Vec::new(),
             tasks: BTreeMap::new(),

@@ -195,6 +195,34 @@ fn modern(settings: &str, scenario: &str) {
 }
 
 #[test]
+fn two_modern_hang_ups_at_the_same_age_are_noted_as_a_likely_cap() {
+    modern(
+        "",
+        r#"
+        post 1 M B
+        .. 1: start 0
+        >> 1: …
+        started
+        wait 60s
+        @500ms
+        << 1: …
+        << 1: …
+        hang-up 1
+        >> 1: …notifications/cancelled…
+        post 2 M B
+        >> 1: …
+        wait 60s
+        @1m500ms
+        << 2: …
+        << 2: …
+        hang-up 2
+        !! warn: …--client-cap 1m…
+        >> 1: …notifications/cancelled…
+        "#,
+    );
+}
+
+#[test]
 fn a_modern_answer_is_plain_json_and_its_code_decides_the_status() {
     modern(
         "",

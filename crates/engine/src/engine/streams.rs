@@ -330,6 +330,7 @@ impl Engine {
             return;
         }
         self.close_stream(id);
+        self.hung_up_on_calls(client);
         self.leave_behind(now, client);
         self.cancel_everything(client);
         self.exchange_is_over(now, client);

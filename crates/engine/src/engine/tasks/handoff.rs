@@ -7,7 +7,7 @@ use super::asking::{About, Asked};
 use crate::action::Note;
 use crate::call::handoff::{self, KnownTools, Names};
 use crate::call::{Call, Request};
-use crate::client::{GaveUp, Open};
+use crate::client::{Client, Door, GaveUp, Open};
 use crate::engine::{Engine, Manner};
 use crate::error::{Failure, Kind, Retry, ServerState, cut};
 use crate::id::{CallId, ClientId, ServerId, TaskNo};
@@ -69,15 +69,27 @@ impl Engine {
         }
         let age = self.at.since(call.began);
         let Some(client) = self.clients.get_mut(&call.request.client) else { return };
-        let cap = match client.gave_up {
+        let gave_up = match client.door {
+            Door::Exchange(_) => &mut self.exchanges_gave_up,
+            _ => &mut client.gave_up,
+        };
+        let cap = match *gave_up {
             GaveUp::Noted => return,
             GaveUp::Never => None,
             GaveUp::After(before) => handoff::likely_cap(before, age),
         };
-        client.gave_up = cap.map_or(GaveUp::After(age), |_| GaveUp::Noted);
+        *gave_up = cap.map_or(GaveUp::After(age), |_| GaveUp::Noted);
         if let Some(cap) = cap {
             self.note(Note::LikelyCap { cap });
         }
+    }
+
+    /// A client of the modern era gives up what it asked by hanging up.
+    pub(in crate::engine) fn hung_up_on_calls(&mut self, client: ClientId) {
+        let open = self.clients.get(&client).into_iter().flat_map(Client::all_open);
+        let calls = open.filter_map(|open| if let Open::Call(call) = open { Some(call) } else { None });
+        let calls: Vec<CallId> = calls.collect();
+        calls.into_iter().for_each(|call| self.note_likely_cap(call));
     }
 }
 
