@@ -12,7 +12,7 @@ use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
 use crate::session::Stream;
 use crate::time::Mono;
-use crate::wire::Outgoing;
+use crate::wire::{Outgoing, Patch};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -53,11 +53,14 @@ impl Engine {
             );
         self.act(Action::Respond(exchange, Response { status: 200, session, body: Body::Events }));
         let first = if primed {
-            let retry = self.config.resume_min_wait.as_millis();
-            let id = self.event_id(client, id, last);
-            format!("id: {id}\nretry: {retry}\ndata: \n\n")
+            let retry = Patch::number(self.config.resume_min_wait.as_millis() as u64, false);
+            let mut event = self.id_of_event(client, id, last, 64);
+            for part in [b"retry: ", retry.as_slice(), b"\ndata: \n\n"] {
+                event.extend_from_slice(part);
+            }
+            event
         } else {
-            ": outlast\n\n".into()
+            b": outlast\n\n".to_vec()
         };
         self.act(Action::Write(exchange, first.into()));
     }
@@ -112,9 +115,16 @@ impl Engine {
         }
     }
 
-    fn event_id(&self, client: ClientId, stream: StreamId, number: u64) -> String {
+    /// The first line of an event, with room for the others: as [`EventId`](crate::session::EventId) is shown,
+    /// put together by hand because every answer of a session has two.
+    fn id_of_event(&self, client: ClientId, stream: StreamId, number: u64, room: usize) -> Vec<u8> {
         let session = self.clients.get(&client).and_then(|client| client.session());
-        format!("{}-{}-{number}", session.map_or("", |session| &session.mark), stream.0)
+        let mark = session.map_or("", |session| &session.mark);
+        let (stream, number) = (Patch::number(stream.0, false), Patch::number(number, false));
+        let parts = [b"id: ", mark.as_bytes(), b"-", stream.as_slice(), b"-", number.as_slice(), b"\n"];
+        let mut line = Vec::with_capacity(mark.len() + 64 + room);
+        parts.into_iter().for_each(|part| line.extend_from_slice(part));
+        line
     }
 
     fn write_event(&mut self, id: StreamId, message: &Outgoing) {
@@ -131,7 +141,9 @@ impl Engine {
         if exchange.is_some() {
             stream.written = last;
         }
-        let event = event(legacy.then(|| self.event_id(client, id, last)), message);
+        let room = message.len() + 16;
+        let line = if legacy { self.id_of_event(client, id, last, room) } else { Vec::with_capacity(room) };
+        let event = event(line, message);
         self.store_event(id, last, &event);
         if legacy
             && self.kept_events + event.len() <= limits::EVENTS_BYTES
@@ -355,12 +367,8 @@ pub(super) fn message_in(event: &Bytes) -> Option<Bytes> {
     Some(event.slice(start..event.len().checked_sub(2)?))
 }
 
-/// One event as it is written. Messages hold no line breaks, so one `data` line is enough.
-fn event(id: Option<String>, message: &Outgoing) -> Bytes {
-    let mut event = Vec::with_capacity(message.len() + 80);
-    if let Some(id) = id {
-        event.extend_from_slice(format!("id: {id}\n").as_bytes());
-    }
+/// One event as it is written, after its first line. Messages hold no line breaks, so one `data` line is enough.
+fn event(mut event: Vec<u8>, message: &Outgoing) -> Bytes {
     event.extend_from_slice(b"data: ");
     message.append_to(&mut event);
     event.extend_from_slice(b"\n\n");
