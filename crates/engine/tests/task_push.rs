@@ -280,3 +280,52 @@ fn what_the_servers_own_task_asks_is_shown_by_ours() {
         "#,
     );
 }
+
+#[test]
+fn what_a_task_asks_is_shown_by_other_processes_too() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        .. store 2: input_required
+        stored 2
+        beside
+        post 2 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        .. 1: start 0
+        .. store 2: claim
+        << 2: 200 {…"status":"input_required"…"inputRequests":{"1-1":{"method":"elicitation/create","params":{"message":"sure?"}}}}}
+        "#,
+    );
+}
+
+/// Its server is asked again, under a key that no earlier question has.
+#[test]
+fn what_a_dead_process_was_asked_is_not_asked_any_more() {
+    running(
+        "set tool x=repeatable:true",
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        .. store 2: input_required
+        stored 2
+        again
+        begin
+        .. store 1: claim, expire
+        stored 1
+        .. store 3: working
+        .. 1: start 0
+        >> 1: …"method":"tools/call"…
+        stored 3
+        post 2 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        << 2: 200 {…"status":"working"…
+        started
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        .. store 4: input_required
+        stored 4
+        beside
+        post 3 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        .. 1: start 0
+        .. store 2: claim
+        << 3: 200 {…"inputRequests":{"2-1":{"method":"elicitation/create","params":{"message":"sure?"}}}}}
+        "#,
+    );
+}

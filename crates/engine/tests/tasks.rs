@@ -455,6 +455,34 @@ fn a_question_of_the_server_is_input_required() {
     );
 }
 
+/// What is asked is stored for others to see; the client of the task is told only of its state.
+#[test]
+fn a_task_waits_for_the_last_of_several_answers() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}
+        << {"jsonrpc":"2.0","id":"1",…
+        .. store 2: input_required
+        stored 2
+        << …notifications/tasks/status…"status":"input_required"…
+        < {"jsonrpc":"2.0","id":"r","method":"sampling/createMessage","params":{}}
+        << {"jsonrpc":"2.0","id":"2",…
+        .. store 3: input_required
+        stored 3
+        > {"jsonrpc":"2.0","id":"1","result":{}}
+        .. store 4: input_required
+        >> {"jsonrpc":"2.0","id":"q","result":{}}
+        stored 4
+        > {"jsonrpc":"2.0","id":"2","result":{}}
+        .. store 5: working
+        >> {"jsonrpc":"2.0","id":"r","result":{}}
+        stored 5
+        << …notifications/tasks/status…"status":"working"…
+        "#,
+    );
+}
+
 #[test]
 fn a_finished_task_is_there_after_a_restart() {
     running(

@@ -25,7 +25,7 @@ use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
 use outlast_engine::profile::Profile;
-use outlast_engine::record::Ticket;
+use outlast_engine::record::{Answer, Change, State, Ticket};
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::store::{Letter, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
@@ -158,12 +158,17 @@ impl World {
         }
         if word == "again" {
             // Another process, another day; only what was kept is still there.
-            self.open = false;
-            self.runs.clear();
             self.ledger.dead.push(self.owner());
-            self.submitted.clear();
-            self.submissions = 0;
-            self.life += 1;
+            self.begin_another();
+            return Vec::new();
+        }
+        if word == "beside" {
+            // Another process; the earlier one lives, and what it does is told by `theirs`.
+            self.begin_another();
+            return Vec::new();
+        }
+        if word == "theirs" {
+            self.theirs(rest);
             return Vec::new();
         }
         if word == "letter" {
@@ -188,6 +193,28 @@ impl World {
         }
         let event = self.event(word, rest).unwrap_or_else(|| panic!("not an input: {line}"));
         self.feed(event)
+    }
+
+    fn begin_another(&mut self) {
+        self.open = false;
+        self.runs.clear();
+        self.submitted.clear();
+        self.submissions = 0;
+        self.life += 1;
+    }
+
+    /// `TICKET STATE [RESULT]`: the process that owns a call writes how far it has come.
+    fn theirs(&mut self, text: &str) {
+        let mut words = text.splitn(3, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        let (ticket, state, result) = (word(), word(), word());
+        let head =
+            &self.ledger.records().find(|record| record.head.ticket.as_str() == ticket).expect(text).head;
+        let state = *State::ALL.iter().find(|known| known.as_str() == state).expect(text);
+        let answer = (!result.is_empty()).then(|| Answer::Result(Bytes::copy_from_slice(result.as_bytes())));
+        let change = Change { answer, ..Change::to(state, head, Wall(self.now.as_millis() as u64)) };
+        let owner = head.owner.clone();
+        self.ledger.submit(&owner, &[Write::Change(Box::new(change))]).expect(text);
     }
 
     /// The name of this process in the store.

@@ -43,6 +43,7 @@ impl Engine {
         let (input, payer) = (std::mem::take(&mut task.input), task.payer.take());
         // One that is not stored yet is written when it is.
         let made = task.stored;
+        task.body.questions.clear();
         task.state = state;
         task.answer = answer;
         task.updated = self.wall;
@@ -60,8 +61,8 @@ impl Engine {
         // One that was shown although it could not be stored stays shown.
         task.stored = task.unwritten;
         let expires = crate::time::Wall(task.updated.0 + millis(self.config.task_ttl));
-        let answer = task.answer.clone();
-        let change = Change { expires: Some(expires), answer, ..task.change(task.updated) };
+        let (answer, body) = (task.answer.clone(), Some(task.body.encode()));
+        let change = Change { expires: Some(expires), answer, body, ..task.change(task.updated) };
         self.submit(Pending::Changed(no), Write::Change(Box::new(change)));
     }
 

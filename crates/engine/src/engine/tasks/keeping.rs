@@ -207,7 +207,7 @@ impl Engine {
     pub(super) fn move_task(&mut self, no: TaskNo, state: State) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
         (task.state, task.updated) = (state, self.wall);
-        let change = task.change(self.wall);
+        let change = Change { body: Some(task.body.encode()), ..task.change(self.wall) };
         self.submit(Pending::Moved(no, self.wall), Write::Change(Box::new(change)));
     }
 

@@ -90,7 +90,7 @@ impl Engine {
         let mut text = shown.to_string().into_bytes();
         if task.shown() == State::InputRequired {
             text.pop();
-            text.extend_from_slice(&task.input.shown());
+            text.extend_from_slice(&task.questions());
             text.push(b'}');
         }
         if let Some(answer) = task.answer.as_ref().filter(|_| task.has_ended()) {
