@@ -10,7 +10,6 @@ use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Write};
 use crate::task::Task;
 use crate::time::Mono;
 use crate::timers::Owner;
-use std::time::Duration;
 
 /// What was done when.
 #[derive(Debug, Default)]
@@ -86,9 +85,9 @@ impl Engine {
 
     /// What could not be stored is kept in memory as long as the store would have kept it.
     fn forget_unstored(&mut self, now: Mono) {
-        let ttl: Duration = self.config.task_ttl;
         let over = |task: &Task| {
-            task.ended.is_some_and(|ended| now.since(ended) >= ttl) && task.waiters.is_empty() && task.stored
+            let over = task.ended.is_some_and(|ended| now.since(ended) >= self.kept_after_end(task));
+            over && task.waiters.is_empty() && task.stored
         };
         let gone: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| over(task)).map(|(no, _)| *no).collect();
         gone.into_iter().for_each(|no| drop(self.drop_task(no)));
