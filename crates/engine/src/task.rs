@@ -48,6 +48,8 @@ pub(crate) enum Wants {
     Answer,
     /// Only that it was done.
     Word,
+    /// The same, when this submission is stored.
+    Receipt(u64),
     /// The answer exactly as it came; at this time, that there is none yet.
     Until(Mono),
 }

@@ -172,8 +172,12 @@ impl World {
             return Vec::new();
         }
         if word == "letter" {
-            let ticket = Ticket::parse(rest.split(' ').next().unwrap_or_default()).expect(line);
-            let letter = Write::Post { ticket, letter: Letter::Cancel };
+            let (ticket, text) = rest.split_once(' ').expect(line);
+            let letter = match text {
+                "cancel" => Letter::Cancel,
+                update => Letter::Input(Bytes::copy_from_slice(update.as_bytes())),
+            };
+            let letter = Write::Post { ticket: Ticket::parse(ticket).expect(line), letter };
             self.ledger.submit("somebody else", &[letter]).expect(line);
             return Vec::new();
         }

@@ -52,6 +52,8 @@ pub(super) enum Pending {
     Changed(TaskNo),
     /// The process that runs a task was told to cancel it.
     Told(TaskNo),
+    /// It was sent what its client answered.
+    Posted(TaskNo),
     /// A task waits for its client, or goes on, since then.
     Moved(TaskNo, Wall),
     /// Only others look at it.

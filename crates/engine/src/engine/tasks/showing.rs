@@ -43,7 +43,7 @@ impl Engine {
             return self.show_hand_off(task, waiter);
         }
         let result = match (waiter.wants, task.modern) {
-            (Wants::Word, _) => br#"{"resultType":"complete"}"#.to_vec(),
+            (Wants::Word | Wants::Receipt(_), _) => br#"{"resultType":"complete"}"#.to_vec(),
             (Wants::Handle, true) => self.modern_task(task, Some("task")),
             (Wants::Task, true) => self.modern_task(task, Some("complete")),
             (Wants::Handle, false) => [b"{\"task\":", &*self.legacy_task(task), b"}"].concat(),

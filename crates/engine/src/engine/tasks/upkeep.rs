@@ -5,7 +5,7 @@ use super::Pending;
 use crate::engine::Engine;
 use crate::id::TaskNo;
 use crate::limits;
-use crate::record::{Head, Ticket};
+use crate::record::{Body, Head, Ticket};
 use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Write};
 use crate::task::Task;
 use crate::time::Mono;
@@ -57,6 +57,7 @@ impl Engine {
             self.upkeep.asks_for_mail = true;
             self.load(Pending::Mail, Query::Mail);
         }
+        self.leave_all_theirs();
         let theirs = |task: &Task| task.theirs.map(|revision| (task.ticket.clone(), revision));
         let theirs: Vec<(Ticket, u64)> = self.tasks.values().filter_map(theirs).collect();
         let watches = !theirs.is_empty();
@@ -126,7 +127,13 @@ impl Engine {
             let Some(task) = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some()) else { continue };
             task.theirs = Some(head.revision);
             if head.state.is_open() {
+                let body = Body::decode(&head.body).unwrap_or_default();
+                let changed = (task.state, task.updated) != (head.state, head.updated) || task.body != body;
                 (task.state, task.updated, task.known) = (head.state, head.updated, head.updated);
+                task.body = body;
+                if changed {
+                    self.push_task(no);
+                }
             } else {
                 self.load(Pending::Fetched(no), Query::Record(head.ticket.clone()));
             }
@@ -139,6 +146,7 @@ impl Engine {
         if let Ok(Found::Record(Some(record))) = outcome {
             task.state = record.head.state;
             task.updated = record.head.updated;
+            task.body = Body::decode(&record.head.body).unwrap_or_default();
             task.answer.clone_from(&record.answer);
         }
         self.task_may_be_shown(no);
