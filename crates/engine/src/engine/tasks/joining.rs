@@ -45,8 +45,8 @@ impl Engine {
         if asking.is_some() {
             call.as_task = AsTask::Asked;
         }
-        if message.bytes.len() <= limits::REPEATABLE_BYTES {
-            call.kept_for_task = asking.clone().or_else(|| Some(Box::new(message.owned())));
+        if call.kept_for_task.is_none() && message.bytes.len() <= limits::REPEATABLE_BYTES {
+            call.kept_for_task = Some(Box::new(message.owned()));
         }
         asking
     }
@@ -119,13 +119,14 @@ impl Engine {
             self.attempts.remove(&attempt);
         }
         call.as_task = AsTask::Asked;
-        call.kept_for_task = Some(Box::new(asking.clone()));
         // If this one does not arrive, it is this one that is sent again.
         let before = call.kept.take();
         if before.is_some() {
-            call.kept = call.kept_for_task.clone();
+            call.kept = Some(Box::new(asking.clone()));
             self.kept_bytes += asking.bytes.len();
         }
+        // What becomes of it is told of the call as its client sent it.
+        call.kept_for_task = call.kept_for_task.take().or_else(|| before.clone());
         call.safe = call.safe && call.request.modern;
         self.let_go_of_kept(before);
         self.send_attempt(now, id, &asking);
@@ -164,8 +165,10 @@ impl Engine {
         server.joined.insert(joined.task.clone(), id);
         let interval = joined.interval;
         call.state = State::Joined(Box::new(joined));
-        call.kept_for_task = None;
-        call.task_at = None;
+        // It may still be handed off, or its answer kept.
+        if call.task_at.is_none() && !(call.keeps && call.request.joint.is_some()) {
+            call.kept_for_task = None;
+        }
         (call.retries, call.safe) = (0, false);
         let kept = call.shows_life(now, &server.clock).or(call.kept.take());
         self.let_go_of_kept(kept);
