@@ -25,7 +25,7 @@ use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
 use outlast_engine::profile::Profile;
-use outlast_engine::record::{Answer, Change, State, Ticket};
+use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Origin, State, Ticket};
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::store::{Letter, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
@@ -167,6 +167,10 @@ impl World {
             self.begin_another();
             return Vec::new();
         }
+        if word == "made" {
+            self.made(rest);
+            return Vec::new();
+        }
         if word == "theirs" {
             self.theirs(rest);
             return Vec::new();
@@ -205,6 +209,31 @@ impl World {
         self.submitted.clear();
         self.submissions = 0;
         self.life += 1;
+    }
+
+    /// `TICKET KEY REQUEST`: another process makes a call of the same client under a key.
+    fn made(&mut self, text: &str) {
+        let mut words = text.splitn(3, ' ');
+        let mut word = || words.next().expect(text);
+        let (ticket, key, request) = (word(), word(), Bytes::copy_from_slice(word().as_bytes()));
+        let Ok(wire::Scanned::Message(message)) = wire::scan(&request) else { panic!("{text}") };
+        let origin = Origin {
+            principal: "stdio".into(),
+            server: self.config.identity.clone(),
+            method: "tools/call".into(),
+            tool: message.text(wire::Field::ParamsName).expect(text).as_ref().into(),
+            key: Some(key.into()),
+        };
+        let new = New {
+            ticket: Ticket::parse(ticket).expect(text),
+            origin,
+            faces: Faces::LEGACY_TASK,
+            seen: 0,
+            at: Wall(self.now.as_millis() as u64),
+            body: RecordBody::default().encode(),
+            request,
+        };
+        self.ledger.submit("somebody else", &[Write::Create(Box::new(new))]).expect(text);
     }
 
     /// `TICKET STATE [RESULT]`: the process that owns a call writes how far it has come.

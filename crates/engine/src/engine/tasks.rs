@@ -32,6 +32,7 @@ use crate::time::{Mono, Wall};
 use crate::wire::{Field, Message};
 use asking::Asked;
 pub(super) use handoff::add_to_tools;
+pub(super) use making::with_task;
 pub(super) use recovery::Orphan;
 use resume::Resuming;
 use std::time::Duration;

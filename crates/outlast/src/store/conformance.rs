@@ -223,6 +223,7 @@ pub fn new(number: u8) -> New {
             key: None,
         },
         faces: Faces::LEGACY_TASK,
+        seen: 0,
         at: Wall(1_000),
         body: Body::default().encode(),
         request: Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#),

@@ -72,6 +72,7 @@ impl Owner {
             ticket: Ticket::parse(ticket).expect("a ticket"),
             origin,
             faces: Faces::LEGACY_TASK,
+            seen: 0,
             at: Wall(1_000),
             body: Body::default().encode(),
             request: Bytes::from_static(b"{}"),

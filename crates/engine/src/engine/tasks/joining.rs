@@ -5,6 +5,7 @@
 //! says so by -32021. Both mean that nothing has run yet. Once the server has made its task the call is
 //! committed: it is followed (`following.rs`), and never sent again.
 
+use super::making::with_task;
 use super::offers::add_extension;
 use super::{declares_tasks, millis};
 use crate::action::Note;
@@ -58,9 +59,7 @@ impl Engine {
         }
         self.servers.get(&call.request.server).filter(|server| server.makes_tasks)?;
         // The server must not forget it before the call's own limit is reached.
-        let ttl = millis(self.policy_of(&call.request).max.time);
-        let task = format!(r#""task":{{"ttl":{ttl}}}"#);
-        edited(message, json::insert_member(&message.bytes, message.raw(Field::Params)?, task.as_bytes())?)
+        with_task(message, millis(self.policy_of(&call.request).max.time))
     }
 
     /// Takes an answer to a call that has become a task of its server, or must become one. False if it is
