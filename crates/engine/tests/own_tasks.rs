@@ -581,3 +581,29 @@ fn a_modern_call_that_is_a_task_of_its_server_is_handed_off_too() {
         "#;
     check(&scenario.replace("T1", T1).replace("META", meta));
 }
+
+/// A modern client need not ask a server what it can do, so its tasks may come as a surprise.
+#[test]
+fn a_task_of_a_server_that_was_not_asked_what_it_can_do_is_left_to_it() {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
+    let scenario = r#"
+        set tasks
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",META}}
+        >> …
+        wait 10s
+        @10s
+        .. store 1: create
+        stored 1
+        << …"resultType":"task"…"taskId":"T1T1"…
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"y",META}}
+        >> …
+        < {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"s-1","status":"working"}}
+        << {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"s-1","status":"working"}}
+        > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"s-1",META}}
+        >> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"s-1",META}}
+        # What was ours stays ours.
+        > {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T1T1",META}}
+        << {"jsonrpc":"2.0","id":4,"result":{…"status":"working","taskId":"T1T1"…
+        "#;
+    check(&scenario.replace("T1", T1).replace("META", meta));
+}

@@ -78,9 +78,22 @@ impl Engine {
         let ours = matches!(call.request.way, Way::Ticket(_));
         match answer.raw(Field::Result) {
             // Nearly every call: nothing of its result is looked at.
-            Some(_) if !ours && call.as_task == AsTask::No => false,
+            Some(_) if !ours && call.as_task == AsTask::No => {
+                self.note_own_tasks(id, answer);
+                false
+            }
             Some(result) => self.pause_for_input(now, id, answer) || self.join_task(now, id, answer, result),
             None => self.insists_on_task(now, id, answer),
+        }
+    }
+
+    /// A server that nobody asked what it can do shows that it has tasks: its client will ask it for this one.
+    fn note_own_tasks(&mut self, id: CallId, answer: &Message) {
+        let Some(call) = self.calls.get(id).filter(|call| call.request.modern) else { return };
+        if answer.raw(Field::ResultType) == Some(b"\"task\"")
+            && let Some(server) = self.servers.get_mut(&call.request.server)
+        {
+            server.own_tasks = true;
         }
     }
 
