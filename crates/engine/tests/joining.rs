@@ -782,6 +782,31 @@ fn a_call_that_runs_gets_a_ticket_although_another_process_has_its_key() {
     ));
 }
 
+/// The store still says that it runs.
+#[test]
+fn a_call_that_is_being_cancelled_is_not_joined() {
+    legacy(
+        r#"
+        TASK-2
+        .. store 2: create
+        stored 2
+        << …
+        >> …
+        > {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"T1"}}
+        .. store 3: cancelled
+        >> …notifications/cancelled…
+        TASK-4
+        .. store 5: create
+        stored 3
+        << …notifications/tasks/status…
+        << {"jsonrpc":"2.0","id":3,"result":{…"status":"cancelled"…
+        stored 5
+        << {"jsonrpc":"2.0","id":4,"result":{"task":{…"status":"working"…
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call",…
+        "#,
+    );
+}
+
 #[test]
 fn a_failed_task_is_not_replayed() {
     legacy(

@@ -25,15 +25,14 @@ impl Engine {
 
     /// The store has been asked for a key.
     pub(in crate::engine) fn key_was_looked_up(&mut self, now: Mono, no: JointNo, outcome: &Loaded) {
-        let Some(joint) = self.joints.get_mut(Some(no)) else { return };
         let record = match outcome {
             Ok(Found::Record(Some(record))) if !record.head.is_over(self.wall) => record,
             _ => return self.forget_unopened(now, Some(no)),
         };
+        let given = self.answers_others(record);
+        let Some(joint) = self.joints.get_mut(Some(no)) else { return };
         joint.seen = record.head.number;
         let same = is_same_record(joint, record);
-        let given = record.head.state.is_open()
-            || record.answer.as_ref().is_some_and(idempotency::may_be_given_again);
         if same && !given {
             // It failed, or was cancelled: it may be tried again.
             return self.forget_unopened(now, Some(no));
@@ -49,6 +48,18 @@ impl Engine {
                 self.refuse_key(now, &request, "its idempotency key belongs to another call");
             }
         }
+    }
+
+    /// Whether a call is, or may become, an answer for others with its key. One of ours may have ended a moment ago,
+    /// which the store does not know yet.
+    fn answers_others(&self, record: &Record) -> bool {
+        let known = self.tickets.get(&record.head.ticket).and_then(|no| self.tasks.get(no));
+        let ending = |task: &&Task| task.theirs.is_none() && !task.state.is_open() && !task.unwritten;
+        let (open, answer) = match known.filter(ending) {
+            Some(task) => (false, &task.answer),
+            None => (record.head.state.is_open(), &record.answer),
+        };
+        open || answer.as_ref().is_some_and(idempotency::may_be_given_again)
     }
 
     /// Answers a request by a call that has a record: at once if it has ended, else when it does.
