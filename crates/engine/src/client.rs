@@ -132,6 +132,11 @@ pub(crate) struct Watched {
 }
 
 impl Subscription {
+    /// Whether it asks for a task of ours.
+    pub(crate) fn listens_to(&self, ticket: &Ticket) -> bool {
+        self.tasks.as_ref().is_some_and(|watched| watched.tickets.contains(ticket))
+    }
+
     /// Whether the server knows nothing of it.
     pub(crate) fn is_ours_alone(&self) -> bool {
         self.tasks.as_ref().is_some_and(|tasks| tasks.alone)

@@ -192,6 +192,10 @@ pub const LISTENED_TASKS: usize = 100;
 /// Questions of a server that one task shows. One more is refused.
 pub const QUESTIONS: usize = 100;
 
+/// Bytes of these that are stored with the task, so that other processes show them too. One that does not fit
+/// is shown only by the process that runs the call.
+pub const STORED_QUESTIONS: usize = 64 << 10;
+
 // Servers that have tasks of their own.
 
 /// How often a server is asked about its task if it does not say.

@@ -102,7 +102,8 @@ pub struct Origin {
     /// Its tool; empty where there is none.
     pub tool: Box<str>,
     /// Its idempotency key. While the call is open no other of this principal and server has it; so a
-    /// second call finds the first one, also if it is for another tool and must be refused.
+    /// second call finds the first one, also if it is for another tool and must be refused. See
+    /// [`Head::holds_key_of`].
     pub key: Option<Box<str>>,
 }
 
@@ -175,6 +176,8 @@ pub struct New {
     pub faces: Faces,
     /// When the call began, which may have been before it got a ticket.
     pub began: Wall,
+    /// The newest record with its key that its maker knows of, by [`Head::number`]; 0 if there is none.
+    pub seen: u64,
     /// Now.
     pub at: Wall,
     /// What else is known, as [`Body::encode`] writes it.
@@ -244,6 +247,16 @@ impl Head {
         !self.state.is_open() && self.expires.is_some_and(|expires| expires <= now)
     }
 
+    /// Whether a new record is refused because this one has its key. What is open has it; and so has what was
+    /// completed since the maker of the new one looked, or the same call would be made twice.
+    pub fn holds_key_of(&self, new: &New) -> bool {
+        let (ours, theirs) = (&self.origin, &new.origin);
+        let same =
+            (&ours.principal, &ours.server, &ours.key) == (&theirs.principal, &theirs.server, &theirs.key);
+        let missed = self.state == State::Completed && self.number > new.seen && !self.is_over(new.at);
+        theirs.key.is_some() && same && (self.state.is_open() || missed)
+    }
+
     /// Whether this owner may make this change. One that was taken for dead may not; and what has
     /// ended has ended: a client may have seen it.
     pub fn admit(&self, change: &Change, owner: &str) -> Result<(), Refusal> {
@@ -296,6 +309,7 @@ mod tests {
             origin,
             faces: Faces::RESUME,
             began: Wall(4),
+            seen: 0,
             at: Wall(5),
             body: Bytes::new(),
             request: Bytes::new(),

@@ -597,8 +597,9 @@ pub static SETTINGS: &[Setting] = &[
         kind: Kind::Time,
         scope: Scope::Process,
         default: "1h",
-        short: "how long a task is kept after its end",
-        long: "An unfinished task is never forgotten.",
+        short: "how long the result of a call with a ticket is kept after its end",
+        long: "A task is kept longer if its client was told so: its `ttl` is `max` and `task-ttl` together, or what the client asked \
+               for. An unfinished task is never forgotten.",
     },
     Setting {
         key: Key::TaskTtlMax,

@@ -222,8 +222,8 @@ pub enum Refusal {
     /// The ticket is taken.
     #[error("there is a record with this ticket")]
     Taken,
-    /// An open record of the same principal and server has this idempotency key: here it is.
-    #[error("an open call has the same idempotency key")]
+    /// Another record has this idempotency key ([`Head::holds_key_of`]): here it is.
+    #[error("another call has the same idempotency key")]
     KeyTaken(Ticket),
     /// The record belongs to another process by now.
     #[error("the record was taken over by another process")]

@@ -17,8 +17,9 @@
 use crate::call::Request;
 use crate::call::resume::Resume;
 use crate::client::Way;
+use crate::error::json_text;
 use crate::id::{AskId, CallId, ClientId, JointNo, JsonId};
-use crate::record::{Answer, Body, Change, Faces, Head, Record, State, Ticket};
+use crate::record::{self, Answer, Body, Change, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::wire::{Field, Message, Scanned, scan};
 use bytes::Bytes;
@@ -47,6 +48,8 @@ pub(crate) enum Wants {
     Answer,
     /// Only that it was done.
     Word,
+    /// The same, when this submission is stored.
+    Receipt(u64),
     /// The answer exactly as it came; at this time, that there is none yet.
     Until(Mono),
 }
@@ -158,15 +161,6 @@ impl Input {
     pub(crate) fn is_needed(&self) -> bool {
         self.open().next().is_some()
     }
-
-    /// A member for a shown task: everything that is not answered yet.
-    pub(crate) fn shown(&self) -> Vec<u8> {
-        let shown: Vec<Vec<u8>> = self
-            .open()
-            .map(|question| [b"\"", question.key.as_bytes(), b"\":", &*question.request].concat())
-            .collect();
-        [b",\"inputRequests\":{", &*shown.join(&b","[..]), b"}"].concat()
-    }
 }
 
 impl Task {
@@ -251,6 +245,26 @@ impl Task {
     /// What may be seen of its state: an end only once it is stored.
     pub(crate) fn shown(&self) -> State {
         if self.state.is_open() || self.stored { self.state } else { State::Working }
+    }
+
+    /// Has what is asked stored with the next change of its state.
+    pub(crate) fn store_questions(&mut self) {
+        self.body.questions.clear();
+        for open in self.input.open() {
+            self.body.ask(record::Question { key: open.key.as_ref().into(), request: open.request.clone() });
+        }
+    }
+
+    /// A member for a shown task: everything that is not answered yet. Of another process's task only the
+    /// store knows it.
+    pub(crate) fn questions(&self) -> Vec<u8> {
+        let member = |key: &str, request: &[u8]| [&*json_text(key), b":", request].concat();
+        let shown: Vec<Vec<u8>> = if self.input.is_needed() {
+            self.input.open().map(|open| member(&open.key, &open.request)).collect()
+        } else {
+            self.body.questions.iter().map(|open| member(&open.key, &open.request)).collect()
+        };
+        [b",\"inputRequests\":{", &*shown.join(&b","[..]), b"}"].concat()
     }
 
     /// The `ttl` that its client was told, in milliseconds.

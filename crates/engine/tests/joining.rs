@@ -584,6 +584,8 @@ fn a_call_whose_client_hung_up_still_has_its_limits() {
 // Tickets.
 
 const T1: &str = "0101010101010101010101010101010101010101010101010101010101010101";
+const T8: &str = "08080808080808080808080808080808";
+const T9: &str = "09090909090909090909090909090909";
 
 /// A stdio client of 2025-11-25 whose handshake is over; the next attempt is 2.
 const LEGACY: &str = r#"
@@ -608,7 +610,8 @@ fn plain_call(id: u32) -> String {
 }
 
 fn legacy(scenario: &str) {
-    let mut scenario = scenario.replace("T1", T1).replace("HELLO", LEGACY);
+    let mut scenario =
+        scenario.replace("T1", T1).replace("T8", T8).replace("T9", T9).replace("HELLO", LEGACY);
     for id in 2..10 {
         scenario = scenario.replace(&format!("TASK-{id}"), &task_call(id));
         scenario = scenario.replace(&format!("PLAIN-{id}"), &plain_call(id));
@@ -651,7 +654,7 @@ fn a_second_task_with_the_same_key_is_the_first() {
         > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"y","idempotencyKey":"k"}}
         !! warn: key-conflict…
         << {"jsonrpc":"2.0","id":8,"error":{"code":-31012,…
-        wait 1h
+        wait 25h
         PLAIN-9
         >> …
         "#,
@@ -723,6 +726,83 @@ fn a_key_that_another_process_took_is_joined() {
         !! warn: not stored: …
         !! info: …joined…
         << {"jsonrpc":"2.0","id":3,"result":{"task":{…"taskId":"T1"…
+        "#,
+    );
+}
+
+/// Between our question and our record another process made its own, and its call has ended.
+#[test]
+fn a_call_that_another_process_made_and_ended_meanwhile_is_not_made_again() {
+    legacy(
+        r#"
+        TASK-2
+        .. store 2: create
+        made T9 k {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
+        theirs T9 completed {"n":1.0}
+        stored 2
+        !! warn: not stored: …another call has the same idempotency key
+        !! info: …joined…
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{…"status":"completed","taskId":"T9"…
+        # What failed there is made here.
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","task":{},"idempotencyKey":"j"}}
+        .. store 5: create
+        made T8 j {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
+        theirs T8 completed {"isError":true}
+        stored 5
+        .. store 7: create
+        stored 7
+        << {"jsonrpc":"2.0","id":3,"result":{"task":{…"status":"working"…
+        >> …
+        "#,
+    );
+}
+
+/// Too late to join the other: but its client, who would not wait, still gets a ticket.
+#[test]
+fn a_call_that_runs_gets_a_ticket_although_another_process_has_its_key() {
+    check(&format!(
+        r#"
+        set client-cap 60s
+        > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","idempotencyKey":"k"}}}}
+        >> …
+        made {T9} k {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x"}}}}
+        wait 55s
+        @55s
+        .. store 2: create
+        stored 2
+        !! warn: not stored: …another call has the same idempotency key
+        tick
+        .. store 3: create
+        stored 3
+        << {{"jsonrpc":"2.0","id":1,"result":{{"_meta":{{"dev.outlast/ticket":…
+        < {{"jsonrpc":"2.0","id":1,"result":{{"content":[]}}}}
+        .. store 4: completed
+        stored 4
+        "#
+    ));
+}
+
+/// The store still says that it runs.
+#[test]
+fn a_call_that_is_being_cancelled_is_not_joined() {
+    legacy(
+        r#"
+        TASK-2
+        .. store 2: create
+        stored 2
+        << …
+        >> …
+        > {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"T1"}}
+        .. store 3: cancelled
+        >> …notifications/cancelled…
+        TASK-4
+        .. store 5: create
+        stored 3
+        << …notifications/tasks/status…
+        << {"jsonrpc":"2.0","id":3,"result":{…"status":"cancelled"…
+        stored 5
+        << {"jsonrpc":"2.0","id":4,"result":{"task":{…"status":"working"…
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call",…
         "#,
     );
 }

@@ -488,3 +488,122 @@ fn what_a_remote_task_asks_reaches_the_session_that_made_it() {
         "#,
     );
 }
+
+/// The ticket of the first hand-off.
+const T1: &str = "01010101010101010101010101010101";
+
+/// A call that its server runs as `t-1` and whose client gives up after 60 seconds. It is handed off under T1; the
+/// next attempt is 4.
+const HANDED_OFF: &str = r#"
+        set client-cap 60s
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
+        << …
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow","arguments":{"n":1.0}}}
+        >> …
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"task required"}}
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{…"task":{"ttl":86400000}…
+        < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"working","pollInterval":60000}}}
+        wait 55s
+        @55s
+        .. store 1: create
+        stored 1
+        .. store 2: working
+        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"dev.outlast/ticket":"T1"}…
+        stored 2
+"#;
+
+#[test]
+fn a_call_that_is_a_task_of_its_server_is_handed_off_too() {
+    let scenario = r#"
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        wait 15s
+        @…
+        >> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":4,"result":{"taskId":"t-1","status":"completed"}}
+        >> {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":5,"result":{"content":[],"n":1.0}}
+        .. store 3: completed
+        stored 3
+        << {"jsonrpc":"2.0","id":3,"result":{"content":[],"n":1.0}}
+        "#;
+    check(&format!("{HANDED_OFF}{scenario}").replace("T1", T1));
+}
+
+/// What is stored is the call as its client sent it.
+#[test]
+fn a_task_that_was_handed_off_and_is_lost_is_called_again_as_its_client_called_it() {
+    let scenario = r#"
+        again
+        begin
+        .. store 1: claim, expire
+        stored 1
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
+        << …
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> …
+        tick
+        >> {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no such task"}}
+        .. store 3: working
+        !! info: …
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"slow","arguments":{"n":1.0}}}
+        "#;
+    let scenario = format!("set tool slow=repeatable:true\n{HANDED_OFF}{scenario}");
+    check(&scenario.replace("T1", T1));
+}
+
+#[test]
+fn a_modern_call_that_is_a_task_of_its_server_is_handed_off_too() {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let scenario = r#"
+        set client-cap 60s
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow",META}}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"no","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call"…"extensions":{"io.modelcontextprotocol/tasks":{}}…
+        < {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"t-1","status":"working","pollIntervalMs":60000}}
+        wait 55s
+        @55s
+        .. store 1: create
+        stored 1
+        .. store 2: working
+        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"dev.outlast/ticket":"T1"}…
+        stored 2
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_cancel","arguments":{"ticket":"T1"},META}}
+        .. store 3: cancelled
+        >> {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"t-1",…
+        stored 3
+        << {"jsonrpc":"2.0","id":3,"result":{…is cancelled…
+        "#;
+    check(&scenario.replace("T1", T1).replace("META", meta));
+}
+
+/// A modern client need not ask a server what it can do, so its tasks may come as a surprise.
+#[test]
+fn a_task_of_a_server_that_was_not_asked_what_it_can_do_is_left_to_it() {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
+    let scenario = r#"
+        set tasks
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",META}}
+        >> …
+        wait 10s
+        @10s
+        .. store 1: create
+        stored 1
+        << …"resultType":"task"…"taskId":"T1T1"…
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"y",META}}
+        >> …
+        < {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"s-1","status":"working"}}
+        << {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"s-1","status":"working"}}
+        > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"s-1",META}}
+        >> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"s-1",META}}
+        # What was ours stays ours.
+        > {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T1T1",META}}
+        << {"jsonrpc":"2.0","id":4,"result":{…"status":"working","taskId":"T1T1"…
+        "#;
+    check(&scenario.replace("T1", T1).replace("META", meta));
+}

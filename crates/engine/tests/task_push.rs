@@ -280,3 +280,162 @@ fn what_the_servers_own_task_asks_is_shown_by_ours() {
         "#,
     );
 }
+
+#[test]
+fn what_a_task_asks_is_shown_by_other_processes_too() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        .. store 2: input_required
+        stored 2
+        beside
+        post 2 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        .. 1: start 0
+        .. store 2: claim
+        << 2: 200 {…"status":"input_required"…"inputRequests":{"1-1":{"method":"elicitation/create","params":{"message":"sure?"}}}}}
+        "#,
+    );
+}
+
+/// Its server is asked again, under a key that no earlier question has.
+#[test]
+fn what_a_dead_process_was_asked_is_not_asked_any_more() {
+    running(
+        "set tool x=repeatable:true",
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        .. store 2: input_required
+        stored 2
+        again
+        begin
+        .. store 1: claim, expire
+        stored 1
+        .. store 3: working
+        .. 1: start 0
+        >> 1: …"method":"tools/call"…
+        stored 3
+        post 2 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        << 2: 200 {…"status":"working"…
+        started
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        .. store 4: input_required
+        stored 4
+        beside
+        post 3 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        .. 1: start 0
+        .. store 2: claim
+        << 3: 200 {…"inputRequests":{"2-1":{"method":"elicitation/create","params":{"message":"sure?"}}}}}
+        "#,
+    );
+}
+
+#[test]
+fn a_task_of_another_process_is_listened_to() {
+    running(
+        "",
+        r#"
+        beside
+        post 2 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
+        .. 1: start 0
+        << 2: 200 events
+        << 2: …
+        .. store 2: claim
+        << 2: …acknowledged…"taskIds":["T1"]…
+        wait 1s
+        @10s500ms
+        .. store 3: claim
+        theirs T1 input_required
+        wait 500ms
+        @11s500ms
+        << 2: data: {…"method":"notifications/tasks","params":{SUBSCRIPTION,…"status":"input_required"…
+        wait 1s
+        theirs T1 completed {"n":1.0}
+        wait 500ms
+        @13s
+        << 2: data: {…"method":"notifications/tasks","params":{SUBSCRIPTION,…"status":"completed"…"result":{"n":1.0}}}||
+        "#,
+    );
+}
+
+#[test]
+fn whoever_waits_for_another_processs_task_leaves_it_to_those_who_listen() {
+    modern(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
+        >> …
+        wait 10s
+        @10s
+        .. store 1: create
+        stored 1
+        << …
+        beside
+        > {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
+        .. store 2: claim
+        << …acknowledged…"taskIds":["T1"]…
+        > {"jsonrpc":"2.0","id":7,"method":"tasks/cancel","params":{"taskId":"T1",META}}
+        .. store 3: letter
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}
+        theirs T1 completed {"n":1.0}
+        wait 500ms
+        @10s500ms
+        .. store 4: claim
+        << …"method":"notifications/tasks"…"status":"completed"…
+        # Nobody listens: nothing is watched.
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}
+        wait 1m
+        "#,
+    );
+}
+
+#[test]
+fn an_answer_for_another_process_is_confirmed_when_its_letter_is_stored() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}
+        .. store 2: input_required
+        stored 2
+        beside
+        post 2 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{}},META}}
+        .. 1: start 0
+        .. store 2: claim
+        .. store 3: letter
+        # Another one, whose letter is lost.
+        post 3 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":8,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{}},META}}
+        .. store 4: letter
+        not-stored 4
+        !! warn: not stored: disk full
+        << 3: 200 {"jsonrpc":"2.0","id":8,"error":{"code":-32603,"message":"Internal error: the answer could not be left for the process that runs the task; …
+        stored 3
+        << 2: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
+        # Too late is early enough: it has ended.
+        post 4 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{}},META}}
+        .. store 6: letter
+        theirs T1 completed {}
+        stored 6
+        !! warn: not stored: …the call has ended…
+        << 4: 200 {"jsonrpc":"2.0","id":9,"result":{"resultType":"complete"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_letter_answers_what_a_task_asks() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}
+        .. store 2: input_required
+        stored 2
+        letter T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"action":"accept"}},META}}
+        wait 500ms
+        @10s500ms
+        .. store 3: collect
+        stored 3
+        .. store 4: working
+        >> 1: {"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}
+        "#,
+    );
+}

@@ -170,12 +170,107 @@ fn a_finished_task_expires() {
         .. store 2: completed
         stored 2
         << …
-        wait 59m
+        # It was told so when it began.
+        wait 24h59m
         > {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1"}}
-        << …"status":"completed"…
+        << …"status":"completed"…"ttl":90000000}}
         wait 1m
         > {"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"T1"}}
         << {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"Invalid params: no such task"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_task_is_kept_as_long_as_its_client_asked() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{"ttl":180000000}}}
+        .. store 1: create
+        stored 1
+        << …"ttl":180000000}}}
+        >> …
+        < {"jsonrpc":"2.0","id":2,"result":{}}
+        .. store 2: completed
+        stored 2
+        << …"ttl":180000000}}
+        wait 49h59m
+        > {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1"}}
+        << …"status":"completed"…"ttl":180000000}}
+        wait 1m
+        > {"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"T1"}}
+        << …"Invalid params: no such task"}}
+        "#,
+    );
+}
+
+/// Its limits began to run later than its `ttl`.
+#[test]
+fn a_task_that_ends_late_is_kept_longer_and_says_so() {
+    legacy(
+        "set max 10m",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
+        .. store 1: create
+        wait 1m
+        stored 1
+        << …"ttl":4200000}}}
+        >> …
+        wait 10m
+        @11m
+        !! warn: max …
+        .. store 2: failed
+        >> …notifications/cancelled…
+        .. sample
+        >> …"method":"ping"}
+        stored 2
+        << …"status":"failed"…"ttl":4260000}}
+        < {"jsonrpc":"2.0","id":3,"result":{}}
+        wait 59m
+        > {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1"}}
+        << …"status":"failed"…"ttl":4260000}}
+        wait 1m
+        > {"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"T1"}}
+        << …"Invalid params: no such task"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_modern_task_is_kept_as_long_as_its_client_was_told() {
+    modern(
+        "",
+        r#"
+        post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
+        .. 1: start 0
+        >> 1: …
+        started
+        wait 10s
+        @500ms
+        << …
+        << …
+        @10s
+        .. store 1: create
+        stored 1
+        << 1: …"ttlMs":90000000}}||
+        << 1: finish
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        .. store 2: completed
+        stored 2
+        wait 5m
+        @5m10s
+        .. 1: close-input
+        exited 0
+        wait 24h54m
+        @5m10s200ms
+        .. let go of 1
+        post 2 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        .. 2: start 0
+        << 2: 200 {…"status":"completed"…"ttlMs":90000000,…
+        wait 1m
+        post 3 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        << 3: 200 {…"Invalid params: no such task"}}
         "#,
     );
 }
@@ -451,6 +546,34 @@ fn a_question_of_the_server_is_input_required() {
         << …"lastUpdatedAt":"1970-01-01T00:00:00.000Z"…"status":"working"…
         stored 3
         << …notifications/tasks/status…"lastUpdatedAt":"1970-01-01T00:00:01.000Z"…"status":"working"…
+        "#,
+    );
+}
+
+/// What is asked is stored for others to see; the client of the task is told only of its state.
+#[test]
+fn a_task_waits_for_the_last_of_several_answers() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}
+        << {"jsonrpc":"2.0","id":"1",…
+        .. store 2: input_required
+        stored 2
+        << …notifications/tasks/status…"status":"input_required"…
+        < {"jsonrpc":"2.0","id":"r","method":"sampling/createMessage","params":{}}
+        << {"jsonrpc":"2.0","id":"2",…
+        .. store 3: input_required
+        stored 3
+        > {"jsonrpc":"2.0","id":"1","result":{}}
+        .. store 4: input_required
+        >> {"jsonrpc":"2.0","id":"q","result":{}}
+        stored 4
+        > {"jsonrpc":"2.0","id":"2","result":{}}
+        .. store 5: working
+        >> {"jsonrpc":"2.0","id":"r","result":{}}
+        stored 5
+        << …notifications/tasks/status…"status":"working"…
         "#,
     );
 }

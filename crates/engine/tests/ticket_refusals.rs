@@ -94,12 +94,12 @@ fn resume_tokens_are_refused_alike() {
 
 #[test]
 fn tasks_are_refused_alike() {
-    let settings = "set serve\nset tasks\nset task-ttl 10s";
+    let settings = "set serve\nset tasks\nset task-ttl 10s\nset max 30s";
     let (ann, bob) = (session(1, "ann", "a"), session(2, "bob", "a"));
     let (good, bad) = tickets();
     let call = r#"post 3 principal=ann session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","task":{}}}
         stored 1"#;
-    let answer = "server-1 < {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\nstored 2\nwait 11s";
+    let answer = "server-1 < {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\nstored 2\nwait 41s";
     let base = [settings, &ann, &bob, call];
     let (ann, bob) = ("principal=ann session=1", "principal=bob session=2");
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {

@@ -42,12 +42,7 @@ impl Ledger {
     fn write(&mut self, owner: &str, write: &Write) -> Result<Done, Refusal> {
         match write {
             Write::Create(new) => {
-                let holder = self.records.values().find(|record| {
-                    let (theirs, ours) = (&record.head.origin, &new.origin);
-                    let same = (&theirs.principal, &theirs.server) == (&ours.principal, &ours.server);
-                    record.head.state.is_open() && same && ours.key.is_some() && theirs.key == ours.key
-                });
-                if let Some(holder) = holder {
+                if let Some(holder) = self.records.values().find(|record| record.head.holds_key_of(new)) {
                     return Err(Refusal::KeyTaken(holder.head.ticket.clone()));
                 }
                 self.last += 1;

@@ -25,7 +25,7 @@ use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
 use outlast_engine::profile::Profile;
-use outlast_engine::record::Ticket;
+use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Origin, State, Ticket};
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::store::{Letter, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
@@ -161,17 +161,30 @@ impl World {
         }
         if word == "again" {
             // Another process, another day; only what was kept is still there.
-            self.open = false;
-            self.runs.clear();
             self.ledger.dead.push(self.owner());
-            self.submitted.clear();
-            self.submissions = 0;
-            self.life += 1;
+            self.begin_another();
+            return Vec::new();
+        }
+        if word == "beside" {
+            // Another process; the earlier one lives, and what it does is told by `theirs`.
+            self.begin_another();
+            return Vec::new();
+        }
+        if word == "made" {
+            self.made(rest);
+            return Vec::new();
+        }
+        if word == "theirs" {
+            self.theirs(rest);
             return Vec::new();
         }
         if word == "letter" {
-            let ticket = Ticket::parse(rest.split(' ').next().unwrap_or_default()).expect(line);
-            let letter = Write::Post { ticket, letter: Letter::Cancel };
+            let (ticket, text) = rest.split_once(' ').expect(line);
+            let letter = match text {
+                "cancel" => Letter::Cancel,
+                update => Letter::Input(Bytes::copy_from_slice(update.as_bytes())),
+            };
+            let letter = Write::Post { ticket: Ticket::parse(ticket).expect(line), letter };
             self.ledger.submit("somebody else", &[letter]).expect(line);
             return Vec::new();
         }
@@ -191,6 +204,54 @@ impl World {
         }
         let event = self.event(word, rest).unwrap_or_else(|| panic!("not an input: {line}"));
         self.feed(event)
+    }
+
+    fn begin_another(&mut self) {
+        self.open = false;
+        self.runs.clear();
+        self.submitted.clear();
+        self.submissions = 0;
+        self.life += 1;
+    }
+
+    /// `TICKET KEY REQUEST`: another process makes a call of the same client under a key.
+    fn made(&mut self, text: &str) {
+        let mut words = text.splitn(3, ' ');
+        let mut word = || words.next().expect(text);
+        let (ticket, key, request) = (word(), word(), Bytes::copy_from_slice(word().as_bytes()));
+        let Ok(wire::Scanned::Message(message)) = wire::scan(&request) else { panic!("{text}") };
+        let origin = Origin {
+            principal: "stdio".into(),
+            server: self.config.identity.clone(),
+            method: "tools/call".into(),
+            tool: message.text(wire::Field::ParamsName).expect(text).as_ref().into(),
+            key: Some(key.into()),
+        };
+        let new = New {
+            ticket: Ticket::parse(ticket).expect(text),
+            origin,
+            faces: Faces::LEGACY_TASK,
+            seen: 0,
+            began: Wall(self.now.as_millis() as u64),
+            at: Wall(self.now.as_millis() as u64),
+            body: RecordBody::default().encode(),
+            request,
+        };
+        self.ledger.submit("somebody else", &[Write::Create(Box::new(new))]).expect(text);
+    }
+
+    /// `TICKET STATE [RESULT]`: the process that owns a call writes how far it has come.
+    fn theirs(&mut self, text: &str) {
+        let mut words = text.splitn(3, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        let (ticket, state, result) = (word(), word(), word());
+        let head =
+            &self.ledger.records().find(|record| record.head.ticket.as_str() == ticket).expect(text).head;
+        let state = *State::ALL.iter().find(|known| known.as_str() == state).expect(text);
+        let answer = (!result.is_empty()).then(|| Answer::Result(Bytes::copy_from_slice(result.as_bytes())));
+        let change = Change { answer, ..Change::to(state, head, Wall(self.now.as_millis() as u64)) };
+        let owner = head.owner.clone();
+        self.ledger.submit(&owner, &[Write::Change(Box::new(change))]).expect(text);
     }
 
     /// The name of this process in the store.

@@ -62,7 +62,7 @@ impl Engine {
             self.show_question(server_id, ask_id, message);
         }
         if waits {
-            self.tasks_need_input(server_id, true);
+            self.tasks_are_asked(server_id, ask_id, message);
         }
     }
 
@@ -168,7 +168,9 @@ impl Engine {
             for call in std::mem::take(&mut server.stalled) {
                 self.arm_call(now, call);
             }
-            self.tasks_need_input(ask.server, false);
+        }
+        if ask.method.waits_for_a_person() {
+            self.tasks_are_answered(ask.server, id);
         }
         Some(ask)
     }

@@ -55,6 +55,10 @@ struct Joint {
     waiting: Vec<(Request, Message)>,
     /// The task that any of its calls was first.
     ticket: Option<TaskNo>,
+    /// The newest record with this key that the store has shown.
+    seen: u64,
+    /// Another process has a call with this key, and ours runs beside it.
+    elsewhere: bool,
     /// When a client that hung up is waited for no longer.
     armed: Option<Mono>,
 }
@@ -112,7 +116,17 @@ impl Joints {
         self.arguments += arguments.size();
         self.by_name.insert(name.clone(), no);
         let stage = Stage::Opening;
-        let joint = Joint { name, tool, arguments, stage, waiting: Vec::new(), ticket: None, armed: None };
+        let joint = Joint {
+            name,
+            tool,
+            arguments,
+            stage,
+            waiting: Vec::new(),
+            ticket: None,
+            seen: 0,
+            elsewhere: false,
+            armed: None,
+        };
         self.by_no.insert(no, joint);
         no
     }

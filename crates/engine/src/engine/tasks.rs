@@ -27,11 +27,13 @@ use crate::client::{Client, Door, Way};
 use crate::http::SAME_USER;
 use crate::id::{ClientId, JointNo, JsonId, TaskNo};
 use crate::method::Method;
+use crate::record::Ticket;
 use crate::task::Task;
 use crate::time::{Mono, Wall};
 use crate::wire::{Field, Message};
 use asking::Asked;
 pub(super) use handoff::add_to_tools;
+pub(super) use making::with_task;
 pub(super) use recovery::Orphan;
 use resume::Resuming;
 use std::time::Duration;
@@ -52,6 +54,8 @@ pub(super) enum Pending {
     Changed(TaskNo),
     /// The process that runs a task was told to cancel it.
     Told(TaskNo),
+    /// It was sent what its client answered.
+    Posted(TaskNo),
     /// A task waits for its client, or goes on, since then.
     Moved(TaskNo, Wall),
     /// Only others look at it.
@@ -108,7 +112,9 @@ impl Pending {
 impl Engine {
     /// Takes a request that is about tasks. False if it is the server's.
     pub(super) fn task_request(&mut self, now: Mono, request: &Request, message: &Message) -> bool {
-        if self.servers.get(&request.server).is_some_and(|server| server.own_tasks) {
+        let theirs = self.servers.get(&request.server).is_some_and(|server| server.own_tasks);
+        // Some are known to have tasks only after we have made one.
+        if theirs && !self.is_about_running_task(message) {
             return false;
         }
         if request.method == Method::Listen {
@@ -138,6 +144,11 @@ impl Engine {
             _ => self.about_task(now, request, message),
         }
         true
+    }
+
+    fn is_about_running_task(&self, message: &Message) -> bool {
+        let ticket = message.text(Field::ParamsTaskId).and_then(|text| Ticket::parse(&text));
+        ticket.is_some_and(|ticket| self.tickets.contains_key(&ticket))
     }
 
     /// Takes a task in, under a new number.

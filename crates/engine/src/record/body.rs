@@ -4,6 +4,7 @@
 //! new version is for a field that means something else; its reader then reads the older ones too. What
 //! a newer outlast wrote is refused, never half understood.
 
+use crate::limits;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -79,6 +80,15 @@ struct Version1<'a> {
 }
 
 impl Body {
+    /// Takes a question in that others are to see, if it fits into [`limits::STORED_QUESTIONS`].
+    pub fn ask(&mut self, question: Question) {
+        let size = |question: &Question| question.key.len() + question.request.len();
+        let before: usize = self.questions.iter().map(size).sum();
+        if before + size(&question) <= limits::STORED_QUESTIONS {
+            self.questions.push(question);
+        }
+    }
+
     /// As it is stored. A question that is no JSON is left out: it could never be asked.
     pub fn encode(&self) -> Bytes {
         let raw = |question: &'_ Question| -> Option<(String, Box<RawValue>)> {
@@ -166,6 +176,17 @@ mod tests {
         assert_eq!(Body::decode(text.as_bytes()), Ok(full()));
         assert_eq!(&*full().encode(), text.as_bytes());
         assert_eq!(Body::decode(br#"{"v":1,"added later":2}"#), Ok(Body::default()));
+    }
+
+    #[test]
+    fn questions_are_stored_up_to_a_bound() {
+        let question = |size: usize| Question { key: "k".into(), request: vec![b' '; size - 1].into() };
+        let mut body = Body::default();
+        body.ask(question(limits::STORED_QUESTIONS - 9));
+        body.ask(question(10));
+        body.ask(question(9));
+        let sizes: Vec<usize> = body.questions.iter().map(|question| question.request.len() + 1).collect();
+        assert_eq!(sizes, [limits::STORED_QUESTIONS - 9, 9]);
     }
 
     #[test]

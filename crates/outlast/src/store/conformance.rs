@@ -224,6 +224,7 @@ pub fn new(number: u8) -> New {
         },
         faces: Faces::LEGACY_TASK,
         began: Wall(900),
+        seen: 0,
         at: Wall(1_000),
         body: Body::default().encode(),
         request: Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#),

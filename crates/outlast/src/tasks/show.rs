@@ -3,7 +3,7 @@
 use super::shelf::{Alive, OwnedBy};
 use crate::observe::log::escape;
 use outlast_engine::Wall;
-use outlast_engine::record::{Answer, Body, Faces, Head, Record};
+use outlast_engine::record::{Answer, Body, Faces, Head, Question, Record};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -81,15 +81,24 @@ pub fn text(record: &Record, owner: &OwnedBy, now: Wall) -> String {
             body.status_message.into_iter().for_each(|message| line("says", message));
             body.repeatable.into_iter().for_each(|why| line("repeatable", why));
             body.server_task.into_iter().for_each(|task| line("its task", task));
-            if !body.questions.is_empty() {
-                line(
-                    "asks",
-                    format!("{} question(s) that the client has not answered", body.questions.len()),
-                );
-            }
+            body.questions.iter().for_each(|question| line("asks", asked(question)));
         }
     }
     text
+}
+
+/// A question that the client has not answered: what kind, and the words for the person where there are any.
+fn asked(question: &Question) -> String {
+    let request = read(question);
+    let method = request["method"].as_str().unwrap_or_default();
+    match request["params"]["message"].as_str() {
+        Some(message) => format!("{method}: {message}"),
+        None => method.to_owned(),
+    }
+}
+
+fn read(question: &Question) -> Value {
+    serde_json::from_slice(&question.request).unwrap_or_default()
 }
 
 /// All that is known of one, for programs; with the sizes where the whole record is there.
@@ -120,7 +129,7 @@ pub fn json(head: &Head, owner: &OwnedBy, now: Wall, record: Option<&Record>) ->
         "ttlMs": body.ttl_ms,
         "repeatable": body.repeatable,
         "serverTask": body.server_task,
-        "questions": body.questions.len(),
+        "questions": body.questions.iter().map(read).collect::<Vec<_>>(),
     });
     if let Some(record) = record {
         task["requestBytes"] = json!(record.request.len());

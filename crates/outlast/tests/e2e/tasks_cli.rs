@@ -73,6 +73,7 @@ impl Owner {
             origin,
             faces: Faces::LEGACY_TASK,
             began: Wall(1_000),
+            seen: 0,
             at: Wall(1_000),
             body: Body::default().encode(),
             request: Bytes::from_static(b"{}"),
@@ -153,6 +154,29 @@ fn a_running_task_is_listed_shown_and_waited_for() {
     let shown = out(&tasks(folder.path(), &["show", &id]));
     assert!(shown.contains(&format!("ticket     {id}\nstate      completed\n")), "{shown}");
     assert!(shown.contains(&format!("answer     {} bytes (result)\n", waited.stdout.len() - 1)), "{shown}");
+}
+
+#[test]
+fn what_a_task_asks_is_shown_until_it_is_answered() {
+    let folder = TempDir::new().unwrap();
+    let mut client = client(folder.path());
+    let arguments = json!({"id": "1", "method": "elicitation/create", "params": {"message": "sure?"}});
+    let id = begin(&mut client, "ask", &arguments);
+    let question = client.message("elicitation/create");
+    let show = || tasks(folder.path(), &["show", &id]);
+    assert!(
+        wait_until(LIMIT, || out(&show()).contains("asks       elicitation/create: sure?\n")),
+        "{}",
+        out(&show())
+    );
+    assert!(out(&show()).contains("state      input_required\n"), "{}", out(&show()));
+    let shown: Value = from_slice(&tasks(folder.path(), &["show", "--json", &id]).stdout).unwrap();
+    let asked = json!([{"method": "elicitation/create", "params": {"message": "sure?"}}]);
+    assert_eq!(shown["questions"], asked);
+
+    client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}));
+    assert_eq!(tasks(folder.path(), &["wait", &id]).status.code(), Some(0));
+    assert!(!out(&show()).contains("asks "), "{}", out(&show()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{Engine, Joint, Stage};
 use crate::action::Action;
 use crate::call::{Call, Request};
 use crate::client::Open;
-use crate::engine::tasks::{Pending, declares_tasks, millis};
+use crate::engine::tasks::{Pending, declares_tasks, millis, with_task};
 use crate::id::{CallId, JointNo, TaskNo};
 use crate::idempotency;
 use crate::method::Method;
@@ -25,14 +25,14 @@ impl Engine {
 
     /// The store has been asked for a key.
     pub(in crate::engine) fn key_was_looked_up(&mut self, now: Mono, no: JointNo, outcome: &Loaded) {
-        let Some(joint) = self.joints.get_mut(Some(no)) else { return };
         let record = match outcome {
             Ok(Found::Record(Some(record))) if !record.head.is_over(self.wall) => record,
             _ => return self.forget_unopened(now, Some(no)),
         };
+        let given = self.answers_others(record);
+        let Some(joint) = self.joints.get_mut(Some(no)) else { return };
+        joint.seen = record.head.number;
         let same = is_same_record(joint, record);
-        let given = record.head.state.is_open()
-            || record.answer.as_ref().is_some_and(idempotency::may_be_given_again);
         if same && !given {
             // It failed, or was cancelled: it may be tried again.
             return self.forget_unopened(now, Some(no));
@@ -48,6 +48,18 @@ impl Engine {
                 self.refuse_key(now, &request, "its idempotency key belongs to another call");
             }
         }
+    }
+
+    /// Whether a call is, or may become, an answer for others with its key. One of ours may have ended a moment ago,
+    /// which the store does not know yet.
+    fn answers_others(&self, record: &Record) -> bool {
+        let known = self.tickets.get(&record.head.ticket).and_then(|no| self.tasks.get(no));
+        let ending = |task: &&Task| task.theirs.is_none() && !task.state.is_open() && !task.unwritten;
+        let (open, answer) = match known.filter(ending) {
+            Some(task) => (false, &task.answer),
+            None => (record.head.state.is_open(), &record.answer),
+        };
+        open || answer.as_ref().is_some_and(idempotency::may_be_given_again)
     }
 
     /// Answers a request by a call that has a record: at once if it has ended, else when it does.
@@ -142,8 +154,13 @@ impl Engine {
 
     /// The key under which a new task is stored. One that shares its call has none: the first one is found.
     pub(in crate::engine) fn key_to_store(&self, joint: Option<JointNo>) -> Option<Box<str>> {
-        let joint = self.joints.get(joint)?;
+        let joint = self.joints.get(joint).filter(|joint| !joint.elsewhere)?;
         self.open_ticket(joint).is_none().then(|| joint.name.1.clone())
+    }
+
+    /// The newest record under a key that is known here.
+    pub(in crate::engine) fn seen_under_key(&self, joint: Option<JointNo>) -> u64 {
+        self.joints.get(joint).map_or(0, |joint| joint.seen)
     }
 
     /// The task that a key belongs to. One that was cancelled leaves its call to others.
@@ -158,15 +175,15 @@ impl Engine {
         }
     }
 
-    /// Another process has an open call with this key: ours joins it.
+    /// Another process has a call with this key: ours joins it.
     pub(in crate::engine) fn key_was_taken(&mut self, now: Mono, no: TaskNo, ticket: &Ticket) {
         let joint = self.tasks.get(&no).filter(|task| task.start.is_some()).and_then(|task| task.joint);
         let Some((joint_no, joint)) = joint.zip(self.joints.get_mut(joint)) else {
-            // It runs already, and goes on as an ordinary call.
-            return self.task_was_not_made(now, no);
+            return self.make_task_without_key(now, no);
         };
         joint.ticket = None;
         let Some(task) = self.drop_task(no) else { return };
+        let task_ttl = task.ttl();
         let first =
             task.waiters.into_iter().find(|waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer));
         if let (Some((request, message)), Some(first)) = (task.start, first) {
@@ -174,9 +191,26 @@ impl Engine {
                 client.close(&first.id, Open::Wait(no));
             }
             let task = first.wants == Wants::Handle;
-            self.wait_for_key(joint_no, Request { way: first.way, task, ..*request }, *message);
+            let asking = task.then(|| with_task(&message, task_ttl)).flatten();
+            let message = asking.unwrap_or(*message);
+            self.wait_for_key(joint_no, Request { way: first.way, task, ..*request }, message);
         }
         self.look_key_up(joint_no, Query::Record(ticket.clone()));
+    }
+
+    /// It runs already: too late to join another, and its client needs a ticket all the same.
+    fn make_task_without_key(&mut self, now: Mono, no: TaskNo) {
+        let Some(task) = self.tasks.get(&no) else { return };
+        let (joint, call) = (task.joint, task.call);
+        self.task_was_not_made(now, no);
+        let Some(joint) = self.joints.get_mut(joint) else { return };
+        let again = !std::mem::replace(&mut joint.elsewhere, true);
+        if let Some(id) = call.filter(|_| again)
+            && let Some(call) = self.calls.get_mut(id)
+        {
+            call.task_at = Some(now);
+            self.arm_call(now, id);
+        }
     }
 
     /// Has an answer stored under its key. False if it is none to be kept.
@@ -185,7 +219,7 @@ impl Engine {
         if self.open_ticket(joint).is_some() {
             return false;
         }
-        let (principal, key) = joint.name.clone();
+        let ((principal, key), seen) = (joint.name.clone(), joint.seen);
         let result = answer.envelope.get(Field::Result);
         let result = result.map(|span| Answer::Result(answer.bytes.slice(span.start()..span.end())));
         let Some(result) = result.filter(idempotency::may_be_given_again) else { return false };
@@ -206,6 +240,7 @@ impl Engine {
             ticket: ticket.clone(),
             origin,
             faces,
+            seen,
             began: Wall(self.wall.0.saturating_sub(millis(call.age(self.at)))),
             at: self.wall,
             body,

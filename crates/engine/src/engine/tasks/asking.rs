@@ -126,10 +126,7 @@ impl Engine {
             }
             About::Fetch(until) => self.wait_for_task(no, asked.waiter(Wants::Until(until))),
             About::Stop => self.cancel_task(now, no, asked.receipt()),
-            About::Update(ref bytes) => {
-                self.take_input(now, no, bytes);
-                self.show_task(no, &asked.waiter(Wants::Word));
-            }
+            About::Update(ref bytes) => self.update_task(now, no, bytes, &asked),
             // Whoever listens has been told already.
             About::Listen(_) => {}
         }
@@ -223,12 +220,43 @@ impl Engine {
                 self.wait_for_task(no, receipt);
             }
             About::Update(bytes) => {
-                let letter = Letter::Input(bytes.clone());
-                self.submit(Pending::Noted, Write::Post { ticket, letter });
-                self.show(&task, &asked.waiter(Wants::Word));
+                let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
+                self.update_task(now, no, bytes, &asked);
             }
             About::Listen(_) => {}
         }
+    }
+
+    /// Passes on what a client answers, and says so once it cannot be lost on its way.
+    fn update_task(&mut self, now: Mono, no: TaskNo, update: &Bytes, asked: &Asked) {
+        let Some(task) = self.tasks.get(&no) else { return };
+        if task.theirs.is_none() || task.has_ended() {
+            self.take_input(now, no, update);
+            return self.show_task(no, &asked.waiter(Wants::Word));
+        }
+        let (ticket, letter) = (task.ticket.clone(), Letter::Input(update.clone()));
+        let number = self.submit(Pending::Posted(no), Write::Post { ticket, letter });
+        self.wait_for_task(no, asked.waiter(Wants::Receipt(number)));
+    }
+
+    /// An answer was left for the process that runs a task, or was not. What has ended needs none.
+    pub(super) fn letter_was_posted(&mut self, no: TaskNo, number: u64, outcome: &Stored) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let waits = |waiter: &mut Waiter| waiter.wants == Wants::Receipt(number);
+        let posted: Vec<Waiter> = task.waiters.extract_if(.., waits).collect();
+        for waiter in posted {
+            if let Some(client) = self.clients.get_mut(&waiter.client) {
+                client.close(&waiter.id, Open::Wait(no));
+            }
+            if arrived(outcome) {
+                self.show_task(no, &waiter);
+            } else {
+                let text = "Internal error: the answer could not be left for the process that runs the task; \
+                            the log of outlast says why";
+                self.answer_error(waiter.client, waiter.way, &waiter.id, -32603, text);
+            }
+        }
+        self.leave_theirs(no);
     }
 
     // Lists.
@@ -349,17 +377,25 @@ impl Engine {
         self.left_for_good(no);
     }
 
-    /// Another process's task is watched only while somebody waits for it.
+    /// Another process's task is watched only while somebody waits for it or listens to it.
     pub(super) fn leave_theirs(&mut self, no: TaskNo) {
-        if self.tasks.get(&no).is_some_and(|task| task.theirs.is_some() && task.waiters.is_empty()) {
+        let left = |task: &Task| task.theirs.is_some() && task.waiters.is_empty();
+        let unwatched = |task: &&Task| left(task) && !self.is_listened_to(&task.ticket);
+        if self.tasks.get(&no).filter(unwatched).is_some() {
             self.drop_task(no);
         }
     }
 
+    /// Nobody says so when the last one who listened is gone.
+    pub(super) fn leave_all_theirs(&mut self) {
+        let theirs = |(no, task): (&TaskNo, &Task)| task.theirs.map(|_| *no);
+        let theirs: Vec<TaskNo> = self.tasks.iter().filter_map(theirs).collect();
+        theirs.into_iter().for_each(|no| self.leave_theirs(no));
+    }
+
     /// A cancel was left for the process that runs a task, or was not. What has ended is seen without it.
     pub(super) fn owner_was_told(&mut self, no: TaskNo, outcome: &Stored) {
-        let ended = |trouble: &Trouble| matches!(trouble, Trouble::Refused { why: Refusal::Ended(_), .. });
-        if outcome.as_ref().err().is_none_or(ended) {
+        if arrived(outcome) {
             return;
         }
         let theirs = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some());
@@ -418,5 +454,13 @@ impl Engine {
         self.next_lookup += 1;
         self.lookups.insert(self.next_lookup, pending);
         self.act(Action::Load(self.next_lookup, query));
+    }
+}
+
+/// Whether a letter is in the store, or comes too late to be needed.
+fn arrived(outcome: &Stored) -> bool {
+    match outcome {
+        Ok(_) => true,
+        Err(trouble) => matches!(trouble, Trouble::Refused { why: Refusal::Ended(_), .. }),
     }
 }

@@ -7,9 +7,10 @@ use crate::json;
 use crate::record::{Answer, Change, Faces, State};
 use crate::store::Write;
 use crate::task::Task;
-use crate::time::Mono;
+use crate::time::{Mono, Wall};
 use crate::wire::{Field, Outgoing, Scanned, scan, scan_tolerant};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 impl Engine {
     /// The call of a task is answered, by its server or by us.
@@ -43,6 +44,7 @@ impl Engine {
         let (input, payer) = (std::mem::take(&mut task.input), task.payer.take());
         // One that is not stored yet is written when it is.
         let made = task.stored;
+        task.body.questions.clear();
         task.state = state;
         task.answer = answer;
         task.updated = self.wall;
@@ -55,13 +57,24 @@ impl Engine {
         self.drop_questions(now, input);
     }
 
+    /// How long the answer of a call is kept: for `task-ttl`, and a task as long as its client was told.
+    pub(super) fn kept_after_end(&self, task: &Task) -> Duration {
+        let told = task.faces.has(Faces::LEGACY_TASK) || task.faces.has(Faces::MODERN_TASK);
+        let until = task.created.0.saturating_add(task.ttl()).saturating_sub(task.updated.0);
+        let until = Duration::from_millis(until);
+        if told { until.max(self.config.task_ttl) } else { self.config.task_ttl }
+    }
+
     pub(super) fn write_end(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(&no) else { return };
+        let kept = millis(self.kept_after_end(task));
         let Some(task) = self.tasks.get_mut(&no) else { return };
         // One that was shown although it could not be stored stays shown.
         task.stored = task.unwritten;
-        let expires = crate::time::Wall(task.updated.0 + millis(self.config.task_ttl));
-        let answer = task.answer.clone();
-        let change = Change { expires: Some(expires), answer, ..task.change(task.updated) };
+        let expires = Wall(task.updated.0.saturating_add(kept));
+        task.body.ttl_ms = Some(expires.0.saturating_sub(task.created.0));
+        let (answer, body) = (task.answer.clone(), Some(task.body.encode()));
+        let change = Change { expires: Some(expires), answer, body, ..task.change(task.updated) };
         self.submit(Pending::Changed(no), Write::Change(Box::new(change)));
     }
 

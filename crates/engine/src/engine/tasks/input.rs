@@ -7,6 +7,7 @@
 
 use super::following::about;
 use super::joining::edited;
+use super::questions::asked;
 use crate::call::{Call, State};
 use crate::client::Way;
 use crate::engine::Engine;
@@ -38,9 +39,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn show_question(&mut self, server: ServerId, ask: AskId, message: &Message) {
-        let (Some(method), params) = (message.raw(Field::Method), message.raw(Field::Params)) else { return };
-        let params = params.map(|params| [b",\"params\":", params].concat()).unwrap_or_default();
-        let request = Bytes::from([b"{\"method\":", method, &*params, b"}"].concat());
+        let Some(request) = asked(message) else { return };
         let tasks: Vec<TaskNo> =
             self.tasks_at(server).filter(|(_, task)| task.modern).map(|(no, _)| *no).collect();
         for no in tasks {
@@ -65,6 +64,7 @@ impl Engine {
         if task.state == state && !waits {
             return;
         }
+        task.store_questions();
         self.move_task(no, state);
     }
 

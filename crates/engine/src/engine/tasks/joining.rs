@@ -5,6 +5,7 @@
 //! says so by -32021. Both mean that nothing has run yet. Once the server has made its task the call is
 //! committed: it is followed (`following.rs`), and never sent again.
 
+use super::making::with_task;
 use super::offers::add_extension;
 use super::{declares_tasks, millis};
 use crate::action::Note;
@@ -45,8 +46,8 @@ impl Engine {
         if asking.is_some() {
             call.as_task = AsTask::Asked;
         }
-        if message.bytes.len() <= limits::REPEATABLE_BYTES {
-            call.kept_for_task = asking.clone().or_else(|| Some(Box::new(message.owned())));
+        if call.kept_for_task.is_none() && message.bytes.len() <= limits::REPEATABLE_BYTES {
+            call.kept_for_task = Some(Box::new(message.owned()));
         }
         asking
     }
@@ -58,9 +59,7 @@ impl Engine {
         }
         self.servers.get(&call.request.server).filter(|server| server.makes_tasks)?;
         // The server must not forget it before the call's own limit is reached.
-        let ttl = millis(self.policy_of(&call.request).max.time);
-        let task = format!(r#""task":{{"ttl":{ttl}}}"#);
-        edited(message, json::insert_member(&message.bytes, message.raw(Field::Params)?, task.as_bytes())?)
+        with_task(message, millis(self.policy_of(&call.request).max.time))
     }
 
     /// Takes an answer to a call that has become a task of its server, or must become one. False if it is
@@ -79,9 +78,22 @@ impl Engine {
         let ours = matches!(call.request.way, Way::Ticket(_));
         match answer.raw(Field::Result) {
             // Nearly every call: nothing of its result is looked at.
-            Some(_) if !ours && call.as_task == AsTask::No => false,
+            Some(_) if !ours && call.as_task == AsTask::No => {
+                self.note_own_tasks(id, answer);
+                false
+            }
             Some(result) => self.pause_for_input(now, id, answer) || self.join_task(now, id, answer, result),
             None => self.insists_on_task(now, id, answer),
+        }
+    }
+
+    /// A server that nobody asked what it can do shows that it has tasks: its client will ask it for this one.
+    fn note_own_tasks(&mut self, id: CallId, answer: &Message) {
+        let Some(call) = self.calls.get(id).filter(|call| call.request.modern) else { return };
+        if answer.raw(Field::ResultType) == Some(b"\"task\"")
+            && let Some(server) = self.servers.get_mut(&call.request.server)
+        {
+            server.own_tasks = true;
         }
     }
 
@@ -119,13 +131,14 @@ impl Engine {
             self.attempts.remove(&attempt);
         }
         call.as_task = AsTask::Asked;
-        call.kept_for_task = Some(Box::new(asking.clone()));
         // If this one does not arrive, it is this one that is sent again.
         let before = call.kept.take();
         if before.is_some() {
-            call.kept = call.kept_for_task.clone();
+            call.kept = Some(Box::new(asking.clone()));
             self.kept_bytes += asking.bytes.len();
         }
+        // What becomes of it is told of the call as its client sent it.
+        call.kept_for_task = call.kept_for_task.take().or_else(|| before.clone());
         call.safe = call.safe && call.request.modern;
         self.let_go_of_kept(before);
         self.send_attempt(now, id, &asking);
@@ -164,8 +177,10 @@ impl Engine {
         server.joined.insert(joined.task.clone(), id);
         let interval = joined.interval;
         call.state = State::Joined(Box::new(joined));
-        call.kept_for_task = None;
-        call.task_at = None;
+        // It may still be handed off, or its answer kept.
+        if call.task_at.is_none() && !(call.keeps && call.request.joint.is_some()) {
+            call.kept_for_task = None;
+        }
         (call.retries, call.safe) = (0, false);
         let kept = call.shows_life(now, &server.clock).or(call.kept.take());
         self.let_go_of_kept(kept);

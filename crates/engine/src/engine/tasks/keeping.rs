@@ -13,8 +13,10 @@ use crate::task::{Task, Waiter, Wants};
 use crate::time::{Mono, Wall};
 
 impl Engine {
-    pub(in crate::engine) fn submit(&mut self, pending: Pending, write: Write) {
+    /// Has something written; the number under which it will be heard of.
+    pub(in crate::engine) fn submit(&mut self, pending: Pending, write: Write) -> u64 {
         self.submit_all(pending, vec![write]);
+        self.next_submission
     }
 
     /// Has all of these written, or none.
@@ -41,6 +43,7 @@ impl Engine {
             }
             (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
             (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
+            (Pending::Posted(no), outcome) => self.letter_was_posted(no, number, outcome),
             (Pending::Told(no), outcome) => self.owner_was_told(no, outcome),
             (Pending::Moved(no, at), _) => self.task_has_moved(no, at),
             (
@@ -69,6 +72,7 @@ impl Engine {
             Pending::Made(_)
             | Pending::Changed(_)
             | Pending::Told(_)
+            | Pending::Posted(_)
             | Pending::Moved(..)
             | Pending::Ended(_)
             | Pending::Noted
@@ -207,7 +211,7 @@ impl Engine {
     pub(super) fn move_task(&mut self, no: TaskNo, state: State) {
         let Some(task) = self.tasks.get_mut(&no) else { return };
         (task.state, task.updated) = (state, self.wall);
-        let change = task.change(self.wall);
+        let change = Change { body: Some(task.body.encode()), ..task.change(self.wall) };
         self.submit(Pending::Moved(no, self.wall), Write::Change(Box::new(change)));
     }
 

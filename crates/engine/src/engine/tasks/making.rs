@@ -1,5 +1,6 @@
 //! How a call becomes a task.
 
+use super::joining::edited;
 use super::{Pending, REVISION, declares_tasks, millis};
 use crate::action::Action;
 use crate::call::Request;
@@ -140,6 +141,7 @@ impl Engine {
             origin,
             faces,
             began,
+            seen: self.seen_under_key(request.joint),
             at: self.wall,
             body: task.body.encode(),
             request: message.bytes.clone(),
@@ -224,6 +226,12 @@ pub(super) fn without_task(message: &Message) -> Option<Message> {
         Ok(Scanned::Message(message)) => Some(message),
         _ => None,
     }
+}
+
+/// The same call with it.
+pub(in crate::engine) fn with_task(message: &Message, ttl: u64) -> Option<Message> {
+    let task = format!(r#""task":{{"ttl":{ttl}}}"#);
+    edited(message, json::insert_member(&message.bytes, message.raw(Field::Params)?, task.as_bytes())?)
 }
 
 pub(super) fn wished_ttl(message: &Message) -> Option<Duration> {

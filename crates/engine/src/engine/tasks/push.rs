@@ -2,8 +2,8 @@
 //!
 //! A `subscriptions/listen` may ask for tasks of ours and for notifications of the server at once. The
 //! server gets it without our tickets, and its acknowledgement gets those that we honour; a listen that
-//! asks for nothing else never leaves. What is not the caller's own, not known, or in another process is
-//! left out of the acknowledgement, and its client polls.
+//! asks for nothing else never leaves. What is not the caller's own or not known is left out of the
+//! acknowledgement. What another process runs is watched in the store, as long as somebody listens.
 
 use super::asking::{About, Asked};
 use super::joining::edited;
@@ -12,10 +12,10 @@ use crate::call::Request;
 use crate::client::{Open, Subscription, Watched};
 use crate::engine::Engine;
 use crate::error::error_answer;
-use crate::id::{AttemptId, JsonId, ServerId, TaskNo};
+use crate::id::{AttemptId, ClientId, JsonId, ServerId, TaskNo};
 use crate::json;
 use crate::limits;
-use crate::record::Ticket;
+use crate::record::{Head, Ticket};
 use crate::store::{Found, Loaded, Query};
 use crate::task::Task;
 use crate::time::Mono;
@@ -30,6 +30,8 @@ pub(in crate::engine) struct Listening {
     whole: Message,
     left: Vec<Ticket>,
     honoured: Vec<Ticket>,
+    /// Tasks of other processes.
+    theirs: Vec<Head>,
     /// Tasks that have ended already.
     ended: Vec<Vec<u8>>,
 }
@@ -66,6 +68,7 @@ impl Engine {
             whole: message.owned(),
             left,
             honoured: Vec::new(),
+            theirs: Vec::new(),
             ended: Vec::new(),
         };
         self.look_for_listened(now, listening);
@@ -92,11 +95,12 @@ impl Engine {
         self.begin_to_listen(now, listening);
     }
 
-    /// Takes a task in that is in memory. False if it is not.
+    /// Takes a task of this process in. False if it is none.
     fn honours(&self, ticket: &Ticket, listening: &mut Listening) -> bool {
         let principal = self.principal_of(listening.request.client);
-        let Some(task) = self.tickets.get(ticket).and_then(|no| self.tasks.get(no)) else { return false };
-        if task.principal == principal && task.modern && task.theirs.is_none() {
+        let task = self.tickets.get(ticket).and_then(|no| self.tasks.get(no));
+        let Some(task) = task.filter(|task| task.theirs.is_none()) else { return false };
+        if task.principal == principal && task.modern {
             listening.honoured.push(ticket.clone());
             listening.ended.extend(task.has_ended().then(|| self.modern_task(task, None)));
         }
@@ -110,10 +114,14 @@ impl Engine {
         if let Ok(Found::Record(Some(record))) = outcome
             && self.may_see(&record.head, asked)
             && !self.honours(&record.head.ticket, &mut listening)
-            && !record.head.state.is_open()
         {
             listening.honoured.push(record.head.ticket.clone());
-            listening.ended.push(self.modern_task(&Task::of_record(record, asked.client), None));
+            if record.head.state.is_open() {
+                self.claim_if_abandoned(now);
+                listening.theirs.push(record.head.clone());
+            } else {
+                listening.ended.push(self.modern_task(&Task::of_record(record, asked.client), None));
+            }
         }
         self.look_for_listened(now, listening);
     }
@@ -126,10 +134,26 @@ impl Engine {
             owed: listening.ended,
         };
         let request = listening.request;
+        for head in &listening.theirs {
+            self.watch_theirs(head, request.client);
+        }
         match listening.message {
             Some(message) => self.listen_beside_server(now, request, &message, watched),
             None => self.listen_alone(request, listening.whole, watched),
         }
+    }
+
+    /// From now on it is seen what becomes of another process's task.
+    fn watch_theirs(&mut self, head: &Head, client: ClientId) {
+        if !self.tickets.contains_key(&head.ticket) {
+            let task = Task::of_head(head, client);
+            self.add_task(Task { theirs: Some(head.revision), ..task });
+        }
+    }
+
+    /// Whether anybody listens to a task.
+    pub(super) fn is_listened_to(&self, ticket: &Ticket) -> bool {
+        self.subscriptions.values().any(|listen| listen.listens_to(ticket))
     }
 
     fn listen_beside_server(&mut self, now: Mono, request: Request, message: &Message, watched: Watched) {
@@ -200,11 +224,12 @@ impl Engine {
     /// Tells whoever listens that a modern task has changed.
     pub(super) fn push_task(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(&no) else { return };
-        let watches = |listen: &Subscription| {
-            listen.tasks.as_ref().is_some_and(|watched| watched.tickets.contains(&task.ticket))
-        };
-        let listening: Vec<AttemptId> =
-            self.subscriptions.iter().filter(|(_, listen)| watches(listen)).map(|(id, _)| *id).collect();
+        let listening: Vec<AttemptId> = self
+            .subscriptions
+            .iter()
+            .filter(|(_, listen)| listen.listens_to(&task.ticket))
+            .map(|(id, _)| *id)
+            .collect();
         if listening.is_empty() {
             return;
         }

@@ -1,13 +1,15 @@
 //! What servers ask while they work on tasks.
 
 use super::showing::related_task;
+use crate::ask::Ask;
 use crate::client::Way;
 use crate::engine::Engine;
-use crate::id::{ClientId, ServerId, TaskNo};
+use crate::id::{AskId, ClientId, ServerId, TaskNo};
 use crate::json;
-use crate::record::{Faces, State};
+use crate::record::{Body, Faces, Question, State};
 use crate::task::{Task, Wants};
 use crate::wire::{Edit, Field, Message};
+use bytes::Bytes;
 
 impl Engine {
     /// Tasks whose call a server has.
@@ -45,19 +47,45 @@ impl Engine {
     }
 
     /// While a server waits for a person, so do all its legacy tasks: nothing says which one it is about.
-    pub(in crate::engine) fn tasks_need_input(&mut self, server: ServerId, needed: bool) {
-        let (from, to) = if needed {
-            (State::Working, State::InputRequired)
-        } else {
-            (State::InputRequired, State::Working)
-        };
-        let changed: Vec<TaskNo> = self
-            .tasks_at(server)
-            .filter(|(_, task)| !task.modern && task.state == from)
-            .map(|(no, _)| *no)
-            .collect();
-        for no in changed {
-            self.move_task(no, to);
+    pub(in crate::engine) fn tasks_are_asked(&mut self, server: ServerId, ask: AskId, message: &Message) {
+        let Some(request) = asked(message) else { return };
+        for no in self.legacy_tasks_at(server) {
+            let question = Question { key: ask.0.to_string(), request: request.clone() };
+            self.change_questions(no, State::InputRequired, |body| body.ask(question));
         }
     }
+
+    /// A server does not wait for this answer any more; it may wait for others.
+    pub(in crate::engine) fn tasks_are_answered(&mut self, server: ServerId, ask: AskId) {
+        let waits = |ask: &Ask| ask.server == server && ask.method.waits_for_a_person();
+        let tasks = self.legacy_tasks_at(server);
+        let needed = !tasks.is_empty() && self.asks.values().any(waits);
+        let state = if needed { State::InputRequired } else { State::Working };
+        let key = ask.0.to_string();
+        for no in tasks {
+            self.change_questions(no, state, |body| body.questions.retain(|question| question.key != key));
+        }
+    }
+
+    fn legacy_tasks_at(&self, server: ServerId) -> Vec<TaskNo> {
+        let open = |task: &Task| !task.modern && task.state.is_open();
+        self.tasks_at(server).filter(|(_, task)| open(task)).map(|(no, _)| *no).collect()
+    }
+
+    /// Changes what a task asks, and tells its client only if its state changes too.
+    fn change_questions(&mut self, no: TaskNo, state: State, change: impl FnOnce(&mut Body)) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        if task.state == state {
+            return self.change_body(no, change);
+        }
+        change(&mut task.body);
+        self.move_task(no, state);
+    }
+}
+
+/// What a server asks by a request, without what ties it to one connection.
+pub(super) fn asked(message: &Message) -> Option<Bytes> {
+    let method = message.raw(Field::Method)?;
+    let params = message.raw(Field::Params).map(|params| [b",\"params\":", params].concat());
+    Some([b"{\"method\":", method, &*params.unwrap_or_default(), b"}"].concat().into())
 }

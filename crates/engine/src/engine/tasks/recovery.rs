@@ -19,7 +19,7 @@ use crate::error::{Failure, Kind, Retry, ServerState, Wording};
 use crate::http::SAME_USER;
 use crate::id::{ClientId, JsonId, NOBODY, ServerId, TaskNo};
 use crate::method::Method;
-use crate::record::Record;
+use crate::record::{Record, State};
 use crate::server::{Own, Readiness, Server};
 use crate::store::{Found, Loaded};
 use crate::task::Task;
@@ -64,6 +64,7 @@ impl Engine {
         // A hand-off does not tell by its face.
         let modern = message.raw(Field::MetaProtocolVersion).is_some();
         let principal = task.principal.clone();
+        self.take_questions_back(no);
         self.orphans.push(Orphan { no, message, modern, principal, place, since: self.at });
         self.orphans_due = true;
     }
@@ -75,10 +76,20 @@ impl Engine {
             Some(no) => {
                 if let Some(task) = self.tasks.get_mut(&no) {
                     (task.theirs, task.epoch, task.body) = (None, adopted.epoch, adopted.body);
+                    task.state = adopted.state;
                 }
                 no
             }
             None => self.add_task(adopted),
+        }
+    }
+
+    /// What the process that is gone was asked cannot be answered here; whoever still needs it asks again.
+    fn take_questions_back(&mut self, no: TaskNo) {
+        let waits = |task: &&mut Task| task.state == State::InputRequired;
+        if let Some(task) = self.tasks.get_mut(&no).filter(waits) {
+            task.body.questions.clear();
+            self.move_task(no, State::Working);
         }
     }
 

@@ -43,7 +43,7 @@ impl Engine {
             return self.show_hand_off(task, waiter);
         }
         let result = match (waiter.wants, task.modern) {
-            (Wants::Word, _) => br#"{"resultType":"complete"}"#.to_vec(),
+            (Wants::Word | Wants::Receipt(_), _) => br#"{"resultType":"complete"}"#.to_vec(),
             (Wants::Handle, true) => self.modern_task(task, Some("task")),
             (Wants::Task, true) => self.modern_task(task, Some("complete")),
             (Wants::Handle, false) => [b"{\"task\":", &*self.legacy_task(task), b"}"].concat(),
@@ -90,7 +90,7 @@ impl Engine {
         let mut text = shown.to_string().into_bytes();
         if task.shown() == State::InputRequired {
             text.pop();
-            text.extend_from_slice(&task.input.shown());
+            text.extend_from_slice(&task.questions());
             text.push(b'}');
         }
         if let Some(answer) = task.answer.as_ref().filter(|_| task.has_ended()) {

@@ -5,12 +5,11 @@ use super::Pending;
 use crate::engine::Engine;
 use crate::id::TaskNo;
 use crate::limits;
-use crate::record::{Head, Ticket};
+use crate::record::{Body, Head, Ticket};
 use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Write};
 use crate::task::Task;
 use crate::time::Mono;
 use crate::timers::Owner;
-use std::time::Duration;
 
 /// What was done when.
 #[derive(Debug, Default)]
@@ -58,6 +57,7 @@ impl Engine {
             self.upkeep.asks_for_mail = true;
             self.load(Pending::Mail, Query::Mail);
         }
+        self.leave_all_theirs();
         let theirs = |task: &Task| task.theirs.map(|revision| (task.ticket.clone(), revision));
         let theirs: Vec<(Ticket, u64)> = self.tasks.values().filter_map(theirs).collect();
         let watches = !theirs.is_empty();
@@ -86,9 +86,9 @@ impl Engine {
 
     /// What could not be stored is kept in memory as long as the store would have kept it.
     fn forget_unstored(&mut self, now: Mono) {
-        let ttl: Duration = self.config.task_ttl;
         let over = |task: &Task| {
-            task.ended.is_some_and(|ended| now.since(ended) >= ttl) && task.waiters.is_empty() && task.stored
+            let over = task.ended.is_some_and(|ended| now.since(ended) >= self.kept_after_end(task));
+            over && task.waiters.is_empty() && task.stored
         };
         let gone: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| over(task)).map(|(no, _)| *no).collect();
         gone.into_iter().for_each(|no| drop(self.drop_task(no)));
@@ -127,7 +127,13 @@ impl Engine {
             let Some(task) = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some()) else { continue };
             task.theirs = Some(head.revision);
             if head.state.is_open() {
+                let body = Body::decode(&head.body).unwrap_or_default();
+                let changed = (task.state, task.updated) != (head.state, head.updated) || task.body != body;
                 (task.state, task.updated, task.known) = (head.state, head.updated, head.updated);
+                task.body = body;
+                if changed {
+                    self.push_task(no);
+                }
             } else {
                 self.load(Pending::Fetched(no), Query::Record(head.ticket.clone()));
             }
@@ -140,6 +146,7 @@ impl Engine {
         if let Ok(Found::Record(Some(record))) = outcome {
             task.state = record.head.state;
             task.updated = record.head.updated;
+            task.body = Body::decode(&record.head.body).unwrap_or_default();
             task.answer.clone_from(&record.answer);
         }
         self.task_may_be_shown(no);

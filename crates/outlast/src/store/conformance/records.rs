@@ -148,10 +148,23 @@ pub fn a_key_is_held_while_its_call_is_open(bench: &dyn Bench) {
 
     process.end(&ticket(1), 2_000, None);
     assert_eq!(find(), Some(ticket(1)), "it has ended, and its answer is there");
-    process.write(keyed(5, |_| ()));
+    assert_eq!(process.refused(keyed(5, |_| ())), Refusal::KeyTaken(ticket(1)), "its maker does not know");
+    let knowing = |number, other: u8| {
+        let Write::Create(new) = keyed(number, |_| ()) else { panic!("a record") };
+        Write::Create(New { seen: process.head(&ticket(other)).number, ..*new }.into())
+    };
+    process.write(knowing(5, 1));
     assert_eq!(find(), Some(ticket(5)));
+    assert_eq!(process.refused(knowing(6, 5)), Refusal::KeyTaken(ticket(5)), "it is open");
     process.end(&ticket(5), 2_000, None);
     assert_eq!(find(), Some(ticket(5)), "the newest of those that have ended");
+    assert_eq!(process.refused(knowing(6, 1)), Refusal::KeyTaken(ticket(5)), "one came since then");
+    process.write(knowing(6, 5));
+    // What has failed, or is over, is no answer to anybody.
+    process.write(Write::Change(Change::to(State::Cancelled, &process.head(&ticket(6)), Wall(2_000)).into()));
+    process.write(knowing(7, 5));
+    process.end(&ticket(7), 900, Some(950));
+    process.write(knowing(8, 5));
 }
 
 pub fn lists_go_on_page_by_page(bench: &dyn Bench) {

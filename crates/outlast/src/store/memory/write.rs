@@ -43,9 +43,8 @@ impl Shelves {
             return Err(Refusal::Taken);
         }
         let key = key_of(&new.origin);
-        let holder = key.as_ref().and_then(|key| self.records.get(self.keys.get(key)?));
-        if let Some(holder) = holder {
-            return Err(Refusal::KeyTaken(holder.head.ticket.clone()));
+        if let Some(holder) = key.as_ref().and_then(|key| self.holder(key, new)) {
+            return Err(Refusal::KeyTaken(holder));
         }
         let bytes = weight(&new.body, new.request.len() as u64, None);
         self.make_room(1, bytes, bounds)?;
@@ -59,6 +58,15 @@ impl Shelves {
         self.usage.records += 1;
         self.usage.bytes += bytes;
         Ok(Done::Written(1))
+    }
+
+    /// The record that has the same idempotency key.
+    fn holder(&self, key: &Key, new: &New) -> Option<Ticket> {
+        let later = self.order.range(new.seen.saturating_add(1)..).map(|(_, id)| id);
+        let mut ids = self.keys.get(key).into_iter().chain(later);
+        let holder =
+            ids.find_map(|id| self.records.get(id).filter(|record| record.head.holds_key_of(new)))?;
+        Some(holder.head.ticket.clone())
     }
 
     fn change(&mut self, change: &Change, me: &Me, bounds: &Bounds) -> Result<Done, Refusal> {

@@ -105,14 +105,17 @@ impl Page<'_> {
         optional(select.query_row([&id_of(ticket.as_str())[..]], head_of))
     }
 
-    /// The open record that has the same idempotency key.
+    /// The record that has the same idempotency key.
     fn holder(&self, new: &New) -> rusqlite::Result<Option<Ticket>> {
         let Some(key) = new.origin.key.as_deref() else { return Ok(None) };
         let mut select = self.sql.prepare_cached(&format!(
-            "SELECT {HEAD} FROM records WHERE principal = ?1 AND server = ?2 AND key = ?3 AND state < 2"
+            "SELECT {HEAD} FROM records WHERE principal = ?1 AND server = ?2 AND key = ?3
+             AND (state < 2 OR number > ?4) ORDER BY state >= 2, number DESC"
         ))?;
-        let holder = select.query_row(params![&*new.origin.principal, &*new.origin.server, key], head_of);
-        Ok(optional(holder)?.map(|head| head.ticket))
+        let mut heads = select
+            .query_map(params![&*new.origin.principal, &*new.origin.server, key, int(new.seen)], head_of)?;
+        let holder = heads.find(|head| head.as_ref().map_or(true, |head| head.holds_key_of(new)));
+        Ok(holder.transpose()?.map(|head| head.ticket))
     }
 
     /// Lets go of what ended longest ago until so much more fits.
