@@ -85,7 +85,7 @@ pub enum Letter {
     Cancel,
     /// The client answered what the server asked.
     Input(Bytes),
-    /// Look at the record: somebody waits for it.
+    /// Somebody waits for it elsewhere.
     Wake,
 }
 

@@ -230,6 +230,33 @@ fn a_call_that_somebody_reads_never_expires() {
     );
 }
 
+/// A client may have come back to another process, which says so from time to time.
+#[test]
+fn a_call_that_is_waited_for_elsewhere_never_expires() {
+    running(
+        "set resume-wait 60s\nset keep-alive off\nset timeout 1h",
+        r#"
+        hang-up 3
+        wait 50s
+        letter T2 wake
+        wait 500ms
+        @50s500ms
+        .. store 2: collect
+        stored 2
+        wait 59s
+        letter T2 wake
+        wait 500ms
+        @1m50s
+        .. store 3: collect
+        stored 3
+        wait 60s
+        @2m50s
+        .. store 4: cancelled
+        >> 1: …notifications/cancelled…
+        "#,
+    );
+}
+
 #[test]
 fn both_questions_reset_the_wait() {
     running(
@@ -874,16 +901,26 @@ fn a_call_of_another_process_can_be_seen_and_waited_for() {
         post 2 principal=ann session=4 {"jsonrpc":"2.0","id":8,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
         << …
         << …
+        .. store 2: letter
         << …{"requestId":7,"status":"processing","hasPendingMessage":false,"hasInputRequest":false}…
         << 2: finish
         post 3 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 3: 200 events
         << 3: …
+        .. store 4: letter
         # Twice is no more than once.
         post 4 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 4: 200 events
         << 4: …
         << 3: finish
+        # The other process is told as long as somebody waits.
+        wait 12s
+        @5s
+        .. store 5: claim
+        .. store 6: letter
+        @10s
+        .. store 7: claim
+        .. store 8: letter
         "#,
     );
 }

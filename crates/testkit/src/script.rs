@@ -182,6 +182,7 @@ impl World {
             let (ticket, text) = rest.split_once(' ').expect(line);
             let letter = match text {
                 "cancel" => Letter::Cancel,
+                "wake" => Letter::Wake,
                 update => Letter::Input(Bytes::copy_from_slice(update.as_bytes())),
             };
             let letter = Write::Post { ticket: Ticket::parse(ticket).expect(line), letter };

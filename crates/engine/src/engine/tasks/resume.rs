@@ -12,7 +12,7 @@ use crate::json;
 use crate::method::Method;
 use crate::record::{Answer, Faces, Head, Record, State, Ticket};
 use crate::settings::show_duration;
-use crate::store::{Found, Loaded, Query};
+use crate::store::{Found, Letter, Loaded, Query, Write};
 use crate::task::{Task, Waiter, Wants};
 use crate::time::Mono;
 use crate::timers::Owner;
@@ -401,6 +401,7 @@ impl Engine {
     /// Another process has it: its messages are there, its answer can be waited for.
     fn resume_theirs(&mut self, record: &Record, resuming: Resuming) {
         self.claim_if_abandoned(self.at);
+        self.say_somebody_waits(record.head.ticket.clone());
         if !resuming.takes {
             let asked = record.head.state == State::InputRequired;
             return self.tell_how_it_is(&resuming, "processing", false, asked);
@@ -408,6 +409,25 @@ impl Engine {
         let theirs = Some(record.head.revision);
         let no = self.add_task(Task { theirs, ..Task::of_record(record, resuming.client) });
         self.take_over(no, resuming);
+    }
+
+    /// Tells the processes that have calls which somebody here came back for: they cannot see it themselves.
+    pub(super) fn say_who_waits(&mut self) {
+        let waits = |task: &&Task| task.theirs.is_some() && task.resume.is_some() && !task.waiters.is_empty();
+        let tickets: Vec<Ticket> =
+            self.tasks.values().filter(waits).map(|task| task.ticket.clone()).collect();
+        tickets.into_iter().for_each(|ticket| self.say_somebody_waits(ticket));
+    }
+
+    fn say_somebody_waits(&mut self, ticket: Ticket) {
+        self.submit(Pending::Noted, Write::Post { ticket, letter: Letter::Wake });
+    }
+
+    /// Somebody waits for a call at another process.
+    pub(super) fn is_waited_for_elsewhere(&mut self, now: Mono, no: TaskNo) {
+        if let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut()) {
+            resume.seen = now;
+        }
     }
 
     fn resume_ended(&mut self, record: &Record, resuming: Resuming) {

@@ -76,6 +76,7 @@ impl Engine {
             }
             self.submit_all(Pending::Claimed, writes);
             self.write_ends_again();
+            self.say_who_waits();
         }
         if now.since(self.upkeep.expired) >= limits::EXPIRE {
             self.upkeep.expired = now;
@@ -113,7 +114,7 @@ impl Engine {
             match letter {
                 Letter::Cancel => self.end_by_cancel(now, no),
                 Letter::Input(bytes) => self.take_input(now, no, bytes),
-                Letter::Wake => {}
+                Letter::Wake => self.is_waited_for_elsewhere(now, no),
             }
         }
     }
