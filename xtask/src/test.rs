@@ -7,7 +7,7 @@ use std::time::Instant;
 
 /// The worlds of the simulation, with their seeds and the calls that these must make at least.
 const WORLDS: [(&str, &str, u64); 3] =
-    [("pipes", "2100", 1_000_000), ("service", "1000", 400_000), ("crash", "2000", 5_000)];
+    [("pipes", "2100", 1_000_000), ("service", "1000", 400_000), ("crash", "4000", 20_000)];
 
 /// Seconds for each fuzz target.
 const FUZZ_SECONDS: u64 = 20;

@@ -106,6 +106,11 @@ impl Errand {
         self.tool.starts_with("safe_")
     }
 
+    /// Its tool says that it failed, and errors are never given again.
+    pub(super) fn fails(&self) -> bool {
+        self.tool.ends_with("_fails")
+    }
+
     /// Its client may ask again without harm.
     fn may_ask_again(&self) -> bool {
         self.is_safe() || self.key || self.sight.ticket.is_some()
@@ -131,7 +136,7 @@ impl Errand {
             (self.cancels, self.cancelled) = (false, true);
             return Some(Asked::Cancel);
         }
-        let kept = matches!(self.sight.end, Some(End::Answered(_))) && !self.tool.ends_with("_fails");
+        let kept = matches!(self.sight.end, Some(End::Answered(_))) && !self.fails();
         if self.key && kept && !tardy && rng.chance(50) {
             return Some(Asked::Again);
         }

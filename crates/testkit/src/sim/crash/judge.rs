@@ -48,7 +48,7 @@ impl World {
             let records: Vec<&Record> = self.ledger.records().filter(|record| is_of(record, nonce)).collect();
             let stored_first = matches!(errand.face, Face::LegacyTask | Face::Resume);
             assert!(!stored_first || runs <= records.len(), "{nonce} acted twice for one ticket");
-            let done = |record: &&&Record| record.head.state == State::Completed;
+            let done = |record: &&&Record| record.head.state == State::Completed && !errand.fails();
             let kept = records.iter().find(done).filter(|_| !self.is_tardy());
             assert_eq!(kept, None, "{nonce} acted again although its answer is kept");
         }
