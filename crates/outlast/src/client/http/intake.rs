@@ -13,6 +13,9 @@ use tokio::sync::Notify;
 /// After so long without a large body its memory is given back.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// How much more than has come is taken because a client announces it: to announce costs nothing.
+const BELIEVED: usize = 16;
+
 /// Memory for large bodies.
 #[derive(Debug, Default)]
 pub struct Intake {
@@ -45,7 +48,7 @@ impl Intake {
         self.pool.release();
     }
 
-    /// Adds a part to a body that will have at least `announced` bytes.
+    /// Adds a part to a body that is said to have at least `announced` bytes.
     pub fn add(self: &Arc<Intake>, body: &mut Body, part: Bytes, announced: usize) {
         if body.is_empty() {
             body.first = part;
@@ -62,7 +65,7 @@ impl Intake {
         let filled = body.filled;
         let length = filled + part.len();
         if length > body.buffer.len() {
-            let mut larger = self.take(announced.max(2 * length));
+            let mut larger = self.take(announced.clamp(2 * length, BELIEVED * length));
             larger[..filled].copy_from_slice(&body.buffer[..filled]);
             body.buffer = larger;
         }
@@ -118,6 +121,17 @@ mod tests {
         assert_eq!(whole(1).as_ptr(), part.as_ptr());
         let first = whole(2).as_ptr();
         assert_eq!(whole(2).as_ptr(), first);
+    }
+
+    #[tokio::test]
+    async fn an_announcement_alone_takes_no_memory() {
+        let intake = Arc::new(Intake::default());
+        let mut body = Body::default();
+        for sent in [50_000, 100_000, 2_000_000] {
+            let part = Bytes::from(vec![b'x'; sent - body.len()]);
+            intake.add(&mut body, part, 64 << 20);
+            assert!(body.buffer.len() <= BELIEVED * sent, "{sent} bytes came, {} taken", body.buffer.len());
+        }
     }
 
     #[tokio::test(start_paused = true)]
