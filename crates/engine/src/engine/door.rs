@@ -41,9 +41,7 @@ impl Engine {
     pub(super) fn post(&mut self, now: Mono, exchange: ExchangeId, head: &Head, line: &Line) {
         self.confirmed = self.event_seen(head);
         let done = match line {
-            _ if self.ending.is_some() && !self.lets_calls_end(head, line) => {
-                Err(No(503, -32603, "outlast is being stopped; try again".into()))
-            }
+            _ if self.ending.is_some() && !self.lets_calls_end(head, line) => Err(being_stopped()),
             _ if !head.takes_json || !head.takes_events => {
                 let why = "Not Acceptable: Accept must allow application/json and text/event-stream";
                 Err(No(406, -32000, why.into()))
@@ -193,10 +191,7 @@ impl Engine {
         }
         // Also a session that finds no room stays its client's.
         self.session_was_used(now, client);
-        if self.clients.get(&client).and_then(Client::session).is_some_and(|session| session.asleep) {
-            self.room_for_session(head)?;
-            self.wake(now, client);
-        }
+        self.wake_if(now, head, client, |_| true)?;
         let asks = |member: &&Result<Message, Refused>| !matches!(member, Ok(message) if message.shape != Shape::Request);
         let open = members.iter().filter(asks).count();
         let way = if open > 0 {
@@ -279,6 +274,22 @@ impl Engine {
         Ok(())
     }
 
+    /// Wakes a session that sleeps and is wanted, if there is room.
+    fn wake_if(
+        &mut self,
+        now: Mono,
+        head: &Head,
+        client: ClientId,
+        wanted: impl Fn(&Session) -> bool,
+    ) -> Result<(), No> {
+        let session = self.clients.get(&client).and_then(Client::session);
+        if session.is_some_and(|session| session.asleep && wanted(session)) {
+            self.room_for_session(head)?;
+            self.wake(now, client);
+        }
+        Ok(())
+    }
+
     fn new_session(&mut self, now: Mono, head: &Head, message: &Message) -> Result<ClientId, No> {
         self.room_for_session(head)?;
         let Some(entropy) = self.entropy.pop() else {
@@ -314,7 +325,7 @@ impl Engine {
 
     fn open_standing(&mut self, now: Mono, exchange: ExchangeId, head: &Head) -> Result<(), No> {
         if self.ending.is_some() {
-            return Err(No(503, -32603, "outlast is being stopped; try again".into()));
+            return Err(being_stopped());
         }
         let modern = head.version.as_deref().is_some_and(|version| version >= MODERN);
         if modern || (head.session.is_none() && head.version.is_none()) {
@@ -325,12 +336,8 @@ impl Engine {
         }
         let client = self.session_of(head)?;
         self.session_was_used(now, client);
-        let session = self.clients.get(&client).and_then(Client::session);
-        if session.is_some_and(|session| session.asleep && !session.setup.is_empty()) {
-            // Who listens for what it subscribed to may send nothing for hours.
-            self.room_for_session(head)?;
-            self.wake(now, client);
-        }
+        // Who listens for what it subscribed to may send nothing for hours.
+        self.wake_if(now, head, client, |session| !session.setup.is_empty())?;
         let Some(session) = self.clients.get(&client).and_then(Client::session) else { return Ok(()) };
         let standing = session.standing;
         let (stream, after) = match &head.last_event {
@@ -420,6 +427,10 @@ impl Engine {
         self.next_client += 1;
         ClientId(self.next_client)
     }
+}
+
+fn being_stopped() -> No {
+    No(503, -32603, "outlast is being stopped; try again".into())
 }
 
 fn no_such_event() -> No {
