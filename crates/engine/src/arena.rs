@@ -18,8 +18,8 @@ struct Slot {
 }
 
 impl Arena {
-    pub(crate) fn insert(&mut self, call: Call) -> CallId {
-        let call = Some(Box::new(call));
+    pub(crate) fn insert(&mut self, call: Box<Call>) -> CallId {
+        let call = Some(call);
         if let Some(slot) = self.free.pop() {
             let entry = &mut self.slots[slot as usize];
             entry.call = call;

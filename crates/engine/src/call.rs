@@ -152,8 +152,10 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn new(request: Request, policy: &Policy, now: Mono, clock: &WorkClock) -> Call {
-        Call {
+    /// Built where it stays: a call is large, and every move of it would cost.
+    pub(crate) fn new(request: Request, policy: &Policy, now: Mono, clock: &WorkClock) -> Box<Call> {
+        let room = Box::new_uninit();
+        let call = Call {
             keep_alive: policy.keep_alive.filter(|_| request.token.is_some()),
             modern: request.modern,
             text: request.id.is_text(),
@@ -186,7 +188,8 @@ impl Call {
             heard: now,
             sign: None,
             armed: None,
-        }
+        };
+        Box::write(room, call)
     }
 
     /// How long its client has waited for it.

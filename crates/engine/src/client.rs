@@ -206,16 +206,25 @@ impl Client {
 
     /// Opens something under the key of an id.
     pub(crate) fn open(&mut self, key: JsonId, open: Open) {
-        self.shadowed.extend(self.open.insert(key, open));
+        if let Some(older) = self.open.insert(key, open) {
+            self.shadowed.push(older);
+        }
     }
 
     /// Forgets what an id stood for; the id too, unless a newer request has taken it over.
     pub(crate) fn close(&mut self, id: &JsonId, open: Open) {
         let key = id.key();
-        if self.open.get(&key) == Some(&open) {
-            self.open.remove(&key);
-        } else {
-            self.shadowed.retain(|shadowed| *shadowed != open);
+        let found = self.open.remove(&key);
+        if found != Some(open) {
+            self.close_older(key, found, open);
         }
+    }
+
+    #[cold]
+    fn close_older(&mut self, key: JsonId, newer: Option<Open>, open: Open) {
+        if let Some(newer) = newer {
+            self.open.insert(key, newer);
+        }
+        self.shadowed.retain(|shadowed| *shadowed != open);
     }
 }

@@ -30,6 +30,7 @@ use crate::chance::Chance;
 use crate::client::{Client, GaveUp, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
+use crate::few::Few;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
 use crate::idempotency::KeyPlace;
@@ -222,8 +223,8 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
-    clients: BTreeMap<ClientId, Client>,
-    servers: BTreeMap<ServerId, Server>,
+    clients: Few<ClientId, Client>,
+    servers: Few<ServerId, Server>,
     memories: BTreeMap<ServerId, Vec<Memory>>,
     calls: Arena,
     attempts: IdMap<AttemptId, CallId>,
@@ -296,8 +297,8 @@ impl Engine {
     /// An engine that nothing has happened to.
     pub fn new(config: Config) -> Engine {
         Engine {
-            clients: BTreeMap::new(),
-            servers: BTreeMap::new(),
+            clients: Few::default(),
+            servers: Few::default(),
             memories: BTreeMap::new(),
             calls: Arena::default(),
             attempts: IdMap::default(),

@@ -2,6 +2,7 @@
 
 use crate::wire::Patch;
 use serde_json::from_slice;
+use std::hash::{Hash, Hasher};
 
 /// A connection to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +82,7 @@ pub struct AskId(pub u64);
 pub struct BatchId(pub u64);
 
 /// An id or token as a peer wrote it, kept exactly.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonId {
     /// An integer written in the usual way.
     Int(i64),
@@ -89,12 +90,24 @@ pub enum JsonId {
     Raw(Box<[u8]>),
 }
 
+impl Hash for JsonId {
+    /// Without the kind: it is no harm if a number and a text meet once.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            JsonId::Int(number) => state.write_i64(*number),
+            JsonId::Raw(raw) => state.write(raw),
+        }
+    }
+}
+
 impl JsonId {
     /// Takes a raw JSON value; `None` if it is no string, number or `null`.
     pub fn new(raw: &[u8]) -> Option<JsonId> {
         match raw.first()? {
             b'"' | b'n' => Some(JsonId::Raw(raw.into())),
-            b'-' | b'0'..=b'9' => Some(usual_integer(raw).map_or(JsonId::Raw(raw.into()), JsonId::Int)),
+            b'-' | b'0'..=b'9' => {
+                Some(usual_integer(raw).map_or_else(|| JsonId::Raw(raw.into()), JsonId::Int))
+            }
             _ => None,
         }
     }

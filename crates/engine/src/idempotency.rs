@@ -156,14 +156,14 @@ pub(crate) fn may_be_given_again(answer: &Answer) -> bool {
 
 /// The same call with a key where servers expect it; `None` if it has one there.
 pub(crate) fn with_key(message: &Message, key: &str) -> Option<Message> {
-    if message.raw(Field::ParamsIdempotencyKey).is_some() {
+    if message.has(Field::ParamsIdempotencyKey) {
         return None;
     }
     let params = message.raw(Field::Params)?;
     let member = [b"\"idempotencyKey\":", &*crate::error::json_text(key)].concat();
     let edit: Edit = json::insert_member(&message.bytes, params, &member)?;
     let bytes = Outgoing::edited(message.bytes.clone(), vec![edit]).to_vec();
-    match scan(&bytes.into()) {
+    match scan(bytes.into()) {
         Ok(Scanned::Message(message)) => Some(message),
         _ => None,
     }
@@ -182,7 +182,7 @@ mod tests {
 
     fn message(params: &str) -> Message {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
-        match scan(&Bytes::from(text)) {
+        match scan(Bytes::from(text)) {
             Ok(Scanned::Message(message)) => message,
             other => panic!("{other:?}"),
         }

@@ -26,6 +26,7 @@ mod client;
 pub mod engine;
 pub mod error;
 pub mod event;
+mod few;
 mod hash;
 pub mod http;
 pub mod id;

@@ -334,7 +334,7 @@ mod tests {
     }
 
     fn message(text: &str) -> Message {
-        match scan(&bytes::Bytes::copy_from_slice(text.as_bytes())) {
+        match scan(bytes::Bytes::copy_from_slice(text.as_bytes())) {
             Ok(Scanned::Message(message)) => message,
             other => panic!("{other:?}"),
         }

@@ -100,7 +100,7 @@ mod tests {
     ];
 
     fn cap(text: &str) -> Option<Duration> {
-        match scan(&bytes::Bytes::copy_from_slice(text.as_bytes())) {
+        match scan(bytes::Bytes::copy_from_slice(text.as_bytes())) {
             Ok(Scanned::Message(message)) => hard_cap(&TABLE, &message),
             other => panic!("{other:?}"),
         }

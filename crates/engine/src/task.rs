@@ -280,5 +280,5 @@ impl Task {
 }
 
 fn is_modern(request: &Bytes) -> bool {
-    matches!(scan(request), Ok(Scanned::Message(request)) if request.raw(Field::MetaProtocolVersion).is_some())
+    matches!(scan(request.clone()), Ok(Scanned::Message(request)) if request.has(Field::MetaProtocolVersion))
 }

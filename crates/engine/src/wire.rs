@@ -154,6 +154,11 @@ impl Message {
         Message { bytes: Bytes::copy_from_slice(&self.bytes), ..self.clone() }
     }
 
+    /// Whether a field is there.
+    pub fn has(&self, field: Field) -> bool {
+        self.envelope.has(field)
+    }
+
     /// The raw JSON of a field.
     pub fn raw(&self, field: Field) -> Option<&[u8]> {
         Some(self.envelope.get(field)?.of(&self.bytes))

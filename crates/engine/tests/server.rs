@@ -25,7 +25,7 @@ fn a_command_that_cannot_start_answers_the_first_request() {
         std::iter::from_fn(|| engine.poll()).collect::<Vec<_>>()
     };
     feed(Event::Opened(ClientId(0), ServerId(0)));
-    let line = outlast_engine::wire::scan(&bytes(r#"{"id":1,"method":"initialize"}"#));
+    let line = outlast_engine::wire::scan(bytes(r#"{"id":1,"method":"initialize"}"#));
     feed(Event::FromClient(ClientId(0), line));
     let actions = feed(Event::StartFailed(ServerId(0), Run(0), StartFailure::NotFound));
     let answer = actions.iter().find_map(|action| match action {

@@ -8,7 +8,7 @@ use outlast_testkit::oracle::compare;
 use proptest::prelude::*;
 
 fn message(text: &str) -> Message {
-    match scan(&Bytes::copy_from_slice(text.as_bytes())) {
+    match scan(Bytes::copy_from_slice(text.as_bytes())) {
         Ok(Scanned::Message(message)) => message,
         other => panic!("{text}: {other:?}"),
     }
@@ -16,7 +16,7 @@ fn message(text: &str) -> Message {
 
 fn fault(text: &str) -> Fault {
     compare(text.as_bytes());
-    scan(&Bytes::copy_from_slice(text.as_bytes())).expect_err(text).fault
+    scan(Bytes::copy_from_slice(text.as_bytes())).expect_err(text).fault
 }
 
 fn raw(text: &str, field: Field) -> Option<String> {
@@ -160,7 +160,7 @@ fn the_tolerant_scanner_finds_the_id_in_careless_json() {
         b"{\"result\":\"caf\xe9\",\"id\":7}",
         b"{\"result\":\"a\tb \\x\",\"id\":7}",
     ] {
-        assert!(scan(&Bytes::copy_from_slice(text)).is_err());
+        assert!(scan(Bytes::copy_from_slice(text)).is_err());
         let message = scan_tolerant(&Bytes::copy_from_slice(text)).expect("tolerated");
         assert_eq!(message.raw(Field::Id), Some(&b"7"[..]));
     }
@@ -289,7 +289,7 @@ proptest! {
     /// Whatever is replaced, the rest stays, byte for byte.
     #[test]
     fn an_edited_message_is_still_json(text in json(), number in any::<u64>()) {
-        let Ok(Scanned::Message(message)) = scan(&Bytes::from(text)) else { return Ok(()) };
+        let Ok(Scanned::Message(message)) = scan(Bytes::from(text)) else { return Ok(()) };
         let Some(span) = message.envelope.get(Field::Id) else { return Ok(()) };
         let outgoing = Outgoing::edited(message.bytes.clone(), vec![Edit::replace(span, Patch::of(&[number.to_string().as_bytes()]))]);
         let changed = outgoing.to_vec();

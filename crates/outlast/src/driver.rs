@@ -123,13 +123,17 @@ impl Driver {
         let mut state = self.lock();
         state.now = state.clock.now();
         let result = events(&mut state);
-        while let Some(server) = state.touched.pop() {
-            self.write_to_server(&mut state, server);
-        }
-        self.write_to_client(&mut state);
-        state.observers.flush();
-        self.wake_waiters(&mut state);
+        self.end_turn(&mut state);
         result
+    }
+
+    fn end_turn(&self, state: &mut State) {
+        while let Some(server) = state.touched.pop() {
+            self.write_to_server(state, server);
+        }
+        self.write_to_client(state);
+        state.observers.flush();
+        self.wake_waiters(state);
     }
 
     /// Connects the client on our standard streams and starts the server.
@@ -195,29 +199,27 @@ impl Driver {
     /// Waits until a peer may be read from. What feeds only a full outlet is left where it is, as
     /// a pipe would leave it.
     pub async fn may_read(&self, from: Peer) {
-        loop {
-            let signals = {
-                let state = self.lock();
-                let full = match from {
-                    Peer::Client => state.processes().any(|process| process.outlet.is_full()),
-                    Peer::Server(_) => state.client.is_full() && !self.serves,
-                };
-                let (behind, signals) = match from {
-                    Peer::Client => (state.client.outbox.len(), self.client.clone()),
-                    Peer::Server(id) => match state.links.get(&id) {
-                        Some(Link::Process(process)) => {
-                            (process.outlet.outbox.len(), process.signals.clone())
-                        }
-                        _ => return,
-                    },
-                };
-                if !full && behind < HARD {
-                    return;
-                }
-                signals
-            };
+        while let Some(signals) = self.must_wait(from) {
             signals.may_read.notified().await;
         }
+    }
+
+    /// What tells when a peer may be read from, if it may not now.
+    fn must_wait(&self, from: Peer) -> Option<Arc<Signals>> {
+        let state = self.lock();
+        let full = match from {
+            Peer::Client => state.processes().any(|process| process.outlet.is_full()),
+            Peer::Server(_) => state.client.is_full() && !self.serves,
+        };
+        let (outlet, signals) = match from {
+            Peer::Client => (&state.client, &self.client),
+            Peer::Server(id) => match state.links.get(&id)? {
+                Link::Process(process) => (&process.outlet, &process.signals),
+                Link::Remote(..) => return None,
+            },
+        };
+        let waits = full || outlet.outbox.len() >= HARD;
+        waits.then(|| signals.clone())
     }
 
     /// Whether the client does not read what a remote server sends.

@@ -65,13 +65,14 @@ impl Lines {
         }
     }
 
-    /// Takes what was read to [`Lines::space`] and hands out each line that is now whole.
-    pub fn read(&mut self, count: usize, mut each: impl FnMut(Cut)) {
+    /// Takes what was read to [`Lines::space`] and hands out each line that is now whole. Not generic: both
+    /// sides of a call run through the same code, and find it in the processor's cache.
+    pub fn read(&mut self, count: usize, each: &mut dyn FnMut(Cut)) {
         self.filled += count;
         let fresh = &self.buffer[self.searched..self.filled];
         match memchr::memrchr(b'\n', fresh) {
             None => self.searched = self.filled,
-            Some(at) => self.cut(self.searched, self.searched + at + 1, &mut each),
+            Some(at) => self.cut(self.searched, self.searched + at + 1, each),
         }
         if self.filled > self.max {
             self.skip(self.filled);
@@ -79,16 +80,16 @@ impl Lines {
     }
 
     /// The stream has ended; a last line may lack its end.
-    pub fn finish(&mut self, mut each: impl FnMut(Cut)) {
+    pub fn finish(&mut self, each: &mut dyn FnMut(Cut)) {
         if self.filled > 0 || self.skipped.is_some() {
             self.space()[0] = b'\n';
-            self.read(1, &mut each);
+            self.read(1, each);
         }
     }
 
     /// Hands out the lines in the first `end` bytes, of which the first `searched` hold no line's
     /// end, and keeps the rest for the next read.
-    fn cut(&mut self, searched: usize, end: usize, each: &mut impl FnMut(Cut)) {
+    fn cut(&mut self, searched: usize, end: usize, each: &mut dyn FnMut(Cut)) {
         let rest = self.filled - end;
         let mut next = self.pool.take(rest);
         next[..rest].copy_from_slice(&self.buffer[end..self.filled]);
@@ -166,11 +167,11 @@ mod tests {
                 let space = lines.space();
                 let count = space.len().min(part.len());
                 space[..count].copy_from_slice(&part[..count]);
-                lines.read(count, |cut| cuts.push(cut));
+                lines.read(count, &mut |cut| cuts.push(cut));
                 part = &part[count..];
             }
         }
-        lines.finish(|cut| cuts.push(cut));
+        lines.finish(&mut |cut| cuts.push(cut));
         cuts
     }
 
@@ -205,7 +206,7 @@ mod tests {
         let mut lines = Lines::new(100_000);
         for _ in 0..1000 {
             let count = lines.space().len();
-            lines.read(count, |_| panic!("no line has ended"));
+            lines.read(count, &mut |_| panic!("no line has ended"));
         }
         assert!(lines.buffer.len() <= 100_000 + 2 * SMALL, "{}", lines.buffer.len());
         lines.release();

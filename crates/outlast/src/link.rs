@@ -282,8 +282,14 @@ impl Outlet {
     /// Writes what fits at once.
     pub fn write(&mut self) -> Wrote {
         while let Some(sink) = self.sink.as_ref().filter(|_| !self.outbox.is_empty()) {
-            let (slices, count) = self.outbox.slices();
-            match sink.try_write(&slices[..count]) {
+            let wrote = match self.outbox.only_part() {
+                Some(part) => sink.try_write(&[io::IoSlice::new(part)]),
+                None => {
+                    let (slices, count) = self.outbox.slices();
+                    sink.try_write(&slices[..count])
+                }
+            };
+            match wrote {
                 Ok(count) => self.outbox.consume(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if !self.wide && self.outbox.len() > LARGE {

@@ -87,6 +87,12 @@ impl Outbox {
         }
     }
 
+    /// All that waits, where that is in one piece: nearly always.
+    pub fn only_part(&self) -> Option<&[u8]> {
+        let part = self.parts.front().filter(|_| self.parts.len() == 1)?;
+        Some(&part.bytes()[self.written..])
+    }
+
     /// The next parts to write.
     pub fn slices(&self) -> ([IoSlice<'_>; SLICES], usize) {
         let mut slices = [IoSlice::new(&[]); SLICES];

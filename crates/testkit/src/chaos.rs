@@ -35,8 +35,8 @@ pub fn play(story: &[u8]) {
 fn event(first: u8, rest: &[u8], run: Run, now: &mut Duration) -> Event {
     let bytes = Bytes::copy_from_slice(rest);
     match first % 16 {
-        0..6 => Event::FromClient(CLIENT, wire::scan(&bytes)),
-        6..10 => Event::FromServer(SERVER, run, wire::scan(&bytes)),
+        0..6 => Event::FromClient(CLIENT, wire::scan(bytes)),
+        6..10 => Event::FromServer(SERVER, run, wire::scan(bytes)),
         10 => {
             *now += Duration::from_secs(60 * u64::from(first));
             Event::Tick

@@ -80,7 +80,7 @@ const PLACES: [(&str, &[(&str, Field)]); 5] = [
 
 /// Panics if our scanner and `serde_json` disagree about these bytes.
 pub fn compare(bytes: &[u8]) {
-    let ours = scan(&Bytes::copy_from_slice(bytes));
+    let ours = scan(Bytes::copy_from_slice(bytes));
     let valid = std::str::from_utf8(bytes).is_ok() && from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
     match &ours {
         Err(refused) if matches!(refused.fault, Fault::NotJson(_)) => assert!(!valid, "refused valid JSON"),

@@ -220,7 +220,7 @@ impl World {
         let mut words = text.splitn(3, ' ');
         let mut word = || words.next().expect(text);
         let (ticket, key, request) = (word(), word(), Bytes::copy_from_slice(word().as_bytes()));
-        let Ok(wire::Scanned::Message(message)) = wire::scan(&request) else { panic!("{text}") };
+        let Ok(wire::Scanned::Message(message)) = wire::scan(request.clone()) else { panic!("{text}") };
         let origin = Origin {
             principal: "stdio".into(),
             server: self.config.identity.clone(),
@@ -302,13 +302,13 @@ impl World {
             Oversized { id, answer: kind == "answer" }
         };
         Some(match word {
-            ">" => Event::FromClient(CLIENT, wire::scan(&bytes())),
-            "<" => Event::FromServer(self.server, self.run(), wire::scan(&bytes())),
+            ">" => Event::FromClient(CLIENT, wire::scan(bytes())),
+            "<" => Event::FromServer(self.server, self.run(), wire::scan(bytes())),
             // A line of the process before this one.
-            "<old" => Event::FromServer(self.server, Run(self.run().0 - 1), wire::scan(&bytes())),
+            "<old" => Event::FromServer(self.server, Run(self.run().0 - 1), wire::scan(bytes())),
             "<latin1" => {
                 let line: Vec<u8> = rest.chars().map(|c| c as u8).collect();
-                Event::FromServer(self.server, self.run(), wire::scan(&line.into()))
+                Event::FromServer(self.server, self.run(), wire::scan(line.into()))
             }
             "client-oversized" => Event::ClientOversized(CLIENT, oversized()),
             "server-oversized" => Event::ServerOversized(self.server, self.run(), oversized()),
@@ -330,7 +330,7 @@ impl World {
 
     /// What only HTTP knows.
     fn http_event(&mut self, word: &str, rest: &str) -> Option<Event> {
-        let line = |text: &str| wire::scan(&Bytes::copy_from_slice(text.as_bytes()));
+        let line = |text: &str| wire::scan(Bytes::copy_from_slice(text.as_bytes()));
         let (first, more) = rest.split_once(' ').unwrap_or((rest, ""));
         let exchange = || ExchangeId(first.parse().expect(rest));
         let (server, run) = (self.server, self.run());

@@ -47,7 +47,7 @@ impl Resume {
     /// Of a call as a store has it; `None` if its ticket is no resume token.
     pub(crate) fn of_record(record: &Record) -> Option<Resume> {
         let token = record.head.faces.has(Faces::RESUME);
-        let id = match scan(&record.request) {
+        let id = match scan(record.request.clone()) {
             Ok(Scanned::Message(request)) if token => request.raw(Field::Id).and_then(JsonId::new),
             _ => None,
         };

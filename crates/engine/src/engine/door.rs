@@ -458,7 +458,7 @@ fn has_odd_id(message: &Message) -> bool {
 fn is_modern(head: &Head, message: &Message) -> bool {
     let hello = message.shape == Shape::Request && Method::of(message) == Method::Initialize;
     let named = head.version.as_deref().is_some_and(|version| version >= MODERN);
-    message.raw(Field::MetaProtocolVersion).is_some() || (named && !hello)
+    message.has(Field::MetaProtocolVersion) || (named && !hello)
 }
 
 /// Every modern request says which revision it speaks and what its client can do.

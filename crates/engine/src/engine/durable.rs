@@ -152,7 +152,7 @@ impl Engine {
         let Some(name) = head.session.clone().filter(|name| !self.sessions.contains_key(name)) else {
             return;
         };
-        let read = |bytes: &Bytes| match scan(bytes) {
+        let read = |bytes: &Bytes| match scan(bytes.clone()) {
             Ok(Scanned::Message(message)) => Some(message),
             _ => None,
         };

@@ -162,7 +162,8 @@ impl Engine {
 
     /// The only server there is gives the status.
     fn end_with_servers(&mut self, now: Mono) {
-        match self.servers.keys().next().copied() {
+        let server = self.servers.keys().next().copied();
+        match server {
             Some(server) => self.end_with_server(now, server),
             None => self.end(now, 0),
         }

@@ -77,28 +77,20 @@ impl Engine {
             return;
         };
         let method = Method::of(message);
+        if matches!(way, Way::Array(_)) && matches!(method, Method::Initialize | Method::Listen) {
+            return self.refuse_in_array(client, way, &id, &method);
+        }
         if method == Method::Initialize {
             self.meet(client, message);
+            if way == Way::Line {
+                self.learn_to_resume(client, message);
+            }
         }
-        if matches!(way, Way::Array(_)) && matches!(method, Method::Initialize | Method::Listen) {
-            // One is forbidden there, and the other has no end that the array could wait for.
-            let text = format!("Invalid request: {} inside an array", method.as_str());
-            let answer = error_answer(id.patch().as_slice(), -32600, &text, None);
-            self.reply(client, way, Some(&id), Outgoing::plain(answer));
-            return;
-        }
-        if self.config.instant
-            && way == Way::Line
-            && method.is_handshake()
-            && self.instant_handshake(now, client, &id, &method, message)
-        {
-            return;
-        }
-        if self.config.instant && self.instant_list(client, &id, &method, message, way) {
+        if self.config.instant && self.is_answered_from_memory(now, client, &id, &method, message, way) {
             return;
         }
         let server = self.clients[&client].server;
-        let modern = method == Method::Discover || message.raw(Field::MetaProtocolVersion).is_some();
+        let modern = method == Method::Discover || message.has(Field::MetaProtocolVersion);
         if let Some(client) = self.clients.get_mut(&client).filter(|client| modern && !client.modern) {
             client.modern = true;
             self.orphans_due = true;
@@ -111,14 +103,10 @@ impl Engine {
             _ => None,
         };
         let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token);
-        let task = message.raw(Field::ParamsTask).is_some();
-        let logs = message.raw(Field::MetaLogLevel).is_some();
-        let hello = (self.config.instant && method.is_handshake())
-            .then(|| crate::memory::client_of(message))
-            .flatten();
-        if method == Method::Initialize && way == Way::Line {
-            self.learn_to_resume(client, message);
-        }
+        let task = message.has(Field::ParamsTask);
+        let logs = message.has(Field::MetaLogLevel);
+        let remembered = self.config.instant && method.is_handshake();
+        let hello = remembered.then(|| crate::memory::client_of(message)).flatten();
         let cap = self.cap_of(client, &method, message);
         let joint = None;
         let request =
@@ -142,6 +130,13 @@ impl Engine {
         }
     }
 
+    /// One is forbidden there, and the other has no end that the array could wait for.
+    fn refuse_in_array(&mut self, client: ClientId, way: Way, id: &JsonId, method: &Method) {
+        let text = format!("Invalid request: {} inside an array", method.as_str());
+        let answer = error_answer(id.patch().as_slice(), -32600, &text, None);
+        self.reply(client, way, Some(id), Outgoing::plain(answer));
+    }
+
     pub(super) fn begin_call(&mut self, now: Mono, mut request: Request, message: &Message) {
         let joins = self.call_to_join(&mut request);
         let server = &self.servers[&request.server];
@@ -153,7 +148,7 @@ impl Engine {
             wish: wish(message),
             declared: &server.declared,
         });
-        if policy.honours_keys && message.raw(Field::ParamsIdempotencyKey).is_some() {
+        if policy.honours_keys && message.has(Field::ParamsIdempotencyKey) {
             policy.repeatable.get_or_insert(true);
         }
         if self.config.manner.serves() && request.method.is_handshake() {
@@ -209,7 +204,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn open_call(&mut self, call: Call) -> CallId {
+    pub(super) fn open_call(&mut self, call: Box<Call>) -> CallId {
         let (client, key) = (call.request.client, call.request.id.key());
         let (server, way) = (call.request.server, call.request.way);
         let joint = call.request.joint.filter(|_| !call.shares());
@@ -225,7 +220,7 @@ impl Engine {
         id
     }
 
-    fn wait_for_server(&mut self, now: Mono, mut call: Call, message: &Message) {
+    fn wait_for_server(&mut self, now: Mono, mut call: Box<Call>, message: &Message) {
         let server = call.request.server;
         call.state = State::Waiting(Box::new(message.owned()));
         let id = self.open_call(call);
@@ -300,7 +295,7 @@ impl Engine {
     fn client_notification(&mut self, client: ClientId, message: &Message) {
         let server = self.clients[&client].server;
         match message.text(Field::Method).as_deref() {
-            Some("notifications/cancelled") if message.raw(Field::ParamsRequestId).is_some() => {
+            Some("notifications/cancelled") if message.has(Field::ParamsRequestId) => {
                 self.cancelled_by_client(client, message);
             }
             Some("notifications/initialized") => {
@@ -399,27 +394,29 @@ pub(super) fn request_edits(message: &Message, text: bool, method: &Method, atte
 
 /// Our token in place of the client's; or a new one, so that progress reaches us as a sign of life.
 fn token_edit(message: &Message, method: &Method, attempt: AttemptId) -> Option<Edit> {
-    let number = own_id(attempt.0, false);
     if let Some(span) = message.envelope.get(Field::MetaProgressToken) {
         JsonId::token(span.of(&message.bytes))?;
-        return Some(Edit::replace(span, number));
+        return Some(Edit::replace(span, own_id(attempt.0, false)));
     }
     if !method.takes_progress() || !message.is_object(Field::Params) {
         return None;
     }
     if let Some(span) = message.envelope.get(Field::ParamsMeta) {
-        let comma = first_member_follows(message, Field::ParamsMeta)?;
-        let patch = Patch::of(&[b"\"progressToken\":", number.as_slice(), comma]);
+        if !message.is_object(Field::ParamsMeta) {
+            return None;
+        }
+        let after: &[u8] = if has_members(message, Field::ParamsMeta) { b"," } else { b"" };
+        let patch = Patch::number_within(b"\"progressToken\":", attempt.0, after);
         return Some(Edit::insert(span.start() + 1, patch));
     }
     let span = message.envelope.get(Field::Params)?;
-    let comma = first_member_follows(message, Field::Params)?;
-    let patch = Patch::of(&[b"\"_meta\":{\"progressToken\":", number.as_slice(), b"}", comma]);
+    let after: &[u8] = if has_members(message, Field::Params) { b"}," } else { b"}" };
+    let patch = Patch::number_within(b"\"_meta\":{\"progressToken\":", attempt.0, after);
     Some(Edit::insert(span.start() + 1, patch))
 }
 
-/// The comma that must follow a member inserted at the front of an object; `None` if it is none.
-fn first_member_follows(message: &Message, object: Field) -> Option<&'static [u8]> {
-    let inner = message.raw(object)?.strip_prefix(b"{")?.trim_ascii_start();
-    Some(if inner.first() == Some(&b'}') { b"" } else { b"," })
+/// Whether a comma must follow what is inserted at the front of an object.
+fn has_members(message: &Message, object: Field) -> bool {
+    let inner = message.raw(object).and_then(|raw| raw.strip_prefix(b"{")).unwrap_or_default();
+    inner.trim_ascii_start().first() != Some(&b'}')
 }

@@ -139,7 +139,7 @@ impl Engine {
         }
         let name = self.server_name(server);
         if attempt.0 < self.next_attempt {
-            let ignored = message.raw(Field::Result).is_some();
+            let ignored = message.has(Field::Result);
             if let Some(server) = self.servers.get_mut(&server).filter(|_| ignored) {
                 server.speaks_of_ended(now, attempt);
             }
@@ -154,7 +154,7 @@ impl Engine {
     /// belongs to nobody.
     fn answer_without_our_id(&mut self, server: ServerId, message: &Message) {
         let id = message.raw(Field::Id).unwrap_or(b"null");
-        if id == b"null" && message.raw(Field::Error).is_some() {
+        if id == b"null" && message.has(Field::Error) {
             return self.tell_everybody(server, &message.bytes);
         }
         let id = cut(&String::from_utf8_lossy(id), limits::NAME).to_owned();
@@ -167,21 +167,11 @@ impl Engine {
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let edit = Edit::replace(span, call.request.id.patch());
         let other_type = text != call.text;
-        let handshake = call
-            .request
-            .method
-            .is_handshake()
-            .then(|| (call.request.method.clone(), call.request.hello, call.began));
-        let list = call.request.method.shapes_the_connection().then(|| call.request.method.clone());
-        let task = call.request.task && message.raw(Field::Result).is_some();
         let (modern, way, client) = (call.request.modern, call.request.way, call.request.client);
-        let is_handshake = call.request.method.is_handshake();
-        let is_tool_list = call.request.method == Method::ToolsList;
-        let cap = call.request.cap;
-        let refused_hello = call.request.method == Method::Initialize && message.raw(Field::Error).is_some();
-        // What stands between would refuse their calls.
-        let filtered =
-            modern && self.config.transport == Transport::Http && call.request.method == Method::ToolsList;
+        let tells_of_server =
+            call.request.method.is_handshake() || call.request.method.shapes_the_connection();
+        let task = call.request.task && message.has(Field::Result);
+        let refused_hello = call.request.method == Method::Initialize && message.has(Field::Error);
         if let Some(server) = self.servers.get_mut(&server_id) {
             self.orphans_due |= !std::mem::replace(&mut server.ever_answered, true);
             self.given_up = false;
@@ -195,45 +185,61 @@ impl Engine {
         if self.answer_as_task(now, id, message) {
             return;
         }
-        if let Some((method, hello, began)) = handshake {
-            self.handshake_answered(server_id, message);
-            if method == Method::Initialize {
-                self.handshake_is_shared(server_id, message);
-            }
-            self.remember_handshake(server_id, hello, &method, message);
-            self.mention_slow_start(now, server_id, began);
-        } else if let Some(method) = list {
-            self.remember_list(server_id, &method, message);
-            self.remember_whole_list(server_id, &method, message);
-            if self.config.trust && method == Method::ToolsList {
-                self.read_hints(server_id, message);
-            }
-            if method == Method::ToolsList {
-                self.learn_task_tools(server_id, message);
-            }
-            if method == Method::ToolsList && (modern || self.config.transport == Transport::Http) {
-                self.learn_mirrors(server_id, message);
-            }
+        let mut edits = vec![edit];
+        if tells_of_server {
+            self.learn_from_answer(now, server_id, id, message, &mut edits);
         }
         if task {
             self.keep_task_token(id);
         }
-        if modern && way != Way::Line && message.raw(Field::Error).is_some() {
+        if modern && way != Way::Line && message.has(Field::Error) {
             self.set_status(way, error_code(message));
-        }
-        let mut edits = vec![edit];
-        if is_handshake {
-            edits.extend(self.add_tasks_to_handshake(server_id, client, message));
-        } else if is_tool_list {
-            edits.extend(self.add_tasks_to_tools(server_id, message));
-        }
-        if is_tool_list {
-            edits.extend(self.change_tools(server_id, cap, filtered, message));
         }
         self.settle(id, Some(Outgoing::edited(message.bytes.clone(), edits)));
         if refused_hello {
             self.hello_failed(client);
         }
+    }
+
+    /// What the answer to a handshake or a list says about the server, and what the client gets of it.
+    fn learn_from_answer(
+        &mut self,
+        now: Mono,
+        server: ServerId,
+        id: CallId,
+        message: &Message,
+        edits: &mut Vec<Edit>,
+    ) {
+        let Some(call) = self.calls.get(id) else { return };
+        let (method, hello, began) = (call.request.method.clone(), call.request.hello, call.began);
+        let (client, modern, cap) = (call.request.client, call.request.modern, call.request.cap);
+        let remote = self.config.transport == Transport::Http;
+        if method.is_handshake() {
+            self.handshake_answered(server, message);
+            if method == Method::Initialize {
+                self.handshake_is_shared(server, message);
+            }
+            self.remember_handshake(server, hello, &method, message);
+            self.mention_slow_start(now, server, began);
+            edits.extend(self.add_tasks_to_handshake(server, client, message));
+            return;
+        }
+        self.remember_list(server, &method, message);
+        self.remember_whole_list(server, &method, message);
+        if method != Method::ToolsList {
+            return;
+        }
+        if self.config.trust {
+            self.read_hints(server, message);
+        }
+        self.learn_task_tools(server, message);
+        if modern || remote {
+            self.learn_mirrors(server, message);
+        }
+        edits.extend(self.add_tasks_to_tools(server, message));
+        // What stands between would refuse their calls.
+        let filtered = modern && remote;
+        edits.extend(self.change_tools(server, cap, filtered, message));
     }
 
     /// What a client's list of tools has less than the server's, and more.
@@ -364,7 +370,7 @@ impl Engine {
         let Some(call) = self.calls.get_mut(id) else { return };
         let Some(server) = self.servers.get(&server_id) else { return };
         // What another outlast says in a server's place is no sign of the server.
-        let counts = message.raw(Field::MetaKeepAlive).is_none();
+        let counts = !message.has(Field::MetaKeepAlive);
         let kept = if counts { call.shows_life(now, &server.clock) } else { None };
         let (client, way) = (call.request.client, call.request.way);
         let report =

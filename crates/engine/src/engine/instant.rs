@@ -21,8 +21,24 @@ impl Engine {
         self.memories.insert(server, sound);
     }
 
+    /// Answers a request from memory while the server is not there yet. False if it must go the usual way.
+    pub(super) fn is_answered_from_memory(
+        &mut self,
+        now: Mono,
+        client: ClientId,
+        id: &JsonId,
+        method: &Method,
+        message: &Message,
+        way: Way,
+    ) -> bool {
+        (way == Way::Line
+            && method.is_handshake()
+            && self.instant_handshake(now, client, id, method, message))
+            || self.instant_list(client, id, method, message, way)
+    }
+
     /// Answers a handshake from memory and passes it on as our own. False if it must go the usual way.
-    pub(super) fn instant_handshake(
+    fn instant_handshake(
         &mut self,
         now: Mono,
         client: ClientId,
@@ -64,7 +80,7 @@ impl Engine {
     }
 
     /// Answers a list from memory while the server is not there yet.
-    pub(super) fn instant_list(
+    fn instant_list(
         &mut self,
         client: ClientId,
         id: &JsonId,
@@ -73,7 +89,7 @@ impl Engine {
         way: Way,
     ) -> bool {
         let Some(server) = self.servers.get(&self.clients[&client].server) else { return false };
-        if !matches!(server.life, Life::Reviving(_)) || message.raw(Field::ParamsCursor).is_some() {
+        if !matches!(server.life, Life::Reviving(_)) || message.has(Field::ParamsCursor) {
             return false;
         }
         let Some(memory) = server.instant.as_ref() else { return false };

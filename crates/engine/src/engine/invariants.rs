@@ -21,13 +21,13 @@ impl Engine {
             self.check_call(id, self.calls.get(id).ok_or("a call without a slot")?)?;
         }
         must(self.attempts.len() <= self.calls.len(), || "an attempt outlived its call".into())?;
-        for (id, client) in &self.clients {
+        for (id, client) in self.clients.iter() {
             self.check_client(*id, client)?;
         }
         for (id, stream) in &self.streams {
             self.check_stream(*id, stream)?;
         }
-        for (id, server) in &self.servers {
+        for (id, server) in self.servers.iter() {
             self.check_server(*id, server)?;
         }
         self.check_names()?;

@@ -27,6 +27,7 @@ use crate::store::Query;
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::{Field, Message, Outgoing, Scanned, scan, scan_tolerant};
+use bytes::Bytes;
 use std::collections::BTreeMap;
 
 /// Whose key it is, and the key.
@@ -197,8 +198,8 @@ impl Engine {
     /// What continues something is not the call that began it, and a server's own tasks are its affair.
     fn stands_for_itself(&self, request: &Request, message: &Message) -> bool {
         let own = || self.servers.get(&request.server).is_some_and(|server| server.own_tasks);
-        message.raw(Field::ParamsRequestState).is_some()
-            || message.raw(Field::ParamsInputResponses).is_some()
+        message.has(Field::ParamsRequestState)
+            || message.has(Field::ParamsInputResponses)
             || (request.task && (!self.config.tasks || own()))
     }
 
@@ -252,7 +253,7 @@ impl Engine {
     /// The same call with a key, for a server that honours keys: its client's own, or a new one.
     fn with_own_key(&mut self, request: &Request, message: &Message) -> Option<Message> {
         let wanted = self.config.rules.honours_keys(&request.method, request.tool.as_deref())
-            && message.raw(Field::ParamsIdempotencyKey).is_none()
+            && !message.has(Field::ParamsIdempotencyKey)
             && message.is_object(Field::Params);
         if !wanted {
             return None;
@@ -289,7 +290,7 @@ impl Engine {
     }
 
     fn give(&mut self, request: &Request, answer: &Message) {
-        if request.modern && answer.raw(Field::Error).is_some() {
+        if request.modern && answer.has(Field::Error) {
             self.set_status(request.way, error_code(answer));
         }
         let outgoing = idempotency::under_id(answer, request.id.patch());
@@ -312,7 +313,7 @@ impl Engine {
     }
 
     /// Joins a call to the one that has the attempt.
-    pub(super) fn join_call(&mut self, now: Mono, mut call: Call, first: CallId) {
+    pub(super) fn join_call(&mut self, now: Mono, mut call: Box<Call>, first: CallId) {
         let Some(running) = self.calls.get(first) else { return };
         call.state = State::Shares;
         call.attempts = running.attempts;
@@ -560,8 +561,8 @@ impl Engine {
 
     /// Gives the answer to those who joined.
     pub(super) fn settle_joined(&mut self, shared: Shared) {
-        let bytes = shared.answer.to_vec().into();
-        let strict = scan(&bytes);
+        let bytes: Bytes = shared.answer.to_vec().into();
+        let strict = scan(bytes.clone());
         let is_strict = strict.is_ok();
         let answer = match strict {
             Ok(Scanned::Message(message)) => Some(message),
@@ -583,7 +584,7 @@ impl Engine {
                 call.request.way = Way::Line;
                 self.member_done(client, batch);
             }
-            if modern && answer.raw(Field::Error).is_some() {
+            if modern && answer.has(Field::Error) {
                 self.set_status(way, error_code(&answer));
             }
             self.settle(id, Some(outgoing));
@@ -596,7 +597,7 @@ impl Engine {
         if !unfetched && !call.keeps {
             return false;
         }
-        let Ok(Scanned::Message(answer)) = scan(&answer.to_vec().into()) else { return false };
+        let Ok(Scanned::Message(answer)) = scan(answer.to_vec().into()) else { return false };
         let stored = call.keeps && self.store_answer(no, call, &answer);
         let fits = self.joints.answers + answer.bytes.len() <= limits::UNFETCHED_BYTES;
         let waits = unfetched && fits;

@@ -16,7 +16,9 @@ use bytes::Bytes;
 
 impl Engine {
     pub(super) fn opened(&mut self, client: ClientId, server: ServerId) {
-        self.clients.entry(client).or_insert_with(|| Client::new(server, Door::Line, None));
+        if !self.clients.contains_key(&client) {
+            self.clients.insert(client, Client::new(server, Door::Line, None));
+        }
         if !self.servers.contains_key(&server) {
             let new = Server::new(self.config.server_name.clone());
             let run = new.run;

@@ -406,7 +406,7 @@ impl Engine {
             b"}}",
         ]
         .concat();
-        let Ok(Scanned::Message(message)) = scan(&Bytes::from(request)) else { return };
+        let Ok(Scanned::Message(message)) = scan(Bytes::from(request)) else { return };
         if let Some(server) = self.servers.get_mut(&id) {
             server.own.insert(attempt, Own::Tools(call));
         }
@@ -499,10 +499,8 @@ fn shown_status(status: u16, body: &[u8]) -> String {
 fn json_rpc_error(body: &Bytes) -> Option<Message> {
     let one_line: Vec<u8> =
         body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
-    match scan(&one_line.into()) {
-        Ok(Scanned::Message(message))
-            if message.shape == Shape::Answer && message.raw(Field::Error).is_some() =>
-        {
+    match scan(one_line.into()) {
+        Ok(Scanned::Message(message)) if message.shape == Shape::Answer && message.has(Field::Error) => {
             Some(message)
         }
         _ => None,

@@ -23,7 +23,7 @@ impl Engine {
         // What continues something, or begins a task, is not the same the second time.
         let continues = [Field::ParamsRequestState, Field::ParamsInputResponses, Field::ParamsTask]
             .iter()
-            .any(|field| message.raw(*field).is_some());
+            .any(|field| message.has(*field));
         let size = message.bytes.len();
         let fits = size <= limits::REPEATABLE_BYTES && self.kept_bytes + size <= limits::KEPT_BYTES;
         call.safe = safe && !continues && policy.retries > 0;

@@ -91,7 +91,7 @@ impl Engine {
         ]
         .concat();
         let server = call.request.server;
-        let Ok(Scanned::Message(message)) = scan(&request.into()) else { return false };
+        let Ok(Scanned::Message(message)) = scan(request.into()) else { return false };
         let outgoing = Outgoing::plain(message.bytes.clone());
         self.send(server, Some(attempt), Some(&message), outgoing);
         true

@@ -457,7 +457,7 @@ impl Engine {
             | Method::PromptsList
             | Method::ResourcesList
             | Method::ResourcesTemplatesList
-                if message.raw(Field::ParamsCursor).is_none() =>
+                if !message.has(Field::ParamsCursor) =>
             {
                 handshake.lists.retain(|(known, _, _)| known != method);
                 handshake.lists.push((method.clone(), message.owned(), None));
@@ -483,7 +483,7 @@ fn with_version(initialize: &Message, version: &str) -> Option<Message> {
     let span = initialize.envelope.get(Field::Params)?;
     let edit = Edit::replace(span, crate::wire::Patch::of(&[params.to_string().as_bytes()]));
     let bytes = Outgoing::edited(initialize.bytes.clone(), vec![edit]).to_vec();
-    match crate::wire::scan(&bytes.into()) {
+    match crate::wire::scan(bytes.into()) {
         Ok(crate::wire::Scanned::Message(message)) => Some(message),
         _ => None,
     }

@@ -24,7 +24,7 @@ impl Engine {
             return self.act(Action::ToServer(server, outgoing));
         }
         let Some(state) = self.servers.get(&server) else { return };
-        let modern = message.filter(|message| message.raw(Field::MetaProtocolVersion).is_some());
+        let modern = message.filter(|message| message.has(Field::MetaProtocolVersion));
         let method = message.map(Method::of);
         let begins_session = method == Some(Method::Initialize);
         let goes_first = message.is_some_and(is_initialized);

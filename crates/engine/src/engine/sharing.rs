@@ -119,7 +119,7 @@ impl Engine {
         let Some(server) = self.servers.get_mut(&id) else { return };
         let joining = std::mem::take(&mut server.joining);
         let greeted = server.greeted;
-        if answer.raw(Field::Result).is_some() && answer.bytes.len() <= limits::HANDSHAKE_BYTES {
+        if answer.has(Field::Result) && answer.bytes.len() <= limits::HANDSHAKE_BYTES {
             server.welcome = Some(answer.owned());
         } else {
             // What was refused to one is not refused to the next unheard.
@@ -129,7 +129,7 @@ impl Engine {
         for client in greeted.into_iter().chain(joining.iter().map(|(client, _, _)| *client)) {
             self.agree_on(client, version.as_deref());
         }
-        let refused = answer.raw(Field::Result).is_none();
+        let refused = !answer.has(Field::Result);
         for (client, way, json_id) in joining {
             self.welcome(client, way, &json_id, answer);
             if refused {
@@ -529,7 +529,7 @@ impl Engine {
 }
 
 fn own_message(text: &'static str) -> Option<Message> {
-    match scan(&Bytes::from_static(text.as_bytes())) {
+    match scan(Bytes::from_static(text.as_bytes())) {
         Ok(Scanned::Message(message)) => Some(message),
         _ => None,
     }

@@ -66,7 +66,7 @@ impl Setup {
         let mut setup = Setup::default();
         let requests: Vec<&RawValue> = serde_json::from_slice(stored).unwrap_or_default();
         for request in requests {
-            if let Ok(Scanned::Message(message)) = scan(&Bytes::copy_from_slice(request.get().as_bytes())) {
+            if let Ok(Scanned::Message(message)) = scan(Bytes::copy_from_slice(request.get().as_bytes())) {
                 setup.take(&Method::of(&message), &message);
             }
         }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     fn message(text: &str) -> Message {
-        match scan(&Bytes::copy_from_slice(text.as_bytes())) {
+        match scan(Bytes::copy_from_slice(text.as_bytes())) {
             Ok(Scanned::Message(message)) => message,
             other => panic!("{other:?}"),
         }

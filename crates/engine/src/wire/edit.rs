@@ -39,27 +39,29 @@ impl Patch {
     }
 
     /// A number in decimal, in quotes where asked.
-    pub fn number(mut number: u64, quoted: bool) -> Patch {
+    pub fn number(number: u64, quoted: bool) -> Patch {
+        let quote: &[u8] = if quoted { b"\"" } else { b"" };
+        Patch::number_within(quote, number, quote)
+    }
+
+    /// A number in decimal between two texts. It is written from its end, in one go.
+    pub fn number_within(before: &[u8], mut number: u64, after: &[u8]) -> Patch {
         let mut bytes = [0; Patch::INLINE];
-        let mut start = Patch::INLINE;
-        let mut put = |byte: u8| {
-            start -= 1;
-            bytes[start] = byte;
-        };
-        if quoted {
-            put(b'"');
-        }
+        let mut start = Patch::INLINE - after.len();
+        bytes[start..].copy_from_slice(after);
         loop {
-            put(b'0' + (number % 10) as u8);
+            start -= 1;
+            bytes[start] = b'0' + (number % 10) as u8;
             number /= 10;
             if number == 0 {
                 break;
             }
         }
-        if quoted {
-            put(b'"');
-        }
-        Patch::Inline { start: start as u8, bytes }
+        let Some(first) = start.checked_sub(before.len()) else {
+            return Patch::of(&[before, &bytes[start..]]);
+        };
+        bytes[first..start].copy_from_slice(before);
+        Patch::Inline { start: first as u8, bytes }
     }
 
     /// Its bytes.

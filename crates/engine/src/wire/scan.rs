@@ -10,17 +10,17 @@ use crate::limits;
 use bytes::Bytes;
 
 /// Scans one line: a message, or an array of them.
-pub fn scan(bytes: &Bytes) -> Result<Scanned, Refused> {
+pub fn scan(bytes: Bytes) -> Result<Scanned, Refused> {
     let mut envelope = Envelope::default();
-    let mut scanner = Scanner::<false>::new(bytes, &mut envelope);
+    let mut scanner = Scanner::<false>::new(&bytes, &mut envelope);
     scanner.space();
     if scanner.peek() == b'[' {
-        return batch(bytes, &mut scanner);
+        return batch(&bytes, &mut scanner);
     }
     // Built where it is returned: a message is large, and every move of it would cost each line.
     match scanner.whole() {
-        Ok(shape) => Ok(Scanned::Message(Message { bytes: bytes.clone(), shape, envelope })),
-        Err(fault) => Err(refuse(bytes, fault, &envelope)),
+        Ok(shape) => Ok(Scanned::Message(Message { bytes, shape, envelope })),
+        Err(fault) => Err(refuse(&bytes, fault, &envelope)),
     }
 }
 
@@ -133,7 +133,11 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             self.end()?;
             return self.refuse(Fault::NotAMessage);
         }
-        self.object(Place::Top)?;
+        if self.opens_as_usual() {
+            self.rest_of_object(Place::Top)?;
+        } else {
+            self.object(Place::Top)?;
+        }
         self.end()?;
         let shape = self.envelope.shape(self.bytes);
         shape.or_else(|| self.refuse(Fault::NotAMessage))
@@ -180,6 +184,18 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         }
     }
 
+    /// Takes the beginning that most messages have, up to the next key.
+    fn opens_as_usual(&mut self) -> bool {
+        const OPENING: &[u8] = br#"{"jsonrpc":"2.0","#;
+        let usual = self.bytes[self.at..].starts_with(OPENING);
+        if usual {
+            self.envelope.set(Field::Jsonrpc, Span::new(self.at + 11, self.at + 16));
+            self.at += OPENING.len();
+            self.space();
+        }
+        usual
+    }
+
     /// An object whose keys matter. Recursion goes no deeper than `Top` → `Params` → `ParamsMeta`.
     fn object(&mut self, place: Place) -> Step<()> {
         self.at += 1;
@@ -187,6 +203,11 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         if self.eat(b'}') {
             return Some(());
         }
+        self.rest_of_object(place)
+    }
+
+    /// The same from a key on.
+    fn rest_of_object(&mut self, place: Place) -> Step<()> {
         loop {
             let field = self.key(place)?;
             self.space();

@@ -187,7 +187,7 @@ impl Door {
                     Ok(body) => body,
                     Err(refusal) => return *refusal,
                 };
-                let line = wire::scan(&one_line(body));
+                let line = wire::scan(one_line(body));
                 move |exchange| Event::Posted(exchange, head, line)
             }
             Method::GET => return self.open(visit, move |exchange| Event::Got(exchange, head)).await,

@@ -14,7 +14,7 @@ pub async fn read(driver: Arc<Driver>, mut source: Source, max_message: usize) {
         let count = crate::server::stdio::read_or_rest(&mut source, &mut lines).await;
         driver.turn(|state| {
             let mut feed = |cut| match cut {
-                Cut::Line(line) => state.feed(Event::FromClient(CLIENT, wire::scan(&line))),
+                Cut::Line(line) => state.feed(Event::FromClient(CLIENT, wire::scan(line))),
                 Cut::Oversized(id) => state.feed(Event::ClientOversized(CLIENT, id)),
             };
             match count {

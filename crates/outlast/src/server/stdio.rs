@@ -40,7 +40,7 @@ async fn read(driver: Arc<Driver>, mut source: Source, id: ServerId, run: Run) {
         let count = read_or_rest(&mut source, &mut lines).await;
         driver.turn(|state| {
             let mut feed = |cut| match cut {
-                Cut::Line(line) => state.feed(Event::FromServer(id, run, wire::scan(&line))),
+                Cut::Line(line) => state.feed(Event::FromServer(id, run, wire::scan(line))),
                 Cut::Oversized(line) => state.feed(Event::ServerOversized(id, run, line)),
             };
             match count {

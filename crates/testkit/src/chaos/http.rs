@@ -105,7 +105,7 @@ impl World {
     }
 
     fn post(&mut self, how: u8, body: &Bytes) -> Event {
-        let line = wire::scan(body);
+        let line = wire::scan(body.clone());
         let mut head = self.head(how, None);
         mirror(&mut head, &line);
         let mut asked = Asked { posted: true, ..Asked::default() };
@@ -161,8 +161,8 @@ impl World {
         };
         let remote = self.transport == Transport::Http;
         Some(match what % 16 {
-            10 | 11 => Event::FromServer(id, run, wire::scan(&bytes)),
-            12 if remote => Event::FromStream(server, attempt_run, attempt, wire::scan(&bytes)),
+            10 | 11 => Event::FromServer(id, run, wire::scan(bytes)),
+            12 if remote => Event::FromStream(server, attempt_run, attempt, wire::scan(bytes)),
             13 if remote => Event::StreamEnded(server, attempt_run, attempt, end),
             14 if remote => {
                 Event::Trouble(server, attempt_run, Some(attempt).filter(|_| how < 200), trouble(how, bytes))

@@ -114,7 +114,7 @@ impl World {
         match plan {
             Plan::ClientActs => self.client.act(&mut self.rng),
             Plan::ClientSends(line) => {
-                let scanned = wire::scan(&Bytes::from(line));
+                let scanned = wire::scan(Bytes::from(line));
                 self.judge.client_line(self.agenda.now, &scanned);
                 self.feed(Event::FromClient(CLIENT, scanned));
             }
@@ -137,7 +137,7 @@ impl World {
             }
             Plan::ServerDoes(run, deed) => {
                 if let Deed::Says(line) = &deed {
-                    let (engine, line) = (&self.engine, wire::scan(&Bytes::copy_from_slice(line)));
+                    let (engine, line) = (&self.engine, wire::scan(Bytes::copy_from_slice(line)));
                     let counts = |attempt| engine.expects(SERVER, run, attempt);
                     self.judge.server_line(self.agenda.now, run, &line, counts);
                 }

@@ -27,7 +27,7 @@ impl Deed {
 
     pub(super) fn event(self, server: ServerId, run: Run) -> Event {
         match self {
-            Deed::Says(line) => Event::FromServer(server, run, scan(&line.into())),
+            Deed::Says(line) => Event::FromServer(server, run, scan(line.into())),
             Deed::Oversized(id) => {
                 Event::ServerOversized(server, run, Oversized { id: Some(id.into()), answer: true })
             }
@@ -108,7 +108,7 @@ impl Process {
     }
 
     pub(super) fn receive(&mut self, rng: &mut Rng, line: &Bytes) {
-        let Ok(Scanned::Message(message)) = scan(line) else { panic!("the server got a bad line: {line:?}") };
+        let Ok(Scanned::Message(message)) = scan(line.clone()) else { panic!("the server got a bad line: {line:?}") };
         if !self.alive {
             return;
         }

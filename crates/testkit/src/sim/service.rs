@@ -270,7 +270,7 @@ impl World {
     ) -> ExchangeId {
         let mut head = visit.head();
         let line: Option<Line> = match &visit.what {
-            What::Post(body) => Some(scan(&Bytes::from(body.clone()))),
+            What::Post(body) => Some(scan(Bytes::from(body.clone()))),
             What::Get(_) | What::Delete => None,
         };
         if let Some(line) = line.as_ref().filter(|_| visit.is_modern()) {

@@ -276,6 +276,6 @@ fn waiter(request: &Request, wants: Wants) -> Waiter {
 
 /// Whether a record is of the same call.
 fn is_same_record(joint: &Joint, record: &Record) -> bool {
-    let Ok(Scanned::Message(request)) = scan(&record.request) else { return false };
+    let Ok(Scanned::Message(request)) = scan(record.request.clone()) else { return false };
     joint.is_same(Some(&record.head.origin.tool), idempotency::arguments(&request))
 }

@@ -9,6 +9,7 @@ use crate::store::Write;
 use crate::task::Task;
 use crate::time::{Mono, Wall};
 use crate::wire::{Field, Outgoing, Scanned, scan, scan_tolerant};
+use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ impl Engine {
         let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
         task.call = None;
         let task_of_2025 = task.faces.has(Faces::LEGACY_TASK);
-        let bytes = answer.to_vec().into();
-        let message = match scan(&bytes) {
+        let bytes: Bytes = answer.to_vec().into();
+        let message = match scan(bytes.clone()) {
             Ok(Scanned::Message(message)) => Some(message),
             // What today's SDKs take is no reason to lose a call.
             _ => scan_tolerant(&bytes),

@@ -70,7 +70,7 @@ impl Engine {
         let attempt = self.new_attempt();
         let head = format!(r#"{{"jsonrpc":"2.0","id":{}"#, attempt.0);
         let bytes = Bytes::from([head.as_bytes(), request].concat());
-        if let Ok(Scanned::Message(message)) = scan(&bytes) {
+        if let Ok(Scanned::Message(message)) = scan(bytes.clone()) {
             self.send(server, Some(attempt), Some(&message), Outgoing::plain(bytes));
         }
         if let Some(server) = self.servers.get_mut(&server) {
@@ -173,7 +173,7 @@ impl Engine {
         let client_id = call.request.id.patch();
         let Some(joined) = call.joined_mut() else { return };
         joined.fetch = None;
-        if answer.raw(Field::Error).is_some() && !joined.ended {
+        if answer.has(Field::Error) && !joined.ended {
             // The wait failed, not the task.
             return self.poll_later(now, id);
         }

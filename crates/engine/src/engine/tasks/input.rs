@@ -150,7 +150,7 @@ impl Engine {
 
     /// A client answers what a task asks: some of it or all. What was not asked is ignored.
     pub(super) fn take_input(&mut self, now: Mono, no: TaskNo, update: &Bytes) {
-        let Ok(Scanned::Message(message)) = scan(update) else { return };
+        let Ok(Scanned::Message(message)) = scan(update.clone()) else { return };
         let responses = message.raw(Field::ParamsInputResponses).unwrap_or(b"{}");
         let responses: Members<'_> = serde_json::from_slice(responses).unwrap_or_default();
         for (key, response) in responses {

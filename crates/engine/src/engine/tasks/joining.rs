@@ -277,7 +277,7 @@ pub(super) fn own_meta(message: &Message) -> Option<Box<[u8]>> {
 /// A message with one change.
 pub(super) fn edited(message: &Message, edit: Edit) -> Option<Message> {
     let bytes = Outgoing::edited(message.bytes.clone(), vec![edit]).to_vec();
-    match scan(&bytes.into()) {
+    match scan(bytes.into()) {
         Ok(Scanned::Message(message)) => Some(message),
         _ => None,
     }

@@ -222,7 +222,7 @@ pub(super) fn without_task(message: &Message) -> Option<Message> {
     let span = message.envelope.get(Field::ParamsTask)?;
     let edit = Edit::remove_member(&message.bytes, span);
     let bytes = Outgoing::edited(message.bytes.clone(), vec![edit]).to_vec();
-    match scan(&bytes.into()) {
+    match scan(bytes.into()) {
         Ok(Scanned::Message(message)) => Some(message),
         _ => None,
     }

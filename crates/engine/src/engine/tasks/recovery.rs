@@ -57,12 +57,12 @@ impl Engine {
         let Some(task) = self.tasks.get(&no) else { return };
         let place = self.place_at_server(no);
         let hope = place.is_some() || task.body.repeatable.is_some();
-        let message = match scan(&record.request) {
+        let message = match scan(record.request.clone()) {
             Ok(Scanned::Message(message)) if hope => Box::new(message),
             _ => return self.fail_orphan(no, "outlast was ended while it ran"),
         };
         // A hand-off does not tell by its face.
-        let modern = message.raw(Field::MetaProtocolVersion).is_some();
+        let modern = message.has(Field::MetaProtocolVersion);
         let principal = task.principal.clone();
         self.take_questions_back(no);
         self.orphans.push(Orphan { no, message, modern, principal, place, since: self.at });

@@ -210,7 +210,7 @@ impl<'a> Talk<'a> {
         if self.last_id == 0 {
             self.noted.early.add(line);
         }
-        match wire::scan(line) {
+        match wire::scan(line.clone()) {
             Ok(Scanned::Message(message)) => self.take(&message, true),
             Ok(Scanned::Batch(members)) => members.iter().for_each(|member| match member {
                 Ok(message) => self.take(message, true),
@@ -248,7 +248,7 @@ impl<'a> Talk<'a> {
         if got == *id {
             return true;
         }
-        if got.is_null() && answer.raw(Field::Error).is_some() {
+        if got.is_null() && answer.has(Field::Error) {
             self.noted.no_ids.add(&answer.bytes);
             return true;
         }

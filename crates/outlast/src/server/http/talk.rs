@@ -133,7 +133,7 @@ async fn json(inner: &Inner, attempt: AttemptId, mut reply: Reply) {
     if line.is_empty() {
         inner.fail(Some(attempt), Trouble::NotMcp("an empty answer".into()));
     } else {
-        let line = wire::scan(&line);
+        let line = wire::scan(line);
         let trouble = (!has_answer(&line, attempt)).then(|| {
             let why = Trouble::NotMcp("JSON that is not the answer to the request".into());
             Happening::Trouble(Some(attempt), why)
@@ -273,7 +273,7 @@ impl Events<'_> {
             let id = match parsed {
                 Parsed::Event { data, id, name } => {
                     if name.is_none_or(|name| name.is_empty() || name == "message"[..]) {
-                        let line = wire::scan(&one_line(data));
+                        let line = wire::scan(one_line(data));
                         found.push(match of {
                             Of::Attempt(attempt) => {
                                 *answered |= has_answer(&line, *attempt);

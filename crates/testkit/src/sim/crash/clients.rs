@@ -421,7 +421,7 @@ impl World {
         message: &Value,
     ) -> Option<ExchangeId> {
         let client = &self.clients[index];
-        let line = scan(&Bytes::from(message.to_string()));
+        let line = scan(Bytes::from(message.to_string()));
         let after = self.rng.millis(0, 4);
         if self.config.manner == Manner::Wrap {
             let event = Event::FromClient(CLIENT, line);

@@ -145,7 +145,7 @@ impl World {
 
     fn say(&mut self, back: Back, message: &Value, after: Duration) {
         let Back { life, server, run, attempt } = back;
-        let line = scan(&Bytes::from(message.to_string()));
+        let line = scan(Bytes::from(message.to_string()));
         let event = match attempt.filter(|_| self.is_remote()) {
             Some(attempt) => Event::FromStream(server, run, attempt, line),
             None => Event::FromServer(server, run, line),

@@ -110,7 +110,7 @@ impl Client {
 
     /// Answers most questions, after a while, some twice.
     pub(super) fn receive(&mut self, rng: &mut Rng, line: &Bytes) {
-        let Ok(Scanned::Message(message)) = scan(line) else { return };
+        let Ok(Scanned::Message(message)) = scan(line.clone()) else { return };
         let (Shape::Request, Some(id)) = (message.shape, message.raw(Field::Id)) else { return };
         let id = String::from_utf8_lossy(id).into_owned();
         if rng.chance(10) {

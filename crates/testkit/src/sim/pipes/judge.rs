@@ -204,7 +204,7 @@ impl Judge {
     // What the engine does.
 
     pub(super) fn sent_to_server(&mut self, run: Run, line: &Bytes) {
-        let Ok(Scanned::Message(message)) = scan(line) else { panic!("a bad line to the server: {line:?}") };
+        let Ok(Scanned::Message(message)) = scan(line.clone()) else { panic!("a bad line to the server: {line:?}") };
         let id = message.raw(Field::Id).map(show).unwrap_or_default();
         match message.shape {
             Shape::Request => {
@@ -262,7 +262,7 @@ impl Judge {
     }
 
     pub(super) fn sent_to_client(&mut self, now: Duration, line: &Bytes) {
-        match scan(line) {
+        match scan(line.clone()) {
             Ok(Scanned::Message(message)) => self.message_to_client(now, &message),
             Ok(Scanned::Batch(members)) => {
                 for member in members {
@@ -303,7 +303,7 @@ impl Judge {
         request.settled = true;
         if ours {
             self.failed += 1;
-        } else if message.raw(Field::Result).is_some() {
+        } else if message.has(Field::Result) {
             let (answered, key) = (nonce(&message.bytes), request.key.clone());
             let same = key.is_some() && self.requests.iter().any(|r| r.nonce == answered && r.key == key);
             assert!(same || answered == self.requests[index].nonce, "{id} got another's answer");

@@ -40,7 +40,7 @@ impl Happening {
 
     /// What the edge makes of it.
     pub(super) fn events(self, server: ServerId, run: Run) -> Vec<Event> {
-        let line = |text: String| scan(&Bytes::from(text));
+        let line = |text: String| scan(Bytes::from(text));
         vec![match self {
             Happening::Connected => Event::Started(server, run),
             Happening::Says(attempt, text) => Event::FromStream(server, run, attempt, line(text)),
@@ -210,7 +210,7 @@ impl Remote {
             return Some(status(404, None, ""));
         }
         let retry_after = Some(rng.millis(0, 3_000)).filter(|_| rng.chance(50));
-        let modern_call = message.raw(Field::MetaProtocolVersion).is_some()
+        let modern_call = message.has(Field::MetaProtocolVersion)
             && message.text(Field::Method).as_deref() == Some("tools/call");
         match rng.below(200) {
             0..3 => Some(Trouble::Unreachable("reset while connecting".into())),

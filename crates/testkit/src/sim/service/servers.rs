@@ -144,7 +144,7 @@ impl World {
 }
 
 fn scanned(outgoing: &Outgoing) -> Message {
-    match scan(&Bytes::from(outgoing.to_vec())) {
+    match scan(Bytes::from(outgoing.to_vec())) {
         Ok(Scanned::Message(message)) => message,
         other => panic!("a bad line to a server: {other:?}"),
     }

@@ -366,7 +366,7 @@ impl Session {
         if self.state != State::Greeting {
             return;
         }
-        if answer.raw(Field::Result).is_none() {
+        if !answer.has(Field::Result) {
             return self.begin_again(rng);
         }
         self.state = State::Inside;
@@ -431,7 +431,7 @@ impl Session {
 }
 
 pub(super) fn message(data: &Bytes) -> Option<Message> {
-    match scan(data) {
+    match scan(data.clone()) {
         Ok(Scanned::Message(message)) => Some(message),
         // A careless answer of the server passes as it is.
         Ok(Scanned::Batch(_)) => None,

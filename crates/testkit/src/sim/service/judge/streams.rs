@@ -220,7 +220,7 @@ impl Judge {
         request.state = State::Answered;
         self.failed += u64::from(message.bytes.windows(9).any(|part| part == b"\"outlast\""));
         let session = reading.session.as_ref().and_then(|name| self.sessions.get_mut(name));
-        let refused = message.raw(Field::Result).is_none();
+        let refused = !message.has(Field::Result);
         if let Some(session) = session.filter(|session| session.hello == index && refused) {
             // Who was not let in has no session.
             session.ended = true;
