@@ -419,6 +419,13 @@ impl Server {
         self.standing_breaks = 0;
     }
 
+    /// A call need not wait for it any longer.
+    #[cold]
+    pub(crate) fn waits_no_more(&mut self, id: CallId, size: usize) {
+        self.waiting.retain(|waiting| *waiting != id);
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(size);
+    }
+
     pub(crate) fn keep_stderr(&mut self, bytes: &[u8]) {
         let new = &bytes[bytes.len().saturating_sub(limits::STDERR_TAIL)..];
         let over = (self.stderr.len() + new.len()).saturating_sub(limits::STDERR_TAIL);

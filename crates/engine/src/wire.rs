@@ -150,6 +150,7 @@ pub struct Message {
 
 impl Message {
     /// The same on bytes of its own, for what is kept: the read buffer must not live as long.
+    #[inline(never)]
     pub fn owned(&self) -> Message {
         Message { bytes: Bytes::copy_from_slice(&self.bytes), ..self.clone() }
     }

@@ -18,6 +18,7 @@ use crate::timers::Owner;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Span};
 
 impl Engine {
+    #[inline(never)]
     pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
         let Some((client_id, way)) = self

@@ -35,17 +35,22 @@ impl Engine {
 
     /// Gives a client an answer: at once, or as part of its array, or on a stream.
     pub(super) fn reply(&mut self, client: ClientId, way: Way, to: Option<&JsonId>, answer: Outgoing) {
-        let id = match way {
-            Way::Array(id) => id,
-            Way::Line => return self.act(Action::ToClient(client, answer)),
-            Way::Ticket(no) => return self.task_answered(no, &answer),
+        match way {
+            Way::Array(id) => self.collect(client, id, to, answer),
+            Way::Line => self.act(Action::ToClient(client, answer)),
+            Way::Ticket(no) => self.task_answered(no, &answer),
             // It is kept for a while: see `joining.rs`.
-            Way::Nowhere => return,
+            Way::Nowhere => {}
             Way::Stream(stream) => {
                 self.answer_on_stream(stream, &answer);
-                return self.settled_on_stream(self.at, stream);
+                self.settled_on_stream(self.at, stream);
             }
-        };
+        }
+    }
+
+    /// Puts an answer into its array.
+    #[cold]
+    fn collect(&mut self, client: ClientId, id: BatchId, to: Option<&JsonId>, answer: Outgoing) {
         let limit = self.config.max_message;
         let Some(collected) = self.clients.get_mut(&client).and_then(|c| c.batches.get_mut(&id)) else {
             return;

@@ -150,7 +150,7 @@ impl Engine {
 
     /// The last call has been settled: the server need not be waited for much longer.
     pub(super) fn drained(&mut self) {
-        if self.calls.len() > 0 || (self.ending.is_some() && self.waiting_for_keys() > 0) {
+        if self.ending.is_none() || self.calls.len() > 0 || self.waiting_for_keys() > 0 {
             return;
         }
         let Some(ending) = &mut self.ending else { return };

@@ -70,11 +70,7 @@ impl Engine {
 
     fn request(&mut self, now: Mono, client: ClientId, message: &Message, way: Way) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else {
-            let bytes = message.bytes.clone();
-            let refused = Refused { fault: Fault::NotAMessage, id: None, bytes };
-            let answer = self.refusal(&refused);
-            self.reply(client, way, None, Outgoing::plain(answer));
-            return;
+            return self.refuse_id(client, message, way);
         };
         let method = Method::of(message);
         if matches!(way, Way::Array(_)) && matches!(method, Method::Initialize | Method::Listen) {
@@ -130,6 +126,13 @@ impl Engine {
         }
     }
 
+    #[cold]
+    fn refuse_id(&mut self, client: ClientId, message: &Message, way: Way) {
+        let refused = Refused { fault: Fault::NotAMessage, id: None, bytes: message.bytes.clone() };
+        let answer = self.refusal(&refused);
+        self.reply(client, way, None, Outgoing::plain(answer));
+    }
+
     /// One is forbidden there, and the other has no end that the array could wait for.
     fn refuse_in_array(&mut self, client: ClientId, way: Way, id: &JsonId, method: &Method) {
         let text = format!("Invalid request: {} inside an array", method.as_str());
@@ -165,10 +168,8 @@ impl Engine {
         self.plan_hand_off(&mut call, now);
         let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
         call.kept_for_task = keeps.then(|| Box::new(message.owned()));
-        call.left = self.left_at_server(&call.request, message);
-        call.before = self.ran_before(&call.request);
-        if call.was_left() {
-            call.deadline.has_run(now, call.before);
+        if let Way::Ticket(no) = call.request.way {
+            self.goes_on_with(now, &mut call, no, message);
         }
         let as_task = self.as_servers_task(&mut call, message);
         let message = as_task.as_deref().unwrap_or(message);
@@ -377,6 +378,11 @@ impl Engine {
 
 /// The request's own limit, in milliseconds.
 fn wish(message: &Message) -> Option<Duration> {
+    message.has(Field::MetaTimeoutMs).then(|| read_wish(message)).flatten()
+}
+
+#[cold]
+fn read_wish(message: &Message) -> Option<Duration> {
     // Python writes whole numbers as `300.0` too.
     let millis = message.number(Field::MetaTimeoutMs)?;
     Duration::try_from_secs_f64(millis / 1000.0).ok().filter(|time| *time >= Duration::from_millis(1))

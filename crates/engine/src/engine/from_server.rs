@@ -128,6 +128,11 @@ impl Engine {
         if let Some(call) = self.attempts.get(&attempt).copied() {
             return self.answer_to_call(now, server, call, text, message);
         }
+        self.answer_to_no_call(now, server, attempt, message);
+    }
+
+    #[inline(never)]
+    fn answer_to_no_call(&mut self, now: Mono, server: ServerId, attempt: AttemptId, message: &Message) {
         if self.subscriptions.contains_key(&attempt) {
             return self.answer_to_subscription(server, attempt, message);
         }
@@ -202,6 +207,7 @@ impl Engine {
     }
 
     /// What the answer to a handshake or a list says about the server, and what the client gets of it.
+    #[cold]
     fn learn_from_answer(
         &mut self,
         now: Mono,
@@ -304,6 +310,7 @@ impl Engine {
         self.reply(subscription.client, subscription.way, Some(&subscription.id), answer);
     }
 
+    #[inline(never)]
     fn server_notification(&mut self, now: Mono, server: ServerId, message: &Message) {
         match message.text(Field::Method).as_deref() {
             Some("notifications/progress") => self.progress(now, server, message),

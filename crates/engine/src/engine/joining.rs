@@ -102,11 +102,21 @@ impl Joints {
     }
 
     fn get(&self, no: Option<JointNo>) -> Option<&Joint> {
-        self.by_no.get(&no?)
+        self.find(no?)
+    }
+
+    #[inline(never)]
+    fn find(&self, no: JointNo) -> Option<&Joint> {
+        self.by_no.get(&no)
     }
 
     fn get_mut(&mut self, no: Option<JointNo>) -> Option<&mut Joint> {
-        self.by_no.get_mut(&no?)
+        self.find_mut(no?)
+    }
+
+    #[inline(never)]
+    fn find_mut(&mut self, no: JointNo) -> Option<&mut Joint> {
+        self.by_no.get_mut(&no)
     }
 
     fn add(&mut self, name: Name, tool: Box<str>, arguments: &[u8]) -> JointNo {
@@ -172,6 +182,11 @@ impl Engine {
 
     fn is_taken_by_key(&mut self, now: Mono, request: &mut Request, message: &Message) -> bool {
         let Some(key) = idempotency::key_of(&self.config.key_places, message) else { return false };
+        self.has_key(now, key, request, message)
+    }
+
+    #[inline(never)]
+    fn has_key(&mut self, now: Mono, key: Box<str>, request: &mut Request, message: &Message) -> bool {
         if self.stands_for_itself(request, message) {
             return false;
         }
@@ -537,7 +552,17 @@ impl Engine {
         call: &mut Call,
         answer: Option<&Outgoing>,
     ) -> Option<Shared> {
-        let no = call.request.joint?;
+        self.settle_joint(call.request.joint?, id, call, answer)
+    }
+
+    #[inline(never)]
+    fn settle_joint(
+        &mut self,
+        no: JointNo,
+        id: CallId,
+        call: &mut Call,
+        answer: Option<&Outgoing>,
+    ) -> Option<Shared> {
         let joint = self.joints.get_mut(Some(no))?;
         if call.shares() {
             joint.joined_mut()?.retain(|joined| *joined != id);

@@ -33,8 +33,7 @@ impl Engine {
         if let Some(server) = self.servers.get_mut(&call.request.server) {
             server.stalled.remove(&id);
             if let (State::Waiting(message), None) = (&call.state, call.retry_at) {
-                server.waiting.retain(|waiting| *waiting != id);
-                server.waiting_bytes = server.waiting_bytes.saturating_sub(message.bytes.len());
+                server.waits_no_more(id, message.bytes.len());
             }
         }
         self.let_go_of_kept(call.kept.take());
@@ -288,6 +287,16 @@ impl Engine {
 
     /// Counts what a principal has in flight. False if that is too much.
     pub(super) fn one_call_more(&mut self, client: ClientId) -> bool {
+        !self.comes_over_http(client) || self.one_more_over_http(client)
+    }
+
+    /// Whether a client's calls count; on a line it is alone.
+    fn comes_over_http(&self, client: ClientId) -> bool {
+        self.clients.get(&client).is_some_and(|client| !matches!(client.door, Door::Line))
+    }
+
+    #[inline(never)]
+    fn one_more_over_http(&mut self, client: ClientId) -> bool {
         let Some(payer) = self.payer_of(client) else { return true };
         let room = self.has_room_for(&payer);
         if room {
@@ -297,9 +306,12 @@ impl Engine {
     }
 
     pub(super) fn one_call_less(&mut self, client: ClientId) {
-        self.one_less_for(self.payer_of(client));
+        if self.comes_over_http(client) {
+            self.one_less_for(self.payer_of(client));
+        }
     }
 
+    #[inline(never)]
     pub(super) fn one_less_for(&mut self, payer: Option<Payer>) {
         let Some(payer) = payer else { return };
         if let Some(count) = self.in_flight.get_mut(&payer.0) {

@@ -43,10 +43,15 @@ impl Engine {
     /// Now and then throws out the timers of what is settled.
     pub(super) fn tidy(&mut self) {
         if self.timers.is_cluttered() {
-            let mut timers = std::mem::take(&mut self.timers);
-            timers.sweep(|owner, at| armed(self, owner) == Some(at));
-            self.timers = timers;
+            self.sweep_timers();
         }
+    }
+
+    #[cold]
+    fn sweep_timers(&mut self) {
+        let mut timers = std::mem::take(&mut self.timers);
+        timers.sweep(|owner, at| armed(self, owner) == Some(at));
+        self.timers = timers;
     }
 
     fn call_due(&mut self, now: Mono, id: CallId) {

@@ -108,7 +108,9 @@ impl Process {
     }
 
     pub(super) fn receive(&mut self, rng: &mut Rng, line: &Bytes) {
-        let Ok(Scanned::Message(message)) = scan(line.clone()) else { panic!("the server got a bad line: {line:?}") };
+        let Ok(Scanned::Message(message)) = scan(line.clone()) else {
+            panic!("the server got a bad line: {line:?}")
+        };
         if !self.alive {
             return;
         }

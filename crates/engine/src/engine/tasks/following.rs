@@ -15,7 +15,7 @@ use crate::id::{AttemptId, CallId, ServerId, read_own_id};
 use crate::json;
 use crate::limits;
 use crate::method::Method;
-use crate::server::{Life, Own, Readiness};
+use crate::server::{Life, Own, Readiness, Server};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, Shape, scan};
 use bytes::Bytes;
@@ -221,6 +221,11 @@ impl Engine {
     /// A client comes back with what a task of its server has asked: the answers go there, and the task is
     /// followed again. False if a call is an ordinary one.
     pub(in crate::engine) fn comes_back_to_task(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
+        message.has(Field::ParamsRequestState) && self.continues_task(now, id, message)
+    }
+
+    #[inline(never)]
+    fn continues_task(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
         let Some(state) = message.text(Field::ParamsRequestState) else { return false };
         let Some(task) = state.strip_prefix(STATE) else { return false };
         let (Some(call), Some(meta)) = (self.calls.get_mut(id), own_meta(message)) else { return false };
@@ -260,12 +265,9 @@ impl Engine {
     /// Whether this answers a question of ours about a task. That is no sign of life: a server answers it
     /// while the task hangs.
     pub(in crate::engine) fn answers_poll(&self, server: ServerId, message: &Message) -> bool {
-        let Some(server) = self.servers.get(&server).filter(|server| !server.joined.is_empty()) else {
-            return false;
-        };
-        let own = (message.shape == Shape::Answer).then(|| message.raw(Field::Id)).flatten();
-        let own = own.and_then(read_own_id).and_then(|(number, _)| server.own.get(&AttemptId(number)));
-        matches!(own, Some(Own::Poll(_)))
+        self.servers
+            .get(&server)
+            .is_some_and(|server| !server.joined.is_empty() && answers_own_poll(server, message))
     }
 
     /// A request of ours was not answered: the task is asked for again.
@@ -354,4 +356,11 @@ fn answer_of(call: &Call, name: &str, part: &[u8]) -> Outgoing {
     let id = call.request.id.patch();
     let name = format!(r#","{name}":"#);
     Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), name.as_bytes(), part, b"}"].concat())
+}
+
+#[inline(never)]
+fn answers_own_poll(server: &Server, message: &Message) -> bool {
+    let own = (message.shape == Shape::Answer).then(|| message.raw(Field::Id)).flatten();
+    let own = own.and_then(read_own_id).and_then(|(number, _)| server.own.get(&AttemptId(number)));
+    matches!(own, Some(Own::Poll(_)))
 }

@@ -33,9 +33,14 @@ impl Engine {
         let server = self.servers.get(&request.server)?;
         // The modern era need not ask a server what it can do.
         let unknown = request.modern && server.supported.is_empty();
-        if !server.own_tasks && !unknown {
-            return None;
-        }
+        let may_be = server.own_tasks || unknown;
+        may_be.then(|| self.may_be_servers_task(call, message)).flatten()
+    }
+
+    #[inline(never)]
+    fn may_be_servers_task(&self, call: &mut Call, message: &Message) -> Option<Box<Message>> {
+        let request = &call.request;
+        let server = self.servers.get(&request.server)?;
         let asks_itself = request.task || (request.modern && declares_tasks(message));
         if request.method != Method::ToolsCall || asks_itself {
             return None;
@@ -79,7 +84,9 @@ impl Engine {
         match answer.raw(Field::Result) {
             // Nearly every call: nothing of its result is looked at.
             Some(_) if !ours && call.as_task == AsTask::No => {
-                self.note_own_tasks(id, answer);
+                if call.request.modern {
+                    self.note_own_tasks(id, answer);
+                }
                 false
             }
             Some(result) => self.pause_for_input(now, id, answer) || self.join_task(now, id, answer, result),
@@ -89,7 +96,7 @@ impl Engine {
 
     /// A server that nobody asked what it can do shows that it has tasks: its client will ask it for this one.
     fn note_own_tasks(&mut self, id: CallId, answer: &Message) {
-        let Some(call) = self.calls.get(id).filter(|call| call.request.modern) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         if answer.raw(Field::ResultType) == Some(b"\"task\"")
             && let Some(server) = self.servers.get_mut(&call.request.server)
         {

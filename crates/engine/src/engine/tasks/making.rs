@@ -183,10 +183,15 @@ impl Engine {
         message: &Message,
         now: Mono,
     ) -> Option<Mono> {
-        let ours = self.config.tasks
-            && request.modern
+        let may_be = self.config.tasks && request.modern;
+        may_be.then(|| self.task_in_time(request, message, now)).flatten()
+    }
+
+    #[inline(never)]
+    fn task_in_time(&self, request: &Request, message: &Message, now: Mono) -> Option<Mono> {
+        let ours =
             // What has a ticket and is made again after a crash keeps its ticket.
-            && !matches!(request.way, Way::Ticket(_))
+            !matches!(request.way, Way::Ticket(_))
             && request.method == Method::ToolsCall
             && self.servers.get(&request.server).is_some_and(|server| !server.own_tasks)
             && declares_tasks(message)

@@ -6,7 +6,7 @@ use crate::action::Note;
 use crate::call::joined::Joined;
 use crate::call::left::{Left, Place};
 use crate::call::resume::Policy;
-use crate::call::{Call, Request, State};
+use crate::call::{Call, State};
 use crate::client::Way;
 use crate::engine::{Engine, Transport};
 use crate::error::{Kind, ServerState};
@@ -22,13 +22,18 @@ impl Engine {
         Place::of(&self.tasks.get(&no)?.body, self.config.transport == Transport::Http)
     }
 
+    /// A call with a ticket begins, perhaps not for the first time.
+    #[inline(never)]
+    pub(in crate::engine) fn goes_on_with(&self, now: Mono, call: &mut Call, no: TaskNo, message: &Message) {
+        call.left = self.left_at_server(no, message);
+        call.before = self.ran_before(no);
+        if call.was_left() {
+            call.deadline.has_run(now, call.before);
+        }
+    }
+
     /// What is known of a call that begins here but not at its server.
-    pub(in crate::engine) fn left_at_server(
-        &self,
-        request: &Request,
-        message: &Message,
-    ) -> Option<Box<Left>> {
-        let Way::Ticket(no) = request.way else { return None };
+    fn left_at_server(&self, no: TaskNo, message: &Message) -> Option<Box<Left>> {
         let place = self.place_at_server(no)?;
         let repeatable = self.tasks.get(&no).is_some_and(|task| task.body.repeatable.is_some());
         let again = repeatable && message.bytes.len() <= limits::REPEATABLE_BYTES;
@@ -37,14 +42,19 @@ impl Engine {
     }
 
     /// How long a call has run before this process began.
-    pub(in crate::engine) fn ran_before(&self, request: &Request) -> Duration {
-        let Way::Ticket(no) = request.way else { return Duration::ZERO };
+    fn ran_before(&self, no: TaskNo) -> Duration {
         let created = self.tasks.get(&no).map_or(self.wall, |task| task.created);
         Duration::from_millis(self.wall.0.saturating_sub(created.0))
     }
 
     /// Instead of sending a call its server is asked for it. False if it is to be sent.
     pub(in crate::engine) fn rejoin(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
+        let left = self.calls.get(id).is_some_and(Call::was_left);
+        left && self.asks_for_left(now, id, message)
+    }
+
+    #[inline(never)]
+    fn asks_for_left(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
         let Some(call) = self.calls.get_mut(id) else { return false };
         let Some(left) = call.left.as_mut().filter(|left| !left.asked) else { return false };
         left.asked = true;

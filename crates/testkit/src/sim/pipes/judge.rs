@@ -204,7 +204,9 @@ impl Judge {
     // What the engine does.
 
     pub(super) fn sent_to_server(&mut self, run: Run, line: &Bytes) {
-        let Ok(Scanned::Message(message)) = scan(line.clone()) else { panic!("a bad line to the server: {line:?}") };
+        let Ok(Scanned::Message(message)) = scan(line.clone()) else {
+            panic!("a bad line to the server: {line:?}")
+        };
         let id = message.raw(Field::Id).map(show).unwrap_or_default();
         match message.shape {
             Shape::Request => {
