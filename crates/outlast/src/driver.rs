@@ -16,6 +16,7 @@ use crate::store::{OpenError, Place, Reply, Store};
 use crate::sys::unix::Sink;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::store::{Query, Trouble, Write};
+use outlast_engine::wire::Outgoing;
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -60,6 +61,8 @@ pub struct State {
     armed: Option<Mono>,
     starter: Starter,
     links: BTreeMap<ServerId, Link>,
+    /// A server's outlet was full at some time; most never are, and every read asks.
+    may_be_full: bool,
     /// Servers that something was written to in this turn.
     touched: Vec<ServerId>,
     observers: Observers,
@@ -98,6 +101,7 @@ impl Driver {
                 armed: None,
                 starter,
                 links: BTreeMap::new(),
+                may_be_full: false,
                 touched: Vec::new(),
                 observers,
                 keeper,
@@ -125,6 +129,16 @@ impl Driver {
         let result = events(&mut state);
         self.end_turn(&mut state);
         result
+    }
+
+    /// A turn with what was read from a peer. False if it must not be read from for now: see
+    /// [`Driver::may_read`].
+    pub fn turn_of_reader(&self, from: Peer, events: impl FnOnce(&mut State)) -> bool {
+        let mut state = self.lock();
+        state.now = state.clock.now();
+        events(&mut state);
+        self.end_turn(&mut state);
+        self.must_wait(&state, from).is_none()
     }
 
     fn end_turn(&self, state: &mut State) {
@@ -171,8 +185,10 @@ impl Driver {
             Wrote::Broken => state.feed(Event::InputBroken(id, run)),
         }
         let Some(Link::Process(process)) = state.links.get_mut(&id) else { return };
-        if process.outlet.outbox.check_marks() == Some(false) {
-            self.let_read(state);
+        match process.outlet.outbox.check_marks() {
+            Some(true) => state.may_be_full = true,
+            Some(false) => self.let_read(state),
+            None => {}
         }
     }
 
@@ -199,16 +215,16 @@ impl Driver {
     /// Waits until a peer may be read from. What feeds only a full outlet is left where it is, as
     /// a pipe would leave it.
     pub async fn may_read(&self, from: Peer) {
-        while let Some(signals) = self.must_wait(from) {
+        loop {
+            let Some(signals) = self.must_wait(&self.lock(), from) else { return };
             signals.may_read.notified().await;
         }
     }
 
     /// What tells when a peer may be read from, if it may not now.
-    fn must_wait(&self, from: Peer) -> Option<Arc<Signals>> {
-        let state = self.lock();
+    fn must_wait(&self, state: &State, from: Peer) -> Option<Arc<Signals>> {
         let full = match from {
-            Peer::Client => state.processes().any(|process| process.outlet.is_full()),
+            Peer::Client => state.may_be_full && state.processes().any(|process| process.outlet.is_full()),
             Peer::Server(_) => state.client.is_full() && !self.serves,
         };
         let (outlet, signals) = match from {
@@ -414,9 +430,23 @@ impl State {
         self.observers.event(&event);
         self.engine.handle(self.now, event);
         while let Some(action) = self.engine.poll() {
-            if let Some(event) = self.perform(action) {
-                self.engine.handle(self.now, event);
+            self.observers.action(&action);
+            match action {
+                Action::ToClient(_, message) => self.client.push(&message),
+                Action::ToServer(id, message) => self.send(id, &message),
+                action => {
+                    if let Some(event) = self.perform(action) {
+                        self.engine.handle(self.now, event);
+                    }
+                }
             }
+        }
+    }
+
+    fn send(&mut self, id: ServerId, message: &Outgoing) {
+        if let Some(Link::Process(process)) = self.links.get_mut(&id) {
+            process.outlet.push(message);
+            self.touch(id);
         }
     }
 
@@ -428,16 +458,11 @@ impl State {
     }
 
     /// Does one thing. Some things answer at once with an event.
+    #[inline(never)]
     fn perform(&mut self, action: Action) -> Option<Event> {
-        self.observers.action(&action);
         match action {
             Action::ToClient(_, message) => self.client.push(&message),
-            Action::ToServer(id, message) => {
-                if let Some(Link::Process(process)) = self.links.get_mut(&id) {
-                    process.outlet.push(&message);
-                    self.touch(id);
-                }
-            }
+            Action::ToServer(id, message) => self.send(id, &message),
             Action::Respond(exchange, response) => {
                 let flow = self.flows.get(&exchange)?;
                 let over = !matches!(response.body, outlast_engine::http::Body::Events);

@@ -52,6 +52,7 @@ impl Lines {
         &mut self.buffer[self.filled..]
     }
 
+    #[cold]
     fn grow(&mut self) {
         self.large = true;
         let longer = (self.filled * 2).min(self.max + 2 * SMALL);
@@ -99,10 +100,8 @@ impl Lines {
         for at in memchr::memchr_iter(b'\n', &whole[searched..]) {
             let at = searched + at;
             let line = &whole[start..at];
-            if let Some(skipped) = self.skipped.take() {
-                each(Cut::Oversized(skipped.finish(line)));
-            } else if line.len() > self.max {
-                each(Cut::Oversized(Skipped::default().finish(line)));
+            if self.skipped.is_some() || line.len() > self.max {
+                each(Cut::Oversized(self.skipped.take().unwrap_or_default().finish(line)));
             } else {
                 let (front, inner) = trim(line);
                 if !inner.is_empty() {
@@ -114,6 +113,7 @@ impl Lines {
         }
     }
 
+    #[cold]
     fn skip(&mut self, count: usize) {
         self.skipped.get_or_insert_default().add(&self.buffer[..count]);
         (self.filled, self.searched) = (0, 0);
@@ -141,6 +141,7 @@ impl Skipped {
         self.tail.drain(..self.tail.len().saturating_sub(KEPT));
     }
 
+    #[cold]
     fn finish(mut self, last: &[u8]) -> Oversized {
         self.add(last);
         oversized(&self.head, &self.tail)

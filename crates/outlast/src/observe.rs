@@ -37,7 +37,15 @@ impl Observers {
     }
 
     /// Something happened.
+    #[inline]
     pub fn event(&mut self, event: &Event) {
+        if self.trace.is_some() {
+            self.trace_event(event);
+        }
+    }
+
+    #[cold]
+    fn trace_event(&mut self, event: &Event) {
         let Some(trace) = &mut self.trace else { return };
         let (direction, line) = match event {
             Event::FromClient(_, line) => ("client>", line),
@@ -58,7 +66,15 @@ impl Observers {
     }
 
     /// Something is about to be done.
+    #[inline]
     pub fn action(&mut self, action: &Action) {
+        if self.trace.is_some() {
+            self.trace_action(action);
+        }
+    }
+
+    #[cold]
+    fn trace_action(&mut self, action: &Action) {
         let Some(trace) = &mut self.trace else { return };
         match action {
             Action::ToClient(_, message) => trace.record(&mut self.stderr, ">client", &message.to_vec()),

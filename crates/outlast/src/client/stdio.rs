@@ -9,10 +9,10 @@ use std::sync::Arc;
 /// Reads the client until it closes its end.
 pub async fn read(driver: Arc<Driver>, mut source: Source, max_message: usize) {
     let mut lines = Lines::new(max_message);
+    driver.may_read(Peer::Client).await;
     loop {
-        driver.may_read(Peer::Client).await;
         let count = crate::server::stdio::read_or_rest(&mut source, &mut lines).await;
-        driver.turn(|state| {
+        let may_go_on = driver.turn_of_reader(Peer::Client, |state| {
             let mut feed = |cut| match cut {
                 Cut::Line(line) => state.feed(Event::FromClient(CLIENT, wire::scan(line))),
                 Cut::Oversized(id) => state.feed(Event::ClientOversized(CLIENT, id)),
@@ -27,6 +27,9 @@ pub async fn read(driver: Arc<Driver>, mut source: Source, max_message: usize) {
         });
         if count == 0 {
             return;
+        }
+        if !may_go_on {
+            driver.may_read(Peer::Client).await;
         }
     }
 }

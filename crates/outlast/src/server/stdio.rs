@@ -35,10 +35,10 @@ pub fn start(driver: &Arc<Driver>, guardian: &Guardian, id: ServerId, run: Run) 
 
 async fn read(driver: Arc<Driver>, mut source: Source, id: ServerId, run: Run) {
     let mut lines = Lines::new(driver.max_message());
+    driver.may_read(Peer::Server(id)).await;
     loop {
-        driver.may_read(Peer::Server(id)).await;
         let count = read_or_rest(&mut source, &mut lines).await;
-        driver.turn(|state| {
+        let may_go_on = driver.turn_of_reader(Peer::Server(id), |state| {
             let mut feed = |cut| match cut {
                 Cut::Line(line) => state.feed(Event::FromServer(id, run, wire::scan(line))),
                 Cut::Oversized(line) => state.feed(Event::ServerOversized(id, run, line)),
@@ -53,6 +53,9 @@ async fn read(driver: Arc<Driver>, mut source: Source, id: ServerId, run: Run) {
         });
         if count == 0 {
             return;
+        }
+        if !may_go_on {
+            driver.may_read(Peer::Server(id)).await;
         }
     }
 }
