@@ -3,12 +3,14 @@
 //! `Mono` does not count sleep and never steps back; every limit runs on it. `Wall` is what people
 //! and records use; no limit depends on it.
 
+use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A point on the monotonic clock, in nanoseconds since an arbitrary start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mono(u64);
+/// A point on the monotonic clock, in nanoseconds since an arbitrary start. One more is stored, so that a
+/// point that is not there costs no extra space: every call has several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mono(NonZeroU64);
 
 /// A point on the wall clock, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,28 +53,35 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (era * 400 + year_of_era + i64::from(month <= 2), month, day)
 }
 
+impl Default for Mono {
+    /// The clock's start.
+    fn default() -> Mono {
+        Mono(NonZeroU64::MIN)
+    }
+}
+
 impl Mono {
     /// The point this long after the clock's start.
     pub const fn after_start(elapsed: Duration) -> Mono {
-        Mono(clamp(elapsed))
+        Mono::from_nanos(clamp(elapsed))
     }
 
     pub(crate) const fn nanos(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     pub(crate) const fn from_nanos(nanos: u64) -> Mono {
-        Mono(nanos)
+        Mono(NonZeroU64::MIN.saturating_add(nanos))
     }
 
     /// Time from `earlier` until here; zero if `earlier` is in fact later.
     pub const fn since(self, earlier: Mono) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
     }
 
     /// Time since the clock's start.
     pub const fn since_start(self) -> Duration {
-        Duration::from_nanos(self.0)
+        Duration::from_nanos(self.nanos())
     }
 }
 
@@ -92,13 +101,24 @@ impl Add<Duration> for Mono {
 impl Sub<Duration> for Mono {
     type Output = Mono;
     fn sub(self, duration: Duration) -> Mono {
-        Mono(self.0.saturating_sub(clamp(duration)))
+        Mono::from_nanos(self.nanos().saturating_sub(clamp(duration)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn points_keep_their_distance_up_to_both_ends() {
+        let start = Mono::default();
+        assert_eq!(start, Mono::after_start(Duration::ZERO));
+        let (soon, late) = (start + Duration::from_nanos(7), start + Duration::MAX);
+        assert_eq!((soon.nanos(), soon.since(start)), (7, Duration::from_nanos(7)));
+        assert_eq!((soon - Duration::from_nanos(7), soon - Duration::from_nanos(8)), (start, start));
+        assert_eq!((late + Duration::from_nanos(1), start.since(late)), (late, Duration::ZERO));
+        assert_eq!(size_of::<Option<Mono>>(), 8);
+    }
 
     #[test]
     fn days_become_dates() {
