@@ -27,7 +27,7 @@ pub mod engine;
 pub mod error;
 pub mod event;
 mod few;
-mod hash;
+pub mod hash;
 pub mod http;
 pub mod id;
 pub mod idempotency;

@@ -14,11 +14,12 @@ use crate::outbox::HARD;
 use crate::server::life;
 use crate::store::{OpenError, Place, Reply, Store};
 use crate::sys::unix::Sink;
+use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::store::{Query, Trouble, Write};
 use outlast_engine::wire::Outgoing;
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -71,7 +72,7 @@ pub struct State {
     /// Opened when it is first needed.
     store: Option<Store>,
     client: Outlet,
-    flows: HashMap<ExchangeId, Arc<Flow>>,
+    flows: IdMap<ExchangeId, Arc<Flow>>,
     next_exchange: u64,
     /// What stands before each line of a server's stderr, where there are several.
     name: Option<Box<str>>,
@@ -108,7 +109,7 @@ impl Driver {
                 place,
                 store: None,
                 client: Outlet::default(),
-                flows: HashMap::new(),
+                flows: IdMap::default(),
                 next_exchange: 0,
                 end: None,
             }),

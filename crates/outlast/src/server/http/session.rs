@@ -8,9 +8,9 @@ use super::remote::Remote;
 use super::talk;
 use super::{Feed, Happening};
 use hyper::header::{HeaderMap, HeaderValue};
+use outlast_engine::hash::IdMap;
 use outlast_engine::http::{Post, StreamEnd, Trouble};
 use outlast_engine::id::AttemptId;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -38,9 +38,9 @@ struct State {
     gate: Option<Gate>,
     next_task: u64,
     /// Every task but the standing one and the farewell.
-    tasks: HashMap<u64, AbortHandle>,
+    tasks: IdMap<u64, AbortHandle>,
     /// Attempts without an answer.
-    attempts: HashMap<AttemptId, Attempt>,
+    attempts: IdMap<AttemptId, Attempt>,
     standing: Option<AbortHandle>,
     standing_place: Place,
     farewell: Option<AbortHandle>,
