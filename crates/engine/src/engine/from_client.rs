@@ -126,6 +126,7 @@ impl Engine {
         }
     }
 
+    /// A request must have an id that its answer can carry.
     #[cold]
     fn refuse_id(&mut self, client: ClientId, message: &Message, way: Way) {
         let refused = Refused { fault: Fault::NotAMessage, id: None, bytes: message.bytes.clone() };
