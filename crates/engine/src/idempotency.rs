@@ -14,7 +14,7 @@ use crate::json;
 use crate::limits;
 use crate::record::Answer;
 use crate::settings::BadValue;
-use crate::wire::{Edit, Field, Message, Outgoing, Patch, Scanned, scan};
+use crate::wire::{Edit, Field, Message, Outgoing, Patch};
 use memchr::memmem::Finder;
 
 /// A place where a key may stand.
@@ -161,12 +161,7 @@ pub(crate) fn with_key(message: &Message, key: &str) -> Option<Message> {
     }
     let params = message.raw(Field::Params)?;
     let member = [b"\"idempotencyKey\":", &*crate::error::json_text(key)].concat();
-    let edit: Edit = json::insert_member(&message.bytes, params, &member)?;
-    let bytes = Outgoing::edited(message.bytes.clone(), vec![edit]).to_vec();
-    match scan(bytes.into()) {
-        Ok(Scanned::Message(message)) => Some(message),
-        _ => None,
-    }
+    message.edited(json::insert_member(&message.bytes, params, &member)?)
 }
 
 /// An answer under another id.
@@ -178,6 +173,7 @@ pub(crate) fn under_id(answer: &Message, id: Patch) -> Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{Scanned, scan};
     use bytes::Bytes;
 
     fn message(params: &str) -> Message {

@@ -13,7 +13,7 @@ mod scan;
 
 pub use edit::{Edit, Outgoing, Patch, Piece};
 pub use oversize::{Oversized, oversized};
-pub use scan::{scan, scan_tolerant};
+pub use scan::{scan, scan_message, scan_tolerant};
 
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -153,6 +153,11 @@ impl Message {
     #[inline(never)]
     pub fn owned(&self) -> Message {
         Message { bytes: Bytes::copy_from_slice(&self.bytes), ..self.clone() }
+    }
+
+    /// The same with one change; `None` if it is no message then.
+    pub fn edited(&self, edit: Edit) -> Option<Message> {
+        scan_message(Outgoing::edited(self.bytes.clone(), vec![edit]).to_vec().into())
     }
 
     /// Whether a field is there.

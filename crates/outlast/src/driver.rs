@@ -17,7 +17,6 @@ use crate::sys::unix::Sink;
 use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::store::{Query, Trouble, Write};
-use outlast_engine::wire::Outgoing;
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -125,21 +124,23 @@ impl Driver {
 
     /// One turn: whatever `events` feeds is handled at one time and written together.
     pub fn turn<T>(&self, events: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.lock();
-        state.now = state.clock.now();
-        let result = events(&mut state);
-        self.end_turn(&mut state);
-        result
+        self.turn_and_keep(events).1
     }
 
     /// A turn with what was read from a peer. False if it must not be read from for now: see
     /// [`Driver::may_read`].
     pub fn turn_of_reader(&self, from: Peer, events: impl FnOnce(&mut State)) -> bool {
+        let (state, ()) = self.turn_and_keep(events);
+        self.must_wait(&state, from).is_none()
+    }
+
+    /// One turn, and the lock for whoever has a question afterwards.
+    fn turn_and_keep<T>(&self, events: impl FnOnce(&mut State) -> T) -> (MutexGuard<'_, State>, T) {
         let mut state = self.lock();
         state.now = state.clock.now();
-        events(&mut state);
+        let result = events(&mut state);
         self.end_turn(&mut state);
-        self.must_wait(&state, from).is_none()
+        (state, result)
     }
 
     fn end_turn(&self, state: &mut State) {
@@ -431,23 +432,9 @@ impl State {
         self.observers.event(&event);
         self.engine.handle(self.now, event);
         while let Some(action) = self.engine.poll() {
-            self.observers.action(&action);
-            match action {
-                Action::ToClient(_, message) => self.client.push(&message),
-                Action::ToServer(id, message) => self.send(id, &message),
-                action => {
-                    if let Some(event) = self.perform(action) {
-                        self.engine.handle(self.now, event);
-                    }
-                }
+            if let Some(event) = self.perform(action) {
+                self.engine.handle(self.now, event);
             }
-        }
-    }
-
-    fn send(&mut self, id: ServerId, message: &Outgoing) {
-        if let Some(Link::Process(process)) = self.links.get_mut(&id) {
-            process.outlet.push(message);
-            self.touch(id);
         }
     }
 
@@ -459,11 +446,26 @@ impl State {
     }
 
     /// Does one thing. Some things answer at once with an event.
-    #[inline(never)]
     fn perform(&mut self, action: Action) -> Option<Event> {
+        self.observers.action(&action);
         match action {
             Action::ToClient(_, message) => self.client.push(&message),
-            Action::ToServer(id, message) => self.send(id, &message),
+            Action::ToServer(id, message) => {
+                if let Some(Link::Process(process)) = self.links.get_mut(&id) {
+                    process.outlet.push(&message);
+                    self.touch(id);
+                }
+            }
+            action => return self.perform_rarely(action),
+        }
+        None
+    }
+
+    /// The same for all that is not a message on a pipe.
+    #[inline(never)]
+    fn perform_rarely(&mut self, action: Action) -> Option<Event> {
+        match action {
+            Action::ToClient(..) | Action::ToServer(..) => unreachable!("done by `perform`"),
             Action::Respond(exchange, response) => {
                 let flow = self.flows.get(&exchange)?;
                 let over = !matches!(response.body, outlast_engine::http::Body::Events);

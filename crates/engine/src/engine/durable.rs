@@ -26,7 +26,7 @@ use crate::limits;
 use crate::session::{EventId, Session, Setup};
 use crate::store::{self, Found, Loaded, Name, Query, Write};
 use crate::time::{Mono, Wall};
-use crate::wire::{Scanned, scan};
+use crate::wire::scan_message;
 use bytes::Bytes;
 use rest::{BEFORE, Rest, SETTLED, STANDING, WILL};
 
@@ -152,11 +152,7 @@ impl Engine {
         let Some(name) = head.session.clone().filter(|name| !self.sessions.contains_key(name)) else {
             return;
         };
-        let read = |bytes: &Bytes| match scan(bytes.clone()) {
-            Ok(Scanned::Message(message)) => Some(message),
-            _ => None,
-        };
-        let Some(initialize) = read(&kept.initialize) else { return };
+        let Some(initialize) = scan_message(kept.initialize.clone()) else { return };
         if *kept.principal != *head.principal.as_deref().unwrap_or_default() {
             return;
         }
@@ -164,7 +160,7 @@ impl Engine {
         self.act(Action::NeedEntropy);
         let standing = StreamId(self.next_stream);
         let mut session = Session::new(name.clone(), &entropy, initialize.clone(), standing, now);
-        session.initialized = read(&kept.initialized);
+        session.initialized = scan_message(kept.initialized.clone());
         session.setup = Setup::decode(&kept.setup);
         session.asleep = true;
         let client = self.new_client_id();

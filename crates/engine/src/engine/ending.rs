@@ -150,11 +150,8 @@ impl Engine {
 
     /// The last call has been settled: the server need not be waited for much longer.
     pub(super) fn drained(&mut self) {
-        if self.ending.is_none() || self.calls.len() > 0 || self.waiting_for_keys() > 0 {
-            return;
-        }
-        let Some(ending) = &mut self.ending else { return };
-        if ending.stage == Stage::Draining {
+        let quiet = self.ending.is_some() && self.calls.len() == 0 && self.waiting_for_keys() == 0;
+        if let Some(ending) = self.ending.as_mut().filter(|ending| quiet && ending.stage == Stage::Draining) {
             // Its timer brings the next stage at once; there is no clock at hand here.
             self.timers.set(Owner::Ending, &mut ending.armed, Some(Mono::default()));
         }

@@ -82,7 +82,10 @@ impl Engine {
                 self.learn_to_resume(client, message);
             }
         }
-        if self.config.instant && self.is_answered_from_memory(now, client, &id, &method, message, way) {
+        if self.config.instant
+            && ((way == Way::Line && self.instant_handshake(now, client, &id, &method, message))
+                || self.instant_list(client, &id, &method, message, way))
+        {
             return;
         }
         let server = self.clients[&client].server;

@@ -21,24 +21,8 @@ impl Engine {
         self.memories.insert(server, sound);
     }
 
-    /// Answers a request from memory while the server is not there yet. False if it must go the usual way.
-    pub(super) fn is_answered_from_memory(
-        &mut self,
-        now: Mono,
-        client: ClientId,
-        id: &JsonId,
-        method: &Method,
-        message: &Message,
-        way: Way,
-    ) -> bool {
-        (way == Way::Line
-            && method.is_handshake()
-            && self.instant_handshake(now, client, id, method, message))
-            || self.instant_list(client, id, method, message, way)
-    }
-
     /// Answers a handshake from memory and passes it on as our own. False if it must go the usual way.
-    fn instant_handshake(
+    pub(super) fn instant_handshake(
         &mut self,
         now: Mono,
         client: ClientId,
@@ -46,6 +30,9 @@ impl Engine {
         method: &Method,
         message: &Message,
     ) -> bool {
+        if !method.is_handshake() {
+            return false;
+        }
         let server_id = self.clients[&client].server;
         let Some(server) = self.servers.get(&server_id) else { return false };
         let fresh = matches!(server.life, Life::Starting | Life::Up) && !server.ever_answered;
@@ -80,7 +67,7 @@ impl Engine {
     }
 
     /// Answers a list from memory while the server is not there yet.
-    fn instant_list(
+    pub(super) fn instant_list(
         &mut self,
         client: ClientId,
         id: &JsonId,

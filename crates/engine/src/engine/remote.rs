@@ -17,7 +17,7 @@ use crate::method::Method;
 use crate::server::{Life, Own};
 use crate::time::Mono;
 use crate::timers::Owner;
-use crate::wire::{Edit, Field, Message, Outgoing, Patch, Scanned, Shape, scan};
+use crate::wire::{Edit, Field, Message, Outgoing, Patch, Scanned, Shape, scan, scan_message};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -499,12 +499,8 @@ fn shown_status(status: u16, body: &[u8]) -> String {
 fn json_rpc_error(body: &Bytes) -> Option<Message> {
     let one_line: Vec<u8> =
         body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
-    match scan(one_line.into()) {
-        Ok(Scanned::Message(message)) if message.shape == Shape::Answer && message.has(Field::Error) => {
-            Some(message)
-        }
-        _ => None,
-    }
+    let is_error = |message: &Message| message.shape == Shape::Answer && message.has(Field::Error);
+    scan_message(one_line.into()).filter(is_error)
 }
 
 /// The code of an error.

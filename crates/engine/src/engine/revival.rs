@@ -482,11 +482,7 @@ fn with_version(initialize: &Message, version: &str) -> Option<Message> {
     *params.get_mut("protocolVersion")? = version.into();
     let span = initialize.envelope.get(Field::Params)?;
     let edit = Edit::replace(span, crate::wire::Patch::of(&[params.to_string().as_bytes()]));
-    let bytes = Outgoing::edited(initialize.bytes.clone(), vec![edit]).to_vec();
-    match crate::wire::scan(bytes.into()) {
-        Ok(crate::wire::Scanned::Message(message)) => Some(message),
-        _ => None,
-    }
+    initialize.edited(edit)
 }
 
 /// `notifications/…/list_changed`, for a subscription where there is one.

@@ -17,7 +17,7 @@ use crate::method::Method;
 use crate::server::{Alarm, Life, Server};
 use crate::time::Mono;
 use crate::timers::Owner;
-use crate::wire::{Field, Message, Outgoing, Scanned, scan};
+use crate::wire::{Field, Message, Outgoing, scan_message};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
@@ -529,10 +529,7 @@ impl Engine {
 }
 
 fn own_message(text: &'static str) -> Option<Message> {
-    match scan(Bytes::from_static(text.as_bytes())) {
-        Ok(Scanned::Message(message)) => Some(message),
-        _ => None,
-    }
+    scan_message(Bytes::from_static(text.as_bytes()))
 }
 
 /// `initialized` in the name of a client that does not send it.

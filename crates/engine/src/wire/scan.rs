@@ -24,6 +24,14 @@ pub fn scan(bytes: Bytes) -> Result<Scanned, Refused> {
     }
 }
 
+/// One message; `None` for anything else.
+pub fn scan_message(bytes: Bytes) -> Option<Message> {
+    match scan(bytes) {
+        Ok(Scanned::Message(message)) => Some(message),
+        Ok(Scanned::Batch(_)) | Err(_) => None,
+    }
+}
+
 fn batch(bytes: &Bytes, scanner: &mut Scanner<'_, false>) -> Result<Scanned, Refused> {
     let Some(members) = scanner.members() else {
         return Err(refuse(bytes, scanner.fault, &Envelope::default()));

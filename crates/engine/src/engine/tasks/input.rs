@@ -6,7 +6,6 @@
 //! server's own by its `tasks/update`.
 
 use super::following::about;
-use super::joining::edited;
 use super::questions::asked;
 use crate::call::{Call, State};
 use crate::client::Way;
@@ -256,7 +255,7 @@ fn continued(call: &Call, responses: &[Vec<u8>], state: Option<&[u8]>) -> Option
     // It may have continued something from the beginning.
     for field in [Field::ParamsRequestState, Field::ParamsInputResponses] {
         if let Some(span) = message.envelope.get(field) {
-            message = edited(&message, Edit::remove_member(&message.bytes, span))?;
+            message = message.edited(Edit::remove_member(&message.bytes, span))?;
         }
     }
     let mut members: Vec<Vec<u8>> = Vec::new();
@@ -268,5 +267,5 @@ fn continued(call: &Call, responses: &[Vec<u8>], state: Option<&[u8]>) -> Option
     if members.is_empty() {
         return Some(message);
     }
-    edited(&message, json::insert_member(&message.bytes, params, &members.join(&b","[..]))?)
+    message.edited(json::insert_member(&message.bytes, params, &members.join(&b","[..]))?)
 }

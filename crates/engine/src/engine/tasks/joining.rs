@@ -19,7 +19,7 @@ use crate::json;
 use crate::limits;
 use crate::method::Method;
 use crate::time::Mono;
-use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
+use crate::wire::{Edit, Field, Message};
 
 impl Engine {
     /// Decides when a call begins whether its server may make a task of it. Gives what is sent instead if
@@ -268,24 +268,15 @@ fn declaring_tasks(message: &Message) -> Option<Message> {
         return Some(message.owned());
     }
     let capabilities = message.raw(Field::MetaClientCapabilities)?;
-    edited(message, add_extension(&message.bytes, capabilities)?)
+    message.edited(add_extension(&message.bytes, capabilities)?)
 }
 
 /// `_meta` for what we ask in a client's place: its own, with tasks declared and without its token.
 pub(super) fn own_meta(message: &Message) -> Option<Box<[u8]>> {
     let declaring = declaring_tasks(message)?;
     let without = match declaring.envelope.get(Field::MetaProgressToken) {
-        Some(span) => edited(&declaring, Edit::remove_member(&declaring.bytes, span))?,
+        Some(span) => declaring.edited(Edit::remove_member(&declaring.bytes, span))?,
         None => declaring,
     };
     without.raw(Field::ParamsMeta).map(Box::from)
-}
-
-/// A message with one change.
-pub(super) fn edited(message: &Message, edit: Edit) -> Option<Message> {
-    let bytes = Outgoing::edited(message.bytes.clone(), vec![edit]).to_vec();
-    match scan(bytes.into()) {
-        Ok(Scanned::Message(message)) => Some(message),
-        _ => None,
-    }
 }

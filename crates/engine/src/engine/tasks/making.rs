@@ -1,6 +1,5 @@
 //! How a call becomes a task.
 
-use super::joining::edited;
 use super::{Pending, REVISION, declares_tasks, millis};
 use crate::action::Action;
 use crate::call::Request;
@@ -15,7 +14,7 @@ use crate::record::{Body, Faces, New, Origin, State, Ticket};
 use crate::store::Write;
 use crate::task::{Input, Task, TaskRule, Waiter, Wants};
 use crate::time::{Mono, Wall};
-use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
+use crate::wire::{Edit, Field, Message};
 use std::time::Duration;
 
 impl Engine {
@@ -189,9 +188,8 @@ impl Engine {
 
     #[inline(never)]
     fn task_in_time(&self, request: &Request, message: &Message, now: Mono) -> Option<Mono> {
-        let ours =
-            // What has a ticket and is made again after a crash keeps its ticket.
-            !matches!(request.way, Way::Ticket(_))
+        // What has a ticket and is made again after a crash keeps its ticket.
+        let ours = !matches!(request.way, Way::Ticket(_))
             && request.method == Method::ToolsCall
             && self.servers.get(&request.server).is_some_and(|server| !server.own_tasks)
             && declares_tasks(message)
@@ -225,18 +223,13 @@ impl Engine {
 /// The same call without `params.task`.
 pub(super) fn without_task(message: &Message) -> Option<Message> {
     let span = message.envelope.get(Field::ParamsTask)?;
-    let edit = Edit::remove_member(&message.bytes, span);
-    let bytes = Outgoing::edited(message.bytes.clone(), vec![edit]).to_vec();
-    match scan(bytes.into()) {
-        Ok(Scanned::Message(message)) => Some(message),
-        _ => None,
-    }
+    message.edited(Edit::remove_member(&message.bytes, span))
 }
 
 /// The same call with it.
 pub(in crate::engine) fn with_task(message: &Message, ttl: u64) -> Option<Message> {
     let task = format!(r#""task":{{"ttl":{ttl}}}"#);
-    edited(message, json::insert_member(&message.bytes, message.raw(Field::Params)?, task.as_bytes())?)
+    message.edited(json::insert_member(&message.bytes, message.raw(Field::Params)?, task.as_bytes())?)
 }
 
 pub(super) fn wished_ttl(message: &Message) -> Option<Duration> {

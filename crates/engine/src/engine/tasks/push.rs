@@ -6,7 +6,6 @@
 //! acknowledgement. What another process runs is watched in the store, as long as somebody listens.
 
 use super::asking::{About, Asked};
-use super::joining::edited;
 use super::{Pending, declares_tasks};
 use crate::call::Request;
 use crate::client::{Open, Subscription, Watched};
@@ -61,7 +60,7 @@ impl Engine {
         let range = json::range_in(&message.bytes, wanted);
         let rest = [b"{", &*others.join(&b","[..]), b"}"].concat();
         let for_server =
-            (!others.is_empty()).then(|| edited(message, Edit::range(range, Patch::of(&[&rest])))).flatten();
+            (!others.is_empty()).then(|| message.edited(Edit::range(range, Patch::of(&[&rest])))).flatten();
         let listening = Listening {
             request: request.clone(),
             message: for_server,

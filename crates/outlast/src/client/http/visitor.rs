@@ -63,14 +63,13 @@ impl Doorman {
     fn knows_host(&self, host: &str) -> bool {
         let name = without_port(host);
         // What nearly everybody says needs no parsing.
-        if matches!(name, "127.0.0.1" | "localhost") {
+        if name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost") {
             return true;
         }
         let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
         let address = bare.parse::<IpAddr>().ok();
         let own = address.is_some_and(|address| !self.loopback || address.is_loopback());
-        own || name.eq_ignore_ascii_case("localhost")
-            || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+        own || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
     fn knows_origin(&self, origin: &str) -> bool {
