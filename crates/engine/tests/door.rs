@@ -501,6 +501,26 @@ fn a_question_rides_on_the_call_that_it_must_be_about() {
     );
 }
 
+/// Nobody reads: the client comes back for its call, and perhaps never listens otherwise.
+#[test]
+fn a_question_waits_on_the_call_that_its_client_comes_back_for() {
+    in_session(
+        "",
+        r#"
+        post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 4: 200 events
+        << 4: id: 3-0|retry: 1000|data: ||
+        >> 1: …
+        hang-up 4
+        < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}
+        get 5 session=1 last=3-0
+        << 5: 200 events
+        << 5: : outlast|retry: 1000||
+        << 5: id: 3-1|data: {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}||
+        "#,
+    );
+}
+
 #[test]
 fn a_session_falls_asleep_and_is_woken_on_another_process() {
     in_session(

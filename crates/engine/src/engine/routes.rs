@@ -87,7 +87,7 @@ impl Engine {
         let read = session.streams.iter().rev().find(read).map(|stream| Way::Stream(*stream));
         // Whoever comes back for a call finds it there.
         let kept = call.filter(|way| {
-            matches!(way, Way::Stream(id) if self.streams.get(id).is_some_and(|stream| stream.ticket.is_some()))
+            matches!(way, Way::Stream(id) if self.streams.get(id).is_some_and(|stream| stream.settled.is_none()))
         });
         Some(read.or(kept).unwrap_or(standing))
     }
