@@ -146,7 +146,7 @@ impl Settings {
     }
 
     /// The built-in values for a remote server.
-    pub fn for_remote(url: &hyper::Uri) -> Settings {
+    pub fn for_remote(url: &http::Uri) -> Settings {
         let host = url.host().unwrap_or_default();
         let mut settings = Settings::named(host, host);
         settings.engine.transport = Transport::Http;

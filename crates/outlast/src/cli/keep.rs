@@ -8,7 +8,7 @@ use crate::keep::{self, Request, Room, Way, What};
 use crate::serve::{Entrance, Service};
 use crate::server::http::{Options, Remote};
 use crate::store::Place;
-use hyper::Uri;
+use http::Uri;
 use lexopt::prelude::*;
 use outlast_engine::Transport;
 use outlast_engine::settings::{Key, Kind, Setting};

@@ -6,7 +6,7 @@ use crate::client::http::visitor::{Doorman, is_loopback};
 use crate::config::{self, Settings};
 use crate::serve::{Entrance, Service, Target};
 use crate::server::http::{Options, Remote, parse_header};
-use hyper::Uri;
+use http::Uri;
 use lexopt::prelude::*;
 use outlast_engine::Manner;
 use outlast_engine::settings::Setting;

@@ -31,8 +31,8 @@ pub use remote::Remote;
 pub use session::Session;
 
 use crate::keep::Way;
-use hyper::Uri;
-use hyper::header::{HeaderName, HeaderValue};
+use http::Uri;
+use http::header::{HeaderName, HeaderValue};
 use hyper_util::client::proxy::matcher::Matcher;
 use outlast_engine::event::Line;
 use outlast_engine::http::{StreamEnd, Trouble};

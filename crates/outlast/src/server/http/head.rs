@@ -1,20 +1,19 @@
 //! Headers: those that a person configures, and what those of a response mean.
 
 use super::tcp::Host;
-use hyper::header::{
-    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HOST, HeaderName, HeaderValue, LOCATION,
-    RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+use crate::http1::fields::Fields;
+use crate::http1::head::Response;
+use http::header::{
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
-use hyper::http::response::Parts;
-use hyper::{Method, StatusCode, Uri};
+use http::{Method, Uri};
 use std::time::Duration;
 
-pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+pub const SESSION: &str = "mcp-session-id";
+pub const VERSION: &str = "mcp-protocol-version";
+pub const LAST_EVENT: &str = "last-event-id";
+const KEEP_ALIVE: &str = "keep-alive";
 
 /// Bytes of a session id. A longer one is ignored.
 const SESSION_BYTES: usize = 1 << 10;
@@ -33,8 +32,8 @@ const OURS: [HeaderName; 11] = [
     CONTENT_LENGTH,
     CONTENT_TYPE,
     HOST,
-    KEEP_ALIVE,
-    LAST_EVENT,
+    HeaderName::from_static(KEEP_ALIVE),
+    HeaderName::from_static(LAST_EVENT),
     TE,
     TRAILER,
     TRANSFER_ENCODING,
@@ -76,14 +75,6 @@ fn expand(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Strin
     Ok(whole + rest)
 }
 
-/// The name of a header that the engine wrote; the usual ones cost nothing.
-pub fn name(text: &str) -> Option<HeaderName> {
-    [VERSION, METHOD, NAME]
-        .into_iter()
-        .find(|known| known.as_str().eq_ignore_ascii_case(text))
-        .or_else(|| HeaderName::from_bytes(text.as_bytes()).ok())
-}
-
 /// `Host` of a URL.
 pub fn host(url: &Uri) -> Result<HeaderValue, String> {
     let name = url.host().unwrap_or_default();
@@ -104,8 +95,8 @@ pub enum Content {
 }
 
 impl Content {
-    pub fn of(head: &Parts) -> Content {
-        let kind = text(head, CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
+    pub fn of(fields: &Fields) -> Content {
+        let kind = fields.text("content-type").split(';').next().unwrap_or_default().trim();
         if kind.eq_ignore_ascii_case("application/json") {
             Content::Json
         } else if kind.eq_ignore_ascii_case("text/event-stream") {
@@ -116,36 +107,27 @@ impl Content {
     }
 }
 
-/// A header's text; empty if there is none that is text.
-pub fn text(head: &Parts, name: HeaderName) -> &str {
-    head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
 /// The session that a response names, if it is one that can be sent back.
-pub fn session(head: &Parts) -> Option<HeaderValue> {
-    let mut value = head.headers.get(SESSION)?.clone();
+pub fn session(fields: &Fields) -> Option<Box<str>> {
+    let value = fields.text(SESSION);
     let fits = (1..=SESSION_BYTES).contains(&value.len());
-    if !fits || !value.as_bytes().iter().all(u8::is_ascii_graphic) {
-        return None;
-    }
-    value.set_sensitive(true);
-    Some(value)
+    (fits && value.bytes().all(|byte| byte.is_ascii_graphic())).then(|| value.into())
 }
 
 /// How long the server keeps an idle connection, less what a request needs to get there.
-pub fn kept_for(head: &Parts) -> Option<Duration> {
+pub fn kept_for(fields: &Fields) -> Option<Duration> {
     let parameter = |part: &str| part.trim().strip_prefix("timeout=")?.parse().ok();
-    let seconds = text(head, KEEP_ALIVE).split(',').find_map(parameter)?;
+    let seconds = fields.text(KEEP_ALIVE).split(',').find_map(parameter)?;
     Some(Duration::from_secs(seconds).saturating_sub(CLOSE_BEFORE))
 }
 
 /// `Retry-After`: seconds, or a date, which is measured from the server's own `Date`.
-pub fn retry_after(head: &Parts) -> Option<Duration> {
-    let value = text(head, RETRY_AFTER).trim();
+pub fn retry_after(fields: &Fields) -> Option<Duration> {
+    let value = fields.text("retry-after").trim();
     let seconds = match value.parse() {
         Ok(seconds) => seconds,
         Err(_) if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => u64::MAX,
-        Err(_) => seconds_of_date(value)?.saturating_sub(seconds_of_date(text(head, DATE))?),
+        Err(_) => seconds_of_date(value)?.saturating_sub(seconds_of_date(fields.text("date"))?),
     };
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MOST))
 }
@@ -170,20 +152,14 @@ fn seconds_of_date(date: &str) -> Option<u64> {
 }
 
 /// Where a response sends us, if it does.
-pub fn location(head: &Parts) -> Option<&str> {
-    let moved = [
-        StatusCode::MOVED_PERMANENTLY,
-        StatusCode::FOUND,
-        StatusCode::SEE_OTHER,
-        StatusCode::TEMPORARY_REDIRECT,
-        StatusCode::PERMANENT_REDIRECT,
-    ];
-    moved.contains(&head.status).then(|| text(head, LOCATION)).filter(|location| !location.is_empty())
+pub fn location(head: &Response) -> Option<&str> {
+    let moved = matches!(head.status, 301 | 302 | 303 | 307 | 308);
+    moved.then(|| head.fields.text("location")).filter(|location| !location.is_empty())
 }
 
 /// Where a redirect leads; the error says why it is not followed. Elsewhere it would carry our
 /// credentials to somebody else; and only 307 and 308 promise that a POST stays one.
-pub fn follow(method: &Method, status: StatusCode, from: &Uri, location: &str) -> Result<Uri, String> {
+pub fn follow(method: &Method, status: u16, from: &Uri, location: &str) -> Result<Uri, String> {
     let next = resolve(from, location).ok_or("it redirects to something that is no URL")?;
     let origin = |url: &Uri| {
         let host = Host::of(url)?;
@@ -196,12 +172,8 @@ pub fn follow(method: &Method, status: StatusCode, from: &Uri, location: &str) -
             "it redirects to {scheme}://{place}, where credentials must not follow; use that URL"
         ));
     }
-    let keeps_method = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT].contains(&status);
-    if *method != Method::GET && !keeps_method {
-        return Err(format!(
-            "it redirects to another path with {}, which loses the message",
-            status.as_u16()
-        ));
+    if *method != Method::GET && !matches!(status, 307 | 308) {
+        return Err(format!("it redirects to another path with {status}, which loses the message"));
     }
     Ok(next)
 }
@@ -228,12 +200,10 @@ fn resolve(from: &Uri, location: &str) -> Option<Uri> {
 mod tests {
     use super::*;
 
-    fn head(status: u16, headers: &[(&str, &str)]) -> Parts {
-        let mut response = hyper::Response::builder().status(status);
-        for (name, value) in headers {
-            response = response.header(*name, *value);
-        }
-        response.body(()).unwrap().into_parts().0
+    fn fields(pairs: &[(&str, &str)]) -> Fields {
+        let lines: String = pairs.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let head = format!("HTTP/1.1 200 OK\r\n{lines}\r\n");
+        crate::http1::head::response(head.as_bytes()).unwrap().unwrap().0.fields
     }
 
     #[test]
@@ -258,7 +228,7 @@ mod tests {
     fn retry_after_is_seconds_or_a_date() {
         let after = |value: &str| {
             let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
-            retry_after(&head(503, &[date, ("retry-after", value)])).map(|time| time.as_secs())
+            retry_after(&fields(&[date, ("retry-after", value)])).map(|time| time.as_secs())
         };
         assert_eq!(after("7"), Some(7));
         assert_eq!(after("Sun, 06 Nov 1994 08:50:07 GMT"), Some(30));
@@ -267,14 +237,14 @@ mod tests {
         assert_eq!(after("99999999999999999999999"), Some(3600));
         assert_eq!(after("soon"), None);
         assert_eq!(after("-1"), None);
-        assert_eq!(retry_after(&head(503, &[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")])), None);
+        assert_eq!(retry_after(&fields(&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")])), None);
         assert_eq!(seconds_of_date("Tue, 29 Feb 2000 00:00:01 GMT"), Some(951_782_401));
         assert_eq!(seconds_of_date("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
     }
 
     #[test]
     fn an_idle_connection_is_left_before_the_server_leaves_it() {
-        let kept = |value: &str| kept_for(&head(200, &[("keep-alive", value)])).map(|time| time.as_secs());
+        let kept = |value: &str| kept_for(&fields(&[("keep-alive", value)])).map(|time| time.as_secs());
         assert_eq!(kept("timeout=5"), Some(4));
         assert_eq!(kept("max=100, timeout=15"), Some(14));
         assert_eq!(kept("timeout=0"), Some(0));
@@ -283,17 +253,17 @@ mod tests {
 
     #[test]
     fn a_content_type_is_known_whatever_follows_it() {
-        let content = |value: &str| Content::of(&head(200, &[("content-type", value)]));
+        let content = |value: &str| Content::of(&fields(&[("content-type", value)]));
         assert_eq!(content("application/json"), Content::Json);
         assert_eq!(content("Application/JSON; charset=utf-8"), Content::Json);
         assert_eq!(content("text/event-stream;charset=utf-8"), Content::Events);
         assert_eq!(content("text/html"), Content::Other);
-        assert_eq!(Content::of(&head(200, &[])), Content::Other);
+        assert_eq!(Content::of(&fields(&[])), Content::Other);
     }
 
     #[test]
     fn only_a_session_that_can_be_sent_back_is_taken() {
-        let session = |value: &str| session(&head(200, &[("mcp-session-id", value)])).is_some();
+        let session = |value: &str| session(&fields(&[("mcp-session-id", value)])).is_some();
         assert!(session("abc-123"));
         assert!(!session("") && !session("a b") && !session(&"x".repeat(1025)));
     }
@@ -301,7 +271,7 @@ mod tests {
     #[test]
     fn a_redirect_is_followed_within_its_origin_only() {
         let from = Uri::from_static("https://host.example/mcp?key=1");
-        let to = |location: &str| follow(&Method::POST, StatusCode::TEMPORARY_REDIRECT, &from, location);
+        let to = |location: &str| follow(&Method::POST, 307, &from, location);
         assert_eq!(to("/mcp/").unwrap(), "https://host.example/mcp/");
         assert_eq!(to("mcp/").unwrap(), "https://host.example/mcp/");
         assert_eq!(to("https://HOST.example:443/x?y").unwrap().path(), "/x");
@@ -310,7 +280,7 @@ mod tests {
             assert!(to(elsewhere).unwrap_err().contains("credentials"), "{elsewhere}");
         }
         assert!(to("//other.example/secret?k=v").unwrap_err().contains("https://other.example:443, "));
-        let found = |method| follow(&method, StatusCode::FOUND, &from, "/x");
+        let found = |method| follow(&method, 302, &from, "/x");
         assert!(found(Method::GET).is_ok());
         assert!(found(Method::POST).unwrap_err().contains("302"));
     }

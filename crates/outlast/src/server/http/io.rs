@@ -1,9 +1,6 @@
-//! The bytes of a connection, plain, local or encrypted, and the body of a request.
+//! The bytes of a connection: plain, local or encrypted.
 
-use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
-use std::convert::Infallible;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -64,50 +61,5 @@ impl AsyncWrite for Io {
             Io::Unix(io) => Pin::new(io).poll_shutdown(cx),
             Io::Tls(io) => Pin::new(io).poll_shutdown(cx),
         }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Io::Plain(io) => io.is_write_vectored(),
-            Io::Unix(io) => io.is_write_vectored(),
-            Io::Tls(io) => io.is_write_vectored(),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Io::Plain(io) => Pin::new(io).poll_write_vectored(cx, slices),
-            Io::Unix(io) => Pin::new(io).poll_write_vectored(cx, slices),
-            Io::Tls(io) => Pin::new(io).poll_write_vectored(cx, slices),
-        }
-    }
-}
-
-/// The body of a request, in one piece.
-#[derive(Debug)]
-pub struct Whole(pub Bytes);
-
-impl Body for Whole {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let bytes = std::mem::take(&mut self.0);
-        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.len() as u64)
     }
 }

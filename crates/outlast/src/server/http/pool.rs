@@ -45,8 +45,7 @@ impl Pool {
             if clock::is_past(until) {
                 continue;
             }
-            let ready = poll_fn(|cx| Poll::Ready(link.poll_ready(cx) == Poll::Ready(true))).await;
-            if ready && link.is_silent() {
+            if poll_fn(|cx| Poll::Ready(link.is_silent(cx))).await {
                 return Some(link);
             }
         }

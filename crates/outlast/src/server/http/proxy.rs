@@ -2,8 +2,8 @@
 
 use super::tcp::Host;
 use super::words;
-use hyper::Uri;
-use hyper::header::HeaderValue;
+use http::Uri;
+use http::header::HeaderValue;
 use hyper_util::client::proxy::matcher::Matcher;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -1,20 +1,21 @@
 //! One server behind HTTP: how to connect to it, its idle connections, and what every request says.
 
 use super::head;
-use super::io::{Io, Whole};
-use super::link::Link;
+use super::io::Io;
+use super::link::{Link, Unanswered};
 use super::pool::Pool;
 use super::proxy::{self, Proxy};
 use super::reply::Reply;
 use super::tcp::{self, Host};
 use super::tls::Tls;
 use super::{Options, words};
+use crate::http1::fields;
 use crate::keep::Way;
-use bytes::Bytes;
-use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
-use hyper::{Method, Request, Uri};
+use http::header::{HOST, PROXY_AUTHORIZATION, USER_AGENT};
+use http::{Method, Uri};
 use outlast_engine::http::Trouble;
 use outlast_engine::settings::show_duration;
+use outlast_engine::wire::{Outgoing, Patch};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -26,6 +27,9 @@ const REDIRECTS: usize = 5;
 /// free meanwhile.
 const DIALLING: usize = 128;
 
+/// Bytes of a head that are made room for beside what every request carries.
+const HEAD: usize = 384;
+
 /// A server, shared by all sessions on it.
 pub struct Remote {
     url: Uri,
@@ -33,8 +37,8 @@ pub struct Remote {
     tls: Option<Tls>,
     proxy: Option<Proxy>,
     way: Option<Arc<Way>>,
-    /// What every request carries.
-    headers: Vec<(HeaderName, HeaderValue)>,
+    /// The fields that every request carries, as they are written.
+    fields: Vec<u8>,
     connect: Duration,
     pool_idle: Duration,
     pool: Arc<Pool>,
@@ -65,23 +69,26 @@ impl Remote {
         }
         let tls = secure.then(|| Tls::new(&host, ca_file.as_deref())).transpose()?;
         let proxy = proxy::of(&url, &host, &proxies)?;
-        let mut headers = vec![(HOST, head::host(&url)?)];
+        let mut fields = Vec::new();
+        fields::write(&mut fields, HOST.as_str(), head::host(&url)?.as_bytes());
         if !options.headers.iter().any(|(name, _)| *name == USER_AGENT) {
-            let us = HeaderValue::from_static(concat!("outlast/", env!("CARGO_PKG_VERSION")));
-            headers.push((USER_AGENT, us));
+            let us = concat!("outlast/", env!("CARGO_PKG_VERSION"));
+            fields::write(&mut fields, USER_AGENT.as_str(), us.as_bytes());
         }
-        if let Some(authorization) = proxy.as_ref().filter(|_| !secure).and_then(|p| p.authorization.clone())
+        if let Some(authorization) = proxy.as_ref().filter(|_| !secure).and_then(|p| p.authorization.as_ref())
         {
-            headers.push((PROXY_AUTHORIZATION, authorization));
+            fields::write(&mut fields, PROXY_AUTHORIZATION.as_str(), authorization.as_bytes());
         }
-        headers.extend(options.headers);
+        for (name, value) in options.headers {
+            fields::write(&mut fields, name.as_str(), value.as_bytes());
+        }
         Ok(Arc::new(Remote {
             url,
             host,
             tls,
             proxy,
             way: options.way,
-            headers,
+            fields,
             connect: options.connect,
             pool_idle: options.pool_idle,
             pool: Pool::new(options.pool_max_idle),
@@ -134,7 +141,7 @@ impl Remote {
     async fn dial(&self) -> Result<Link, String> {
         if let Some(way) = &self.way {
             let io = Io::Unix(way.connect().await?);
-            return Link::new(io).await.map_err(|error| words::of_hyper(&error));
+            return Ok(Link::new(io));
         }
         let mut stream = match &self.proxy {
             None => tcp::connect(&self.host).await?,
@@ -150,7 +157,7 @@ impl Remote {
             None => Io::Plain(stream),
             Some(tls) => Io::Tls(Box::new(tls.handshake(stream).await?)),
         };
-        Link::new(io).await.map_err(|error| words::of_hyper(&error))
+        Ok(Link::new(io))
     }
 
     /// Sends a request and brings the head of its response. Redirects within the same origin are
@@ -158,23 +165,16 @@ impl Remote {
     pub async fn send(
         &self,
         method: Method,
-        body: Bytes,
-        headers: impl Fn(&mut HeaderMap),
+        body: Option<&Outgoing>,
+        fields: impl Fn(&mut Vec<u8>),
     ) -> Result<Reply, Trouble> {
-        let mut target = self.url.clone();
+        let mut moved = None;
         for _ in 0..=REDIRECTS {
-            let mut request = Request::new(Whole(body.clone()));
-            *request.method_mut() = method.clone();
-            *request.uri_mut() = self.request_target(&target);
-            request.headers_mut().reserve(16);
-            headers(request.headers_mut());
-            for (name, value) in &self.headers {
-                request.headers_mut().append(name.clone(), value.clone());
-            }
-            let reply = self.exchange(request).await?;
+            let target = moved.as_ref().unwrap_or(&self.url);
+            let reply = self.exchange(self.request(&method, target, body, &fields)).await?;
             let Some(location) = head::location(&reply.head) else { return Ok(reply) };
-            match head::follow(&method, reply.head.status, &target, location) {
-                Ok(next) => target = next,
+            match head::follow(&method, reply.head.status, target, location) {
+                Ok(next) => moved = Some(next),
                 Err(why) => return Err(reply.refused_because(why)),
             }
             self.give_back(reply).await;
@@ -182,34 +182,60 @@ impl Remote {
         Err(Trouble::NotMcp(format!("redirected more than {REDIRECTS} times").into()))
     }
 
-    /// As the request line says it: a proxy needs all of it.
-    fn request_target(&self, url: &Uri) -> Uri {
+    /// A request in one piece.
+    fn request(
+        &self,
+        method: &Method,
+        target: &Uri,
+        body: Option<&Outgoing>,
+        fields: impl Fn(&mut Vec<u8>),
+    ) -> Vec<u8> {
+        let length = body.map_or(0, Outgoing::len);
+        let mut request = Vec::with_capacity(HEAD + self.fields.len() + length);
+        request.extend_from_slice(method.as_str().as_bytes());
+        request.push(b' ');
+        // A proxy needs all of it.
         if self.proxy.is_some() && self.tls.is_none() {
-            return url.clone();
+            request.extend_from_slice(target.to_string().as_bytes());
+        } else {
+            request.extend_from_slice(target.path().as_bytes());
+            if let Some(query) = target.query() {
+                request.push(b'?');
+                request.extend_from_slice(query.as_bytes());
+            }
         }
-        url.path_and_query().map_or_else(Uri::default, |path| Uri::from(path.clone()))
+        request.extend_from_slice(b" HTTP/1.1\r\n");
+        request.extend_from_slice(&self.fields);
+        fields(&mut request);
+        if let Some(body) = body {
+            fields::write(&mut request, "content-length", Patch::number(length as u64, false).as_slice());
+            request.extend_from_slice(b"\r\n");
+            body.append_to(&mut request);
+        } else {
+            request.extend_from_slice(b"\r\n");
+        }
+        request
     }
 
     /// One request on one connection. One that was kept may turn out to be closed; as long as
     /// nothing was written to it, the request goes to another.
-    async fn exchange(&self, mut request: Request<Whole>) -> Result<Reply, Trouble> {
+    async fn exchange(&self, mut request: Vec<u8>) -> Result<Reply, Trouble> {
         loop {
             let (mut link, used) = self.link().await.map_err(|why| Trouble::Unreachable(why.into()))?;
-            let mut error = match link.send(request).await {
-                Ok(response) => return Ok(Reply::new(link, response)),
-                Err(error) => error,
-            };
-            match error.take_message() {
-                None => return Err(words::broken(error.error())),
-                Some(unsent) if used => request = unsent,
-                Some(_) => return Err(Trouble::Unreachable(words::of_hyper(error.error()).into())),
+            match link.send(request).await {
+                Ok(head) => return Ok(Reply::new(link, head)),
+                Err(Unanswered { unsent: Some(unsent), .. }) if used => request = unsent,
+                Err(Unanswered { unsent: Some(_), why }) => {
+                    return Err(Trouble::Unreachable(words::of(&why).into()));
+                }
+                Err(Unanswered { unsent: None, why }) => return Err(words::broken(&why)),
             }
         }
     }
 
     /// Reads what is left of a response, if that is soon done, and keeps its connection.
     pub async fn give_back(&self, reply: Reply) {
-        let time = head::kept_for(&reply.head).unwrap_or(self.pool_idle).min(self.pool_idle);
+        let time = head::kept_for(&reply.head.fields).unwrap_or(self.pool_idle).min(self.pool_idle);
         if let Some(link) = reply.finish().await {
             self.pool.give(link, time);
         }

@@ -1,15 +1,11 @@
 //! A response while its body is read, with the connection it comes on.
 
 use super::head::{self, Content};
-use super::link::Link;
+use super::link::{Broken, Link};
 use crate::doctor::glimpse;
+use crate::http1::head::Response;
 use bytes::{Bytes, BytesMut};
-use hyper::Response;
-use hyper::body::{Body, Incoming};
-use hyper::header::CONTENT_TYPE;
-use hyper::http::response::Parts;
 use outlast_engine::http::Trouble;
-use std::future::poll_fn;
 use std::time::Duration;
 
 /// How long the end of a response is waited for, so that its connection can be used again.
@@ -27,47 +23,31 @@ const SHOWN: usize = 120;
 
 /// A response.
 pub struct Reply {
-    pub head: Parts,
-    body: Incoming,
+    pub head: Response,
     link: Link,
 }
 
 impl Reply {
-    pub fn new(link: Link, response: Response<Incoming>) -> Reply {
-        let (head, body) = response.into_parts();
-        Reply { head, body, link }
+    pub fn new(link: Link, head: Response) -> Reply {
+        Reply { head, link }
     }
 
     pub fn content(&self) -> Content {
-        Content::of(&self.head)
+        Content::of(&self.head.fields)
     }
 
-    /// The next part of the body; `None` at its end.
-    pub async fn next(&mut self) -> Option<Result<Bytes, hyper::Error>> {
-        self.link.next(&mut self.body).await
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.head.status)
+    }
+
+    /// The next part of the body; empty at its end.
+    pub async fn next(&mut self) -> Result<&[u8], Broken> {
+        self.link.next().await
     }
 
     /// All of the body; `None` if it has more than `max` bytes.
-    pub async fn whole(&mut self, max: usize) -> Result<Option<Bytes>, hyper::Error> {
-        if self.body.size_hint().lower() > max as u64 {
-            return Ok(None);
-        }
-        let Some(first) = self.next().await.transpose()? else { return Ok(Some(Bytes::new())) };
-        if self.body.is_end_stream() {
-            // Nearly always: it came in one read and is passed on without a copy.
-            return Ok(Some(first).filter(|first| first.len() <= max));
-        }
-        let rest = self.body.size_hint().exact().unwrap_or_default() as usize;
-        let mut whole = BytesMut::with_capacity(first.len() + rest);
-        let mut part = Some(first);
-        while let Some(bytes) = part {
-            if whole.len() + bytes.len() > max {
-                return Ok(None);
-            }
-            whole.extend_from_slice(&bytes);
-            part = self.next().await.transpose()?;
-        }
-        Ok(Some(whole.freeze()))
+    pub async fn whole(&mut self, max: usize) -> Result<Option<Bytes>, Broken> {
+        self.link.whole(max).await
     }
 
     /// The beginning of the body, as far as it is soon there.
@@ -75,9 +55,9 @@ impl Reply {
         let mut found = BytesMut::new();
         let read = async {
             while found.len() < most
-                && let Some(Ok(bytes)) = self.next().await
+                && let Ok(part @ [_, ..]) = self.next().await
             {
-                found.extend_from_slice(&bytes[..bytes.len().min(most - found.len())]);
+                found.extend_from_slice(&part[..part.len().min(most - found.len())]);
             }
         };
         let _ = tokio::time::timeout(REFUSAL_TIME, read).await;
@@ -97,8 +77,8 @@ impl Reply {
 
     fn status(&self, body: Bytes) -> Trouble {
         Trouble::Status {
-            status: self.head.status.as_u16(),
-            retry_after: head::retry_after(&self.head),
+            status: self.head.status,
+            retry_after: head::retry_after(&self.head.fields),
             had_session: false,
             body,
         }
@@ -107,12 +87,12 @@ impl Reply {
     /// What a 2xx means that holds no answer.
     pub async fn not_mcp(&mut self) -> Trouble {
         let body = self.beginning(SHOWN + 1).await;
-        let kind = head::text(&self.head, CONTENT_TYPE).to_owned();
+        let kind = self.head.fields.text("content-type").to_owned();
         let kind = match kind.is_empty() {
             true => "no content type".to_owned(),
             false => glimpse(kind.as_bytes(), SHOWN),
         };
-        let status = self.head.status.as_u16();
+        let status = self.head.status;
         let why = match body.is_empty() {
             true => format!("status {status} without an answer"),
             false => format!("status {status} with {kind} instead of MCP: {}", glimpse(&body, SHOWN)),
@@ -122,19 +102,18 @@ impl Reply {
 
     /// Reads what is left, if that is soon done; the connection, if it can be used again.
     pub async fn finish(mut self) -> Option<Link> {
+        if !self.link.is_done() {
+            let _ = tokio::time::timeout(LINGER, self.read_rest()).await;
+        }
+        self.link.can_be_kept().then_some(self.link)
+    }
+
+    async fn read_rest(&mut self) {
         let mut read = 0;
-        let rest = async {
-            while !self.body.is_end_stream()
-                && let Some(part) = self.link.next(&mut self.body).await
-            {
-                read += part.map_or(REST, |bytes| bytes.len());
-                if read >= REST {
-                    return false;
-                }
-            }
-            poll_fn(|cx| self.link.poll_ready(cx)).await
-        };
-        let ready = tokio::time::timeout(LINGER, rest).await.unwrap_or(false);
-        ready.then_some(self.link)
+        while read < REST
+            && let Ok(part @ [_, ..]) = self.next().await
+        {
+            read += part.len();
+        }
     }
 }

@@ -7,7 +7,8 @@ use super::head;
 use super::remote::Remote;
 use super::talk;
 use super::{Feed, Happening};
-use hyper::header::{HeaderMap, HeaderValue};
+use crate::http1::fields;
+use bytes::Bytes;
 use outlast_engine::hash::IdMap;
 use outlast_engine::http::{Post, StreamEnd, Trouble};
 use outlast_engine::id::AttemptId;
@@ -31,9 +32,9 @@ pub(super) struct Inner {
 #[derive(Default)]
 struct State {
     /// `Mcp-Session-Id`.
-    session: Option<HeaderValue>,
+    session: Option<Box<str>>,
     /// `MCP-Protocol-Version`, for requests that carry no message.
-    version: Option<HeaderValue>,
+    version: Option<Box<str>>,
     /// Closes when what goes first has its response.
     gate: Option<Gate>,
     next_task: u64,
@@ -57,7 +58,7 @@ struct Attempt {
 #[derive(Clone, Default)]
 pub(super) struct Place {
     /// The last event id.
-    pub last: Option<HeaderValue>,
+    pub last: Option<Bytes>,
     /// The server's wish how long to wait before that.
     pub retry: Option<Duration>,
 }
@@ -252,21 +253,22 @@ impl Inner {
         self.lock().attempts.remove(&attempt);
     }
 
-    /// Writes the session's headers; whether there is a session.
-    pub(super) fn session_header(&self, headers: &mut HeaderMap) -> bool {
-        let session = self.lock().session.clone();
-        session.map(|session| headers.insert(head::SESSION, session)).is_some()
+    /// Writes the session's field, if there is a session.
+    pub(super) fn write_session(&self, to: &mut Vec<u8>) {
+        if let Some(session) = &self.lock().session {
+            fields::write(to, head::SESSION, session.as_bytes());
+        }
     }
 
     /// Writes the version that the last message with one carried.
-    pub(super) fn version_header(&self, headers: &mut HeaderMap) {
-        if let Some(version) = self.lock().version.clone() {
-            headers.insert(head::VERSION, version);
+    pub(super) fn write_version(&self, to: &mut Vec<u8>) {
+        if let Some(version) = &self.lock().version {
+            fields::write(to, head::VERSION, version.as_bytes());
         }
     }
 
     /// A session has begun, or none.
-    pub(super) fn begin_session(&self, session: Option<HeaderValue>) {
+    pub(super) fn begin_session(&self, session: Option<Box<str>>) {
         self.lock().session = session;
     }
 
@@ -312,10 +314,10 @@ impl State {
     }
 
     fn note_version(&mut self, headers: &[(Box<str>, Box<str>)]) {
-        let version = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(head::VERSION.as_str()));
+        let version = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(head::VERSION));
         let Some((_, version)) = version else { return };
-        if self.version.as_ref().is_none_or(|known| known.as_bytes() != version.as_bytes()) {
-            self.version = HeaderValue::from_str(version).ok();
+        if self.version.as_ref() != Some(version) {
+            self.version = Some(version.clone());
         }
     }
 

@@ -6,10 +6,10 @@ use super::remote::Remote;
 use super::reply::{LINGER, Reply};
 use super::session::{Gate, Inner, Of};
 use super::words;
+use crate::http1::fields;
 use crate::server::sse::{Parsed, Parser};
 use bytes::{Bytes, BytesMut};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use hyper::{Method, StatusCode};
+use http::Method;
 use outlast_engine::event::Line;
 use outlast_engine::http::{Post, Trouble};
 use outlast_engine::id::AttemptId;
@@ -25,9 +25,9 @@ const GATE: Duration = Duration::from_secs(10);
 /// How long a goodbye may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const FOR_A_POST: &[u8] =
+    b"content-type: application/json\r\naccept: application/json, text/event-stream\r\n";
+const FOR_A_STREAM: &[u8] = b"accept: text/event-stream\r\n";
 
 /// Opens a connection for later.
 pub async fn connect(inner: Arc<Inner>) {
@@ -47,24 +47,21 @@ async fn pass(gate: Option<Gate>) {
 pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener: Option<watch::Sender<()>>) {
     pass(gate).await;
     let had_session = !post.begins_session && inner.has_session();
-    let body = Bytes::from(post.message.to_vec());
     let last =
         post.attempt.filter(|_| post.resumes).and_then(|attempt| inner.place(Of::Attempt(attempt)).last);
-    let sent = inner.remote.send(Method::POST, body, |headers| {
-        headers.insert(CONTENT_TYPE, JSON);
-        headers.insert(ACCEPT, EITHER);
-        mirror(&post.headers, headers);
+    let sent = inner.remote.send(Method::POST, Some(&post.message), |to| {
+        to.extend_from_slice(FOR_A_POST);
+        // What HTTP cannot carry is left out, and the server says so.
+        post.headers.iter().for_each(|(name, value)| fields::write(to, name, value.as_bytes()));
         if !post.begins_session {
-            inner.session_header(headers);
+            inner.write_session(to);
         }
-        if let Some(last) = &last {
-            headers.insert(head::LAST_EVENT, last.clone());
-        }
+        write_last(last.as_deref(), to);
     });
     let sent = sent.await;
     if post.begins_session {
-        let named = sent.as_ref().ok().filter(|reply| reply.head.status.is_success());
-        inner.begin_session(named.and_then(|reply| head::session(&reply.head)));
+        let named = sent.as_ref().ok().filter(|reply| reply.is_success());
+        inner.begin_session(named.and_then(|reply| head::session(&reply.head.fields)));
     }
     drop(opener);
     let (attempt, resumes) = (post.attempt, post.resumes);
@@ -75,7 +72,7 @@ pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener
     };
     match sent {
         Err(trouble) => fail(trouble),
-        Ok(reply) if reply.head.status.is_success() => answer(&inner, attempt, reply).await,
+        Ok(reply) if reply.is_success() => answer(&inner, attempt, reply).await,
         Ok(mut reply) => {
             fail(reply.refusal().await);
             inner.remote.give_back(reply).await;
@@ -83,12 +80,9 @@ pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener
     }
 }
 
-/// Headers that the engine wrote. One that HTTP cannot carry is left out, and the server says so.
-fn mirror(written: &[(Box<str>, Box<str>)], headers: &mut HeaderMap) {
-    for (name, value) in written {
-        if let (Some(name), Ok(value)) = (head::name(name), HeaderValue::from_str(value)) {
-            headers.insert(name, value);
-        }
+fn write_last(last: Option<&[u8]>, to: &mut Vec<u8>) {
+    if let Some(last) = last {
+        fields::write(to, head::LAST_EVENT, last);
     }
 }
 
@@ -126,7 +120,7 @@ async fn json(inner: &Inner, attempt: AttemptId, mut reply: Reply) {
             let message = Oversized { id: Some(name_of(attempt)), answer: true };
             return inner.tell(&mut Some(Happening::Oversized(message)).into_iter());
         }
-        Err(error) => return inner.fail(Some(attempt), words::broken(&error)),
+        Err(why) => return inner.fail(Some(attempt), words::broken(&why)),
     };
     let line = one_line(body);
     inner.settled(attempt);
@@ -188,25 +182,23 @@ pub async fn reopen(inner: Arc<Inner>, of: Of, gate: Option<Gate>) {
     if last.is_none() && of != Of::Standing {
         return inner.stream_ended(of, None, "it has no event id to go on from".into());
     }
-    let sent = inner.remote.send(Method::GET, Bytes::new(), |headers| {
-        headers.insert(ACCEPT, EVENTS);
-        inner.session_header(headers);
-        inner.version_header(headers);
-        if let Some(last) = &last {
-            headers.insert(head::LAST_EVENT, last.clone());
-        }
+    let sent = inner.remote.send(Method::GET, None, |to| {
+        to.extend_from_slice(FOR_A_STREAM);
+        inner.write_session(to);
+        inner.write_version(to);
+        write_last(last.as_deref(), to);
     });
     match sent.await {
-        Ok(reply) if reply.head.status == StatusCode::OK && reply.content() == Content::Events => {
+        Ok(reply) if reply.head.status == 200 && reply.content() == Content::Events => {
             stream(&inner, of, reply).await;
         }
         Ok(reply) => {
             let status = reply.head.status;
-            let why = match status.is_success() {
+            let why = match reply.is_success() {
                 true => "the answer is no stream of events".to_owned(),
-                false => format!("refused with {status}"),
+                false => format!("refused with {}", words::of_status(status)),
             };
-            inner.stream_ended(of, Some(status.as_u16()), why);
+            inner.stream_ended(of, Some(status), why);
             inner.remote.give_back(reply).await;
         }
         Err(Trouble::Status { status, body, .. }) => {
@@ -242,7 +234,7 @@ struct Events<'a> {
     inner: &'a Inner,
     of: Of,
     parser: Parser,
-    /// What the chunk at hand held.
+    /// What the part at hand held.
     found: Vec<Happening>,
     answered: bool,
 }
@@ -253,23 +245,23 @@ impl Events<'_> {
         while !self.answered {
             self.inner.room().await;
             match reply.next().await {
-                Some(Ok(chunk)) => self.take(&chunk),
-                Some(Err(error)) => return Err(words::of_hyper(&error)),
-                None => return Err("the server ended the stream".into()),
+                Ok([]) => return Err("the server ended the stream".into()),
+                Ok(part) => self.take(part),
+                Err(why) => return Err(words::of(&why)),
             }
         }
         Ok(())
     }
 
     async fn read_to_end(&mut self, reply: &mut Reply) {
-        while let Some(Ok(chunk)) = reply.next().await {
-            self.take(&chunk);
+        while let Ok(part @ [_, ..]) = reply.next().await {
+            self.take(part);
         }
     }
 
-    fn take(&mut self, chunk: &[u8]) {
+    fn take(&mut self, part: &[u8]) {
         let Events { inner, of, parser, found, answered } = self;
-        parser.feed(chunk, &mut |parsed| {
+        parser.feed(part, &mut |parsed| {
             let id = match parsed {
                 Parsed::Event { data, id, name } => {
                     if name.is_none_or(|name| name.is_empty() || name == "message"[..]) {
@@ -300,7 +292,7 @@ impl Events<'_> {
                 Parsed::Retry(time) => return inner.note_place(*of, |place| place.retry = Some(time)),
             };
             if let Some(id) = id {
-                let last = HeaderValue::from_maybe_shared(id).ok().filter(|id| !id.is_empty());
+                let last = Some(id).filter(|id| !id.is_empty() && fields::is_value(id));
                 inner.note_place(*of, |place| place.last = last);
             }
         });
@@ -323,9 +315,9 @@ pub async fn farewell(inner: Arc<Inner>) {
 }
 
 async fn delete(inner: &Inner, remote: &Remote) {
-    let sent = remote.send(Method::DELETE, Bytes::new(), |headers| {
-        inner.session_header(headers);
-        inner.version_header(headers);
+    let sent = remote.send(Method::DELETE, None, |to| {
+        inner.write_session(to);
+        inner.write_version(to);
     });
     if let Ok(reply) = sent.await {
         remote.give_back(reply).await;

@@ -27,7 +27,7 @@ pub struct Host {
 
 impl Host {
     /// Of a URL; `None` if it names no host.
-    pub fn of(url: &hyper::Uri) -> Option<Host> {
+    pub fn of(url: &http::Uri) -> Option<Host> {
         let name = url.host().filter(|name| !name.is_empty())?;
         let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
         let usual = if url.scheme_str() == Some("https") { 443 } else { 80 };
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_host_is_read_from_a_url() {
-        let shown = |url: &'static str| Host::of(&hyper::Uri::from_static(url)).map(|host| host.to_string());
+        let shown = |url: &'static str| Host::of(&http::Uri::from_static(url)).map(|host| host.to_string());
         assert_eq!(shown("https://Example.org/mcp").as_deref(), Some("Example.org:443"));
         assert_eq!(shown("http://example.org").as_deref(), Some("example.org:80"));
         assert_eq!(shown("http://[::1]:8080/x").as_deref(), Some("[::1]:8080"));

@@ -1,7 +1,7 @@
 //! What went wrong with a connection, in words that help. Never a path, a query or a header's value.
 
+use super::link::Broken;
 use outlast_engine::http::Trouble;
-use std::error::Error;
 use std::io;
 
 /// An error of the system.
@@ -25,31 +25,23 @@ pub fn of_io(error: &io::Error) -> String {
 }
 
 /// A connection that failed after a request may have left on it.
-pub fn broken(error: &hyper::Error) -> Trouble {
-    if error.is_parse() {
-        return Trouble::NotMcp(format!("the answer is not HTTP/1.1 ({error})").into());
-    }
-    Trouble::Broken(of_hyper(error).into())
-}
-
-/// An error of a connection.
-pub fn of_hyper(error: &hyper::Error) -> String {
-    match cause(error) {
-        Some(cause) => of_io(cause),
-        None if error.is_incomplete_message() => "the server closed the connection".into(),
-        None if error.is_canceled() || error.is_closed() => "connection closed".into(),
-        None => error.to_string(),
+pub fn broken(why: &Broken) -> Trouble {
+    match why {
+        Broken::NotHttp(_) => Trouble::NotMcp(of(why).into()),
+        Broken::Io(_) | Broken::Closed => Trouble::Broken(of(why).into()),
     }
 }
 
-/// The error of the system behind another.
-fn cause(error: &hyper::Error) -> Option<&io::Error> {
-    let mut next = error.source();
-    while let Some(source) = next {
-        if let Some(found) = source.downcast_ref() {
-            return Some(found);
-        }
-        next = source.source();
+/// What broke a connection.
+pub fn of(why: &Broken) -> String {
+    match why {
+        Broken::Io(error) => of_io(error),
+        Broken::Closed => "the server closed the connection".into(),
+        Broken::NotHttp(fault) => format!("the answer is not HTTP/1.1 ({fault})"),
     }
-    None
+}
+
+/// A status with its usual name.
+pub fn of_status(status: u16) -> String {
+    http::StatusCode::from_u16(status).map_or_else(|_| status.to_string(), |status| status.to_string())
 }

@@ -60,7 +60,7 @@ async fn a_connection_that_breaks_before_the_answer_is_told() {
     assert!(told.starts_with("8 broken: "), "{told}");
     let (mut peer, _) = world.call(9).await;
     peer.write("SSH-2.0-OpenSSH\r\n").await;
-    assert_eq!(world.told().await, "9 not mcp: the answer is not HTTP/1.1 (invalid HTTP version parsed)");
+    assert_eq!(world.told().await, "9 not mcp: the answer is not HTTP/1.1 (invalid HTTP version)");
     let (mut peer, _) = world.call(10).await;
     let long = format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(1 << 20));
     let _ = peer.0.write_all(long.as_bytes()).await;

@@ -1,0 +1,235 @@
+//! Bodies: where their parts stand in what was read, and where they end.
+
+use super::Fault;
+use std::ops::Range;
+
+/// Bytes of one body that are neither data nor its delimiters: extensions of chunks, and trailers.
+pub const FRAMING_BYTES: usize = 16 << 10;
+
+/// How a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// After so many bytes.
+    Length(u64),
+    /// With an empty chunk.
+    Chunked,
+    /// With the connection.
+    ToTheEnd,
+}
+
+/// Reads one body.
+#[derive(Debug)]
+pub struct Decoder {
+    state: State,
+    /// Bytes that may still come beside the data.
+    spare: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// So many bytes of a body of known length.
+    Length(u64),
+    /// Everything.
+    ToTheEnd,
+    /// The size of a chunk so far, and whether it has a digit.
+    Size(u64, bool),
+    /// What may follow a size.
+    Extension(u64),
+    /// The line feed after a size.
+    SizeEnd(u64),
+    /// So many bytes of a chunk.
+    Chunk(u64),
+    /// What follows a chunk.
+    ChunkCr,
+    ChunkLf,
+    /// A line of the trailers; how many bytes it has.
+    Trailer(usize),
+    /// Its line feed; whether it was empty.
+    TrailerLf(bool),
+    Done,
+}
+
+impl Decoder {
+    /// For a body that ends so.
+    pub fn new(framing: Framing) -> Decoder {
+        let state = match framing {
+            Framing::Length(0) => State::Done,
+            Framing::Length(length) => State::Length(length),
+            Framing::Chunked => State::Size(0, false),
+            Framing::ToTheEnd => State::ToTheEnd,
+        };
+        Decoder { state, spare: FRAMING_BYTES }
+    }
+
+    /// Whether it has ended.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Whether the end of the connection is its end.
+    pub fn may_end(&self) -> bool {
+        matches!(self.state, State::Done | State::ToTheEnd)
+    }
+
+    /// Bytes that must still come, as far as that is known.
+    pub fn missing(&self) -> u64 {
+        match self.state {
+            State::Length(left) | State::Chunk(left) => left,
+            _ => 0,
+        }
+    }
+
+    /// Whether it has a known length.
+    pub fn has_length(&self) -> bool {
+        matches!(self.state, State::Length(_))
+    }
+
+    /// Where the next data stands in what was read. All before its end is used up then; an empty range
+    /// means that there is no more data, yet or at all.
+    pub fn next(&mut self, read: &[u8]) -> Result<Range<usize>, Fault> {
+        let mut at = 0;
+        loop {
+            let left = (read.len() - at) as u64;
+            let taken = match self.state {
+                State::Done => return Ok(at..at),
+                _ if left == 0 => return Ok(at..at),
+                State::ToTheEnd => left,
+                State::Length(missing) => {
+                    let taken = missing.min(left);
+                    self.state = if taken == missing { State::Done } else { State::Length(missing - taken) };
+                    taken
+                }
+                State::Chunk(missing) => {
+                    let taken = missing.min(left);
+                    self.state =
+                        if taken == missing { State::ChunkCr } else { State::Chunk(missing - taken) };
+                    taken
+                }
+                _ => {
+                    self.state = self.after(read[at])?;
+                    at += 1;
+                    continue;
+                }
+            };
+            return Ok(at..at + taken as usize);
+        }
+    }
+
+    /// Where a byte between the data leads.
+    fn after(&mut self, byte: u8) -> Result<State, Fault> {
+        let state = match (self.state, byte) {
+            (State::Size(size, true), b'\r') => State::SizeEnd(size),
+            (State::Size(size, true), b';' | b' ' | b'\t') => State::Extension(size),
+            (State::Size(size, _), byte) => {
+                let digit = char::from(byte).to_digit(16).ok_or(Fault("invalid chunk size".into()))?;
+                let size = size.checked_mul(16).ok_or(Fault("chunk size is too large".into()))?;
+                State::Size(size + u64::from(digit), true)
+            }
+            (State::Extension(size), b'\r') => State::SizeEnd(size),
+            (State::Extension(size), byte) if byte != b'\n' => {
+                self.spend()?;
+                State::Extension(size)
+            }
+            (State::SizeEnd(0), b'\n') => State::Trailer(0),
+            (State::SizeEnd(size), b'\n') => State::Chunk(size),
+            (State::ChunkCr, b'\r') => State::ChunkLf,
+            (State::ChunkLf, b'\n') => State::Size(0, false),
+            (State::Trailer(length), b'\r') => State::TrailerLf(length == 0),
+            (State::Trailer(length), byte) if byte != b'\n' => {
+                self.spend()?;
+                State::Trailer(length + 1)
+            }
+            (State::TrailerLf(true), b'\n') => State::Done,
+            (State::TrailerLf(false), b'\n') => State::Trailer(0),
+            _ => return Err(Fault("invalid chunk".into())),
+        };
+        Ok(state)
+    }
+
+    fn spend(&mut self) -> Result<(), Fault> {
+        self.spare = self.spare.checked_sub(1).ok_or(Fault("chunk extensions are too long".into()))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a body holds, however it is cut; `None` while it has not ended.
+    fn decode(framing: Framing, parts: &[&[u8]]) -> Result<Option<Vec<u8>>, Fault> {
+        let (mut decoder, mut data, mut kept) = (Decoder::new(framing), Vec::new(), Vec::new());
+        for part in parts {
+            kept.extend_from_slice(part);
+            loop {
+                let found = decoder.next(&kept)?;
+                data.extend_from_slice(&kept[found.clone()]);
+                kept.drain(..found.end);
+                if found.is_empty() {
+                    break;
+                }
+            }
+        }
+        assert!(decoder.is_done() || kept.is_empty());
+        Ok(decoder.is_done().then_some(data))
+    }
+
+    fn decode_every_way(framing: Framing, text: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        let whole = decode(framing, &[text]);
+        for cut in 0..=text.len() {
+            assert_eq!(decode(framing, &[&text[..cut], &text[cut..]]), whole, "{cut}");
+        }
+        assert_eq!(decode(framing, &text.chunks(1).collect::<Vec<_>>()), whole);
+        whole
+    }
+
+    #[test]
+    fn chunks_are_read_however_they_are_cut() {
+        let read = |text: &str| decode_every_way(Framing::Chunked, text.as_bytes());
+        let data = |text: &str| Ok(Some(text.as_bytes().to_vec()));
+        assert_eq!(read("5\r\nhello\r\n0\r\n\r\n"), data("hello"));
+        assert_eq!(
+            read("0005;a=b\r\nhello\r\nA \r\n, new worl\r\n1\r\nd\r\n0\r\nx: y\r\nz: 1\r\n\r\n"),
+            data("hello, new world")
+        );
+        assert_eq!(read("0\r\n\r\nmore"), data(""));
+        assert_eq!(read("5\r\nhel"), Ok(None));
+        for odd in [
+            "\r\n",
+            "x\r\n",
+            "5\nhello",
+            "5\r\nhello0\r\n\r\n",
+            "11111111111111111\r\n",
+            "-1\r\n",
+            "5;\n",
+            " 5\r\n",
+            "0\r\na\n\r\n",
+        ] {
+            assert!(read(odd).is_err(), "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_data_has_a_bound() {
+        let long = "x".repeat(FRAMING_BYTES + 1);
+        assert!(decode(Framing::Chunked, &[format!("5;{long}").as_bytes()]).is_err());
+        assert!(decode(Framing::Chunked, &[format!("0\r\n{long}").as_bytes()]).is_err());
+        let many = format!("1;{}\r\na\r\n", "x".repeat(100)).repeat(FRAMING_BYTES / 100 + 1);
+        assert!(decode(Framing::Chunked, &[many.as_bytes()]).is_err());
+    }
+
+    #[test]
+    fn a_length_is_kept_to() {
+        assert_eq!(decode_every_way(Framing::Length(3), b"abcd"), Ok(Some(b"abc".to_vec())));
+        assert_eq!(decode_every_way(Framing::Length(3), b"ab"), Ok(None));
+        assert_eq!(decode_every_way(Framing::Length(0), b"ab"), Ok(Some(Vec::new())));
+    }
+
+    #[test]
+    fn without_one_the_connection_says_it() {
+        let mut decoder = Decoder::new(Framing::ToTheEnd);
+        assert_eq!(decoder.next(b"abc"), Ok(0..3));
+        assert!(decoder.may_end() && !decoder.is_done());
+        assert!(!Decoder::new(Framing::Chunked).may_end() && !Decoder::new(Framing::Length(1)).may_end());
+    }
+}
