@@ -1,8 +1,8 @@
 //! What is due when.
 //!
-//! Nearly every timer is moved or given up before it rings, so that must cost nothing: the old entry
-//! is left in the heap, and whoever takes it out asks its owner whether it still stands. When more
-//! than half of the entries are such leftovers, they are swept out together.
+//! Nearly every timer is moved or given up before it rings, so that must cost next to nothing: unless it
+//! is the first, the old entry is left in the heap, and whoever takes it out asks its owner whether it
+//! still stands. When more than half of the entries are such leftovers, they are swept out together.
 
 use crate::id::{AskId, AttemptId, CallId, ClientId, JointNo, ServerId, TaskNo};
 use crate::time::Mono;
@@ -59,11 +59,23 @@ impl Timers {
         if *armed == at {
             return;
         }
-        self.leftovers += usize::from(armed.is_some());
+        if let Some(old) = *armed {
+            self.leave(entry(old, owner));
+        }
         if let Some(at) = at {
             self.heap.push(Reverse(entry(at, owner)));
         }
         *armed = at;
+    }
+
+    /// An entry stands no longer. The next one to ring is taken out at once: calls that come and go one by
+    /// one would otherwise have us woken for each of them once more, long after.
+    fn leave(&mut self, gone: Entry) {
+        if self.heap.peek() == Some(&Reverse(gone)) {
+            self.heap.pop();
+        } else {
+            self.leftovers += 1;
+        }
     }
 
     /// When to look again; nothing may be due then, if that timer was moved since.
@@ -187,16 +199,32 @@ mod tests {
         let mut timers = Timers::default();
         let at = |millis| Mono::after_start(Duration::from_millis(millis));
         let mut armed = None;
-        for millis in (1..=5_000).rev() {
+        timers.set(Owner::Tasks, &mut None, Some(at(1)));
+        for millis in (2..=5_000).rev() {
             timers.set(Owner::Ending, &mut armed, Some(at(millis)));
         }
         assert!(timers.is_cluttered());
-        assert_eq!(timers.len(), 1);
-        let stands = |_, when| when == at(1);
+        assert_eq!(timers.len(), 2);
+        let stands = |_, when| when <= at(2);
         timers.sweep(stands);
         assert!(!timers.is_cluttered());
+        assert_eq!(timers.pop_due(at(9_999), stands), Some(Owner::Tasks));
         assert_eq!(timers.pop_due(at(9_999), stands), Some(Owner::Ending));
         assert_eq!(timers.pop_due(at(9_999), stands), None);
         assert_eq!(timers.len(), 0);
+    }
+
+    #[test]
+    fn calls_that_come_and_go_leave_nothing_to_wake_up_for() {
+        let mut timers = Timers::default();
+        let at = |millis| Mono::after_start(Duration::from_millis(millis));
+        timers.set(Owner::Session(ClientId(1)), &mut None, Some(at(9_999)));
+        for millis in 1..100 {
+            let (mut armed, call) = (None, Owner::Call(CallId { slot: 0, generation: millis as u32 }));
+            timers.set(call, &mut armed, Some(at(millis)));
+            assert_eq!(timers.next(), Some(at(millis)));
+            timers.set(call, &mut armed, None);
+            assert_eq!(timers.next(), Some(at(9_999)));
+        }
     }
 }
