@@ -31,6 +31,7 @@ pub mod hash;
 pub mod http;
 pub mod id;
 pub mod idempotency;
+mod in_order;
 mod json;
 pub mod life;
 pub mod limits;

@@ -6,12 +6,13 @@ mod setup;
 pub(crate) use setup::Setup;
 
 use crate::id::{ClientId, ExchangeId, StreamId};
+use crate::in_order::InOrder;
 use crate::limits;
 use crate::record::Ticket;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use bytes::Bytes;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 
 /// A legacy client's session.
@@ -37,9 +38,9 @@ pub(crate) struct Session {
     /// The stream that belongs to no request.
     pub(crate) standing: StreamId,
     /// All its streams, the oldest first.
-    pub(crate) streams: BTreeSet<StreamId>,
+    pub(crate) streams: InOrder<StreamId>,
     /// Those of them whose requests are settled.
-    pub(crate) settled: BTreeSet<StreamId>,
+    pub(crate) settled: InOrder<StreamId>,
     /// Bytes of events that are kept for a client that comes back.
     pub(crate) kept_bytes: usize,
     /// When it was last used.
@@ -125,8 +126,8 @@ impl Session {
             setup: Setup::default(),
             asleep: false,
             standing,
-            streams: BTreeSet::new(),
-            settled: BTreeSet::new(),
+            streams: InOrder::default(),
+            settled: InOrder::default(),
             kept_bytes: 0,
             used: now,
             armed: None,

@@ -129,7 +129,7 @@ impl Engine {
         must(session.streams.contains(&session.standing), || format!("{id:?} has no standing stream"))?;
         must(session.armed.is_some() || self.ended, || format!("the session of {id:?} never ends"))?;
         let mut kept = 0;
-        for stream in &session.streams {
+        for stream in session.streams.iter() {
             let Some(stream) = self.streams.get(stream).filter(|stream| stream.client == id) else {
                 return Err(format!("{id:?} has a stream that is not its own: {stream:?}"));
             };
