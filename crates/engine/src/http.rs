@@ -3,6 +3,7 @@
 use crate::id::AttemptId;
 use crate::wire::Outgoing;
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The principal of clients that are the same user as we are, whatever way they came: their calls are those
@@ -64,7 +65,7 @@ pub struct Post {
     /// What is posted.
     pub message: Outgoing,
     /// Headers that mirror the message.
-    pub headers: Vec<(Box<str>, Box<str>)>,
+    pub headers: Vec<(Cow<'static, str>, Box<str>)>,
     /// It begins a session: it is sent without one, and its response may name one.
     pub begins_session: bool,
     /// What comes after it must not overtake it.

@@ -20,7 +20,8 @@ const PER_TOOL: usize = 64;
 /// Writes a value as a header can hold it.
 pub fn encode(value: &str) -> Cow<'_, str> {
     let blank = |c: char| c == ' ' || c == '\t';
-    let visible = value.chars().all(|c| c.is_ascii_graphic() || blank(c));
+    // Without an early end the check runs on many bytes at once.
+    let visible = value.bytes().fold(true, |seen, byte| seen & matches!(byte, b'\t' | b' '..=b'~'));
     let marked = value.starts_with(BEFORE) && value.ends_with(AFTER);
     if visible && !marked && !value.starts_with(blank) && !value.ends_with(blank) {
         return Cow::Borrowed(value);
@@ -79,8 +80,8 @@ fn name_field(method: &Method) -> Option<Field> {
 }
 
 /// The headers of a message that goes to an HTTP server of the modern era.
-pub(crate) fn headers(message: &Message, mirrors: &Mirrors) -> Vec<(Box<str>, Box<str>)> {
-    let mut headers: Vec<(Box<str>, Box<str>)> = Vec::with_capacity(4);
+pub(crate) fn headers(message: &Message, mirrors: &Mirrors) -> Vec<(Cow<'static, str>, Box<str>)> {
+    let mut headers: Vec<(Cow<'static, str>, Box<str>)> = Vec::with_capacity(4);
     if let Some(version) = message.text(Field::MetaProtocolVersion) {
         headers.push(("mcp-protocol-version".into(), version.as_ref().into()));
     }
@@ -98,15 +99,20 @@ pub(crate) fn headers(message: &Message, mirrors: &Mirrors) -> Vec<(Box<str>, Bo
 /// What a client's headers claim about its message, against the message itself.
 pub(crate) fn contradiction(head: &crate::http::Head, message: &Message) -> Option<String> {
     let method = Method::of(message);
-    let version = message.text(Field::MetaProtocolVersion);
-    if let Some(why) = differs("MCP-Protocol-Version", head.version.as_deref(), version.as_deref()) {
-        return Some(why);
+    let says = |field: Field, written: &Option<Box<str>>| {
+        written.as_ref().is_some_and(|written| !written.starts_with(BEFORE) && message.says(field, written))
+    };
+    if !says(Field::MetaProtocolVersion, &head.version) {
+        let version = message.text(Field::MetaProtocolVersion);
+        if let Some(why) = differs("MCP-Protocol-Version", head.version.as_deref(), version.as_deref()) {
+            return Some(why);
+        }
     }
     if let Some(why) = differs("Mcp-Method", head.method.as_deref(), Some(method.as_str())) {
         return Some(why);
     }
-    let name = name_field(&method).and_then(|field| message.text(field))?;
-    differs("Mcp-Name", head.name.as_deref(), Some(&name))
+    let field = name_field(&method).filter(|field| !says(*field, &head.name))?;
+    differs("Mcp-Name", head.name.as_deref(), Some(&message.text(field)?))
 }
 
 fn differs(header: &str, written: Option<&str>, body: Option<&str>) -> Option<String> {
@@ -160,7 +166,7 @@ impl Mirrors {
         }
     }
 
-    fn add_headers(&self, tool: &str, message: &Message, headers: &mut Vec<(Box<str>, Box<str>)>) {
+    fn add_headers(&self, tool: &str, message: &Message, headers: &mut Vec<(Cow<'static, str>, Box<str>)>) {
         let Some(mirrors) = self.0.get(tool) else { return };
         for (mirror, value) in values(mirrors, message) {
             headers.push((format!("mcp-param-{}", mirror.header).into(), encode(&value).as_ref().into()));

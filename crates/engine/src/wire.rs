@@ -180,6 +180,16 @@ impl Message {
         std::str::from_utf8(inner).ok().map(Cow::Borrowed)
     }
 
+    /// Whether a field is this string. Written without escapes, it is compared as it stands.
+    pub fn says(&self, field: Field, text: &str) -> bool {
+        let Some(raw) = self.raw(field) else { return false };
+        let inner = raw.strip_prefix(b"\"").and_then(|raw| raw.strip_suffix(b"\""));
+        match inner {
+            Some(inner) if inner == text.as_bytes() => memchr::memchr(b'\\', inner).is_none(),
+            _ => self.text(field).as_deref() == Some(text),
+        }
+    }
+
     /// A field's number.
     pub fn number(&self, field: Field) -> Option<f64> {
         std::str::from_utf8(self.raw(field)?).ok()?.parse().ok()

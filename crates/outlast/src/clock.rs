@@ -52,6 +52,11 @@ impl Clock {
     }
 }
 
+/// Now, for what only measures how long something took.
+pub fn monotonic() -> Instant {
+    Instant::now()
+}
+
 /// A moment that lies this far ahead.
 pub fn in_future(time: Duration) -> Instant {
     let now = Instant::now();

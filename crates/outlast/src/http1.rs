@@ -1,9 +1,9 @@
-//! HTTP/1.1 without a connection: heads and bodies, as bytes that are there or not yet.
+//! HTTP/1.1, as far as MCP needs it, for both sides.
 //!
 //! A call is a small message and a small answer, and a library that can do everything costs more per
 //! call than all that we do with it (`docs/http-bench.md`). So the lines of a head are read by
-//! `httparse`, and what MCP needs besides is here: how a body is delimited, and its parts as they
-//! stand in the buffer.
+//! `httparse`, and what MCP needs besides is here: how a body is delimited, its parts as they stand in
+//! the buffer, and the reader that both sides share.
 //!
 //! In doubt a message is refused: two readers who disagree about where one ends are how requests are
 //! smuggled. Bounds: [`HEAD_BYTES`] and [`HEADERS`] for a head, [`body::FRAMING_BYTES`] for what a
@@ -12,8 +12,12 @@
 pub mod body;
 pub mod fields;
 pub mod head;
+pub mod inbound;
+pub mod io;
+#[cfg(test)]
+mod tests;
 
-use std::borrow::Cow;
+use bytes::{Bytes, BytesMut};
 
 /// Bytes of a head. A longer one is refused.
 pub const HEAD_BYTES: usize = 64 << 10;
@@ -23,9 +27,37 @@ pub const HEADERS: usize = 100;
 
 /// Why bytes are not HTTP/1.1 that can be trusted.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0}")]
-pub struct Fault(pub Cow<'static, str>);
+pub enum Fault {
+    /// A head beyond its bounds.
+    #[error("message head is too large")]
+    TooLarge,
+    /// Anything else.
+    #[error("{0}")]
+    Malformed(&'static str),
+}
 
-impl Fault {
-    const TOO_LARGE: Fault = Fault(Cow::Borrowed("message head is too large"));
+/// Why a message has not come, or not all of it.
+#[derive(Debug)]
+pub enum Broken {
+    /// The system says.
+    Io(std::io::Error),
+    /// The other side closed the connection.
+    Closed,
+    /// It sent something else.
+    NotHttp(Fault),
+}
+
+/// A message without blanks around it and in one line; line breaks inside are blanks too.
+pub fn one_line(bytes: Bytes) -> Bytes {
+    let inner = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii();
+    let inner = bytes.slice_ref(inner);
+    if memchr::memchr2(b'\n', b'\r', &inner).is_none() {
+        return inner;
+    }
+    drop(bytes);
+    let mut flat = inner.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+    for byte in flat.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+    flat.freeze()
 }

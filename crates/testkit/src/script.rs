@@ -648,8 +648,8 @@ fn show(action: &Action) -> String {
         Action::ToClient(_, message) => format!("<< {}", text(message)),
         Action::ToServer(server, message) => format!(">> {}{}", of(*server), text(message)),
         Action::Post(server, post) => {
-            let header = |(name, value): &(Box<str>, Box<str>)| format!("{name}: {value}");
-            let headers: Vec<String> = post.headers.iter().map(header).collect();
+            let headers: Vec<String> =
+                post.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
             let begins = if post.begins_session { "begins session, " } else { "" };
             format!(">> {}post [{begins}{}] {}", of(*server), headers.join(", "), text(&post.message))
         }

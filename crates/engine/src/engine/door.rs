@@ -146,8 +146,11 @@ impl Engine {
     /// A process that is at work does not look at the version of every request, so that is done here. A
     /// remote server looks itself. Gives the end of the answer.
     fn unknown_version(&self, server: ServerId, head: &Head, message: &Message) -> Option<String> {
-        let version = message.text(Field::MetaProtocolVersion)?;
+        if self.config.transport == Transport::Http {
+            return None;
+        }
         let supported = &self.servers.get(&server)?.supported;
+        let version = message.text(Field::MetaProtocolVersion)?;
         let version_known = |known: &str| known == version;
         let same = head.version.as_deref() == Some(&version);
         let taken = if supported.is_empty() {
@@ -155,7 +158,7 @@ impl Engine {
         } else {
             supported.iter().any(|known| version_known(known))
         };
-        if self.config.transport == Transport::Http || taken || !same {
+        if taken || !same {
             return None;
         }
         let ours = [Box::from(MODERN)];
@@ -196,9 +199,9 @@ impl Engine {
         let open = members.iter().filter(asks).count();
         let way = if open > 0 {
             let stream = self.new_stream(client, Some(exchange), true, open);
-            let name = self.clients.get(&client).and_then(Client::session).map(|session| session.id.clone());
-            if let Some(stream) = self.streams.get_mut(&stream) {
-                stream.names = name.filter(|_| begins);
+            if begins && let Some(stream) = self.streams.get_mut(&stream) {
+                let session = self.clients.get(&client).and_then(Client::session);
+                stream.names = session.map(|session| session.id.clone());
             }
             if self.config.stream_head.is_zero() {
                 self.begin_stream(stream);
@@ -465,7 +468,7 @@ fn is_modern(head: &Head, message: &Message) -> bool {
 fn required_meta(message: &Message) -> Result<(), No> {
     let missing =
         |key: &str| No(400, -32602, format!("Invalid params: _meta must have io.modelcontextprotocol/{key}"));
-    if message.text(Field::MetaProtocolVersion).is_none() {
+    if message.raw(Field::MetaProtocolVersion).is_none_or(|raw| raw.first() != Some(&b'"')) {
         return Err(missing("protocolVersion"));
     }
     match message.raw(Field::MetaClientCapabilities) {

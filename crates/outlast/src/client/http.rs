@@ -3,7 +3,9 @@
 //! Only mechanics: who stands at the door, what their head says, their body as one message; then the
 //! engine decides, and its response is written. What is refused here never becomes a message.
 
+mod answer;
 mod body;
+mod connection;
 pub mod flow;
 mod head;
 mod intake;
@@ -11,42 +13,30 @@ pub mod token;
 pub mod visitor;
 
 use crate::driver::Driver;
-use body::{Out, Visit};
+use crate::http1::head::Request;
+use crate::http1::io::Io;
+use crate::http1::one_line;
+use answer::{Answer, Dates, Manner};
+use body::Visit;
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use connection::{Came, Connection};
+use http::{Method, StatusCode, Uri};
 use intake::Intake;
-use outlast_engine::error::{Kind, edge_error};
+use outlast_engine::error::Kind;
 use outlast_engine::http::Body;
 use outlast_engine::{Event, wire};
-use std::collections::HashMap;
-use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use visitor::{Doorman, Refusal};
-
-/// A connection that has sent no whole head for this long is closed.
-const HEAD_TIME: Duration = Duration::from_secs(60);
 
 /// The longest pause in a body.
 const BODY_PAUSE: Duration = Duration::from_secs(10);
 
 /// The longest time for a body.
 const BODY_TIME: Duration = Duration::from_secs(5 * 60);
-
-/// Bytes of a head that are taken for certain; from twice as many on: 431.
-const HEAD_BYTES: usize = 32 << 10;
-
-/// Headers of a request. More: 431.
-const HEADERS: usize = 100;
 
 /// How long the end waits for responses to be read.
 const LAST_WRITES: Duration = Duration::from_secs(1);
@@ -60,22 +50,20 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
-/// A connection that has come.
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
 impl Listener {
     /// The next connection; an error if it is nobody's whom we serve.
-    async fn accept(&self) -> io::Result<Stream> {
+    async fn accept(&self) -> io::Result<Io> {
         match self {
-            Listener::Tcp(listener) => listener.accept().await.map(|(stream, _)| Stream::Tcp(stream)),
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                let _ = stream.set_nodelay(true);
+                Ok(Io::Plain(stream))
+            }
             Listener::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // The folder keeps others out; this keeps out whom somebody let into the folder.
                 match stream.peer_cred()?.uid() == nix::unistd::geteuid().as_raw() {
-                    true => Ok(Stream::Unix(stream)),
+                    true => Ok(Io::Unix(stream)),
                     false => Err(io::ErrorKind::PermissionDenied.into()),
                 }
             }
@@ -91,15 +79,16 @@ pub struct Door {
     max_bytes: usize,
     max_connections: usize,
     intake: Arc<Intake>,
-    /// Bytes of requests that are not answered, by principal.
-    held: Mutex<HashMap<Option<Box<str>>, usize>>,
+    /// Bytes of requests that are not answered, by principal; nobody who has none.
+    held: Mutex<Vec<(Option<Box<str>>, usize)>>,
+    dates: Dates,
 }
 
 impl Door {
     /// A door that is watched by this doorman.
     pub fn new(driver: Arc<Driver>, doorman: Doorman, max_bytes: usize, max_connections: usize) -> Arc<Door> {
-        let intake = Arc::default();
-        Arc::new(Door { driver, doorman, max_bytes, max_connections, intake, held: Mutex::default() })
+        let (intake, held, dates) = (Arc::default(), Mutex::default(), Dates::default());
+        Arc::new(Door { driver, doorman, max_bytes, max_connections, intake, held, dates })
     }
 
     /// Takes connections until `stop` says so; then those that are open may end for a moment.
@@ -112,19 +101,13 @@ impl Door {
                 _ = stop.changed() => break,
             };
             // Too many open files, or a client that was gone before we came: the next one may be luckier.
-            let Ok(stream) = accepted else {
+            let Ok(io) = accepted else {
                 tokio::task::yield_now().await;
                 continue;
             };
             let (door, stop) = (self.clone(), stop.clone());
             tokio::spawn(async move {
-                match stream {
-                    Stream::Tcp(stream) => {
-                        let _ = stream.set_nodelay(true);
-                        door.talk(stream, stop).await;
-                    }
-                    Stream::Unix(stream) => door.talk(stream, stop).await,
-                }
+                door.talk(Connection::new(io), stop).await;
                 drop(place);
             });
         }
@@ -132,230 +115,199 @@ impl Door {
         let _ = tokio::time::timeout(LAST_WRITES, places.acquire_many(all)).await;
     }
 
-    async fn talk(
-        self: Arc<Door>,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        mut stop: watch::Receiver<bool>,
-    ) {
-        let service = hyper::service::service_fn(move |request| {
-            let door = self.clone();
-            async move { Ok::<_, Infallible>(door.answer(request).await) }
-        });
-        let connection = hyper::server::conn::http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME)
-            .max_buf_size(HEAD_BYTES)
-            .max_headers(HEADERS)
-            .serve_connection(TokioIo::new(stream), service);
-        let mut connection = std::pin::pin!(connection);
-        tokio::select! {
-            _ = connection.as_mut() => return,
-            _ = stop.changed() => connection.as_mut().graceful_shutdown(),
-        }
-        // How a connection ends tells nothing that its exchange has not been told.
-        let _ = connection.await;
-    }
-
-    async fn answer(self: Arc<Door>, request: Request<Incoming>) -> Response<Out> {
-        let named = request.uri().authority().map(hyper::http::uri::Authority::as_str);
-        if let Err(refusal) = self.doorman.check_names(named, request.headers()) {
-            return refused(refusal);
-        }
-        match request.uri().path() {
-            "/mcp" | "/mcp/" => self.mcp(request).await,
-            "/healthz" => text(StatusCode::OK, "ok\n"),
-            "/readyz" if self.driver.is_ready() => text(StatusCode::OK, "ready\n"),
-            "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
-            _ => text(StatusCode::NOT_FOUND, "outlast: the endpoint is /mcp\n"),
-        }
-    }
-
-    async fn mcp(self: Arc<Door>, request: Request<Incoming>) -> Response<Out> {
-        let principal = match self.doorman.principal(request.headers()) {
-            Ok(principal) => principal,
-            Err(refusal) => return refused(refusal),
-        };
-        let head = Box::new(head::read(request.headers(), principal.clone()));
-        let mut visit = Visit::new(self.clone(), principal);
-        let event = match *request.method() {
-            Method::POST => {
-                if !head::is_json(request.headers()) {
-                    let why = "Unsupported Media Type: Content-Type must be application/json";
-                    return json_rpc(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32000, why);
+    /// Answers one request after another.
+    async fn talk(self: Arc<Door>, mut connection: Connection, mut stop: watch::Receiver<bool>) {
+        loop {
+            let (answer, manner) = match connection.request(&mut stop).await {
+                Came::Nothing => return,
+                Came::Unreadable(status) => (Answer::unreadable(status), Manner::LAST),
+                Came::Request(request) => {
+                    let Some(answer) = self.answer(&request, &mut connection).await else { return };
+                    // What is left of a body that we did not want would look like the next request.
+                    let keeps = connection.body_at_hand().is_some() && !*stop.borrow();
+                    let manner = Manner::of(&request, &answer, keeps);
+                    (answer, manner)
                 }
-                let body = match self.read(request, &mut visit).await {
+            };
+            // How a connection ends tells nothing that its exchange has not been told.
+            if connection.respond(answer, &self.dates, manner).await.is_err() {
+                return;
+            }
+            if !manner.keeps {
+                return connection.close().await;
+            }
+        }
+    }
+
+    /// The answer to a request; `None` if the client left before there was one.
+    async fn answer(self: &Arc<Door>, request: &Request, connection: &mut Connection) -> Option<Answer> {
+        let whole: Uri;
+        let (named, path) = if request.target.starts_with('/') {
+            (None, request.target.split('?').next().unwrap_or_default())
+        } else {
+            let Ok(uri) = request.target.parse() else {
+                return Some(Answer::unreadable(StatusCode::BAD_REQUEST));
+            };
+            whole = uri;
+            (whole.authority().map(http::uri::Authority::as_str), whole.path())
+        };
+        if let Err(refusal) = self.doorman.check_names(named, &request.fields) {
+            return Some(refused(refusal));
+        }
+        match path {
+            "/mcp" | "/mcp/" => self.mcp(request, connection).await,
+            "/healthz" => Some(Answer::text(StatusCode::OK, "ok\n")),
+            "/readyz" if self.driver.is_ready() => Some(Answer::text(StatusCode::OK, "ready\n")),
+            "/readyz" => Some(Answer::text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n")),
+            _ => Some(Answer::text(StatusCode::NOT_FOUND, "outlast: the endpoint is /mcp\n")),
+        }
+    }
+
+    async fn mcp(self: &Arc<Door>, request: &Request, connection: &mut Connection) -> Option<Answer> {
+        let principal = match self.doorman.principal(&request.fields) {
+            Ok(principal) => principal,
+            Err(refusal) => return Some(refused(refusal)),
+        };
+        let head = Box::new(head::read(&request.fields, principal.clone()));
+        let mut visit = Visit::new(self.clone(), principal);
+        match request.method {
+            Method::POST => {
+                if !head::is_json(&request.fields) {
+                    let why = "Unsupported Media Type: Content-Type must be application/json";
+                    return Some(Answer::json_rpc(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32000, why));
+                }
+                let body = match self.read(connection, &mut visit).await {
                     Ok(body) => body,
-                    Err(refusal) => return *refusal,
+                    Err(refusal) => return Some(*refusal),
                 };
                 let line = wire::scan(one_line(body));
-                move |exchange| Event::Posted(exchange, head, line)
+                self.open(visit, connection, |exchange| Event::Posted(exchange, head, line)).await
             }
-            Method::GET => return self.open(visit, move |exchange| Event::Got(exchange, head)).await,
-            Method::DELETE => return self.open(visit, move |exchange| Event::Deleted(exchange, head)).await,
+            Method::GET => self.open(visit, connection, |exchange| Event::Got(exchange, head)).await,
+            Method::DELETE => self.open(visit, connection, |exchange| Event::Deleted(exchange, head)).await,
             _ => {
                 let why = "Method Not Allowed: POST, GET or DELETE";
-                let mut response = json_rpc(StatusCode::METHOD_NOT_ALLOWED, -32000, why);
-                response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
-                return response;
+                let answer = Answer::json_rpc(StatusCode::METHOD_NOT_ALLOWED, -32000, why);
+                Some(answer.with("allow", "POST, GET, DELETE"))
             }
-        };
-        self.open(visit, event).await
+        }
     }
 
-    /// Hands a request to the engine and waits for the response to begin.
+    /// Hands a request to the engine and waits for the response to begin; `None` if the client does not.
     async fn open(
         &self,
         mut visit: Visit,
+        connection: &mut Connection,
         event: impl FnOnce(outlast_engine::id::ExchangeId) -> Event,
-    ) -> Response<Out> {
+    ) -> Option<Answer> {
         let (exchange, flow) = self.driver.new_exchange();
         visit.begins(exchange);
         self.driver.turn(|state| state.feed(event(exchange)));
-        let response = poll_fn(|context| flow.poll_response(context)).await;
+        let response = connection.unless_gone(|cx| flow.poll_response(cx)).await?;
         let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let streams = matches!(response.body, Body::Events);
-        if !streams {
+        if !matches!(response.body, Body::Events) {
             visit.is_over();
         }
-        let (out, kind) = match response.body {
-            Body::Empty => (Out::Empty, None),
-            Body::Json(bytes) => (Out::Whole(Some(bytes)), Some("application/json")),
-            Body::Events => {
-                (Out::Events(Box::new(body::Events::new(flow, visit))), Some("text/event-stream"))
-            }
+        let mut answer = match response.body {
+            Body::Empty => Answer::new(status),
+            Body::Json(bytes) => Answer::json(status, bytes),
+            Body::Events => Answer::events(status, Box::new(body::Events::new(flow, visit))),
         };
-        let mut answer = Response::new(out);
-        *answer.status_mut() = status;
-        let headers = answer.headers_mut();
-        if let Some(kind) = kind {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        }
-        if streams {
-            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-            headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-        }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            headers.insert(ALLOW, HeaderValue::from_static("POST"));
+            answer = answer.with("allow", "POST");
         }
-        if let Some(session) = response.session.and_then(|name| HeaderValue::from_str(&name).ok()) {
-            headers.insert(HeaderName::from_static("mcp-session-id"), session);
+        if let Some(session) = response.session {
+            answer = answer.with("mcp-session-id", &session);
         }
-        answer
+        Some(answer)
     }
 
     /// Reads a body, no longer than a message may be and no slower than a person would type it.
-    async fn read(&self, request: Request<Incoming>, visit: &mut Visit) -> Result<Bytes, Box<Response<Out>>> {
-        let announced = hyper::body::Body::size_hint(request.body()).lower();
-        if announced > self.driver.max_message() as u64 {
+    async fn read(&self, connection: &mut Connection, visit: &mut Visit) -> Result<Bytes, Box<Answer>> {
+        if connection.body().missing() > self.driver.max_message() as u64 {
             return Err(Box::new(self.too_large()));
         }
-        let body = request.into_body();
-        let read = tokio::time::timeout(BODY_TIME, self.read_parts(body, visit)).await;
-        read.unwrap_or_else(|_| Err(Box::new(too_slow())))
+        if let Some(body) = connection.body_at_hand() {
+            return match visit.hold(body.len()) {
+                true => Ok(body),
+                false => Err(Box::new(self.too_much(visit.principal()))),
+            };
+        }
+        // Boxed: few need it, and every request would carry the room for it as long as it lives.
+        let read = Box::pin(tokio::time::timeout(BODY_TIME, self.read_parts(connection, visit)));
+        read.await.unwrap_or_else(|_| Err(Box::new(too_slow())))
     }
 
-    async fn read_parts(&self, mut body: Incoming, visit: &mut Visit) -> Result<Bytes, Box<Response<Out>>> {
-        let announced = hyper::body::Body::size_hint(&body).lower() as usize;
+    async fn read_parts(&self, connection: &mut Connection, visit: &mut Visit) -> Result<Bytes, Box<Answer>> {
         let mut whole = intake::Body::default();
         loop {
-            let frame =
-                tokio::time::timeout(BODY_PAUSE, body.frame()).await.map_err(|_| Box::new(too_slow()))?;
-            let data = match frame {
-                None => break,
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-                Some(Err(_)) => {
-                    let why = "outlast: the body broke off\n";
-                    return Err(Box::new(text(StatusCode::BAD_REQUEST, why)));
-                }
-            };
-            if !visit.hold(data.len()) {
+            let read = tokio::time::timeout(BODY_PAUSE, connection.read(&self.intake, &mut whole));
+            let read = read.await.map_err(|_| Box::new(too_slow()))?.map_err(|_| Box::new(broke_off()))?;
+            if read == 0 {
+                return Ok(self.intake.finish(whole));
+            }
+            if !visit.hold(read) {
                 return Err(Box::new(self.too_much(visit.principal())));
             }
-            if whole.len() + data.len() > self.driver.max_message() {
+            if whole.len() > self.driver.max_message() {
                 return Err(Box::new(self.too_large()));
             }
-            self.intake.add(&mut whole, data, announced);
         }
-        Ok(self.intake.finish(whole))
     }
 
-    fn too_large(&self) -> Response<Out> {
+    fn too_large(&self) -> Answer {
         let limit = self.driver.max_message();
         let why =
             format!("the message is longer than max-message ({limit} bytes); raise it with --max-message");
-        json_rpc(StatusCode::PAYLOAD_TOO_LARGE, Kind::MessageTooLarge.code(false), &why)
+        Answer::json_rpc(StatusCode::PAYLOAD_TOO_LARGE, Kind::MessageTooLarge.code(false), &why)
     }
 
-    fn too_much(&self, principal: Option<&str>) -> Response<Out> {
+    fn too_much(&self, principal: Option<&str>) -> Answer {
         let whose = principal.unwrap_or("anonymous");
         let why = format!(
             "`{whose}` has more than {} bytes in requests that are not answered (max-bytes); wait for some, or raise it with --max-bytes",
             self.max_bytes
         );
-        json_rpc(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyBytes.code(false), &why)
+        Answer::json_rpc(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyBytes.code(false), &why)
     }
 
     /// Counts bytes for a principal. False if that is too much.
     fn hold(&self, principal: &Option<Box<str>>, bytes: usize) -> bool {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let sum = held.get(principal).copied().unwrap_or_default() + bytes;
-        if sum > self.max_bytes {
-            return false;
+        match held.iter_mut().find(|(who, _)| who == principal) {
+            Some((_, sum)) if *sum + bytes > self.max_bytes => return false,
+            Some((_, sum)) => *sum += bytes,
+            None if bytes > self.max_bytes => return false,
+            None => held.push((principal.clone(), bytes)),
         }
-        held.insert(principal.clone(), sum);
         true
     }
 
     fn release(&self, principal: &Option<Box<str>>, bytes: usize) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        match held.get_mut(principal) {
-            Some(sum) if *sum > bytes => *sum -= bytes,
-            _ => drop(held.remove(principal)),
+        let Some(at) = held.iter().position(|(who, _)| who == principal) else { return };
+        held[at].1 = held[at].1.saturating_sub(bytes);
+        if held[at].1 == 0 {
+            held.swap_remove(at);
         }
     }
 }
 
-/// JSON has line breaks only between its parts, where a blank is as good.
-pub fn one_line(body: Bytes) -> Bytes {
-    let body = match body.iter().rposition(|byte| !byte.is_ascii_whitespace()) {
-        Some(last) => body.slice(..=last),
-        None => body,
-    };
-    if memchr::memchr2(b'\n', b'\r', &body).is_none() {
-        return body;
-    }
-    body.iter()
-        .map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte })
-        .collect::<Vec<u8>>()
-        .into()
-}
-
-fn refused(refusal: Refusal) -> Response<Out> {
+fn refused(refusal: Refusal) -> Answer {
     match refusal {
-        Refusal::Forbidden(why) => json_rpc(StatusCode::FORBIDDEN, -32000, &why),
+        Refusal::Forbidden(why) => Answer::json_rpc(StatusCode::FORBIDDEN, -32000, &why),
         Refusal::Unauthorized => {
             let why = "Unauthorized: send Authorization: Bearer TOKEN; `outlast token new NAME` makes one";
-            let mut response = json_rpc(StatusCode::UNAUTHORIZED, -32000, why);
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            response
+            let answer = Answer::json_rpc(StatusCode::UNAUTHORIZED, -32000, why);
+            answer.with("www-authenticate", "Bearer")
         }
     }
 }
 
-fn too_slow() -> Response<Out> {
-    text(StatusCode::REQUEST_TIMEOUT, "outlast: the body came too slowly\n")
+fn too_slow() -> Answer {
+    Answer::text(StatusCode::REQUEST_TIMEOUT, "outlast: the body came too slowly\n")
 }
 
-fn json_rpc(status: StatusCode, code: i32, why: &str) -> Response<Out> {
-    let mut response = Response::new(Out::Whole(Some(edge_error(code, why).into())));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-fn text(status: StatusCode, text: &'static str) -> Response<Out> {
-    let mut response = Response::new(Out::Whole(Some(Bytes::from_static(text.as_bytes()))));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response
+fn broke_off() -> Answer {
+    Answer::text(StatusCode::BAD_REQUEST, "outlast: the body broke off\n")
 }

@@ -84,6 +84,13 @@ impl Decoder {
         matches!(self.state, State::Length(_))
     }
 
+    /// Counts bytes that were read elsewhere, of a body with a known length and no more than are missing.
+    pub fn took(&mut self, bytes: u64) {
+        if let State::Length(missing) = self.state {
+            self.state = if bytes >= missing { State::Done } else { State::Length(missing - bytes) };
+        }
+    }
+
     /// Where the next data stands in what was read. All before its end is used up then; an empty range
     /// means that there is no more data, yet or at all.
     pub fn next(&mut self, read: &[u8]) -> Result<Range<usize>, Fault> {
@@ -95,9 +102,8 @@ impl Decoder {
                 _ if left == 0 => return Ok(at..at),
                 State::ToTheEnd => left,
                 State::Length(missing) => {
-                    let taken = missing.min(left);
-                    self.state = if taken == missing { State::Done } else { State::Length(missing - taken) };
-                    taken
+                    self.took(missing.min(left));
+                    missing.min(left)
                 }
                 State::Chunk(missing) => {
                     let taken = missing.min(left);
@@ -121,8 +127,8 @@ impl Decoder {
             (State::Size(size, true), b'\r') => State::SizeEnd(size),
             (State::Size(size, true), b';' | b' ' | b'\t') => State::Extension(size),
             (State::Size(size, _), byte) => {
-                let digit = char::from(byte).to_digit(16).ok_or(Fault("invalid chunk size".into()))?;
-                let size = size.checked_mul(16).ok_or(Fault("chunk size is too large".into()))?;
+                let digit = char::from(byte).to_digit(16).ok_or(Fault::Malformed("invalid chunk size"))?;
+                let size = size.checked_mul(16).ok_or(Fault::Malformed("chunk size is too large"))?;
                 State::Size(size + u64::from(digit), true)
             }
             (State::Extension(size), b'\r') => State::SizeEnd(size),
@@ -141,13 +147,13 @@ impl Decoder {
             }
             (State::TrailerLf(true), b'\n') => State::Done,
             (State::TrailerLf(false), b'\n') => State::Trailer(0),
-            _ => return Err(Fault("invalid chunk".into())),
+            _ => return Err(Fault::Malformed("invalid chunk")),
         };
         Ok(state)
     }
 
     fn spend(&mut self) -> Result<(), Fault> {
-        self.spare = self.spare.checked_sub(1).ok_or(Fault("chunk extensions are too long".into()))?;
+        self.spare = self.spare.checked_sub(1).ok_or(Fault::Malformed("chunk extensions are too long"))?;
         Ok(())
     }
 }

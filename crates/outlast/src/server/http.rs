@@ -11,8 +11,8 @@
 //! Bounds: a message has at most `max-message` bytes, a refusal 64 KiB, a session id 1 KiB; every
 //! post in flight has one connection, and how many are in flight is the engine's business.
 
+mod courier;
 mod head;
-mod io;
 mod link;
 mod pool;
 mod proxy;

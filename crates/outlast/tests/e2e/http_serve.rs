@@ -136,19 +136,23 @@ fn serve_does_not_read_stdin() {
     assert!(served.process.log().is_empty());
 }
 
+/// The end of a stream without chunks is the end of the connection, whatever such a client would like.
 #[test]
 fn a_client_of_the_first_http_is_understood() {
     let served = serve(&[], &[]);
     let session = served.session();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-    let mut caller = served.caller();
-    caller.send(format!(
-        "POST /mcp HTTP/1.0\r\nHost: {}\r\nAccept: */*\r\nContent-Type: application/json\r\nMcp-Session-Id: {}\r\nContent-Length: {}\r\n\r\n{body}",
-        served.address, session.id, body.len()
-    ));
-    let (status, head) = caller.head();
-    assert_eq!((status, head.header("Transfer-Encoding")), (200, None));
-    assert_eq!(answer_below(&mut caller, &head)["id"], 1);
-    while caller.event().is_some() {}
-    assert!(caller.wait_for_close());
+    for wish in ["", "Connection: keep-alive\r\n"] {
+        let mut caller = served.caller();
+        caller.send(format!(
+            "POST /mcp HTTP/1.0\r\nHost: {}\r\nAccept: */*\r\nContent-Type: application/json\r\nMcp-Session-Id: {}\r\n{wish}Content-Length: {}\r\n\r\n{body}",
+            served.address, session.id, body.len()
+        ));
+        let (status, head) = caller.head();
+        assert_eq!((status, head.header("Transfer-Encoding")), (200, None));
+        assert_eq!(head.header("Connection"), Some("close"));
+        assert_eq!(answer_below(&mut caller, &head)["id"], 1);
+        while caller.event().is_some() {}
+        assert!(caller.wait_for_close());
+    }
 }

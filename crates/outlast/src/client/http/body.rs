@@ -1,11 +1,9 @@
-//! The body of a response, and the visit that it belongs to.
+//! The stream of a response, and the visit that it belongs to.
 
 use super::Door;
 use super::flow::{Flow, Next};
 use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
 use outlast_engine::id::ExchangeId;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,79 +13,44 @@ use tokio::time::Sleep;
 /// A comment so often keeps whatever stands between from closing a quiet stream.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// What follows the head of a response.
-#[derive(Debug)]
-pub enum Out {
-    /// Nothing.
-    Empty,
-    /// One piece.
-    Whole(Option<Bytes>),
-    /// A stream.
-    Events(Box<Events>),
-}
-
 /// A stream of events.
 #[derive(Debug)]
 pub struct Events {
     flow: Arc<Flow>,
     visit: Visit,
-    beat: Pin<Box<Sleep>>,
+    /// Made when there is something to wait for.
+    beat: Option<Pin<Box<Sleep>>>,
 }
 
 impl Events {
     /// The stream of a visit.
     pub fn new(flow: Arc<Flow>, visit: Visit) -> Events {
-        Events { flow, visit, beat: Box::pin(next_beat()) }
+        Events { flow, visit, beat: None }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        match self.flow.poll_next(context) {
-            Poll::Ready(Next::Bytes(bytes)) => Poll::Ready(Some(Ok(bytes))),
-            Poll::Ready(Next::End) => {
-                self.visit.is_over();
-                Poll::Ready(None)
+    /// Waits for what comes next.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        let next = self.flow.poll_next(context);
+        match next {
+            Poll::Ready(Next::End) => self.visit.is_over(),
+            Poll::Ready(_) => {}
+            Poll::Pending => {
+                let beat = self.beat.get_or_insert_with(|| Box::pin(next_beat()));
+                if beat.as_mut().poll(context).is_ready() {
+                    beat.as_mut().set(next_beat());
+                    let comment = Bytes::from_static(b":\n\n");
+                    let length = comment.len();
+                    return Poll::Ready(Next::Bytes([comment].into(), length));
+                }
             }
-            Poll::Ready(Next::Broken) => Poll::Ready(Some(Err(io::Error::other("the client does not read")))),
-            Poll::Pending if self.beat.as_mut().poll(context).is_ready() => {
-                self.beat.as_mut().set(next_beat());
-                Poll::Ready(Some(Ok(Bytes::from_static(b":\n\n"))))
-            }
-            Poll::Pending => Poll::Pending,
         }
+        next
     }
 }
 
 #[allow(clippy::disallowed_methods)] // a comment tells nobody anything and moves no limit
 fn next_beat() -> Sleep {
     tokio::time::sleep(BEAT)
-}
-
-impl Body for Out {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        match &mut *self {
-            Out::Empty => Poll::Ready(None),
-            Out::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Out::Events(events) => events.poll(context).map(|next| next.map(|bytes| bytes.map(Frame::data))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self, Out::Empty | Out::Whole(None))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Out::Empty | Out::Whole(None) => SizeHint::with_exact(0),
-            Out::Whole(Some(bytes)) => SizeHint::with_exact(bytes.len() as u64),
-            Out::Events(_) => SizeHint::default(),
-        }
-    }
 }
 
 /// One request, for as long as somebody holds it. When it is let go of before its response is finished,

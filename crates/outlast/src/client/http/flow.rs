@@ -10,9 +10,6 @@ use std::task::{Context, Poll, Waker};
 /// can take it up again.
 const MOST: usize = 8 << 20;
 
-/// Bytes that are copied together.
-const COPIED: usize = 16 << 10;
-
 /// A response, from both ends.
 #[derive(Debug, Default)]
 pub struct Flow {
@@ -32,8 +29,8 @@ struct State {
 /// What comes next on a stream.
 #[derive(Debug)]
 pub enum Next {
-    /// Bytes to write.
-    Bytes(Bytes),
+    /// What there is to write, and how long it is.
+    Bytes(VecDeque<Bytes>, usize),
     /// Nothing more.
     End,
     /// The client did not read; it is cut off.
@@ -88,26 +85,11 @@ impl Flow {
         if state.broken {
             return Poll::Ready(Next::Broken);
         }
-        match state.waiting.len() {
-            0 if state.finished => Poll::Ready(Next::End),
-            0 => state.wait(context),
-            // A chunk of its own costs less than a copy.
-            count if count == 1 || state.bytes > COPIED => {
-                let next = state.waiting.pop_front();
-                state.bytes -= next.as_ref().map_or(0, Bytes::len);
-                Poll::Ready(next.map_or(Next::End, Next::Bytes))
-            }
-            // What is there leaves together: one chunk, one write.
-            _ => {
-                let whole = state.waiting.iter().fold(Vec::with_capacity(state.bytes), |mut whole, part| {
-                    whole.extend_from_slice(part);
-                    whole
-                });
-                state.bytes = 0;
-                state.waiting.clear();
-                Poll::Ready(Next::Bytes(whole.into()))
-            }
+        if !state.waiting.is_empty() {
+            let bytes = std::mem::take(&mut state.bytes);
+            return Poll::Ready(Next::Bytes(std::mem::take(&mut state.waiting), bytes));
         }
+        if state.finished { Poll::Ready(Next::End) } else { state.wait(context) }
     }
 }
 
@@ -138,7 +120,7 @@ mod tests {
         assert!(next(&flow).is_pending());
         assert!(flow.write("a".into()) && flow.write("b".into()));
         flow.finish();
-        assert!(matches!(next(&flow), Poll::Ready(Next::Bytes(bytes)) if bytes == "ab"));
+        assert!(matches!(next(&flow), Poll::Ready(Next::Bytes(parts, 2)) if parts == ["a", "b"]));
         assert!(matches!(next(&flow), Poll::Ready(Next::End)));
     }
 

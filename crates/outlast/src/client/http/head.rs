@@ -1,7 +1,6 @@
 //! The head of a request: what of it the engine wants to know.
 
-use hyper::HeaderMap;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use crate::http1::fields::{Field, Fields, Known, media_type, visible};
 use outlast_engine::http::Head;
 
 /// Bytes of one header that we act on. A longer one counts as absent.
@@ -10,32 +9,31 @@ const HEADER_BYTES: usize = 8 << 10;
 /// What most clients write, word for word.
 const EITHER: &str = "application/json, text/event-stream";
 
-/// Reads the headers in one go: to look each one up costs more than all of them.
-pub fn read(headers: &HeaderMap, principal: Option<Box<str>>) -> Head {
+/// Reads the fields in one go: to look each one up costs more than all of them.
+pub fn read(fields: &Fields, principal: Option<Box<str>>) -> Head {
     let mut head = Head { principal, ..Head::default() };
     let mut accepts = false;
-    for (name, value) in headers {
-        let Ok(value) = value.to_str() else { continue };
-        let place = match name.as_str() {
-            "accept" => {
-                accepts = true;
-                accept(&mut head, value);
+    for Field { name, rest, value } in fields.iter() {
+        let place = match name {
+            Known::McpSessionId => &mut head.session,
+            Known::McpProtocolVersion => &mut head.version,
+            Known::McpMethod => &mut head.method,
+            Known::McpName => &mut head.name,
+            Known::LastEventId => &mut head.last_event,
+            Known::Accept => {
+                accepts |= accept(&mut head, value);
                 continue;
             }
-            "mcp-session-id" => &mut head.session,
-            "mcp-protocol-version" => &mut head.version,
-            "mcp-method" => &mut head.method,
-            "mcp-name" => &mut head.name,
-            "last-event-id" => &mut head.last_event,
-            name => {
-                if let Some(name) = name.strip_prefix("mcp-param-") {
-                    head.params.push((name.into(), value.into()));
+            Known::McpParam => {
+                if let (Some(name), Some(value)) = (visible(rest), visible(value)) {
+                    head.params.push((name.to_ascii_lowercase().into(), value.into()));
                 }
                 continue;
             }
+            _ => continue,
         };
         if place.is_none() && value.len() <= HEADER_BYTES {
-            *place = Some(value.into());
+            *place = visible(value).map(Box::from);
         }
     }
     if !accepts {
@@ -44,39 +42,34 @@ pub fn read(headers: &HeaderMap, principal: Option<Box<str>>) -> Head {
     head
 }
 
-fn accept(head: &mut Head, value: &str) {
-    if value == EITHER {
+/// What the client takes; false if that cannot be read.
+fn accept(head: &mut Head, value: &[u8]) -> bool {
+    if value == EITHER.as_bytes() {
         (head.takes_json, head.takes_events) = (true, true);
-        return;
+        return true;
     }
-    for kind in value.split(',').map(media_type) {
-        let is_one_of = |names: [&str; 3]| names.iter().any(|name| kind.eq_ignore_ascii_case(name));
+    let readable = visible(value).is_some();
+    for kind in value.split(|byte| *byte == b',').map(media_type).filter(|_| readable) {
+        let is_one_of =
+            |names: [&str; 3]| names.iter().any(|name| kind.eq_ignore_ascii_case(name.as_bytes()));
         head.takes_json |= is_one_of(["application/json", "application/*", "*/*"]);
         head.takes_events |= is_one_of(["text/event-stream", "text/*", "*/*"]);
     }
-}
-
-/// A media type without its parameters.
-fn media_type(value: &str) -> &str {
-    value.split(';').next().unwrap_or_default().trim()
+    readable
 }
 
 /// Whether a body is said to be JSON.
-pub fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::to_str).and_then(Result::ok).map(media_type);
-    kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
+pub fn is_json(fields: &Fields) -> bool {
+    let kind = fields.get(Known::ContentType).map(media_type);
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/json"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn head(pairs: &[(&'static str, &str)]) -> Head {
-        let mut map = HeaderMap::new();
-        for (name, value) in pairs {
-            map.append(*name, value.parse().unwrap());
-        }
-        read(&map, None)
+    fn head(pairs: &[(&str, &str)]) -> Head {
+        read(&Fields::of_pairs(pairs), None)
     }
 
     #[test]

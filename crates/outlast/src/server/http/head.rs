@@ -1,7 +1,7 @@
 //! Headers: those that a person configures, and what those of a response mean.
 
 use super::tcp::Host;
-use crate::http1::fields::Fields;
+use crate::http1::fields::{Fields, Known, media_type};
 use crate::http1::head::Response;
 use http::header::{
     ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue, TE, TRAILER,
@@ -9,11 +9,6 @@ use http::header::{
 };
 use http::{Method, Uri};
 use std::time::Duration;
-
-pub const SESSION: &str = "mcp-session-id";
-pub const VERSION: &str = "mcp-protocol-version";
-pub const LAST_EVENT: &str = "last-event-id";
-const KEEP_ALIVE: &str = "keep-alive";
 
 /// Bytes of a session id. A longer one is ignored.
 const SESSION_BYTES: usize = 1 << 10;
@@ -32,8 +27,8 @@ const OURS: [HeaderName; 11] = [
     CONTENT_LENGTH,
     CONTENT_TYPE,
     HOST,
-    HeaderName::from_static(KEEP_ALIVE),
-    HeaderName::from_static(LAST_EVENT),
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("last-event-id"),
     TE,
     TRAILER,
     TRANSFER_ENCODING,
@@ -96,10 +91,10 @@ pub enum Content {
 
 impl Content {
     pub fn of(fields: &Fields) -> Content {
-        let kind = fields.text("content-type").split(';').next().unwrap_or_default().trim();
-        if kind.eq_ignore_ascii_case("application/json") {
+        let kind = fields.get(Known::ContentType).map(media_type).unwrap_or_default();
+        if kind.eq_ignore_ascii_case(b"application/json") {
             Content::Json
-        } else if kind.eq_ignore_ascii_case("text/event-stream") {
+        } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
             Content::Events
         } else {
             Content::Other
@@ -109,7 +104,7 @@ impl Content {
 
 /// The session that a response names, if it is one that can be sent back.
 pub fn session(fields: &Fields) -> Option<Box<str>> {
-    let value = fields.text(SESSION);
+    let value = fields.text(Known::McpSessionId);
     let fits = (1..=SESSION_BYTES).contains(&value.len());
     (fits && value.bytes().all(|byte| byte.is_ascii_graphic())).then(|| value.into())
 }
@@ -117,17 +112,17 @@ pub fn session(fields: &Fields) -> Option<Box<str>> {
 /// How long the server keeps an idle connection, less what a request needs to get there.
 pub fn kept_for(fields: &Fields) -> Option<Duration> {
     let parameter = |part: &str| part.trim().strip_prefix("timeout=")?.parse().ok();
-    let seconds = fields.text(KEEP_ALIVE).split(',').find_map(parameter)?;
+    let seconds = fields.text(Known::KeepAlive).split(',').find_map(parameter)?;
     Some(Duration::from_secs(seconds).saturating_sub(CLOSE_BEFORE))
 }
 
 /// `Retry-After`: seconds, or a date, which is measured from the server's own `Date`.
 pub fn retry_after(fields: &Fields) -> Option<Duration> {
-    let value = fields.text("retry-after").trim();
+    let value = fields.text(Known::RetryAfter).trim();
     let seconds = match value.parse() {
         Ok(seconds) => seconds,
         Err(_) if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => u64::MAX,
-        Err(_) => seconds_of_date(value)?.saturating_sub(seconds_of_date(fields.text("date"))?),
+        Err(_) => seconds_of_date(value)?.saturating_sub(seconds_of_date(fields.text(Known::Date))?),
     };
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MOST))
 }
@@ -154,7 +149,7 @@ fn seconds_of_date(date: &str) -> Option<u64> {
 /// Where a response sends us, if it does.
 pub fn location(head: &Response) -> Option<&str> {
     let moved = matches!(head.status, 301 | 302 | 303 | 307 | 308);
-    moved.then(|| head.fields.text("location")).filter(|location| !location.is_empty())
+    moved.then(|| head.fields.text(Known::Location)).filter(|location| !location.is_empty())
 }
 
 /// Where a redirect leads; the error says why it is not followed. Elsewhere it would carry our
@@ -200,12 +195,6 @@ fn resolve(from: &Uri, location: &str) -> Option<Uri> {
 mod tests {
     use super::*;
 
-    fn fields(pairs: &[(&str, &str)]) -> Fields {
-        let lines: String = pairs.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let head = format!("HTTP/1.1 200 OK\r\n{lines}\r\n");
-        crate::http1::head::response(head.as_bytes()).unwrap().unwrap().0.fields
-    }
-
     #[test]
     fn a_header_takes_variables_and_shows_no_value() {
         let variable = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
@@ -228,7 +217,7 @@ mod tests {
     fn retry_after_is_seconds_or_a_date() {
         let after = |value: &str| {
             let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
-            retry_after(&fields(&[date, ("retry-after", value)])).map(|time| time.as_secs())
+            retry_after(&Fields::of_pairs(&[date, ("retry-after", value)])).map(|time| time.as_secs())
         };
         assert_eq!(after("7"), Some(7));
         assert_eq!(after("Sun, 06 Nov 1994 08:50:07 GMT"), Some(30));
@@ -237,14 +226,15 @@ mod tests {
         assert_eq!(after("99999999999999999999999"), Some(3600));
         assert_eq!(after("soon"), None);
         assert_eq!(after("-1"), None);
-        assert_eq!(retry_after(&fields(&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")])), None);
+        assert_eq!(retry_after(&Fields::of_pairs(&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")])), None);
         assert_eq!(seconds_of_date("Tue, 29 Feb 2000 00:00:01 GMT"), Some(951_782_401));
         assert_eq!(seconds_of_date("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
     }
 
     #[test]
     fn an_idle_connection_is_left_before_the_server_leaves_it() {
-        let kept = |value: &str| kept_for(&fields(&[("keep-alive", value)])).map(|time| time.as_secs());
+        let kept =
+            |value: &str| kept_for(&Fields::of_pairs(&[("keep-alive", value)])).map(|time| time.as_secs());
         assert_eq!(kept("timeout=5"), Some(4));
         assert_eq!(kept("max=100, timeout=15"), Some(14));
         assert_eq!(kept("timeout=0"), Some(0));
@@ -253,17 +243,17 @@ mod tests {
 
     #[test]
     fn a_content_type_is_known_whatever_follows_it() {
-        let content = |value: &str| Content::of(&fields(&[("content-type", value)]));
+        let content = |value: &str| Content::of(&Fields::of_pairs(&[("content-type", value)]));
         assert_eq!(content("application/json"), Content::Json);
         assert_eq!(content("Application/JSON; charset=utf-8"), Content::Json);
         assert_eq!(content("text/event-stream;charset=utf-8"), Content::Events);
         assert_eq!(content("text/html"), Content::Other);
-        assert_eq!(Content::of(&fields(&[])), Content::Other);
+        assert_eq!(Content::of(&Fields::of_pairs(&[])), Content::Other);
     }
 
     #[test]
     fn only_a_session_that_can_be_sent_back_is_taken() {
-        let session = |value: &str| session(&fields(&[("mcp-session-id", value)])).is_some();
+        let session = |value: &str| session(&Fields::of_pairs(&[("mcp-session-id", value)])).is_some();
         assert!(session("abc-123"));
         assert!(!session("") && !session("a b") && !session(&"x".repeat(1025)));
     }

@@ -11,6 +11,10 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
+/// A connection that rested so long may be one that the server is just closing, so the system is asked
+/// too. No server lets go of one sooner for want of use.
+const RESTED: Duration = Duration::from_millis(100);
+
 /// Idle connections of one server.
 pub struct Pool {
     max_idle: usize,
@@ -25,6 +29,7 @@ struct Inner {
 
 struct Idle {
     link: Link,
+    since: Instant,
     until: Instant,
 }
 
@@ -41,11 +46,13 @@ impl Pool {
     /// A connection that is still there.
     pub async fn take(&self) -> Option<Link> {
         loop {
-            let Idle { mut link, until } = self.lock().idle.pop()?;
-            if clock::is_past(until) {
+            let Idle { mut link, since, until } = self.lock().idle.pop()?;
+            let now = clock::monotonic();
+            if now > until {
                 continue;
             }
-            if poll_fn(|cx| Poll::Ready(link.is_silent(cx))).await {
+            let ended = poll_fn(|cx| Poll::Ready(link.has_ended(cx))).await;
+            if !ended && (now.duration_since(since) < RESTED || link.is_silent()) {
                 return Some(link);
             }
         }
@@ -57,7 +64,8 @@ impl Pool {
         if time.is_zero() || inner.idle.len() >= self.max_idle {
             return;
         }
-        inner.idle.push(Idle { link, until: clock::in_future(time) });
+        let since = clock::monotonic();
+        inner.idle.push(Idle { link, since, until: since.checked_add(time).unwrap_or(since) });
         if inner.sweeper.is_none() {
             inner.sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))).abort_handle());
         }

@@ -1,7 +1,7 @@
 //! One server behind HTTP: how to connect to it, its idle connections, and what every request says.
 
+use super::courier::Couriers;
 use super::head;
-use super::io::Io;
 use super::link::{Link, Unanswered};
 use super::pool::Pool;
 use super::proxy::{self, Proxy};
@@ -10,8 +10,9 @@ use super::tcp::{self, Host};
 use super::tls::Tls;
 use super::{Options, words};
 use crate::http1::fields;
+use crate::http1::io::Io;
 use crate::keep::Way;
-use http::header::{HOST, PROXY_AUTHORIZATION, USER_AGENT};
+use http::header::USER_AGENT;
 use http::{Method, Uri};
 use outlast_engine::http::Trouble;
 use outlast_engine::settings::show_duration;
@@ -42,6 +43,7 @@ pub struct Remote {
     connect: Duration,
     pool_idle: Duration,
     pool: Arc<Pool>,
+    couriers: Arc<Couriers>,
     dialling: Semaphore,
     max_message: usize,
 }
@@ -70,17 +72,17 @@ impl Remote {
         let tls = secure.then(|| Tls::new(&host, ca_file.as_deref())).transpose()?;
         let proxy = proxy::of(&url, &host, &proxies)?;
         let mut fields = Vec::new();
-        fields::write(&mut fields, HOST.as_str(), head::host(&url)?.as_bytes());
+        fields::write(&mut fields, "host", head::host(&url)?.as_bytes());
         if !options.headers.iter().any(|(name, _)| *name == USER_AGENT) {
             let us = concat!("outlast/", env!("CARGO_PKG_VERSION"));
-            fields::write(&mut fields, USER_AGENT.as_str(), us.as_bytes());
+            fields::write(&mut fields, "user-agent", us.as_bytes());
         }
         if let Some(authorization) = proxy.as_ref().filter(|_| !secure).and_then(|p| p.authorization.as_ref())
         {
-            fields::write(&mut fields, PROXY_AUTHORIZATION.as_str(), authorization.as_bytes());
+            fields::write(&mut fields, "proxy-authorization", authorization.as_bytes());
         }
         for (name, value) in options.headers {
-            fields::write(&mut fields, name.as_str(), value.as_bytes());
+            fields::write_any(&mut fields, name.as_str(), value.as_bytes());
         }
         Ok(Arc::new(Remote {
             url,
@@ -92,6 +94,7 @@ impl Remote {
             connect: options.connect,
             pool_idle: options.pool_idle,
             pool: Pool::new(options.pool_max_idle),
+            couriers: Arc::default(),
             dialling: Semaphore::new(DIALLING),
             max_message: options.max_message,
         }))
@@ -100,6 +103,11 @@ impl Remote {
     /// The longest message.
     pub fn max_message(&self) -> usize {
         self.max_message
+    }
+
+    /// Who carries posts.
+    pub fn couriers(&self) -> &Arc<Couriers> {
+        &self.couriers
     }
 
     /// Connections without use.

@@ -1,8 +1,10 @@
 //! A response while its body is read, with the connection it comes on.
 
 use super::head::{self, Content};
-use super::link::{Broken, Link};
+use super::link::Link;
 use crate::doctor::glimpse;
+use crate::http1::Broken;
+use crate::http1::fields::Known;
 use crate::http1::head::Response;
 use bytes::{Bytes, BytesMut};
 use outlast_engine::http::Trouble;
@@ -87,7 +89,7 @@ impl Reply {
     /// What a 2xx means that holds no answer.
     pub async fn not_mcp(&mut self) -> Trouble {
         let body = self.beginning(SHOWN + 1).await;
-        let kind = self.head.fields.text("content-type").to_owned();
+        let kind = self.head.fields.text(Known::ContentType).to_owned();
         let kind = match kind.is_empty() {
             true => "no content type".to_owned(),
             false => glimpse(kind.as_bytes(), SHOWN),

@@ -3,15 +3,16 @@
 //! Every method returns at once; what takes time is done by a task of the session. The driver calls
 //! them while it holds its own lock and is fed by the tasks, so no task feeds while it holds ours.
 
-use super::head;
+use super::courier::Job;
 use super::remote::Remote;
 use super::talk;
 use super::{Feed, Happening};
-use crate::http1::fields;
+use crate::http1::fields::{self, Known};
 use bytes::Bytes;
 use outlast_engine::hash::IdMap;
 use outlast_engine::http::{Post, StreamEnd, Trouble};
 use outlast_engine::id::AttemptId;
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -105,7 +106,9 @@ impl Session {
             opener
         });
         let (attempt, resumes) = (post.attempt, post.resumes);
-        let task = self.0.start(&mut state, talk::post(self.0.clone(), post, gate, opener));
+        let task = state.new_task();
+        let job = Job { inner: self.0.clone(), post, gate, opener, task };
+        state.tasks.insert(task, self.0.remote.couriers().send(job));
         if let Some(attempt) = attempt {
             let before = state.attempts.remove(&attempt).filter(|_| resumes);
             let place = before.map(|attempt| attempt.place).unwrap_or_default();
@@ -183,16 +186,20 @@ impl Inner {
 
     /// Starts a task that belongs to the session.
     fn start(self: &Arc<Inner>, state: &mut State, work: impl Future<Output = ()> + Send + 'static) -> u64 {
-        let task = state.next_task;
-        state.next_task += 1;
+        let task = state.new_task();
         let inner = self.clone();
         let handle = tokio::spawn(async move {
-            // Made here and not outside: who stops a task that has not begun removes it itself.
-            let _ending = Ending { inner, task };
+            let _ending = inner.ending(task);
             work.await;
         });
         state.tasks.insert(task, handle.abort_handle());
         task
+    }
+
+    /// Held by a task for as long as it runs. Made by the task itself: who stops one that has not begun
+    /// takes it off the list himself.
+    pub(super) fn ending(self: &Arc<Inner>, task: u64) -> Ending {
+        Ending { inner: self.clone(), task }
     }
 
     /// Stops every task; whether that was news.
@@ -256,14 +263,14 @@ impl Inner {
     /// Writes the session's field, if there is a session.
     pub(super) fn write_session(&self, to: &mut Vec<u8>) {
         if let Some(session) = &self.lock().session {
-            fields::write(to, head::SESSION, session.as_bytes());
+            fields::write(to, Known::McpSessionId.as_str(), session.as_bytes());
         }
     }
 
     /// Writes the version that the last message with one carried.
     pub(super) fn write_version(&self, to: &mut Vec<u8>) {
         if let Some(version) = &self.lock().version {
-            fields::write(to, head::VERSION, version.as_bytes());
+            fields::write(to, Known::McpProtocolVersion.as_str(), version.as_bytes());
         }
     }
 
@@ -307,14 +314,20 @@ impl Inner {
 }
 
 impl State {
+    fn new_task(&mut self) -> u64 {
+        self.next_task += 1;
+        self.next_task
+    }
+
     /// What must come first, if it is still on its way.
     fn gate(&mut self) -> Option<Gate> {
         self.gate = self.gate.take().filter(|gate| gate.has_changed().is_ok());
         self.gate.clone()
     }
 
-    fn note_version(&mut self, headers: &[(Box<str>, Box<str>)]) {
-        let version = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(head::VERSION));
+    fn note_version(&mut self, headers: &[(Cow<'static, str>, Box<str>)]) {
+        let version =
+            headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(Known::McpProtocolVersion.as_str()));
         let Some((_, version)) = version else { return };
         if self.version.as_ref() != Some(version) {
             self.version = Some(version.clone());
@@ -330,7 +343,7 @@ impl State {
 }
 
 /// Takes a task off the list when it ends, however it ends.
-struct Ending {
+pub(super) struct Ending {
     inner: Arc<Inner>,
     task: u64,
 }

@@ -6,9 +6,10 @@ use super::remote::Remote;
 use super::reply::{LINGER, Reply};
 use super::session::{Gate, Inner, Of};
 use super::words;
-use crate::http1::fields;
+use crate::http1::fields::{self, Known};
+use crate::http1::one_line;
 use crate::server::sse::{Parsed, Parser};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::Method;
 use outlast_engine::event::Line;
 use outlast_engine::http::{Post, Trouble};
@@ -52,7 +53,7 @@ pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener
     let sent = inner.remote.send(Method::POST, Some(&post.message), |to| {
         to.extend_from_slice(FOR_A_POST);
         // What HTTP cannot carry is left out, and the server says so.
-        post.headers.iter().for_each(|(name, value)| fields::write(to, name, value.as_bytes()));
+        post.headers.iter().for_each(|(name, value)| fields::write_any(to, name, value.as_bytes()));
         if !post.begins_session {
             inner.write_session(to);
         }
@@ -82,7 +83,7 @@ pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener
 
 fn write_last(last: Option<&[u8]>, to: &mut Vec<u8>) {
     if let Some(last) = last {
-        fields::write(to, head::LAST_EVENT, last);
+        fields::write(to, Known::LastEventId.as_str(), last);
     }
 }
 
@@ -135,21 +136,6 @@ async fn json(inner: &Inner, attempt: AttemptId, mut reply: Reply) {
         inner.tell(&mut Some(Happening::FromStream(attempt, line)).into_iter().chain(trouble));
     }
     inner.remote.give_back(reply).await;
-}
-
-/// A message without blanks around it and in one line; line breaks inside are blanks too.
-fn one_line(bytes: Bytes) -> Bytes {
-    let inner = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii();
-    let inner = bytes.slice_ref(inner);
-    if memchr::memchr2(b'\n', b'\r', &inner).is_none() {
-        return inner;
-    }
-    drop(bytes);
-    let mut flat = inner.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
-    for byte in flat.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-        *byte = b' ';
-    }
-    flat.freeze()
 }
 
 /// Whether the answer to an attempt is in a line.

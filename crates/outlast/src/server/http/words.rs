@@ -1,6 +1,6 @@
 //! What went wrong with a connection, in words that help. Never a path, a query or a header's value.
 
-use super::link::Broken;
+use crate::http1::Broken;
 use outlast_engine::http::Trouble;
 use std::io;
 

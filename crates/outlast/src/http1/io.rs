@@ -10,6 +10,7 @@ use tokio_rustls::client::TlsStream;
 
 /// A connection.
 pub enum Io {
+    /// To anywhere.
     Plain(TcpStream),
     /// On this machine.
     Unix(UnixStream),
