@@ -10,7 +10,7 @@ use sse::{Parsed, Parser};
 /// The longest event, so short that the fuzzer gets beyond it.
 const MAX: usize = 64;
 
-/// The first byte says how long the pieces are.
+// The first byte says how long the pieces are.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((length, stream)) = bytes.split_first() else { return };
     let whole = parse(stream.chunks(stream.len().max(1)));

@@ -4,7 +4,7 @@ use crate::shell::{program, root, run as run_program};
 use anyhow::{Result, bail};
 use std::fs;
 
-const TARGETS: [&str; 4] = ["scan", "engine", "sse", "http"];
+const TARGETS: [&str; 5] = ["scan", "engine", "sse", "http", "http1"];
 
 /// What cargo-fuzz passes to a nightly compiler, without the sanitizers that need one.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -70,6 +70,9 @@ fn seed(corpus: &std::path::Path) -> Result<()> {
         "@\x02{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\"}}\n:\x00{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\"}}\n0\x02{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n0\x02{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"x\"}}\n7\x02\n5\x022-0\n:\x00{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n5\x03\n6\x02",
         // A modern call, behind HTTP.
         "A\x06{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"x\",\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}}}\n<\x00{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n=\x01\n>\x07",
+        // HTTP/1.1: a request with a length, a response in chunks.
+        "\x06POST /mcp HTTP/1.1\r\nHost: a\r\nMcp-Param-Region: eu\r\nContent-Length: 5\r\n\r\nhello",
+        "\x07HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n",
     ];
     for (index, message) in messages.iter().enumerate() {
         fs::write(corpus.join(format!("seed-{index}")), message)?;

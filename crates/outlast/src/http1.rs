@@ -10,6 +10,7 @@
 //! chunked body holds besides its data.
 
 pub mod body;
+mod fault;
 pub mod fields;
 pub mod head;
 pub mod inbound;
@@ -18,23 +19,7 @@ pub mod io;
 mod tests;
 
 use bytes::{Bytes, BytesMut};
-
-/// Bytes of a head. A longer one is refused.
-pub const HEAD_BYTES: usize = 64 << 10;
-
-/// Fields of a head. One with more is refused.
-pub const HEADERS: usize = 100;
-
-/// Why bytes are not HTTP/1.1 that can be trusted.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Fault {
-    /// A head beyond its bounds.
-    #[error("message head is too large")]
-    TooLarge,
-    /// Anything else.
-    #[error("{0}")]
-    Malformed(&'static str),
-}
+pub use fault::{Fault, HEAD_BYTES, HEADERS};
 
 /// Why a message has not come, or not all of it.
 #[derive(Debug)]
