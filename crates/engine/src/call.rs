@@ -43,7 +43,7 @@ use crate::client::Way;
 use crate::id::{AttemptId, ClientId, JointNo, JsonId, ServerId};
 use crate::method::Method;
 use crate::policy::Policy;
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 use crate::wire::Message;
 use deadline::{Deadline, WorkClock};
 use joined::{AsTask, Joined};
@@ -92,7 +92,7 @@ pub(crate) struct Request {
     /// What is remembered under its key.
     pub(crate) joint: Option<JointNo>,
     /// When its client gives it up, whatever progress it sees; known of tools alone.
-    pub(crate) cap: Option<Duration>,
+    pub(crate) cap: Option<Span>,
 }
 
 /// One call.
@@ -104,7 +104,7 @@ pub(crate) struct Call {
     pub(crate) text: bool,
     pub(crate) state: State,
     pub(crate) progress: Progress,
-    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) keep_alive: Option<Span>,
     pub(crate) signs_of_call: bool,
     /// How often it may still be tried again; 0 where that is not safe.
     pub(crate) retries: u32,
@@ -143,7 +143,7 @@ pub(crate) struct Call {
     pub(crate) deadline: Deadline,
     pub(crate) began: Mono,
     /// How long it had run before that, in a process that is gone.
-    pub(crate) before: Duration,
+    pub(crate) before: Option<Span>,
     /// When the client last heard of it.
     pub(crate) heard: Mono,
     /// When it last gave a sign of life.
@@ -156,7 +156,7 @@ impl Call {
     pub(crate) fn new(request: Request, policy: &Policy, now: Mono, clock: &WorkClock) -> Box<Call> {
         let room = Box::new_uninit();
         let call = Call {
-            keep_alive: policy.keep_alive.filter(|_| request.token.is_some()),
+            keep_alive: policy.keep_alive.filter(|_| request.token.is_some()).map(Span::from),
             modern: request.modern,
             text: request.id.is_text(),
             request,
@@ -184,7 +184,7 @@ impl Call {
             left: None,
             deadline: Deadline::new(policy, now, clock),
             began: now,
-            before: Duration::ZERO,
+            before: None,
             heard: now,
             sign: None,
             armed: None,
@@ -194,7 +194,7 @@ impl Call {
 
     /// How long its client has waited for it.
     pub(crate) fn age(&self, now: Mono) -> Duration {
-        self.before + now.since(self.began)
+        self.before.map_or(Duration::ZERO, Duration::from) + now.since(self.began)
     }
 
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
@@ -248,7 +248,7 @@ impl Call {
 
     /// When the client is to be told that the call lives.
     pub(crate) fn keep_alive_at(&self) -> Option<Mono> {
-        self.keep_alive.map(|interval| self.heard + interval)
+        self.keep_alive.map(|interval| self.heard + interval.into())
     }
 
     /// When to look at it again.

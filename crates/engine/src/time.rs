@@ -25,6 +25,22 @@ pub struct Now {
     pub wall: Wall,
 }
 
+/// A length of time that every call keeps: it and its absence take half the room of a `Duration`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span(NonZeroU64);
+
+impl From<Duration> for Span {
+    fn from(duration: Duration) -> Span {
+        Span(NonZeroU64::MIN.saturating_add(clamp(duration)))
+    }
+}
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Duration {
+        Duration::from_nanos(span.0.get() - 1)
+    }
+}
+
 impl Wall {
     /// For a person or a message: `2026-11-15T09:30:00.123Z`.
     pub fn timestamp(self) -> String {
@@ -118,6 +134,14 @@ mod tests {
         assert_eq!((soon - Duration::from_nanos(7), soon - Duration::from_nanos(8)), (start, start));
         assert_eq!((late + Duration::from_nanos(1), start.since(late)), (late, Duration::ZERO));
         assert_eq!(size_of::<Option<Mono>>(), 8);
+    }
+
+    #[test]
+    fn spans_are_as_long_as_they_were() {
+        for duration in [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(u32::MAX.into())] {
+            assert_eq!(Duration::from(Span::from(duration)), duration);
+        }
+        assert_eq!(size_of::<Option<Span>>(), 8);
     }
 
     #[test]

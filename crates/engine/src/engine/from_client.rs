@@ -11,7 +11,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::policy::CallFacts;
 use crate::server::{Life, Readiness};
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape};
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ impl Engine {
         let logs = message.has(Field::MetaLogLevel);
         let remembered = self.config.instant && method.is_handshake();
         let hello = remembered.then(|| crate::memory::client_of(message)).flatten();
-        let cap = self.cap_of(client, &method, message);
+        let cap = self.cap_of(client, &method, message).map(Span::from);
         let joint = None;
         let request =
             Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap, joint };
@@ -151,7 +151,7 @@ impl Engine {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
-            cap: request.cap.filter(|_| request.method == Method::ToolsCall),
+            cap: request.cap.filter(|_| request.method == Method::ToolsCall).map(Duration::from),
             wish: wish(message),
             declared: &server.declared,
         });

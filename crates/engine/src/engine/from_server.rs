@@ -218,7 +218,8 @@ impl Engine {
     ) {
         let Some(call) = self.calls.get(id) else { return };
         let (method, hello, began) = (call.request.method.clone(), call.request.hello, call.began);
-        let (client, modern, cap) = (call.request.client, call.request.modern, call.request.cap);
+        let (client, modern) = (call.request.client, call.request.modern);
+        let cap = call.request.cap.map(Duration::from);
         let remote = self.config.transport == Transport::Http;
         if method.is_handshake() {
             self.handshake_answered(server, message);

@@ -100,7 +100,7 @@ impl Engine {
     pub(in crate::engine) fn plan_hand_off(&self, call: &mut Call, now: Mono) {
         let plain = call.request.method == Method::ToolsCall && !call.request.task;
         let Some(cap) = call.request.cap.filter(|_| plain) else { return };
-        let at = now + handoff::patience(cap);
+        let at = now + handoff::patience(cap.into());
         call.hands_off = call.task_at.is_none();
         call.task_at = Some(call.task_at.map_or(at, |task| task.min(at)));
     }
@@ -118,7 +118,7 @@ impl Engine {
         let names = self.own_names(self.servers.get(&request.server));
         let about = if tool == names.wait {
             let wish = argument("seconds").and_then(|raw| serde_json::from_slice(raw).ok());
-            About::Fetch(now + handoff::wait(cap, wish))
+            About::Fetch(now + handoff::wait(cap.into(), wish))
         } else if tool == names.cancel {
             About::Stop
         } else {

@@ -26,9 +26,10 @@ impl Engine {
     #[inline(never)]
     pub(in crate::engine) fn goes_on_with(&self, now: Mono, call: &mut Call, no: TaskNo, message: &Message) {
         call.left = self.left_at_server(no, message);
-        call.before = self.ran_before(no);
+        let before = self.ran_before(no);
+        call.before = Some(before.into());
         if call.was_left() {
-            call.deadline.has_run(now, call.before);
+            call.deadline.has_run(now, before);
         }
     }
 
