@@ -110,8 +110,9 @@ async fn run(courier: Arc<Courier>, home: Weak<Couriers>) {
         let Job { inner, post, gate, opener, task } = courier.next().await;
         let ending = inner.ending(task);
         talk::post(inner, post, gate, opener).await;
+        let goes_on = ending.is_natural();
         drop(ending);
-        if !home.upgrade().is_some_and(|home| home.takes(&courier)) {
+        if !goes_on || !home.upgrade().is_some_and(|home| home.takes(&courier)) {
             return;
         }
     }

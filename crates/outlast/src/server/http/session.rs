@@ -348,6 +348,14 @@ pub(super) struct Ending {
     task: u64,
 }
 
+impl Ending {
+    /// Whether the task is over because it has come to its end; nobody can stop it any more then. One that
+    /// was stopped is off the list already, and the runtime may be about to drop it.
+    pub(super) fn is_natural(&self) -> bool {
+        self.inner.lock().tasks.remove(&self.task).is_some()
+    }
+}
+
 impl Drop for Ending {
     fn drop(&mut self) {
         self.inner.lock().tasks.remove(&self.task);

@@ -243,3 +243,37 @@ async fn what_nobody_has_room_for_is_not_read() {
     room.add_permits(1);
     assert_eq!(patiently(told.recv()).await.unwrap(), format!("stream 7: {}", answer(7)));
 }
+
+/// Who is stopped in the middle of its last word carries nothing more; the next post is not given to it.
+#[tokio::test]
+async fn an_attempt_that_is_abandoned_as_it_ends_takes_no_other_with_it() {
+    struct Abandoner(std::sync::OnceLock<Session>, mpsc::UnboundedSender<String>);
+    impl Feed for Abandoner {
+        fn feed(&self, happenings: &mut dyn Iterator<Item = Happening>) {
+            self.0.get().unwrap().abandon(AttemptId(7));
+            happenings.for_each(|happening| drop(self.1.send(show(happening))));
+        }
+    }
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let world = World::new().await;
+    let feed = Arc::new(Abandoner(std::sync::OnceLock::new(), sender));
+    let _ = feed.0.set(Session::new(world.remote.clone(), feed.clone()));
+    let session = feed.0.get().unwrap();
+    session.post(request(7));
+    let mut peer = world.accept().await;
+    peer.request().await;
+    peer.events().await;
+    // In one piece, so that nothing of it is waited for.
+    peer.write("7\r\nid: 1\n\n\r\n0\r\n\r\n").await;
+    assert!(patiently(told.recv()).await.unwrap().starts_with("ended 7: resumable=true"));
+    session.post(request(8));
+    let mut next = tokio::select! {
+        () = async { drop(peer.request().await) } => peer,
+        mut next = world.accept() => {
+            next.request().await;
+            next
+        }
+    };
+    next.json(&answer(8)).await;
+    assert_eq!(patiently(told.recv()).await.unwrap(), format!("stream 8: {}", answer(8)));
+}
