@@ -366,6 +366,42 @@ fn a_subscription_whose_stream_breaks_is_opened_again() {
 }
 
 #[test]
+fn a_page_instead_of_a_subscription_is_waited_out() {
+    modern(
+        r#"
+        > {"jsonrpc":"2.0","id":"L","method":"subscriptions/listen","params":{"notifications":{},META}}
+        >> post […] {"jsonrpc":"2.0","id":"1",…
+        trouble 1 not-mcp text/html
+        wait 500ms
+        @500ms
+        >> post […] {"jsonrpc":"2.0","id":"2",…
+        "#,
+    );
+}
+
+/// The edge keeps where a stream could be taken up until it is told otherwise.
+#[test]
+fn a_modern_stream_that_breaks_leaves_nothing_behind() {
+    modern(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t",META}}
+        >> …
+        stream-ended 1 resumable
+        !! warn: server-gone …
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31002,…
+        .. abandon 1
+        > {"jsonrpc":"2.0","id":"L","method":"subscriptions/listen","params":{"notifications":{},META}}
+        >> post […] {"jsonrpc":"2.0","id":"2",…
+        stream-ended 2 resumable
+        .. abandon 2
+        wait 500ms
+        @500ms
+        >> post […] {"jsonrpc":"2.0","id":"3",…
+        "#,
+    );
+}
+
+#[test]
 fn the_clients_end_waits_for_what_is_in_flight() {
     legacy(
         "",
@@ -468,6 +504,7 @@ fn a_call_whose_stream_finds_the_session_lost_is_not_sent_again() {
         !! warn: server-gone …
         << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,"message":"server `srv` went away (it has forgotten our session) …"retry":"unsafe"…
         !! warn: trying `srv` again: it has forgotten our session
+        .. abandon 2
         tick
         .. start 1
         started
@@ -476,6 +513,37 @@ fn a_call_whose_stream_finds_the_session_lost_is_not_sent_again() {
         !! warn: `srv` is back after …
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
         .. stand
+        "#,
+    );
+}
+
+/// A proxy in between may answer for a server that is just starting.
+#[test]
+fn a_page_instead_of_the_new_session_is_waited_out() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        trouble 2 status 404 session {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}
+        !! warn: trying `srv` again: it has forgotten our session
+        tick
+        .. start 1
+        started
+        >> post [begins session, ] {"jsonrpc":"2.0","id":3,"method":"initialize",…
+        trouble 3 not-mcp text/html
+        !! warn: restart of `srv` failed: text/html
+        !! warn: restarting `srv` in 2s: it could not be started
+        wait 2s
+        @2s
+        .. start 2
+        started
+        >> post [begins session, ] {"jsonrpc":"2.0","id":4,"method":"initialize",…
+        <~4 {"jsonrpc":"2.0","id":4,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        !! warn: `srv` is back after …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
+        .. stand
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":5,"method":"tools/call",…
         "#,
     );
 }

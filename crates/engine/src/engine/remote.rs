@@ -27,9 +27,7 @@ impl Engine {
         match trouble {
             Trouble::Unreachable(why) => self.unreachable(now, id, attempt, why),
             Trouble::Broken(why) => self.broke_off(now, id, attempt, why),
-            Trouble::NotMcp(why) => {
-                self.fail_attempt(now, attempt, Kind::NotMcp, why.to_string(), ServerState::Running)
-            }
+            Trouble::NotMcp(why) => self.not_mcp(now, id, attempt, why),
             Trouble::Status { status, retry_after, had_session, body } => {
                 self.status(now, id, attempt, *status, *retry_after, *had_session, body);
             }
@@ -39,6 +37,12 @@ impl Engine {
         if let Some(over) = resumed.filter(|attempt| !self.attempts.contains_key(attempt)) {
             self.abandon(id, over);
         }
+    }
+
+    /// Whether an attempt is the handshake that makes a server whole again.
+    fn is_reviving(&self, id: ServerId, attempt: Option<AttemptId>) -> bool {
+        let life = self.servers.get(&id).map(|server| server.life);
+        attempt.is_some_and(|attempt| life == Some(Life::Reviving(attempt)))
     }
 
     /// The call that an attempt may still answer; not one whose server has made a task of it.
@@ -107,10 +111,10 @@ impl Engine {
 
     /// The connection broke after the request had left.
     pub(super) fn broke_off(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, why: &str) {
+        if self.is_reviving(id, attempt) {
+            return self.revival_failed(now, id, why.to_owned());
+        }
         if let Some(attempt) = attempt {
-            if self.servers.get(&id).is_some_and(|server| server.life == Life::Reviving(attempt)) {
-                return self.revival_failed(now, id, why.to_owned());
-            }
             self.subscription_broke(now, attempt);
         }
         let Some(call) = self.call_of(attempt) else { return };
@@ -120,6 +124,18 @@ impl Engine {
             return;
         }
         self.fail_attempt(now, attempt, Kind::ServerGone, why.to_owned(), ServerState::Gone);
+    }
+
+    /// The answer is something else, the page of a proxy in between perhaps. A request that may have run is
+    /// not made again for it; what is ours is.
+    fn not_mcp(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, why: &str) {
+        if self.is_reviving(id, attempt) {
+            return self.revival_failed(now, id, why.to_owned());
+        }
+        if let Some(attempt) = attempt {
+            self.subscription_broke(now, attempt);
+        }
+        self.fail_attempt(now, attempt, Kind::NotMcp, why.to_owned(), ServerState::Running);
     }
 
     #[allow(clippy::too_many_arguments)] // they are the parts of one response
@@ -133,10 +149,7 @@ impl Engine {
         had_session: bool,
         body: &Bytes,
     ) {
-        let reviving = attempt.is_some_and(|attempt| {
-            self.servers.get(&id).is_some_and(|server| server.life == Life::Reviving(attempt))
-        });
-        if reviving {
+        if self.is_reviving(id, attempt) {
             return self.revival_failed(now, id, shown_status(status, body));
         }
         if had_session && session_is_lost(status, body) {
@@ -242,6 +255,14 @@ impl Engine {
     // Streams.
 
     pub(super) fn stream_ended(&mut self, now: Mono, id: ServerId, attempt: AttemptId, end: &StreamEnd) {
+        self.stream_broke(now, id, attempt, end);
+        // Where it was to be taken up is remembered for as long as it may be.
+        if end.resumable && !self.attempts.contains_key(&attempt) {
+            self.abandon(id, attempt);
+        }
+    }
+
+    fn stream_broke(&mut self, now: Mono, id: ServerId, attempt: AttemptId, end: &StreamEnd) {
         if end.status == Some(404) {
             // Opening a stream again runs nothing, but the request that it belongs to was taken before.
             self.session_lost(now, id, None);
