@@ -12,6 +12,7 @@ mod intake;
 pub mod token;
 pub mod visitor;
 
+use crate::clock;
 use crate::driver::Driver;
 use crate::http1::head::Request;
 use crate::http1::io::Io;
@@ -29,7 +30,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use visitor::{Doorman, Refusal};
 
 /// The longest pause in a body.
@@ -37,6 +38,9 @@ const BODY_PAUSE: Duration = Duration::from_secs(10);
 
 /// The longest time for a body.
 const BODY_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// The pause after a connection that could not be taken.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How long the end waits for responses to be read.
 const LAST_WRITES: Duration = Duration::from_secs(1);
@@ -95,16 +99,11 @@ impl Door {
     pub async fn listen(self: Arc<Door>, listener: Listener, mut stop: watch::Receiver<bool>) {
         let places = Arc::new(Semaphore::new(self.max_connections));
         loop {
-            let Ok(place) = places.clone().acquire_owned().await else { return };
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+            let next = tokio::select! {
+                next = next(&places, &listener) => next,
                 _ = stop.changed() => break,
             };
-            // Too many open files, or a client that was gone before we came: the next one may be luckier.
-            let Ok(io) = accepted else {
-                tokio::task::yield_now().await;
-                continue;
-            };
+            let Some((place, io)) = next else { continue };
             let (door, stop) = (self.clone(), stop.clone());
             tokio::spawn(async move {
                 door.talk(Connection::new(io), stop).await;
@@ -289,6 +288,19 @@ impl Door {
         held[at].1 = held[at].1.saturating_sub(bytes);
         if held[at].1 == 0 {
             held.swap_remove(at);
+        }
+    }
+}
+
+/// Waits for a place and then for who takes it; `None` if that failed.
+async fn next(places: &Arc<Semaphore>, listener: &Listener) -> Option<(OwnedSemaphorePermit, Io)> {
+    let place = places.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok(io) => Some((place, io)),
+        Err(_) => {
+            // A client that was gone before we came, or too many open files: then at once would be too soon.
+            tokio::time::sleep_until(clock::in_future(ACCEPT_PAUSE).into()).await;
+            None
         }
     }
 }

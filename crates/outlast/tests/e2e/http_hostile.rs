@@ -1,7 +1,9 @@
 //! What is no request, or no end of one: refused within bounds, and everybody else is served.
 
+use nix::sys::signal::Signal;
 use outlast_testkit::http::chunk;
 use serde_json::json;
+use std::time::Duration;
 
 use crate::http_client::{assert_refused, call, history};
 use crate::http_world::{ACCEPT, JSON, answer_of, serve};
@@ -34,6 +36,36 @@ fn a_body_beyond_max_message_is_refused() {
     assert_refused(&caller.response(), 413, -31011);
     assert_eq!(history(&mut session).len(), before);
     served.assert_goes_on();
+}
+
+/// A client that sends everything before it reads learns why all the same.
+#[test]
+fn a_refusal_can_be_read_behind_a_large_body() {
+    let mut served = serve(&[], &[]);
+    let body = vec![b'x'; 20 << 20];
+    for _ in 0..5 {
+        let mut caller = served.caller();
+        assert!(caller.request("POST /mcp", &[ACCEPT, ("Content-Type", "text/plain")], &body));
+        assert_eq!(caller.response().status, 415);
+    }
+    served.assert_goes_on();
+}
+
+/// Nobody keeps it from ending by filling all places.
+#[test]
+fn a_full_house_can_be_closed() {
+    let mut served = serve(&["--max-connections", "2"], &[]);
+    let callers: Vec<_> = (0..2)
+        .map(|_| {
+            let mut caller = served.caller();
+            assert_eq!(caller.ask("GET /healthz", &[], "").status, 200);
+            assert!(caller.send("POST /mcp HTTP/1.1\r\nHost: localhost\r\n"));
+            caller
+        })
+        .collect();
+    served.process.signal(Signal::SIGTERM);
+    served.process.end_within(Duration::from_secs(10));
+    drop(callers);
 }
 
 #[test]

@@ -23,7 +23,11 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::Sleep;
 
-/// A connection that has sent no whole head for this long is closed.
+/// A connection without a request is closed after this long; we keep ours to servers for a shorter time, so
+/// that another outlast does not meet one that is just being closed.
+const IDLE_TIME: Duration = Duration::from_secs(120);
+
+/// One that has begun a head and not ended it is closed after this long.
 const HEAD_TIME: Duration = Duration::from_secs(60);
 
 /// One that has taken nothing of what we write for this long is closed too: who has stopped for a while may
@@ -33,10 +37,13 @@ const WRITE_TIME: Duration = Duration::from_secs(5 * 60);
 /// Bytes that are copied together so that they leave in one write.
 const COPIED: usize = 16 << 10;
 
-/// How long a connection is read from after our last word on it, and how much: closed at once, the system
-/// may take back what the client has not read yet.
+/// How long a connection is silent after our last word on it before it is closed, and how much is read from
+/// it until then: closed at once, the system may take back what the client has not read yet.
 const LINGER: Duration = Duration::from_secs(1);
-const LINGER_BYTES: usize = 1 << 20;
+const LINGER_BYTES: usize = 64 << 20;
+
+/// The longest time for all of that.
+const LINGER_MOST: Duration = Duration::from_secs(30);
 
 /// What came next.
 pub enum Came {
@@ -59,20 +66,27 @@ pub struct Connection {
 impl Connection {
     /// On a stream that has just come.
     pub fn new(io: Io) -> Connection {
-        let patience = Box::pin(tokio::time::sleep_until(clock::in_future(HEAD_TIME).into()));
+        let patience = Box::pin(tokio::time::sleep_until(clock::in_future(IDLE_TIME).into()));
         Connection { inbound: Inbound::new(io), expects: false, patience }
     }
 
     /// Waits for the next request; not for one that has not begun when we stop.
     pub async fn request(&mut self, stop: &mut watch::Receiver<bool>) -> Came {
-        self.patience.as_mut().reset(clock::in_future(HEAD_TIME).into());
-        let mut seen = 0;
+        self.patience.as_mut().reset(clock::in_future(IDLE_TIME).into());
+        let (mut seen, mut begun) = (0, false);
         let mut stopped = pin!(stop.changed());
-        let came = poll_fn(|cx| match self.inbound.poll_head(cx, &mut seen, head::request) {
-            Poll::Ready(came) => Poll::Ready(Some(came)),
-            Poll::Pending if self.patience.as_mut().poll(cx).is_ready() => Poll::Ready(None),
-            Poll::Pending if seen == 0 => stopped.as_mut().poll(cx).map(|_| None),
-            Poll::Pending => Poll::Pending,
+        let came = poll_fn(|cx| {
+            if let Poll::Ready(came) = self.inbound.poll_head(cx, &mut seen, head::request) {
+                return Poll::Ready(Some(came));
+            }
+            if seen > 0 && !std::mem::replace(&mut begun, true) {
+                self.patience.as_mut().reset(clock::in_future(HEAD_TIME).into());
+            }
+            match self.patience.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(None),
+                Poll::Pending if begun => Poll::Pending,
+                Poll::Pending => stopped.as_mut().poll(cx).map(|_| None),
+            }
         });
         match came.await {
             Some(Ok(request)) => {
@@ -227,17 +241,16 @@ impl Connection {
     pub async fn close(mut self) {
         let goodbye = async {
             self.inbound.io.shutdown().await?;
-            let mut left = LINGER_BYTES;
+            let (mut left, mut scratch) = (LINGER_BYTES, vec![0; 16 << 10]);
             while left > 0 {
-                let mut scratch = [0; 1 << 10];
-                match self.inbound.io.read(&mut scratch).await? {
+                match tokio::time::timeout(LINGER, self.inbound.io.read(&mut scratch)).await?? {
                     0 => break,
                     read => left = left.saturating_sub(read),
                 }
             }
             io::Result::Ok(())
         };
-        let _ = tokio::time::timeout(LINGER, goodbye).await;
+        let _ = tokio::time::timeout(LINGER_MOST, goodbye).await;
     }
 }
 

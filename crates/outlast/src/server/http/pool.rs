@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
 /// A connection that rested so long may be one that the server is just closing, so the system is asked
-/// too. No server lets go of one sooner for want of use.
+/// too. Hardly a server lets go of one sooner; of one that does we always ask.
 const RESTED: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether the server has closed some that came since.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Idle connections of one server.
 pub struct Pool {
@@ -24,6 +27,8 @@ pub struct Pool {
 #[derive(Default)]
 struct Inner {
     idle: Vec<Idle>,
+    /// The server has let go of one that had hardly rested.
+    hasty: bool,
     sweeper: Option<AbortHandle>,
 }
 
@@ -43,17 +48,28 @@ impl Pool {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The last one that came, and whether its server is hasty.
+    fn pop(&self) -> Option<(Idle, bool)> {
+        let mut inner = self.lock();
+        inner.idle.pop().map(|idle| (idle, inner.hasty))
+    }
+
     /// A connection that is still there.
     pub async fn take(&self) -> Option<Link> {
         loop {
-            let Idle { mut link, since, until } = self.lock().idle.pop()?;
+            let (idle, hasty) = self.pop()?;
+            let Idle { mut link, since, until } = idle;
             let now = clock::monotonic();
             if now > until {
                 continue;
             }
+            let rested = now.duration_since(since) >= RESTED;
             let ended = poll_fn(|cx| Poll::Ready(link.has_ended(cx))).await;
-            if !ended && (now.duration_since(since) < RESTED || link.is_silent()) {
+            if !ended && (!(rested || hasty) || link.is_silent()) {
                 return Some(link);
+            }
+            if !rested {
+                self.lock().hasty = true;
             }
         }
     }
@@ -109,6 +125,7 @@ impl Drop for Pool {
 async fn sweep(pool: Weak<Pool>) {
     while let Some(next) = pool.upgrade().and_then(|pool| pool.clear()) {
         let closed = poll_fn(|cx| pool.upgrade().map_or(Poll::Ready(()), |pool| pool.poll_closed(cx)));
-        let _ = tokio::time::timeout_at(next.into(), closed).await;
+        let look = next.min(clock::in_future(LOOK));
+        let _ = tokio::time::timeout_at(look.into(), closed).await;
     }
 }
