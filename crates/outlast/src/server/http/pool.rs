@@ -12,8 +12,13 @@ use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
 /// A connection that rested so long may be one that the server is just closing, so the system is asked
-/// too. Hardly a server lets go of one sooner; of one that does we always ask.
+/// too. A server that lets go of one sooner closes them after each answer and does not say so.
 const RESTED: Duration = Duration::from_millis(100);
+
+/// After so many that the server closed so soon none is kept for a while: sooner or later a request
+/// would leave on one just as it is closed, and nobody could say whether it arrived.
+const HASTY: u32 = 2;
+const SHUNNED: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether the server has closed some that came since.
 const LOOK: Duration = Duration::from_secs(5);
@@ -27,8 +32,9 @@ pub struct Pool {
 #[derive(Default)]
 struct Inner {
     idle: Vec<Idle>,
-    /// The server has let go of one that had hardly rested.
-    hasty: bool,
+    /// Connections that the server closed at once, and until when none is kept for it.
+    hasty: u32,
+    shunned: Option<Instant>,
     sweeper: Option<AbortHandle>,
 }
 
@@ -48,39 +54,30 @@ impl Pool {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last one that came, and whether its server is hasty.
-    fn pop(&self) -> Option<(Idle, bool)> {
-        let mut inner = self.lock();
-        inner.idle.pop().map(|idle| (idle, inner.hasty))
-    }
-
     /// A connection that is still there.
     pub async fn take(&self) -> Option<Link> {
         loop {
-            let (idle, hasty) = self.pop()?;
-            let Idle { mut link, since, until } = idle;
+            let Idle { mut link, since, until } = self.lock().idle.pop()?;
             let now = clock::monotonic();
             if now > until {
                 continue;
             }
             let rested = now.duration_since(since) >= RESTED;
             let ended = poll_fn(|cx| Poll::Ready(link.has_ended(cx))).await;
-            if !ended && (!(rested || hasty) || link.is_silent()) {
+            if !ended && (!rested || link.is_silent()) {
                 return Some(link);
             }
-            if !rested {
-                self.lock().hasty = true;
-            }
+            self.lock().closed(since, now);
         }
     }
 
     /// Keeps a connection that is ready for the next request for this long.
     pub fn give(self: &Arc<Pool>, link: Link, time: Duration) {
         let mut inner = self.lock();
-        if time.is_zero() || inner.idle.len() >= self.max_idle {
+        let since = clock::monotonic();
+        if time.is_zero() || inner.shuns(since) || inner.idle.len() >= self.max_idle {
             return;
         }
-        let since = clock::monotonic();
         inner.idle.push(Idle { link, since, until: since.checked_add(time).unwrap_or(since) });
         if inner.sweeper.is_none() {
             inner.sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))).abort_handle());
@@ -107,9 +104,25 @@ impl Pool {
     /// Lets go of what the server has closed.
     fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
-        let before = inner.idle.len();
-        inner.idle.retain_mut(|idle| !idle.link.has_ended(cx));
-        if inner.idle.len() < before { Poll::Ready(()) } else { Poll::Pending }
+        let ended: Vec<Idle> = inner.idle.extract_if(.., |idle| idle.link.has_ended(cx)).collect();
+        let now = clock::monotonic();
+        ended.iter().for_each(|idle| inner.closed(idle.since, now));
+        if ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+impl Inner {
+    /// The server has let go of one that rested since then.
+    fn closed(&mut self, since: Instant, now: Instant) {
+        self.hasty += u32::from(now.duration_since(since) < RESTED);
+        if self.hasty >= HASTY {
+            (self.hasty, self.shunned) = (0, now.checked_add(SHUNNED));
+        }
+    }
+
+    /// Whether none is kept now.
+    fn shuns(&self, now: Instant) -> bool {
+        self.shunned.is_some_and(|until| now < until)
     }
 }
 
@@ -127,5 +140,23 @@ async fn sweep(pool: Weak<Pool>) {
         let closed = poll_fn(|cx| pool.upgrade().map_or(Poll::Ready(()), |pool| pool.poll_closed(cx)));
         let look = next.min(clock::in_future(LOOK));
         let _ = tokio::time::timeout_at(look.into(), closed).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_closes_connections_at_once_gets_new_ones_for_a_while() {
+        let (mut inner, start) = (Inner::default(), clock::monotonic());
+        let soon = start + RESTED / 2;
+        for _ in 0..9 {
+            inner.closed(start, start + RESTED);
+        }
+        inner.closed(start, soon);
+        assert!(!inner.shuns(soon), "once may be chance");
+        inner.closed(start, soon);
+        assert!(inner.shuns(soon) && !inner.shuns(soon + SHUNNED));
     }
 }
