@@ -63,6 +63,11 @@ pub fn in_future(time: Duration) -> Instant {
     now.checked_add(time).unwrap_or(now)
 }
 
+/// How far a moment still lies ahead; nothing if it has passed.
+pub fn left_until(moment: Instant) -> Duration {
+    moment.saturating_duration_since(Instant::now())
+}
+
 /// Milliseconds since the machine started, without those it slept: the same for all its processes.
 pub fn awake() -> u64 {
     use nix::time::ClockId;

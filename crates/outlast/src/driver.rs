@@ -13,6 +13,7 @@ use crate::observe::Observers;
 use crate::outbox::HARD;
 use crate::server::life;
 use crate::store::{OpenError, Place, Reply, Store};
+use crate::sys::alarm::Alarm;
 use crate::sys::unix::Sink;
 use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
@@ -286,6 +287,7 @@ impl Driver {
 
     /// Brings the engine its deadlines.
     pub async fn keep_time(self: Arc<Driver>) {
+        let alarm = Alarm::new();
         loop {
             let until = {
                 let mut state = self.lock();
@@ -297,7 +299,7 @@ impl Driver {
                 Some(until) => {
                     tokio::select! {
                         () = self.deadline_moved.notified() => {}
-                        () = tokio::time::sleep_until(until.into()) => {
+                        () = alarm.at(until) => {
                             self.let_readers_go_first(until).await;
                             self.turn(State::tick);
                         }

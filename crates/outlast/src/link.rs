@@ -283,10 +283,10 @@ impl Outlet {
     pub fn write(&mut self) -> Wrote {
         while let Some(sink) = self.sink.as_ref().filter(|_| !self.outbox.is_empty()) {
             let wrote = match self.outbox.only_part() {
-                Some(part) => sink.try_write(&[io::IoSlice::new(part)]),
+                Some(part) => sink.try_write(part),
                 None => {
                     let (slices, count) = self.outbox.slices();
-                    sink.try_write(&slices[..count])
+                    sink.try_write_parts(&slices[..count])
                 }
             };
             match wrote {

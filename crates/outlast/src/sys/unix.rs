@@ -61,7 +61,15 @@ impl Sink {
     }
 
     /// Writes what fits at once.
-    pub fn try_write(&self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::Pipe(pipe) => pipe.try_write(bytes),
+            Sink::Socket(socket) => socket.try_write(bytes),
+        }
+    }
+
+    /// The same of several parts.
+    pub fn try_write_parts(&self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Sink::Pipe(pipe) => pipe.try_write_vectored(slices),
             Sink::Socket(socket) => socket.try_write_vectored(slices),
