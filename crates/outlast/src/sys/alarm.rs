@@ -4,11 +4,14 @@
 //! more than a microsecond of every call. On Linux the system therefore gets the moment once, as a file
 //! that becomes readable. Elsewhere, and if it has none left, the runtime's own timer has to do.
 
-use std::time::Instant;
+use crate::clock;
+use std::time::{Duration, Instant};
 
 /// Rings at one moment at a time.
 #[derive(Debug)]
 pub struct Alarm {
+    /// It rings at whole milliseconds since then, so that what is due nearly together is done together.
+    start: Instant,
     #[cfg(target_os = "linux")]
     timer: Option<linux::Timer>,
 }
@@ -17,6 +20,7 @@ impl Alarm {
     /// Set to nothing yet. Must be called inside a runtime.
     pub fn new() -> Alarm {
         Alarm {
+            start: clock::monotonic(),
             #[cfg(target_os = "linux")]
             timer: linux::new().ok(),
         }
@@ -24,6 +28,7 @@ impl Alarm {
 
     /// Waits for a moment, never less.
     pub async fn at(&self, moment: Instant) {
+        let moment = self.start + rounded_up(moment.saturating_duration_since(self.start));
         #[cfg(target_os = "linux")]
         if let Some(timer) = &self.timer
             && linux::wait(timer, moment).await.is_ok()
@@ -34,6 +39,12 @@ impl Alarm {
     }
 }
 
+/// To whole milliseconds.
+fn rounded_up(time: Duration) -> Duration {
+    let more = time.subsec_nanos().next_multiple_of(1_000_000) - time.subsec_nanos();
+    time + Duration::from_nanos(more.into())
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use crate::clock;
@@ -41,7 +52,7 @@ mod linux {
     use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
     use std::io;
     use std::os::fd::{AsFd, AsRawFd, RawFd};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
 
@@ -57,9 +68,6 @@ mod linux {
         }
     }
 
-    /// Zero would mean never.
-    const LEAST: Duration = Duration::from_nanos(1);
-
     /// The clock of [`Instant`].
     pub fn new() -> io::Result<Timer> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
@@ -70,8 +78,13 @@ mod linux {
     }
 
     pub async fn wait(timer: &Timer, moment: Instant) -> io::Result<()> {
-        let left = TimeSpec::from_duration(clock::left_until(moment).max(LEAST));
-        timer.get_ref().0.set(Expiration::OneShot(left), TimerSetTimeFlags::empty())?;
+        let left = clock::left_until(moment);
+        // To the system it would mean never.
+        if left.is_zero() {
+            return Ok(());
+        }
+        let left = Expiration::OneShot(TimeSpec::from_duration(left));
+        timer.get_ref().0.set(left, TimerSetTimeFlags::empty())?;
         loop {
             let mut ready = timer.readable().await?;
             // Not yet: it rang for a moment that was given up.
@@ -85,8 +98,6 @@ mod linux {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
-    use std::time::Duration;
 
     #[tokio::test]
     async fn it_rings_for_the_moment_that_it_was_set_to_last() {
