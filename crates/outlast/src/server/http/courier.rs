@@ -110,9 +110,7 @@ async fn run(courier: Arc<Courier>, home: Weak<Couriers>) {
         let Job { inner, post, gate, opener, task } = courier.next().await;
         let ending = inner.ending(task);
         talk::post(inner, post, gate, opener).await;
-        let goes_on = ending.is_natural();
-        drop(ending);
-        if !goes_on || !home.upgrade().is_some_and(|home| home.takes(&courier)) {
+        if !ending.finish() || !home.upgrade().is_some_and(|home| home.takes(&courier)) {
             return;
         }
     }

@@ -349,9 +349,9 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Whether the task is over because it has come to its end; nobody can stop it any more then. One that
-    /// was stopped is off the list already, and the runtime may be about to drop it.
-    pub(super) fn is_natural(&self) -> bool {
+    /// Takes a task off the list that has come to its end; nobody can stop it any more then. False for one
+    /// that was stopped: it is off the list already, and the runtime may be about to drop it.
+    pub(super) fn finish(self) -> bool {
         self.inner.lock().tasks.remove(&self.task).is_some()
     }
 }
