@@ -24,7 +24,6 @@ pub enum Cut {
 pub struct Lines {
     pool: Pool,
     buffer: Vec<u8>,
-    filled: usize,
     searched: usize,
     max: usize,
     skipped: Option<Skipped>,
@@ -41,61 +40,71 @@ impl Lines {
     /// A stream whose lines have at most `max` bytes.
     pub fn new(max: usize) -> Lines {
         let pool = Pool::default();
-        Lines { buffer: pool.take(SMALL), pool, filled: 0, searched: 0, max, skipped: None, large: false }
+        Lines { buffer: pool.take(SMALL), pool, searched: 0, max, skipped: None, large: false }
     }
 
-    /// Where to read to. Never empty.
-    pub fn space(&mut self) -> &mut [u8] {
-        if self.filled == self.buffer.len() {
+    /// What to read to, behind what is there. It has room, and only that is to be used.
+    pub fn space(&mut self) -> &mut Vec<u8> {
+        if self.buffer.len() == self.buffer.capacity() {
             self.grow();
         }
-        &mut self.buffer[self.filled..]
+        &mut self.buffer
+    }
+
+    /// Takes what was read elsewhere.
+    pub fn add(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(Cut)) {
+        while !bytes.is_empty() {
+            let space = self.space();
+            let (fits, rest) = bytes.split_at(bytes.len().min(space.capacity() - space.len()));
+            space.extend_from_slice(fits);
+            self.read(each);
+            bytes = rest;
+        }
     }
 
     #[cold]
     fn grow(&mut self) {
         self.large = true;
-        let longer = (self.filled * 2).min(self.max + 2 * SMALL);
+        let longer = (self.buffer.len() * 2).min(self.max + 2 * SMALL);
         match self.pool.take_kept(longer) {
             // Memory that was used before costs a copy of what is there, but no page faults.
             Some(mut kept) => {
-                kept[..self.filled].copy_from_slice(&self.buffer);
+                kept.extend_from_slice(&self.buffer);
                 self.buffer = kept;
             }
-            None => self.buffer.resize(longer, 0),
+            None => self.buffer.reserve_exact(longer - self.buffer.len()),
         }
     }
 
     /// Takes what was read to [`Lines::space`] and hands out each line that is now whole. Not generic: both
     /// sides of a call run through the same code, and find it in the processor's cache.
-    pub fn read(&mut self, count: usize, each: &mut dyn FnMut(Cut)) {
-        self.filled += count;
-        let fresh = &self.buffer[self.searched..self.filled];
-        match memchr::memrchr(b'\n', fresh) {
-            None => self.searched = self.filled,
+    pub fn read(&mut self, each: &mut dyn FnMut(Cut)) {
+        match memchr::memrchr(b'\n', &self.buffer[self.searched..]) {
+            None => self.searched = self.buffer.len(),
             Some(at) => self.cut(self.searched, self.searched + at + 1, each),
         }
-        if self.filled > self.max {
-            self.skip(self.filled);
+        if self.buffer.len() > self.max {
+            self.skip();
         }
     }
 
     /// The stream has ended; a last line may lack its end.
     pub fn finish(&mut self, each: &mut dyn FnMut(Cut)) {
-        if self.filled > 0 || self.skipped.is_some() {
-            self.space()[0] = b'\n';
-            self.read(1, each);
+        if !self.buffer.is_empty() || self.skipped.is_some() {
+            self.space().push(b'\n');
+            self.read(each);
         }
     }
 
     /// Hands out the lines in the first `end` bytes, of which the first `searched` hold no line's
     /// end, and keeps the rest for the next read.
     fn cut(&mut self, searched: usize, end: usize, each: &mut dyn FnMut(Cut)) {
-        let rest = self.filled - end;
-        let mut next = self.pool.take(rest);
-        next[..rest].copy_from_slice(&self.buffer[end..self.filled]);
-        let whole = self.pool.share(std::mem::replace(&mut self.buffer, next), end);
-        (self.filled, self.searched) = (rest, rest);
+        let mut next = self.pool.take(self.buffer.len() - end);
+        next.extend_from_slice(&self.buffer[end..]);
+        self.searched = next.len();
+        let mut whole = std::mem::replace(&mut self.buffer, next);
+        whole.truncate(end);
+        let whole = self.pool.share(whole);
         let mut start = 0;
         for at in memchr::memchr_iter(b'\n', &whole[searched..]) {
             let at = searched + at;
@@ -114,9 +123,10 @@ impl Lines {
     }
 
     #[cold]
-    fn skip(&mut self, count: usize) {
-        self.skipped.get_or_insert_default().add(&self.buffer[..count]);
-        (self.filled, self.searched) = (0, 0);
+    fn skip(&mut self) {
+        self.skipped.get_or_insert_default().add(&self.buffer);
+        self.buffer.clear();
+        self.searched = 0;
     }
 
     /// Whether a long line came since memory was last given back.
@@ -128,8 +138,7 @@ impl Lines {
     pub fn release(&mut self) {
         self.large = false;
         self.pool.release();
-        self.buffer.truncate(self.filled.max(SMALL));
-        self.buffer.shrink_to_fit();
+        self.buffer.shrink_to(SMALL);
     }
 }
 
@@ -163,14 +172,7 @@ mod tests {
         let mut lines = Lines::new(max);
         let mut cuts = Vec::new();
         for part in input.chunks(chunk) {
-            let mut part = part;
-            while !part.is_empty() {
-                let space = lines.space();
-                let count = space.len().min(part.len());
-                space[..count].copy_from_slice(&part[..count]);
-                lines.read(count, &mut |cut| cuts.push(cut));
-                part = &part[count..];
-            }
+            lines.add(part, &mut |cut| cuts.push(cut));
         }
         lines.finish(&mut |cut| cuts.push(cut));
         cuts
@@ -206,10 +208,9 @@ mod tests {
     fn memory_is_bounded_while_a_long_line_is_skipped() {
         let mut lines = Lines::new(100_000);
         for _ in 0..1000 {
-            let count = lines.space().len();
-            lines.read(count, &mut |_| panic!("no line has ended"));
+            lines.add(&[b'x'; SMALL], &mut |_| panic!("no line has ended"));
         }
-        assert!(lines.buffer.len() <= 100_000 + 2 * SMALL, "{}", lines.buffer.len());
+        assert!(lines.buffer.capacity() <= 100_000 + 2 * SMALL, "{}", lines.buffer.capacity());
         lines.release();
         assert!(!lines.is_large());
     }

@@ -238,7 +238,7 @@ impl Door {
     }
 
     async fn read_parts(&self, connection: &mut Connection, visit: &mut Visit) -> Result<Bytes, Box<Answer>> {
-        let mut whole = intake::Body::default();
+        let mut whole = Vec::new();
         loop {
             let read = tokio::time::timeout(BODY_PAUSE, connection.read(&self.intake, &mut whole));
             let read = read.await.map_err(|_| Box::new(too_slow()))?.map_err(|_| Box::new(broke_off()))?;

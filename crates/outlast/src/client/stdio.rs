@@ -22,7 +22,7 @@ pub async fn read(driver: Arc<Driver>, mut source: Source, max_message: usize) {
                     lines.finish(&mut feed);
                     state.feed(Event::ClientEof(CLIENT));
                 }
-                count => lines.read(count, &mut feed),
+                _ => lines.read(&mut feed),
             }
         });
         if count == 0 {

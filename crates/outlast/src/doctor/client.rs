@@ -67,8 +67,9 @@ fn read(desk: &Arc<Desk>) {
         Cut::Line(line) => take_line(desk, &line),
         Cut::Oversized(_) => {}
     };
-    while let Ok(count @ 1..) = input.read(lines.space()) {
-        lines.read(count, &mut each);
+    let mut bytes = [0; 8 << 10];
+    while let Ok(count @ 1..) = input.read(&mut bytes) {
+        lines.add(&bytes[..count], &mut each);
     }
     lines.finish(&mut each);
 }

@@ -48,7 +48,7 @@ async fn read(driver: Arc<Driver>, mut source: Source, id: ServerId, run: Run) {
                     lines.finish(&mut feed);
                     state.feed(Event::OutputClosed(id, run));
                 }
-                count => lines.read(count, &mut feed),
+                _ => lines.read(&mut feed),
             }
         });
         if count == 0 {
@@ -74,9 +74,10 @@ pub async fn read_or_rest(source: &mut Source, lines: &mut Lines) -> usize {
 }
 
 async fn read_stderr(driver: Arc<Driver>, mut source: Source, id: ServerId, run: Run) {
-    let mut buffer = [0; STDERR];
-    while let Ok(count @ 1..) = source.read(&mut buffer).await {
-        let bytes = Bytes::copy_from_slice(&buffer[..count]);
+    let mut buffer = Vec::with_capacity(STDERR);
+    while let Ok(1..) = source.read(&mut buffer).await {
+        let bytes = Bytes::copy_from_slice(&buffer);
+        buffer.clear();
         driver.turn(|state| state.stderr(id, run, bytes));
     }
 }

@@ -28,11 +28,11 @@ impl Source {
         Ok(Source::Pipe(tokio_pipe::Receiver::from_owned_fd(end)?, false))
     }
 
-    /// Reads what is there; 0 at the end.
-    pub async fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+    /// Reads what is there into the room that is left; 0 at the end.
+    pub async fn read(&mut self, space: &mut Vec<u8>) -> io::Result<usize> {
         match self {
-            Source::Pipe(pipe, _) => pipe.read(space).await,
-            Source::Socket(socket) => socket.read(space).await,
+            Source::Pipe(pipe, _) => pipe.read_buf(space).await,
+            Source::Socket(socket) => socket.read_buf(space).await,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Dates, Manner, Out};
 use super::body::Events;
 use super::flow::Next;
-use super::intake::{Body, Intake};
+use super::intake::Intake;
 use crate::clock;
 use crate::http1::body::Decoder;
 use crate::http1::fields::Known;
@@ -113,16 +113,15 @@ impl Connection {
     }
 
     /// Reads more of a body; how much, and nothing at its end.
-    pub async fn read(&mut self, intake: &Arc<Intake>, body: &mut Body) -> Result<usize, Broken> {
+    pub async fn read(&mut self, intake: &Arc<Intake>, body: &mut Vec<u8>) -> Result<usize, Broken> {
         if std::mem::take(&mut self.expects) && self.inbound.unused() == 0 {
             let welcome = b"HTTP/1.1 100 Continue\r\n\r\n";
             self.inbound.io.write_all(welcome).await.map_err(Broken::Io)?;
         }
         let missing = usize::try_from(self.body().missing()).unwrap_or(usize::MAX);
         if self.body().has_length() && self.inbound.unused() == 0 {
-            let read = self.inbound.read_into(&mut intake.room(body, missing)).await?;
-            body.grew(read);
-            return Ok(read);
+            intake.make_room(body, 1, missing);
+            return self.inbound.read_into(body).await;
         }
         let part = self.inbound.next().await?;
         intake.add(body, part, missing);

@@ -25,13 +25,6 @@ pub struct Intake {
     watched: AtomicBool,
 }
 
-/// A body while it is read.
-#[derive(Debug, Default)]
-pub struct Body {
-    buffer: Vec<u8>,
-    filled: usize,
-}
-
 impl Intake {
     fn take(self: &Arc<Intake>, least: usize) -> Vec<u8> {
         self.used.notify_one();
@@ -47,44 +40,26 @@ impl Intake {
         self.pool.release();
     }
 
-    /// Room for what comes next of a body, of which at least `announced` bytes are said to follow.
-    pub fn room<'a>(self: &Arc<Intake>, body: &'a mut Body, announced: usize) -> &'a mut [u8] {
-        self.make_room(body, 1, announced);
-        &mut body.buffer[body.filled..]
-    }
-
-    /// Adds a part to a body.
-    pub fn add(self: &Arc<Intake>, body: &mut Body, part: &[u8], announced: usize) {
-        self.make_room(body, part.len(), announced);
-        body.buffer[body.filled..body.filled + part.len()].copy_from_slice(part);
-        body.filled += part.len();
-    }
-
-    fn make_room(self: &Arc<Intake>, body: &mut Body, least: usize, announced: usize) {
-        let (filled, length) = (body.filled, body.filled + least);
-        if length > body.buffer.len() {
-            let wanted = filled.saturating_add(announced);
+    /// Makes room for the next `least` bytes of a body, where `announced` are said to follow.
+    pub fn make_room(self: &Arc<Intake>, body: &mut Vec<u8>, least: usize, announced: usize) {
+        let length = body.len() + least;
+        if length > body.capacity() {
+            let wanted = body.len().saturating_add(announced);
             let mut larger = self.take(wanted.clamp(2 * length, BELIEVED * length));
-            larger[..filled].copy_from_slice(&body.buffer[..filled]);
-            body.buffer = larger;
+            larger.extend_from_slice(body);
+            *body = larger;
         }
     }
 
+    /// Adds a part to a body.
+    pub fn add(self: &Arc<Intake>, body: &mut Vec<u8>, part: &[u8], announced: usize) {
+        self.make_room(body, part.len(), announced);
+        body.extend_from_slice(part);
+    }
+
     /// The whole body.
-    pub fn finish(&self, body: Body) -> Bytes {
-        if body.buffer.is_empty() { Bytes::new() } else { self.pool.share(body.buffer, body.filled) }
-    }
-}
-
-impl Body {
-    /// Bytes so far.
-    pub fn len(&self) -> usize {
-        self.filled
-    }
-
-    /// So many bytes were put into its room.
-    pub fn grew(&mut self, bytes: usize) {
-        self.filled += bytes;
+    pub fn finish(&self, body: Vec<u8>) -> Bytes {
+        if body.is_empty() { Bytes::new() } else { self.pool.share(body) }
     }
 }
 
@@ -97,7 +72,7 @@ mod tests {
         let intake = Arc::new(Intake::default());
         let text: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
         for (step, announced) in [(1_000, 200_000), (1_000, 0), (70_000, 1), (200_000, 200_000), (7, 0)] {
-            let mut body = Body::default();
+            let mut body = Vec::new();
             for part in text.chunks(step) {
                 let wanted = announced - announced.min(body.len());
                 if part.len() % 2 == 0 {
@@ -106,17 +81,16 @@ mod tests {
                 }
                 let mut left = part;
                 while !left.is_empty() {
-                    let room = intake.room(&mut body, wanted);
-                    let fits = room.len().min(left.len());
-                    room[..fits].copy_from_slice(&left[..fits]);
-                    body.grew(fits);
-                    left = &left[fits..];
+                    intake.make_room(&mut body, 1, wanted);
+                    let (fits, rest) = left.split_at(left.len().min(body.capacity() - body.len()));
+                    body.extend_from_slice(fits);
+                    left = rest;
                 }
             }
             assert_eq!(body.len(), text.len());
             assert!(intake.finish(body) == text, "{step} {announced}");
         }
-        assert!(intake.finish(Body::default()).is_empty());
+        assert!(intake.finish(Vec::new()).is_empty());
     }
 
     #[tokio::test]
@@ -124,7 +98,7 @@ mod tests {
         let intake = Arc::new(Intake::default());
         let part = vec![b'x'; 100_000];
         let whole = || {
-            let mut body = Body::default();
+            let mut body = Vec::new();
             (0..2).for_each(|_| intake.add(&mut body, &part, part.len()));
             intake.finish(body)
         };
@@ -135,11 +109,11 @@ mod tests {
     #[tokio::test]
     async fn an_announcement_alone_takes_no_memory() {
         let intake = Arc::new(Intake::default());
-        let mut body = Body::default();
+        let mut body = Vec::new();
         for sent in [50_000, 100_000, 2_000_000] {
             let part = vec![b'x'; sent - body.len()];
             intake.add(&mut body, &part, 64 << 20);
-            assert!(body.buffer.len() <= BELIEVED * sent, "{sent} bytes came, {} taken", body.buffer.len());
+            assert!(body.capacity() <= BELIEVED * sent, "{sent} bytes came, {} taken", body.capacity());
         }
     }
 
@@ -147,10 +121,10 @@ mod tests {
     async fn in_quiet_memory_is_given_back() {
         let intake = Arc::new(Intake::default());
         for _ in 0..3 {
-            let mut body = Body::default();
+            let mut body = Vec::new();
             (0..2).for_each(|_| intake.add(&mut body, &[0; 100_000], 100_000));
             intake.finish(body);
-            assert!(intake.pool.take_kept(100_000).map(|kept| intake.pool.share(kept, 0)).is_some());
+            assert!(intake.pool.take_kept(100_000).map(|kept| intake.pool.share(kept)).is_some());
             tokio::time::advance(QUIET / 2).await;
         }
         while intake.watched.load(Ordering::Relaxed) {

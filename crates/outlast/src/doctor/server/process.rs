@@ -172,8 +172,9 @@ fn hear_stdout(pipe: OwnedFd, run: Run, to: &SyncSender<(Run, Heard)>) {
         // Nobody listens any more only when we end.
         let _ = to.send((run, heard));
     };
-    while let Ok(count @ 1..) = pipe.read(lines.space()) {
-        lines.read(count, &mut each);
+    let mut bytes = [0; 8 << 10];
+    while let Ok(count @ 1..) = pipe.read(&mut bytes) {
+        lines.add(&bytes[..count], &mut each);
     }
     lines.finish(&mut each);
     let _ = to.send((run, Heard::Closed));
