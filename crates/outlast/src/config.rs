@@ -140,9 +140,7 @@ impl Settings {
     /// The built-in values for a command.
     pub fn new(command: &[OsString]) -> Settings {
         let first = command.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-        let mut settings = Settings::named(&server_name(command), &first);
-        settings.engine.identity = identity(&settings.engine.server_name, command, working_directory());
-        settings
+        Settings::named(&server_name(command), &first)
     }
 
     /// The built-in values for a remote server.
@@ -345,6 +343,12 @@ fn restart(word: &str) -> Restart {
 
 fn format_named(word: &str) -> Format {
     if word == "json" { Format::Json } else { Format::Text }
+}
+
+/// Gives the server of a command its name in the store. Not a part of the settings, because it takes a while,
+/// and only the engine needs it.
+pub fn identify(config: &mut Config, command: &[OsString]) {
+    config.identity = identity(&config.server_name, command, working_directory());
 }
 
 /// What a server is called in the store: its name for people, and what tells it apart from others of

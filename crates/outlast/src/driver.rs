@@ -372,7 +372,7 @@ impl Driver {
     /// Lets go of the servers and of their guardians, which then take down what is left of them.
     pub fn let_go_of_servers(&self) -> Vec<Guardian> {
         let mut state = self.lock();
-        let forked = state.starter.forked.take();
+        let forked = state.starter.forked.take().map(|(guardian, _)| guardian);
         let links = std::mem::take(&mut state.links);
         links.into_values().filter_map(Link::guardian).chain(forked).collect()
     }

@@ -8,7 +8,7 @@
 //!
 //! Requests are one byte, reports five.
 
-use crate::sys::unix::{adopt_orphans, descendants, signal_descendants};
+use crate::sys::unix::{adopt_orphans, closed_on_exec_pipe, descendants, signal_descendants};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -30,6 +30,10 @@ const KILL: u8 = b'k';
 
 /// How often descendants are killed that keep forking before the guardian gives up on them.
 const KILL_ROUNDS: usize = 200;
+
+/// Milliseconds that the start of a server may hold us up. It takes less than one; a program on a slow disk
+/// takes longer, and then we need not be quick either.
+const GO_FIRST: u8 = 5;
 
 /// What the guardian tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,13 +89,21 @@ pub struct Guardian {
 
 /// A server's three streams, as it gets them.
 #[derive(Debug)]
-pub struct Streams {
+struct Streams {
+    stdin: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+/// The other ends of them.
+#[derive(Debug)]
+pub struct Ends {
     /// What it reads.
-    pub stdin: OwnedFd,
+    pub to_server: OwnedFd,
     /// What it writes.
-    pub stdout: OwnedFd,
+    pub from_server: OwnedFd,
     /// What it complains to.
-    pub stderr: OwnedFd,
+    pub errors: OwnedFd,
 }
 
 impl Guardian {
@@ -128,13 +140,25 @@ impl Guardian {
         self.socket.try_clone()
     }
 
-    /// Starts the server on these streams. What is left of an earlier one is killed first.
-    pub fn start(&self, streams: Streams) -> io::Result<()> {
-        let fds = [&streams.stdin, &streams.stdout, &streams.stderr].map(AsRawFd::as_raw_fd);
+    /// Starts the server on fresh pipes. What is left of an earlier one is killed first.
+    pub fn start(&self) -> io::Result<Ends> {
+        let (stdin, to_server) = closed_on_exec_pipe()?;
+        let (from_server, stdout) = closed_on_exec_pipe()?;
+        let (errors, stderr) = closed_on_exec_pipe()?;
+        let fds = [&stdin, &stdout, &stderr].map(AsRawFd::as_raw_fd);
         let rights = [ControlMessage::ScmRights(&fds)];
         let request = [IoSlice::new(&[START])];
         sendmsg::<()>(self.socket.as_raw_fd(), &request, &rights, MsgFlags::empty(), None)?;
-        Ok(())
+        Ok(Ends { to_server, from_server, errors })
+    }
+
+    /// Steps back for a moment, until the server that was asked for runs. A forked process often waits for
+    /// the processor of the one that forked it: if we went on, the server would start when we have nothing
+    /// more to do, instead of while we prepare ourselves.
+    pub fn go_first(&self) {
+        let mut report = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        // However it ends, the report is read later.
+        let _ = poll(&mut report, PollTimeout::from(GO_FIRST));
     }
 
     /// Asks the server and all its descendants to end.
@@ -195,32 +219,41 @@ pub fn run(command: &[OsString]) -> io::Result<()> {
 fn guard(mut line: UnixStream, command: &[OsString]) -> io::Result<()> {
     let _ = setsid();
     adopt_orphans();
+    let mut server = Ward::default();
+    // The first request comes at once, and somebody waits for the server: everything else has time.
+    let ended = match serve(&mut line, command, &mut server) {
+        Ok(true) => watch(line, command, server),
+        ended => ended.map(drop),
+    };
+    kill_all();
+    ended
+}
+
+/// Serves requests and tells of the server's end, until the line closes.
+fn watch(mut line: UnixStream, command: &[OsString], mut server: Ward) -> io::Result<()> {
     let_go_of_standard_streams()?;
     let (mut children, wake) = UnixStream::pair()?;
     children.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
-    let mut server = Ward::default();
-    let ended = loop {
+    // It may have ended before anybody listened.
+    reap(&mut server, &mut line)?;
+    loop {
         let mut ready =
             [PollFd::new(line.as_fd(), PollFlags::POLLIN), PollFd::new(children.as_fd(), PollFlags::POLLIN)];
         match poll(&mut ready, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(error) => break Err(error.into()),
+            Err(error) => return Err(error.into()),
         }
         let readable = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
         let (asked, child) = (readable(&ready[0]), readable(&ready[1]));
         if child {
             while matches!(children.read(&mut [0; 64]), Ok(count) if count > 0) {}
-            if reap(&mut server, &mut line).is_err() {
-                break Ok(());
-            }
+            reap(&mut server, &mut line)?;
         }
-        if asked && !matches!(serve(&mut line, command, &mut server), Ok(true)) {
-            break Ok(());
+        if asked && !serve(&mut line, command, &mut server)? {
+            return Ok(());
         }
-    };
-    kill_all();
-    ended
+    }
 }
 
 /// The server that is guarded.

@@ -1,7 +1,7 @@
 //! What the driver holds of each server: the way out to it, and how it is started.
 
 use crate::driver::{Driver, Peer};
-use crate::guardian::Guardian;
+use crate::guardian::{Ends, Guardian};
 use crate::outbox::Outbox;
 use crate::server::http::{Feed, Happening, Remote, Session};
 use crate::server::stdio;
@@ -123,8 +123,8 @@ impl Link {
 /// How servers are started.
 #[derive(Debug, Default)]
 pub struct Starter {
-    /// The guardian that was forked before there were threads.
-    pub forked: Option<Guardian>,
+    /// The guardian that was forked before there were threads, and the server that it has been asked for.
+    pub forked: Option<(Guardian, Ends)>,
     /// The command of a server, where every one gets a guardian of its own.
     pub command: Vec<OsString>,
     /// The remote server.
@@ -144,16 +144,20 @@ impl Starter {
             return Ok(connect(driver, remote, id, run, before));
         }
         let refused = |error: io::Error| StartFailure::Refused(error.raw_os_error().unwrap_or_default());
-        let (guardian, outbox, signals) = match before {
-            Some(Link::Process(process)) => (process.guardian, process.outlet.outbox, process.signals),
-            _ => (self.guard(driver, id).map_err(refused)?, Outbox::default(), Arc::default()),
+        let (guardian, begun, outbox, signals) = match before {
+            Some(Link::Process(process)) => (process.guardian, None, process.outlet.outbox, process.signals),
+            _ => {
+                let (guardian, begun) = self.guard(driver, id).map_err(refused)?;
+                (guardian, begun, Outbox::default(), Arc::default())
+            }
         };
         let outlet = Outlet { outbox, ..Outlet::default() };
         let mut process = Process { run, outlet, stderr: 0, half_line: Vec::new(), signals, guardian };
         if run > Run(0) {
             process.outlet.outbox.clear();
         }
-        match stdio::start(driver, &process.guardian, id, run) {
+        let ends = begun.map_or_else(|| process.guardian.start(), Ok);
+        match ends.and_then(|ends| stdio::listen(driver, ends, id, run)) {
             Ok(sink) => {
                 process.outlet.sink = Some(sink);
                 Ok((Link::Process(process), None))
@@ -162,15 +166,15 @@ impl Starter {
         }
     }
 
-    /// A guardian for a new server, and who listens to it.
-    fn guard(&mut self, driver: &Arc<Driver>, id: ServerId) -> io::Result<Guardian> {
-        let guardian = match self.forked.take() {
-            Some(guardian) => guardian,
-            None => Guardian::spawn(&self.command)?,
+    /// A guardian for a new server, the server if it has been asked for, and who listens to the guardian.
+    fn guard(&mut self, driver: &Arc<Driver>, id: ServerId) -> io::Result<(Guardian, Option<Ends>)> {
+        let (guardian, begun) = match self.forked.take() {
+            Some((guardian, ends)) => (guardian, Some(ends)),
+            None => (Guardian::spawn(&self.command)?, None),
         };
         tokio::spawn(stdio::read_reports(driver.clone(), id, guardian.reports()?));
         tokio::spawn(driver.clone().pump(Peer::Server(id)));
-        Ok(guardian)
+        Ok((guardian, begun))
     }
 }
 

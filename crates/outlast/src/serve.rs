@@ -3,6 +3,7 @@
 use crate::client::http::visitor::Doorman;
 use crate::client::http::{Door, Listener};
 use crate::clock::{Clock, timestamp};
+use crate::config;
 use crate::driver::Driver;
 use crate::keep::Kept;
 use crate::link::Starter;
@@ -65,7 +66,10 @@ pub fn run(
     config.durable = matches!(place, Place::Folder(_));
     let mut starter = Starter::default();
     match target {
-        Target::Command(command) => starter.command = command,
+        Target::Command(command) => {
+            config::identify(&mut config, &command);
+            starter.command = command;
+        }
         Target::Remote(remote) => starter.remote = Some(remote),
     }
     unix::adopt_orphans();

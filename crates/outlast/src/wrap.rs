@@ -2,6 +2,7 @@
 
 use crate::client;
 use crate::clock::Clock;
+use crate::config;
 use crate::driver::{Driver, Peer};
 use crate::guardian::Guardian;
 use crate::link::Starter;
@@ -21,9 +22,19 @@ use tokio::signal::unix::{SignalKind, signal};
 /// How long the end waits for the thread that writes to a file or a terminal.
 const LAST_WRITE: Duration = Duration::from_millis(500);
 
-/// Runs until the client or the server ends. The guardian is forked first, while there is one thread.
-pub fn run(config: Config, observers: Observers, place: Place, command: &[OsString]) -> io::Result<ExitCode> {
-    let starter = Starter { forked: Some(Guardian::fork(command)?), ..Starter::default() };
+/// Runs until the client or the server ends. The guardian is forked first, while there is one thread, and
+/// starts the server at once: it is what takes longest.
+pub fn run(
+    mut config: Config,
+    observers: Observers,
+    place: Place,
+    command: &[OsString],
+) -> io::Result<ExitCode> {
+    let guardian = Guardian::fork(command)?;
+    let ends = guardian.start()?;
+    guardian.go_first();
+    config::identify(&mut config, command);
+    let starter = Starter { forked: Some((guardian, ends)), ..Starter::default() };
     unix::adopt_orphans();
     unix::raise_file_limit();
     unix::return_large_buffers();

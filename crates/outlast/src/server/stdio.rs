@@ -1,9 +1,9 @@
 //! A server behind three pipes, started by the guardian.
 
 use crate::driver::{Driver, Peer};
-use crate::guardian::{Guardian, Report, Streams};
+use crate::guardian::{Ends, Report};
 use crate::lines::{Cut, Lines};
-use crate::sys::unix::{Sink, Source, closed_on_exec_pipe};
+use crate::sys::unix::{Sink, Source};
 use bytes::Bytes;
 use outlast_engine::event::Exit;
 use outlast_engine::id::{Run, ServerId};
@@ -19,15 +19,11 @@ const QUIET: Duration = Duration::from_secs(1);
 /// Bytes of stderr read at once.
 const STDERR: usize = 8 << 10;
 
-/// Makes pipes, has the guardian start the server on them, and begins to read.
-pub fn start(driver: &Arc<Driver>, guardian: &Guardian, id: ServerId, run: Run) -> io::Result<Arc<Sink>> {
-    let (stdin, to_server) = closed_on_exec_pipe()?;
-    let (from_server, stdout) = closed_on_exec_pipe()?;
-    let (errors, stderr) = closed_on_exec_pipe()?;
-    let sink = Arc::new(Sink::pipe(to_server)?);
-    let source = Source::pipe(from_server)?;
-    let errors = Source::pipe(errors)?;
-    guardian.start(Streams { stdin, stdout, stderr })?;
+/// Begins to read what a server says, and gives a way to it.
+pub fn listen(driver: &Arc<Driver>, ends: Ends, id: ServerId, run: Run) -> io::Result<Arc<Sink>> {
+    let sink = Arc::new(Sink::pipe(ends.to_server)?);
+    let source = Source::pipe(ends.from_server)?;
+    let errors = Source::pipe(ends.errors)?;
     tokio::spawn(read(driver.clone(), source, id, run));
     tokio::spawn(read_stderr(driver.clone(), errors, id, run));
     Ok(sink)

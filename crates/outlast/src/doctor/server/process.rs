@@ -6,9 +6,9 @@
 use super::{Failure, bounds};
 use crate::clock::Clock;
 use crate::doctor::glimpse;
-use crate::guardian::{Guardian, Report, Streams};
+use crate::guardian::{Guardian, Report};
 use crate::lines::{Cut, Lines};
-use crate::sys::unix::{closed_on_exec_pipe, descendants};
+use crate::sys::unix::descendants;
 use bytes::Bytes;
 use outlast_engine::Mono;
 use outlast_engine::event::Exit;
@@ -69,10 +69,7 @@ impl Lab {
     pub fn start(&mut self) -> Result<(), Failure> {
         self.run += 1;
         let began = self.now();
-        let (stdin, to_server) = closed_on_exec_pipe()?;
-        let (from_server, stdout) = closed_on_exec_pipe()?;
-        let (errors, stderr) = closed_on_exec_pipe()?;
-        self.guardian.start(Streams { stdin, stdout, stderr })?;
+        let ends = self.guardian.start()?;
         // Nobody listens to the new process yet, so nothing that it says can be missed here.
         loop {
             match self.next(began + bounds::EXEC) {
@@ -82,8 +79,8 @@ impl Lab {
                 None => return Err(io::Error::from(io::ErrorKind::TimedOut).into()),
             }
         }
-        self.listen(from_server, errors)?;
-        self.stdin = Some(write_on_a_thread(to_server)?);
+        self.listen(ends.from_server, ends.errors)?;
+        self.stdin = Some(write_on_a_thread(ends.to_server)?);
         Ok(())
     }
 
