@@ -153,6 +153,40 @@ fn deep_nesting_and_long_lines_are_no_trouble() {
     assert_eq!(message(&long).raw(Field::Id), Some(&b"1"[..]));
 }
 
+/// Strings are looked at in words and blocks: every byte that matters, at every place in them.
+#[test]
+fn a_byte_that_matters_is_seen_wherever_it_stands() {
+    for length in (0..20).chain([55, 63, 64, 65, 71, 72, 73, 130]) {
+        for at in 0..=length {
+            for byte in [
+                &b""[..],
+                b"\"",
+                b"\\",
+                b"\\n",
+                b"\\\"",
+                b"\x00",
+                b"\x1f",
+                b" ",
+                b"!",
+                b"#",
+                b"\x7f",
+                b"\x80",
+                b"\xc3\xa4",
+            ] {
+                let text = [&b"x".repeat(at), byte, &b"y".repeat(length - at)].concat();
+                compare(&[b"{\"id\":1,\"result\":\"", &text[..], b"\"}"].concat());
+                compare(&[b"{\"id\":1,\"result\":{\"", &text[..], b"\":1}}"].concat());
+                compare(&[b"{\"id\":1,\"result\":\"", &text[..]].concat());
+                let careless = Bytes::from([b"{\"result\":\"", &text[..], b"\",\"id\":7}"].concat());
+                let ends = byte == b"\"" || byte == b"\\" && at == length;
+                let id =
+                    scan_tolerant(&careless).and_then(|message| message.raw(Field::Id).map(<[u8]>::to_vec));
+                assert_eq!(id.is_some(), !ends, "{careless:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_tolerant_scanner_finds_the_id_in_careless_json() {
     for text in [

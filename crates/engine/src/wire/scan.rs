@@ -1,7 +1,7 @@
 //! The scanner: strict JSON in one pass, with the spans of the fields we act on.
 //!
 //! Values that we do not look into are skipped by a loop, not by recursion, so that a message of
-//! 100,000 nested arrays costs a few kilobytes and no stack. Strings are skipped by `memchr`.
+//! 100,000 nested arrays costs a few kilobytes and no stack. Strings are skipped in words and blocks.
 //! The tolerant variant accepts what today's SDKs accept from a careless server (a Latin-1 byte,
 //! `NaN`); it is used only for answers that the strict one refused.
 
@@ -199,7 +199,6 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         if usual {
             self.envelope.set(Field::Jsonrpc, Span::new(self.at + 11, self.at + 16));
             self.at += OPENING.len();
-            self.space();
         }
         usual
     }
@@ -207,8 +206,8 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     /// An object whose keys matter. Recursion goes no deeper than `Top` → `Params` → `ParamsMeta`.
     fn object(&mut self, place: Place) -> Step<()> {
         self.at += 1;
-        self.space();
-        if self.eat(b'}') {
+        if self.next() == b'}' {
+            self.at += 1;
             return Some(());
         }
         self.rest_of_object(place)
@@ -217,18 +216,18 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     /// The same from a key on.
     fn rest_of_object(&mut self, place: Place) -> Step<()> {
         loop {
-            let field = self.key(place)?;
-            self.space();
-            match field {
+            match self.key(place)? {
                 None => self.value()?,
                 Some((field, inner)) => self.field(field, inner)?,
             }
-            self.space();
-            if self.eat(b'}') {
-                return Some(());
+            match self.next() {
+                b',' => self.at += 1,
+                b'}' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                _ => return self.fail(),
             }
-            self.expect(b',')?;
-            self.space();
         }
     }
 
@@ -245,20 +244,20 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         Some(())
     }
 
-    /// A key and its colon; which field it names.
+    /// A key, its colon and what stands between them and its value; which field it names.
     #[inline]
     fn key(&mut self, place: Place) -> Step<Option<(Field, Option<Place>)>> {
-        if self.peek() != b'"' {
+        if self.next() != b'"' {
             return self.fail();
         }
         let start = self.at;
         let escaped = self.string()?;
-        let quoted = &self.bytes[start..self.at];
-        self.space();
-        self.expect(b':')?;
+        let end = self.at;
+        self.colon()?;
         if !escaped {
-            return Some(known(place, &quoted[1..quoted.len() - 1]));
+            return Some(known(place, &self.bytes[start + 1..end - 1]));
         }
+        let quoted = &self.bytes[start..end];
         if quoted.len() > LONGEST_ESCAPED_KEY {
             return Some(None);
         }
@@ -283,20 +282,20 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             match self.peek() {
                 b'{' => {
                     self.at += 1;
-                    self.space();
-                    if !self.eat(b'}') {
+                    if self.next() != b'}' {
                         self.nesting.push(true);
                         self.skip_key()?;
                         continue;
                     }
+                    self.at += 1;
                 }
                 b'[' => {
                     self.at += 1;
-                    self.space();
-                    if !self.eat(b']') {
+                    if self.next() != b']' {
                         self.nesting.push(false);
                         continue;
                     }
+                    self.at += 1;
                 }
                 b'"' => {
                     self.string()?;
@@ -313,13 +312,13 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     fn close(&mut self) -> Step<bool> {
         loop {
             let Some(object) = self.nesting.top() else { return Some(true) };
-            self.space();
-            match self.peek() {
+            match self.next() {
                 b',' => {
                     self.at += 1;
-                    self.space();
                     if object {
                         self.skip_key()?;
+                    } else {
+                        self.next();
                     }
                     return Some(false);
                 }
@@ -333,13 +332,21 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
 
     #[inline]
     fn skip_key(&mut self) -> Step<()> {
-        if self.peek() != b'"' {
+        if self.next() != b'"' {
             return self.fail();
         }
         self.string()?;
-        self.space();
-        self.expect(b':')?;
-        self.space();
+        self.colon()
+    }
+
+    /// What stands between a key and its value.
+    #[inline]
+    fn colon(&mut self) -> Step<()> {
+        if self.next() != b':' {
+            return self.fail();
+        }
+        self.at += 1;
+        self.next();
         Some(())
     }
 
@@ -348,15 +355,9 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     fn string(&mut self) -> Step<bool> {
         self.at += 1;
         // Most keys and many values end within eight bytes: those are dealt with right here.
-        if let Some(word) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
-            let word = u64::from_le_bytes(*word);
-            let special = special_bytes::<TOLERANT>(word);
-            let at = special.trailing_zeros() & !7;
-            if special != 0 && (word >> at) as u8 == b'"' {
-                self.high |= word & (special ^ (special - 1));
-                self.at += at as usize / 8 + 1;
-                return Some(false);
-            }
+        if let Some(b'"') = self.next_word() {
+            self.at += 1;
+            return Some(false);
         }
         self.longer_string()
     }
@@ -376,49 +377,57 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     /// Moves past the next quote or backslash and says which it was.
     #[inline]
     fn plain_run(&mut self) -> Step<u8> {
-        // Most strings are short: eight bytes at a time beat the set-up of a vector search.
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        for word in rest.as_chunks().0.iter().take(SHORT / 8) {
-            let word = u64::from_le_bytes(*word);
-            let special = special_bytes::<TOLERANT>(word);
-            if special != 0 {
-                // What lies above the mark belongs to the next run; it is looked at there.
-                self.high |= word & (special ^ (special - 1));
-                let at = special.trailing_zeros();
-                self.at += at as usize / 8;
-                return self.run_end((word >> (at & !7)) as u8);
+        match self.next_word().or_else(|| self.long_run()) {
+            Some(found @ (b'"' | b'\\')) => {
+                self.at += 1;
+                Some(found)
             }
+            _ => self.fail(),
+        }
+    }
+
+    /// Moves to the next special byte, if there is one among the next eight, or past them.
+    #[inline]
+    fn next_word(&mut self) -> Option<u8> {
+        let word = u64::from_le_bytes(*self.bytes.get(self.at..)?.first_chunk()?);
+        let special = special_bytes::<TOLERANT>(word);
+        if special == 0 {
             self.high |= word;
             self.at += 8;
+            return None;
         }
-        self.long_run()
+        // What lies above the mark belongs to the next run; it is looked at there.
+        self.high |= word & (special ^ (special - 1));
+        let at = special.trailing_zeros();
+        self.at += at as usize / 8;
+        Some((word >> (at & !7)) as u8)
     }
 
-    /// The same for what is long, in blocks that stay in the cache while they are looked at twice.
-    fn long_run(&mut self) -> Step<u8> {
-        for block in self.bytes[self.at..].chunks(BLOCK) {
-            let found = memchr::memchr2(b'"', b'\\', block);
-            let (control, high) = survey(&block[..found.unwrap_or(block.len())]);
-            self.high |= u64::from(high);
-            if control && !TOLERANT {
-                return self.fail();
+    /// Moves to the next special byte: in blocks, then in words, then byte by byte.
+    fn long_run(&mut self) -> Option<u8> {
+        let mut rest = self.bytes.get(self.at..)?;
+        while let Some((block, after)) = rest.split_first_chunk::<BLOCK>() {
+            let (special, high) = survey::<TOLERANT>(block);
+            if special {
+                break;
             }
-            if let Some(length) = found {
-                self.at += length;
-                return self.run_end(block[length]);
+            self.high |= if high { TOPS } else { 0 };
+            rest = after;
+        }
+        self.at = self.bytes.len() - rest.len();
+        for _ in 0..rest.len() / 8 {
+            if let Some(found) = self.next_word() {
+                return Some(found);
             }
-            self.at += block.len();
         }
-        self.fail()
-    }
-
-    #[inline]
-    fn run_end(&mut self, byte: u8) -> Step<u8> {
-        if byte != b'"' && byte != b'\\' {
-            return self.fail();
+        loop {
+            let byte = *self.bytes.get(self.at)?;
+            if is_special::<TOLERANT>(byte) {
+                return Some(byte);
+            }
+            self.high |= u64::from(byte);
+            self.at += 1;
         }
-        self.at += 1;
-        Some(byte)
     }
 
     fn escape(&mut self) -> Step<()> {
@@ -502,6 +511,18 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         }
     }
 
+    /// Moves to the next byte that is no blank; see [`Scanner::peek`].
+    #[inline]
+    fn next(&mut self) -> u8 {
+        loop {
+            let byte = self.peek();
+            if !is_space(byte) {
+                return byte;
+            }
+            self.at += 1;
+        }
+    }
+
     /// The next byte; 0, which begins nothing, at the end.
     #[inline]
     fn peek(&self) -> u8 {
@@ -533,11 +554,11 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
     }
 }
 
-/// Bytes of a string that are looked at before the vector search takes over.
-const SHORT: usize = 32;
-
 /// Bytes of a long string that are looked at together.
-const BLOCK: usize = 16 << 10;
+const BLOCK: usize = 64;
+
+/// A quote and the control characters, and nothing else, are below the second once the first is turned.
+const QUOTE_OR_CONTROL: (u8, u8) = (0x02, 0x21);
 
 /// The top bit of every byte of a word.
 const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -546,20 +567,27 @@ const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
 /// the lowest mark is certain; those above it may be borrows.
 fn special_bytes<const TOLERANT: bool>(word: u64) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    let equals = |byte: u8| {
-        let differs = word ^ (ONES * u64::from(byte));
-        differs.wrapping_sub(ONES) & !differs
+    // Both are a byte that is below a bound once some of its bits are turned.
+    let below = |turned: u8, bound: u8| {
+        let word = word ^ (ONES * u64::from(turned));
+        word.wrapping_sub(ONES * u64::from(bound)) & !word
     };
-    let control = if TOLERANT { 0 } else { word.wrapping_sub(ONES * 0x20) & !word };
-    (equals(b'"') | equals(b'\\') | control) & TOPS
+    let quote = if TOLERANT { below(b'"', 1) } else { below(QUOTE_OR_CONTROL.0, QUOTE_OR_CONTROL.1) };
+    (quote | below(b'\\', 1)) & TOPS
 }
 
-/// Whether there is a control character, and the bits that any byte has set. Written as a fold
-/// without an early exit, which the compiler turns into vector code.
-fn survey(bytes: &[u8]) -> (bool, u8) {
-    let (control, high) =
-        bytes.iter().fold((0, 0), |(control, high), &byte| (control | u8::from(byte < 0x20), high | byte));
-    (control != 0, high)
+/// Whether a byte ends a run of plain ones.
+fn is_special<const TOLERANT: bool>(byte: u8) -> bool {
+    let quote = if TOLERANT { byte == b'"' } else { byte ^ QUOTE_OR_CONTROL.0 < QUOTE_OR_CONTROL.1 };
+    quote | (byte == b'\\')
+}
+
+/// Whether there is a special byte, and one that is not ASCII. Written as a fold without an early exit,
+/// which the compiler turns into vector code.
+fn survey<const TOLERANT: bool>(block: &[u8; BLOCK]) -> (bool, bool) {
+    block.iter().fold((false, false), |(special, high), &byte| {
+        (special | is_special::<TOLERANT>(byte), high | !byte.is_ascii())
+    })
 }
 
 fn is_space(byte: u8) -> bool {
