@@ -1256,6 +1256,36 @@ fn a_server_that_crashed_and_that_nobody_needs_is_not_started_again() {
 }
 
 #[test]
+fn a_stream_that_is_taken_up_before_it_begins_has_a_response_too() {
+    check(
+        r#"
+        set serve
+        set stream-head 5ms
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 1: start 0
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << 1: 200 with a session events
+        << 1: …
+        << 1: …
+        << 1: finish
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> 1: …
+        get 3 session=1 last=3-0
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
+        << 2: finish
+        << 3: 200 events
+        << 3: : outlast|retry: 1000||
+        < {"jsonrpc":"2.0","id":2,"result":{}}
+        << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
+        << 3: finish
+        "#,
+    );
+}
+
+#[test]
 fn a_session_that_ends_at_once_leaves_no_request_without_a_response() {
     check(
         r#"

@@ -215,9 +215,12 @@ impl Engine {
 
     /// Takes up a stream on another connection, from an event on. False if that is not possible.
     pub(super) fn take_up(&mut self, exchange: ExchangeId, id: StreamId, after: u64) -> bool {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.can_resume_after(after)) else {
+        if !self.streams.get(&id).is_some_and(|stream| stream.can_resume_after(after)) {
             return false;
-        };
+        }
+        // Whoever asked has a response too, even if somebody guessed the id of its first event.
+        self.begin_stream(id);
+        let Some(stream) = self.streams.get_mut(&id) else { return false };
         let before = stream.exchange.replace(exchange);
         stream.begun = true;
         stream.written = stream.last;
