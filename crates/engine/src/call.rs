@@ -49,6 +49,7 @@ use deadline::{Deadline, WorkClock};
 use joined::{AsTask, Joined};
 use left::Left;
 use progress::Progress;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// Where a call is.
@@ -88,7 +89,7 @@ pub(crate) struct Request {
     /// The client's own progress token.
     pub(crate) token: Option<JsonId>,
     /// How its client said hello, for a handshake that is to be remembered.
-    pub(crate) hello: Option<u64>,
+    pub(crate) hello: Option<NonZeroU64>,
     /// What is remembered under its key.
     pub(crate) joint: Option<JointNo>,
     /// When its client gives it up, whatever progress it sees; known of tools alone.
@@ -107,18 +108,18 @@ pub(crate) struct Call {
     pub(crate) keep_alive: Option<Span>,
     pub(crate) signs_of_call: bool,
     /// How often it may still be tried again; 0 where that is not safe.
-    pub(crate) retries: u32,
+    pub(crate) retries: u16,
     /// Sending it again does no harm, even if it arrived.
     pub(crate) safe: bool,
     /// A person, or a trusted server, says that running it twice does no harm.
     pub(crate) repeatable: bool,
     /// Kept so that it can be sent again.
     pub(crate) kept: Option<Box<Message>>,
-    pub(crate) attempts: u32,
+    pub(crate) attempts: u16,
     /// When it is sent again.
     pub(crate) retry_at: Option<Mono>,
     /// Streams of an HTTP server that broke in a row, and when the next one is opened.
-    pub(crate) breaks: u32,
+    pub(crate) breaks: u8,
     pub(crate) reconnect_at: Option<Mono>,
     /// How its server lets us resume it, and since when its connection is lost.
     pub(crate) policy: Option<Box<resume::Policy>>,

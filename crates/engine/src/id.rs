@@ -3,6 +3,7 @@
 use crate::wire::Patch;
 use serde_json::from_slice;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU64;
 
 /// A connection to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +35,7 @@ pub struct TaskNo(pub u64);
 
 /// What is remembered under an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JointNo(pub u64);
+pub struct JointNo(pub NonZeroU64);
 
 /// One call, from arrival until it is settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,6 +8,7 @@ use crate::id::{AskId, AttemptId, CallId, ClientId, JointNo, ServerId, TaskNo};
 use crate::time::Mono;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::num::NonZeroU64;
 
 /// Who is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +127,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Standing(ServerId(id)) => (6, u64::from(id)),
         Owner::Listen(AttemptId(id)) => (7, id),
         Owner::Tasks => (8, 0),
-        Owner::Joint(JointNo(id)) => (12, id),
+        Owner::Joint(JointNo(id)) => (12, id.get()),
         Owner::Wait(TaskNo(id)) => (9, id),
         Owner::Resumes => (10, 0),
     };
@@ -153,7 +154,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         6 => Owner::Standing(ServerId(id as u32)),
         7 => Owner::Listen(AttemptId(id)),
         8 => Owner::Tasks,
-        12 => Owner::Joint(JointNo(id)),
+        12 => Owner::Joint(JointNo(NonZeroU64::new(id)?)),
         9 => Owner::Wait(TaskNo(id)),
         10 => Owner::Resumes,
         _ => return None,

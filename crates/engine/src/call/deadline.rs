@@ -9,8 +9,8 @@
 
 use crate::life::Sample;
 use crate::limits;
-use crate::policy::{Limit, Policy};
-use crate::time::Mono;
+use crate::policy::{Layer, Limit, Policy};
+use crate::time::{Mono, Span};
 use std::time::Duration;
 
 /// A server's working time: the monotonic clock without the waits for a person.
@@ -80,8 +80,10 @@ pub enum Due {
 /// The limits of one call.
 #[derive(Clone, Debug)]
 pub struct Deadline {
-    timeout: Option<Limit>,
-    max: Limit,
+    timeout: Option<Span>,
+    max: Span,
+    /// Who says so of either: beside each other they take half the room.
+    layers: (Layer, Layer),
     samples: bool,
     max_at: Mono,
     /// Last sign of life of the call, or its beginning.
@@ -94,8 +96,9 @@ impl Deadline {
     /// Limits that begin to run now.
     pub fn new(policy: &Policy, now: Mono, clock: &WorkClock) -> Deadline {
         Deadline {
-            timeout: policy.timeout,
-            max: policy.max,
+            timeout: policy.timeout.map(|timeout| timeout.time.into()),
+            max: policy.max.time.into(),
+            layers: (policy.timeout.map_or(Layer::BuiltIn, |timeout| timeout.layer), policy.max.layer),
             samples: policy.signs.server,
             max_at: now + policy.max.time,
             sign: clock.at(now),
@@ -106,7 +109,7 @@ impl Deadline {
 
     /// The call has run for so long already: that counts for `max`.
     pub fn has_run(&mut self, now: Mono, before: Duration) {
-        self.max_at = now + self.max.time.saturating_sub(before);
+        self.max_at = now + Duration::from(self.max).saturating_sub(before);
     }
 
     /// A sign of life that moves `timeout`.
@@ -134,9 +137,9 @@ impl Deadline {
     /// What is due.
     pub fn due(&self, now: Mono, clock: &WorkClock) -> Due {
         if now >= self.max_at {
-            return Due::End(Reached::Max(self.max));
+            return Due::End(Reached::Max(Limit { time: self.max.into(), layer: self.layers.1 }));
         }
-        let Some(timeout) = self.timeout.filter(|_| !clock.stands_still()) else { return Due::Nothing };
+        let Some(timeout) = self.timeout().filter(|_| !clock.stands_still()) else { return Due::Nothing };
         let silent = clock.at(now).0.since(self.sign.0);
         if silent >= timeout.time {
             return if self.samples { Due::LastSample } else { Due::End(Reached::Timeout(timeout)) };
@@ -150,7 +153,7 @@ impl Deadline {
     /// How old a sample may be that serves this call. Always younger than the time between the two
     /// that are compared, or a call would be judged by one sample alone.
     pub fn sample_age(&self) -> Duration {
-        self.timeout.map_or(Duration::ZERO, |timeout| limits::SAMPLE_SHARED.min(lead(timeout) / 4))
+        self.timeout().map_or(Duration::ZERO, |timeout| limits::SAMPLE_SHARED.min(lead(timeout) / 4))
     }
 
     /// Whether the server's signs of life move it.
@@ -165,12 +168,12 @@ impl Deadline {
 
     /// The limit that a server without signs of life has reached.
     pub fn timeout(&self) -> Option<Limit> {
-        self.timeout
+        self.timeout.map(|time| Limit { time: time.into(), layer: self.layers.0 })
     }
 
     /// When to look again.
     pub fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
-        let Some(timeout) = self.timeout.filter(|_| !clock.stands_still()) else { return self.max_at };
+        let Some(timeout) = self.timeout().filter(|_| !clock.stands_still()) else { return self.max_at };
         let silent = clock.at(now).0.since(self.sign.0);
         let first = timeout.time - lead(timeout);
         let next =

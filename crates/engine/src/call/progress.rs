@@ -11,12 +11,19 @@ use std::time::Duration;
 const FIRST: f64 = 0.0001;
 
 /// One series, for one token.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Progress {
-    last: Option<f64>,
-    total: Option<f64>,
+    /// No number, until there is one: every call keeps this.
+    last: f64,
+    total: f64,
     /// What a server that starts again from nothing reports is counted from here.
     offset: f64,
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        Progress { last: f64::NAN, total: f64::NAN, offset: 0.0 }
+    }
 }
 
 /// How a server's report leaves.
@@ -39,10 +46,10 @@ impl Progress {
     /// Takes a report of the server.
     pub fn report(&mut self, value: Option<f64>, total: Option<f64>) -> Forward {
         let Some(value) = value.filter(|value| value.is_finite()) else { return Forward::Drop };
-        self.total = total;
+        self.total = total.unwrap_or(f64::NAN);
         let moved = value + self.offset;
-        if self.last.is_none_or(|last| moved > last) && moved.is_finite() {
-            self.last = Some(moved);
+        if known(self.last).is_none_or(|last| moved > last) && moved.is_finite() {
+            self.last = moved;
             if self.offset == 0.0 {
                 return Forward::Unchanged;
             }
@@ -55,22 +62,22 @@ impl Progress {
     /// The next keep-alive: its value, and `total` if it may be told.
     pub fn keep_alive(&mut self) -> Option<(f64, Option<f64>)> {
         let value = self.bump()?;
-        Some((value, self.total.filter(|_| !self.claims_the_end(value))))
+        Some((value, known(self.total).filter(|_| !self.claims_the_end(value))))
     }
 
     /// The call is tried again: its server will report from the beginning.
     pub fn start_again(&mut self) {
-        self.offset = self.last.unwrap_or(0.0).max(0.0);
-        self.total = None;
+        self.offset = known(self.last).unwrap_or(0.0).max(0.0);
+        self.total = f64::NAN;
     }
 
     fn claims_the_end(&self, value: f64) -> bool {
-        self.total.is_some_and(|total| value >= total)
+        value >= self.total
     }
 
     /// A value just above the last one; `None` at the end of what a number can express.
     fn bump(&mut self) -> Option<f64> {
-        let next = match self.last {
+        let next = match known(self.last) {
             None => FIRST,
             Some(last) => {
                 let room = last.floor() + 1.0 - last;
@@ -82,9 +89,14 @@ impl Progress {
         if !next.is_finite() {
             return None;
         }
-        self.last = Some(next);
+        self.last = next;
         Some(next)
     }
+}
+
+/// A number, if it is one.
+fn known(number: f64) -> Option<f64> {
+    (!number.is_nan()).then_some(number)
 }
 
 /// The words of a keep-alive: what is known, and nothing else.

@@ -13,6 +13,7 @@ use crate::policy::CallFacts;
 use crate::server::{Life, Readiness};
 use crate::time::{Mono, Span};
 use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape};
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 impl Engine {
@@ -105,7 +106,8 @@ impl Engine {
         let task = message.has(Field::ParamsTask);
         let logs = message.has(Field::MetaLogLevel);
         let remembered = self.config.instant && method.is_handshake();
-        let hello = remembered.then(|| crate::memory::client_of(message)).flatten();
+        let hello = if remembered { crate::memory::client_of(message) } else { None };
+        let hello = hello.and_then(NonZeroU64::new);
         let cap = self.cap_of(client, &method, message).map(Span::from);
         let joint = None;
         let request =
@@ -245,7 +247,7 @@ impl Engine {
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);
         (call.policy, call.lost) = (None, None);
-        call.attempts += 1;
+        call.attempts = call.attempts.saturating_add(1);
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
         let edits = request_edits(message, call.text, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {

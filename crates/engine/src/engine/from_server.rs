@@ -16,6 +16,7 @@ use crate::policy::Declared;
 use crate::server::Life;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape, scan_tolerant};
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 impl Engine {
@@ -217,7 +218,8 @@ impl Engine {
         edits: &mut Vec<Edit>,
     ) {
         let Some(call) = self.calls.get(id) else { return };
-        let (method, hello, began) = (call.request.method.clone(), call.request.hello, call.began);
+        let (method, hello, began) =
+            (call.request.method.clone(), call.request.hello.map(NonZeroU64::get), call.began);
         let (client, modern) = (call.request.client, call.request.modern);
         let cap = call.request.cap.map(Duration::from);
         let remote = self.config.transport == Transport::Http;

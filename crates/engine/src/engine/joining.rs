@@ -29,6 +29,7 @@ use crate::timers::Owner;
 use crate::wire::{Field, Message, Outgoing, Scanned, scan, scan_tolerant};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 /// Whose key it is, and the key.
 type Name = (Box<str>, Box<str>);
@@ -120,8 +121,8 @@ impl Joints {
     }
 
     fn add(&mut self, name: Name, tool: Box<str>, arguments: &[u8]) -> JointNo {
+        let no = JointNo(NonZeroU64::MIN.saturating_add(self.last));
         self.last += 1;
-        let no = JointNo(self.last);
         let room = limits::KEYED_BYTES.saturating_sub(self.arguments);
         let arguments = Arguments::new(arguments, room);
         self.arguments += arguments.size();

@@ -34,7 +34,8 @@ impl Engine {
             self.config.transport == Transport::Http || (starting && self.config.manner.serves());
         let wanted = call.safe || may_not_arrive;
         if wanted && fits {
-            call.retries = policy.retries;
+            // One less than can be counted, so that there is an end of it.
+            call.retries = policy.retries.min(u32::from(u16::MAX - 1)) as u16;
             call.kept = Some(Box::new(message.owned()));
             self.kept_bytes += size;
         }
@@ -103,7 +104,8 @@ impl Engine {
     ) -> bool {
         let chance = self.chance.next();
         let Some(call) = self.calls.get(id) else { return false };
-        let wait = wish.unwrap_or_else(|| retry::wait(self.config.retry_backoff, call.attempts, chance));
+        let wait =
+            wish.unwrap_or_else(|| retry::wait(self.config.retry_backoff, call.attempts.into(), chance));
         let in_time = now + wait < call.deadline.ends_at();
         if !in_time || !self.take_retry(now, id, !never_ran) {
             return false;
@@ -137,7 +139,7 @@ impl Engine {
     pub(super) fn retry_after_timeout(&mut self, now: Mono, id: CallId) -> bool {
         let chance = self.chance.next();
         let Some(call) = self.calls.get(id) else { return false };
-        let wait = retry::wait(self.config.retry_backoff, call.attempts, chance);
+        let wait = retry::wait(self.config.retry_backoff, call.attempts.into(), chance);
         let in_time = now + wait < call.deadline.ends_at() && call.attempt().is_some();
         if !in_time || !self.take_retry(now, id, true) {
             return false;
@@ -189,7 +191,7 @@ impl Engine {
         let note = Note::Repeated {
             server: server.name.clone(),
             method: call.request.method.as_str().into(),
-            attempt: call.attempts + 1,
+            attempt: u32::from(call.attempts) + 1,
             why,
         };
         self.note(note);

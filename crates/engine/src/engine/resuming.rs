@@ -70,8 +70,8 @@ impl Engine {
             return false;
         }
         call.lost = Some(lost);
-        call.breaks += 1;
-        let wait = wish.unwrap_or_else(|| super::remote::doubling(call.breaks)).max(policy.min_wait);
+        call.breaks = call.breaks.saturating_add(1);
+        let wait = wish.unwrap_or_else(|| super::remote::doubling(call.breaks.into())).max(policy.min_wait);
         call.reconnect_at = Some(now + wait);
         self.arm_call(now, id);
         true

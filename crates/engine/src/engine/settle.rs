@@ -189,7 +189,7 @@ impl Engine {
             elapsed: call.age(now),
             limit: limit.map(|limit| limit.time),
             setting: limit.map(|limit| self.config.rules.source(limit.layer).into()),
-            attempts: call.attempts,
+            attempts: call.attempts.into(),
             state,
             retry,
             last_sign: call.sign.map(|sign| now.since(sign)),

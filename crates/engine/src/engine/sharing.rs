@@ -378,7 +378,7 @@ impl Engine {
             Open::Subscription(attempt) => (1, attempt.0),
             Open::Wait(no) => (2, no.0),
             Open::Look(number) => (3, *number),
-            Open::Joint(no) => (4, no.0),
+            Open::Joint(no) => (4, no.0.get()),
         });
         for open in open {
             match open {

@@ -60,7 +60,7 @@ impl Engine {
         let Some(left) = call.left.as_mut().filter(|left| !left.asked) else { return false };
         left.asked = true;
         let place = left.place.clone();
-        call.attempts += 1;
+        call.attempts = call.attempts.saturating_add(1);
         match place {
             Place::Task(task) => self.follow_left(now, id, task, message),
             Place::Token(token, attempt) => self.resume_left(now, id, token, attempt),
@@ -117,7 +117,7 @@ impl Engine {
         self.note(Note::Repeated {
             server: self.server_name(request.server),
             method: request.method.as_str().into(),
-            attempt: call.attempts + 1,
+            attempt: u32::from(call.attempts) + 1,
             why: "its server knows nothing of it any more",
         });
         // In this order, so that the server is needed all the time.
