@@ -32,7 +32,10 @@ pub fn run(
 ) -> io::Result<ExitCode> {
     let guardian = Guardian::fork(command)?;
     let ends = guardian.start()?;
-    guardian.go_first();
+    // With an instant start it is we who answer first.
+    if !config.instant {
+        guardian.go_first();
+    }
     config::identify(&mut config, command);
     let starter = Starter { forked: Some((guardian, ends)), ..Starter::default() };
     unix::adopt_orphans();
