@@ -218,10 +218,12 @@ impl Driver {
     /// Waits until a peer may be read from. What feeds only a full outlet is left where it is, as
     /// a pipe would leave it.
     pub async fn may_read(&self, from: Peer) {
-        loop {
-            let Some(signals) = self.must_wait(&self.lock(), from) else { return };
+        let Some(signals) = self.must_wait(&self.lock(), from) else { return };
+        while self.must_wait(&self.lock(), from).is_some() {
             signals.may_read.notified().await;
         }
+        // Others may wait for the same.
+        signals.may_read.notify_one();
     }
 
     /// What tells when a peer may be read from, if it may not now.
@@ -251,6 +253,8 @@ impl Driver {
         while self.client_is_full() {
             self.client.may_read.notified().await;
         }
+        // Others may wait for the same.
+        self.client.may_read.notify_one();
     }
 
     /// Writes to a peer what could not be written at once, for as long as it is there.
@@ -589,3 +593,6 @@ impl State {
         self.feed(Event::Stderr(id, run, bytes));
     }
 }
+
+#[cfg(test)]
+mod tests;
