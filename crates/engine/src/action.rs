@@ -96,6 +96,8 @@ pub enum Note {
     SessionSleeps { session: Box<str> },
     /// An HTTP server refused something that nobody waits for.
     PostRefused { server: Box<str>, why: String },
+    /// An answer or a notification got no response, and may not have arrived.
+    PostLost { server: Box<str>, why: String },
     /// A server's process runs.
     Started { server: Box<str>, run: Run },
     /// A server's process could not be started.
@@ -160,6 +162,7 @@ impl Note {
             | Note::Closed { .. }
             | Note::Restarting { .. }
             | Note::PostRefused { .. }
+            | Note::PostLost { .. }
             | Note::Unreachable { .. }
             | Note::StoreFailed { .. }
             | Note::StoreUnread { .. }
@@ -192,6 +195,7 @@ impl Note {
             Note::Failed(failure) => failure.kind.name(),
             Note::SessionSleeps { .. } => "session-sleeps",
             Note::PostRefused { .. } => "post-refused",
+            Note::PostLost { .. } => "post-lost",
             Note::Unreachable { .. } => "unreachable",
             Note::StoreFailed { .. } => "store-failed",
             Note::StoreUnread { .. } => "store-unread",
@@ -235,6 +239,7 @@ impl std::fmt::Display for Note {
             Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
             Note::SessionSleeps { session } => write!(f, "session {session}… is not used; it sleeps"),
             Note::PostRefused { server, why } => write!(f, "`{server}` refused a message: {why}"),
+            Note::PostLost { server, why } => write!(f, "a message to `{server}` may be lost: {why}"),
             Note::StoreFailed { why } => write!(f, "not stored: {why}"),
             Note::StoreUnread { why } => write!(f, "not found: {why}"),
             Note::StoreLost { why } => f.write_str(why),

@@ -72,6 +72,8 @@ pub struct Post {
     pub goes_first: bool,
     /// It takes up its attempt again, from the last event that was seen of it.
     pub resumes: bool,
+    /// To say it twice does no harm: an answer to a question, or what only says how things are.
+    pub harmless: bool,
 }
 
 /// How a stream of an HTTP server ended before it had to.

@@ -297,6 +297,61 @@ fn a_standing_stream_that_breaks_is_opened_again_and_one_that_is_refused_is_not(
     );
 }
 
+#[test]
+fn an_answer_that_is_lost_on_its_way_is_noted() {
+    legacy(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"roots/list"}
+        << {"jsonrpc":"2.0","id":"1","method":"roots/list"}
+        > {"jsonrpc":"2.0","id":"1","result":{"roots":[]}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":"q","result":{"roots":[]}}
+        trouble - broken connection closed
+        !! warn: a message to `srv` may be lost: connection closed
+        "#,
+    );
+}
+
+/// A session that lives on over a pause is not made whole again, and must not stay deaf.
+#[test]
+fn a_standing_stream_that_breaks_with_the_connection_is_opened_when_that_is_back() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        trouble 2 status 404 session
+        !! …
+        tick
+        .. start 1
+        started
+        >> post [begins session, ] …
+        <~3 {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        !! …
+        >> …initialized…
+        .. stand
+        >> …
+        <~4 {"jsonrpc":"2.0","id":4,"result":{}}
+        << …
+        standing-ended
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        trouble 5 unreachable connection refused
+        !! …
+        !! warn: trying `srv` again in 2s: it cannot be reached
+        wait 2s
+        @2s
+        .. start 1
+        started
+        !! warn: `srv` is back after 2s
+        >> …"id":6…
+        wait 1s
+        @2s500ms
+        .. stand
+        "#,
+    );
+}
+
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 fn modern(scenario: &str) {

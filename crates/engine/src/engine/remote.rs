@@ -26,6 +26,7 @@ impl Engine {
         let resumed = attempt.filter(|_| self.call_of(attempt).is_some_and(|id| self.is_being_resumed(id)));
         match trouble {
             Trouble::Unreachable(why) => self.unreachable(now, id, attempt, why),
+            Trouble::Broken(why) | Trouble::NotMcp(why) if attempt.is_none() => self.post_lost(id, why),
             Trouble::Broken(why) => self.broke_off(now, id, attempt, why),
             Trouble::NotMcp(why) => self.not_mcp(now, id, attempt, why),
             Trouble::Status { status, retry_after, had_session, body } => {
@@ -37,6 +38,12 @@ impl Engine {
         if let Some(over) = resumed.filter(|attempt| !self.attempts.contains_key(attempt)) {
             self.abandon(id, over);
         }
+    }
+
+    /// What nobody waits for has failed; nothing can be done, but it is not kept secret.
+    fn post_lost(&mut self, id: ServerId, why: &str) {
+        let Some(server) = self.servers.get(&id).map(|server| server.name.clone()) else { return };
+        self.note(Note::PostLost { server, why: why.to_owned() });
     }
 
     /// Whether an attempt is the handshake that makes a server whole again.
@@ -350,11 +357,17 @@ impl Engine {
         self.arm_standing(id, Some(at));
     }
 
-    pub(super) fn standing_due(&mut self, id: ServerId) {
+    pub(super) fn standing_due(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.standing_armed = None;
-        if server.life == Life::Up {
-            self.act(Action::Stand(id));
+        match server.life {
+            Life::Up => self.act(Action::Stand(id)),
+            Life::Leaving | Life::Ended(_) | Life::Failed(_) => {}
+            // It is wanted again when the server is back, whether or not that is a new session.
+            _ => {
+                let at = now + doubling(server.standing_breaks);
+                self.arm_standing(id, Some(at));
+            }
         }
     }
 

@@ -41,9 +41,12 @@ impl Engine {
             None => outgoing,
         };
         let resumes = method == Some(Method::RequestsResume);
-        let post = Post { attempt, message, headers, begins_session, goes_first, resumes };
+        // What a notification of the client's own does is not known.
+        let harmless = attempt.is_none() && (goes_first || method.is_none());
+        let post = Post { attempt, message, headers, begins_session, goes_first, resumes, harmless };
         self.act(Action::Post(server, Box::new(post)));
         if goes_first {
+            self.arm_standing(server, None);
             self.act(Action::Stand(server));
         }
     }

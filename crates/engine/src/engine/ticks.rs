@@ -22,7 +22,7 @@ impl Engine {
                 Owner::Server(id) => self.server_due(now, id),
                 Owner::Grace(id) => self.grace_over(id),
                 Owner::Session(id) => self.session_due(now, id),
-                Owner::Standing(id) => self.standing_due(id),
+                Owner::Standing(id) => self.standing_due(now, id),
                 Owner::Listen(attempt) => self.listen_due(attempt),
                 Owner::Tasks => self.tasks_due(now),
                 Owner::Joint(no) => self.joint_due(no),

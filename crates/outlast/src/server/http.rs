@@ -12,6 +12,7 @@
 //! post in flight has one connection, and how many are in flight is the engine's business.
 
 mod courier;
+mod gate;
 mod head;
 mod link;
 mod pool;

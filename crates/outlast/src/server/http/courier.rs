@@ -1,12 +1,12 @@
 //! Tasks that carry one post after another: to start a new one for each costs as much as the post.
 
-use super::session::{Gate, Inner};
+use super::gate::{Gate, Opener};
+use super::session::Inner;
 use super::talk;
 use outlast_engine::http::Post;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Poll, Waker};
-use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 /// Couriers that rest. One more goes home.
@@ -17,7 +17,7 @@ pub(super) struct Job {
     pub inner: Arc<Inner>,
     pub post: Box<Post>,
     pub gate: Option<Gate>,
-    pub opener: Option<watch::Sender<()>>,
+    pub opener: Option<Opener>,
     /// Its name among the session's tasks.
     pub task: u64,
 }

@@ -1,5 +1,6 @@
 //! One server behind HTTP: how to connect to it, its idle connections, and what every request says.
 
+use super::Options;
 use super::courier::Couriers;
 use super::head;
 use super::link::{Link, Unanswered};
@@ -8,9 +9,8 @@ use super::proxy::{self, Proxy};
 use super::reply::Reply;
 use super::tcp::{self, Host};
 use super::tls::Tls;
-use super::{Options, words};
-use crate::http1::fields;
 use crate::http1::io::Io;
+use crate::http1::{Broken, fields};
 use crate::keep::Way;
 use http::header::USER_AGENT;
 use http::{Method, Uri};
@@ -169,17 +169,25 @@ impl Remote {
     }
 
     /// Sends a request and brings the head of its response. Redirects within the same origin are
-    /// followed; elsewhere they would carry our credentials to somebody else.
+    /// followed; elsewhere they would carry our credentials to somebody else. A harmless request is sent
+    /// again if the server closed a kept connection without a word.
     pub async fn send(
         &self,
         method: Method,
         body: Option<&Outgoing>,
+        harmless: bool,
         fields: impl Fn(&mut Vec<u8>),
     ) -> Result<Reply, Trouble> {
         let mut moved = None;
         for _ in 0..=REDIRECTS {
             let target = moved.as_ref().unwrap_or(&self.url);
-            let reply = self.exchange(self.request(&method, target, body, &fields)).await?;
+            let request = || self.request(&method, target, body, &fields);
+            let reply = match self.exchange(request(), harmless).await {
+                // Boxed, as above.
+                Err(None) => Box::pin(self.exchange_on_new(request())).await?,
+                Err(Some(trouble)) => return Err(trouble),
+                Ok(reply) => reply,
+            };
             let Some(location) = head::location(&reply.head) else { return Ok(reply) };
             match head::follow(&method, reply.head.status, target, location) {
                 Ok(next) => moved = Some(next),
@@ -226,19 +234,29 @@ impl Remote {
     }
 
     /// One request on one connection. One that was kept may turn out to be closed; as long as
-    /// nothing was written to it, the request goes to another.
-    async fn exchange(&self, mut request: Vec<u8>) -> Result<Reply, Trouble> {
+    /// nothing was written to it, the request goes to another. Without a trouble if it was harmless and should
+    /// be sent again on a new one.
+    async fn exchange(&self, mut request: Vec<u8>, harmless: bool) -> Result<Reply, Option<Trouble>> {
         loop {
-            let (mut link, used) = self.link().await.map_err(|why| Trouble::Unreachable(why.into()))?;
+            let link = self.link().await;
+            let (mut link, used) = link.map_err(|why| Some(Trouble::Unreachable(why.into())))?;
             match link.send(request).await {
                 Ok(head) => return Ok(Reply::new(link, head)),
                 Err(Unanswered { unsent: Some(unsent), .. }) if used => request = unsent,
-                Err(Unanswered { unsent: Some(_), why }) => {
-                    return Err(Trouble::Unreachable(words::of(&why).into()));
+                Err(Unanswered { why: Broken::Closed | Broken::Io(_), .. }) if used && harmless => {
+                    return Err(None);
                 }
-                Err(Unanswered { unsent: None, why }) => return Err(words::broken(&why)),
+                Err(unanswered) => return Err(Some(unanswered.trouble())),
             }
         }
+    }
+
+    /// The same on a new connection.
+    async fn exchange_on_new(&self, request: Vec<u8>) -> Result<Reply, Trouble> {
+        let dialled = self.within_limit(self.dial()).await;
+        let mut link = dialled.map_err(|why| Trouble::Unreachable(why.into()))?;
+        let head = link.send(request).await.map_err(Unanswered::trouble)?;
+        Ok(Reply::new(link, head))
     }
 
     /// Reads what is left of a response, if that is soon done, and keeps its connection.

@@ -4,6 +4,7 @@
 //! them while it holds its own lock and is fed by the tasks, so no task feeds while it holds ours.
 
 use super::courier::Job;
+use super::gate::{self, Gate};
 use super::remote::Remote;
 use super::talk;
 use super::{Feed, Happening};
@@ -15,7 +16,7 @@ use outlast_engine::id::AttemptId;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 /// A session of the engine's server. Dropping it closes everything without a word.
@@ -71,9 +72,6 @@ pub(super) enum Of {
     Standing,
 }
 
-/// Waited for until whoever holds the other end lets go of it.
-pub(super) type Gate = watch::Receiver<()>;
-
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Session({:?})", self.0.remote)
@@ -100,11 +98,7 @@ impl Session {
         }
         state.note_version(&post.headers);
         let gate = state.gate();
-        let opener = post.goes_first.then(|| {
-            let (opener, gate) = watch::channel(());
-            state.gate = Some(gate);
-            opener
-        });
+        let opener = post.goes_first.then(|| state.close_gate());
         let (attempt, resumes) = (post.attempt, post.resumes);
         let task = state.new_task();
         let job = Job { inner: self.0.clone(), post, gate, opener, task };
@@ -123,7 +117,7 @@ impl Session {
             return;
         }
         let gate = state.gate();
-        let task = self.0.start(&mut state, talk::reopen(self.0.clone(), Of::Attempt(attempt), gate));
+        let task = self.0.start(&mut state, talk::reopen(self.0.clone(), Of::Attempt(attempt), gate, None));
         if let Some(attempt) = state.attempts.get_mut(&attempt) {
             attempt.task = task;
         }
@@ -139,14 +133,16 @@ impl Session {
         self.0.quiet.notify_one();
     }
 
-    /// Opens the standing stream, in place of one that is open.
+    /// Opens the standing stream, in place of one that is open. At the beginning nothing overtakes it:
+    /// some servers drop what they want to say before there is one.
     pub fn stand(&self) {
         let mut state = self.0.lock();
         if state.over || state.farewell.is_some() {
             return;
         }
         let gate = state.gate();
-        let task = tokio::spawn(talk::reopen(self.0.clone(), Of::Standing, gate)).abort_handle();
+        let opener = gate.is_some().then(|| state.close_gate());
+        let task = tokio::spawn(talk::reopen(self.0.clone(), Of::Standing, gate, opener)).abort_handle();
         if let Some(old) = state.standing.replace(task) {
             old.abort();
         }
@@ -321,8 +317,15 @@ impl State {
 
     /// What must come first, if it is still on its way.
     fn gate(&mut self) -> Option<Gate> {
-        self.gate = self.gate.take().filter(|gate| gate.has_changed().is_ok());
+        self.gate = self.gate.take().filter(|gate| !gate.is_open());
         self.gate.clone()
+    }
+
+    /// What comes from now on waits until this is let go of.
+    fn close_gate(&mut self) -> gate::Opener {
+        let (opener, gate) = gate::closed();
+        self.gate = Some(gate);
+        opener
     }
 
     fn note_version(&mut self, headers: &[(Cow<'static, str>, Box<str>)]) {

@@ -1,10 +1,11 @@
 //! What the tasks of a session do: post a message, read what comes back, stand by, say goodbye.
 
 use super::Happening;
+use super::gate::{Gate, Opener};
 use super::head::{self, Content};
 use super::remote::Remote;
 use super::reply::{LINGER, Reply};
-use super::session::{Gate, Inner, Of};
+use super::session::{Inner, Of};
 use super::words;
 use crate::http1::fields::{self, Known};
 use crate::http1::one_line;
@@ -15,13 +16,13 @@ use outlast_engine::event::Line;
 use outlast_engine::http::{Post, Trouble};
 use outlast_engine::id::AttemptId;
 use outlast_engine::wire::{self, Field, Message, Oversized, Patch, Scanned, Shape};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 
-/// How long something waits for what goes first. Then it goes too: a server that does not answer
-/// its first message decides nothing for the others.
-const GATE: Duration = Duration::from_secs(10);
+/// How long what comes next waits for the response to the standing stream. Some servers say nothing before
+/// there is something to say.
+const HEARD: Duration = Duration::from_millis(300);
 
 /// How long a goodbye may take.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -39,18 +40,18 @@ pub async fn connect(inner: Arc<Inner>) {
 }
 
 async fn pass(gate: Option<Gate>) {
-    if let Some(mut gate) = gate {
-        let _ = tokio::time::timeout(GATE, gate.changed()).await;
+    if let Some(gate) = gate {
+        gate.pass().await;
     }
 }
 
 /// Posts a message and reads what comes back.
-pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener: Option<watch::Sender<()>>) {
+pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener: Option<Opener>) {
     pass(gate).await;
     let had_session = !post.begins_session && inner.has_session();
     let last =
         post.attempt.filter(|_| post.resumes).and_then(|attempt| inner.place(Of::Attempt(attempt)).last);
-    let sent = inner.remote.send(Method::POST, Some(&post.message), |to| {
+    let sent = inner.remote.send(Method::POST, Some(&post.message), post.harmless, |to| {
         to.extend_from_slice(FOR_A_POST);
         // What HTTP cannot carry is left out, and the server says so.
         post.headers.iter().for_each(|(name, value)| fields::write_any(to, name, value.as_bytes()));
@@ -162,19 +163,19 @@ fn is_id(raw: &[u8], attempt: AttemptId) -> bool {
 }
 
 /// Opens a stream (again), from the last event id that was seen on it.
-pub async fn reopen(inner: Arc<Inner>, of: Of, gate: Option<Gate>) {
+pub async fn reopen(inner: Arc<Inner>, of: Of, gate: Option<Gate>, opener: Option<Opener>) {
     pass(gate).await;
     let last = inner.place(of).last;
     if last.is_none() && of != Of::Standing {
         return inner.stream_ended(of, None, "it has no event id to go on from".into());
     }
-    let sent = inner.remote.send(Method::GET, None, |to| {
+    let sent = inner.remote.send(Method::GET, None, true, |to| {
         to.extend_from_slice(FOR_A_STREAM);
         inner.write_session(to);
         inner.write_version(to);
         write_last(last.as_deref(), to);
     });
-    match sent.await {
+    match heard_first(sent, opener).await {
         Ok(reply) if reply.head.status == 200 && reply.content() == Content::Events => {
             stream(&inner, of, reply).await;
         }
@@ -194,6 +195,18 @@ pub async fn reopen(inner: Arc<Inner>, of: Of, gate: Option<Gate>) {
             inner.stream_ended(of, None, why.into());
         }
     }
+}
+
+/// Waits for a response, and lets nobody overtake it for a while.
+async fn heard_first<T>(sent: impl Future<Output = T>, opener: Option<Opener>) -> T {
+    let mut sent = pin!(sent);
+    if opener.is_some()
+        && let Ok(heard) = tokio::time::timeout(HEARD, &mut sent).await
+    {
+        return heard;
+    }
+    drop(opener);
+    sent.await
 }
 
 /// Reads a stream of events to its end.
@@ -301,7 +314,7 @@ pub async fn farewell(inner: Arc<Inner>) {
 }
 
 async fn delete(inner: &Inner, remote: &Remote) {
-    let sent = remote.send(Method::DELETE, None, |to| {
+    let sent = remote.send(Method::DELETE, None, true, |to| {
         inner.write_session(to);
         inner.write_version(to);
     });

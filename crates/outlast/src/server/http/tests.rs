@@ -223,6 +223,7 @@ fn message(attempt: Option<u64>, text: String) -> Box<Post> {
         begins_session: false,
         goes_first: false,
         resumes: false,
+        harmless: false,
     })
 }
 

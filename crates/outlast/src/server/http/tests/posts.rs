@@ -168,6 +168,65 @@ async fn what_goes_first_is_not_overtaken() {
 }
 
 #[tokio::test]
+async fn the_standing_stream_is_not_overtaken() {
+    let world = World::new().await;
+    let mut first = notification();
+    first.goes_first = true;
+    world.session.post(first);
+    world.session.stand();
+    (2..5).for_each(|id| world.session.post(request(id)));
+    let mut peer = world.accept().await;
+    peer.request().await;
+    peer.write("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await;
+    let text = peer.request().await;
+    assert!(text.starts_with("GET "), "{text}");
+    let early = tokio::time::timeout(Duration::ZERO, world.listener.accept()).await;
+    assert!(early.is_err(), "somebody did not wait");
+    peer.events().await;
+    for id in 2..5 {
+        let text = world.accept().await.request().await;
+        assert!(text.contains(&format!(r#""id":{id}"#)), "{text}");
+    }
+}
+
+/// A kept connection may be closed just as it is used. What may be said twice is said again.
+#[tokio::test]
+async fn an_answer_is_not_lost_with_a_kept_connection() {
+    for harmless in [true, false] {
+        let mut world = World::new().await;
+        let mut peer = world.begin("s").await;
+        world.idle(1).await;
+        let mut said = notification();
+        said.harmless = harmless;
+        world.session.post(said);
+        peer.request().await;
+        drop(peer);
+        if harmless {
+            assert!(world.accept().await.request().await.ends_with("\"notifications/x\"}"));
+        } else {
+            assert!(world.told().await.starts_with("none broken: "));
+        }
+    }
+}
+
+/// On a new one it has been tried: it is not said for ever.
+#[tokio::test]
+async fn an_answer_is_said_twice_at_most() {
+    let mut world = World::new().await;
+    let mut peer = world.begin("s").await;
+    world.idle(1).await;
+    let mut said = notification();
+    said.harmless = true;
+    world.session.post(said);
+    peer.request().await;
+    drop(peer);
+    let mut peer = world.accept().await;
+    peer.request().await;
+    drop(peer);
+    assert!(world.told().await.starts_with("none broken: "));
+}
+
+#[tokio::test]
 async fn a_redirect_is_followed_here_and_not_elsewhere() {
     let mut world = World::new().await;
     let (mut peer, _) = world.call(7).await;
