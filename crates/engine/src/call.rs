@@ -198,6 +198,17 @@ impl Call {
         self.before.map_or(Duration::ZERO, Duration::from) + now.since(self.began)
     }
 
+    /// One more attempt begins.
+    pub(crate) fn count_attempt(&mut self) {
+        self.attempts = self.attempts.saturating_add(1);
+    }
+
+    /// One more stream broke; how many have, in a row.
+    pub(crate) fn count_break(&mut self) -> u32 {
+        self.breaks = self.breaks.saturating_add(1);
+        self.breaks.into()
+    }
+
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self.state {
             State::Sent(attempt) => Some(attempt),

@@ -52,6 +52,23 @@ fn in_session(settings: &str, scenario: &str) {
     check(&format!("set serve\n{settings}\n{SESSION}\n{scenario}"));
 }
 
+/// The handshake where a response begins with the first thing there is to say, or after 5 ms.
+const LATE_SESSION: &str = r#"
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 1: start 0
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << 1: 200 with a session events
+        << 1: …
+        << 1: …
+        << 1: finish
+"#;
+
+fn in_late_session(scenario: &str) {
+    check(&format!("set serve\nset stream-head 5ms\n{LATE_SESSION}\n{scenario}"));
+}
+
 #[test]
 fn a_client_that_was_gone_hears_once_of_what_changed_often() {
     in_session(
@@ -1257,19 +1274,8 @@ fn a_server_that_crashed_and_that_nobody_needs_is_not_started_again() {
 
 #[test]
 fn a_stream_that_is_taken_up_before_it_begins_has_a_response_too() {
-    check(
+    in_late_session(
         r#"
-        set serve
-        set stream-head 5ms
-        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        .. 1: start 0
-        >> 1: …
-        started
-        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: 200 with a session events
-        << 1: …
-        << 1: …
-        << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         >> 1: …
         get 3 session=1 last=3-0
@@ -1287,19 +1293,8 @@ fn a_stream_that_is_taken_up_before_it_begins_has_a_response_too() {
 
 #[test]
 fn a_session_that_ends_at_once_leaves_no_request_without_a_response() {
-    check(
+    in_late_session(
         r#"
-        set serve
-        set stream-head 5ms
-        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        .. 1: start 0
-        >> 1: …
-        started
-        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: 200 with a session events
-        << 1: …
-        << 1: …
-        << 1: finish
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         >> 1: …
         delete 4 session=1

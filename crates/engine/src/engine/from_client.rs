@@ -247,7 +247,7 @@ impl Engine {
         let Some(call) = self.calls.get_mut(id) else { return };
         call.state = State::Sent(attempt);
         (call.policy, call.lost) = (None, None);
-        call.attempts = call.attempts.saturating_add(1);
+        call.count_attempt();
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
         let edits = request_edits(message, call.text, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {

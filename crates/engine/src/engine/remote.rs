@@ -288,8 +288,8 @@ impl Engine {
             return self.asked_in_vain(now, id, Some(attempt));
         };
         let (call_id, call) = call;
-        call.breaks = call.breaks.saturating_add(1);
-        call.reconnect_at = Some(now + end.retry.unwrap_or_else(|| doubling(call.breaks.into())));
+        let breaks = call.count_break();
+        call.reconnect_at = Some(now + end.retry.unwrap_or_else(|| doubling(breaks)));
         let (id, polls) = (call_id, end.retry.filter(|_| end.status.is_none()));
         self.arm_call(now, call_id);
         if let Some(retry) = polls {

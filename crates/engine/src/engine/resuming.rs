@@ -69,9 +69,10 @@ impl Engine {
             call.policy = None;
             return false;
         }
+        let least = policy.min_wait;
         call.lost = Some(lost);
-        call.breaks = call.breaks.saturating_add(1);
-        let wait = wish.unwrap_or_else(|| super::remote::doubling(call.breaks.into())).max(policy.min_wait);
+        let breaks = call.count_break();
+        let wait = wish.unwrap_or_else(|| super::remote::doubling(breaks)).max(least);
         call.reconnect_at = Some(now + wait);
         self.arm_call(now, id);
         true

@@ -244,7 +244,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
         Some(())
     }
 
-    /// A key, its colon and what stands between them and its value; which field it names.
+    /// A key and everything up to its value; which field it names.
     #[inline]
     fn key(&mut self, place: Place) -> Step<Option<(Field, Option<Place>)>> {
         if self.next() != b'"' {
@@ -506,9 +506,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
 
     #[inline]
     fn space(&mut self) {
-        while is_space(self.peek()) {
-            self.at += 1;
-        }
+        self.next();
     }
 
     /// Moves to the next byte that is no blank; see [`Scanner::peek`].

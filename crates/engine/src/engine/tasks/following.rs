@@ -232,7 +232,7 @@ impl Engine {
         if !call.request.modern || call.request.method != Method::ToolsCall {
             return false;
         }
-        call.attempts = call.attempts.saturating_add(1);
+        call.count_attempt();
         let server = call.request.server;
         let responses = message.raw(Field::ParamsInputResponses).unwrap_or(b"{}");
         let answered = json::names(responses);

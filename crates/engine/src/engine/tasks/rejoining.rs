@@ -60,7 +60,7 @@ impl Engine {
         let Some(left) = call.left.as_mut().filter(|left| !left.asked) else { return false };
         left.asked = true;
         let place = left.place.clone();
-        call.attempts = call.attempts.saturating_add(1);
+        call.count_attempt();
         match place {
             Place::Task(task) => self.follow_left(now, id, task, message),
             Place::Token(token, attempt) => self.resume_left(now, id, token, attempt),

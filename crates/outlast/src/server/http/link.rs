@@ -3,14 +3,12 @@
 //! Whoever holds it drives it, so it needs no task of its own, and dropping it closes it. It carries
 //! one request at a time: a response is read to its end before the next.
 
-use super::words;
 use crate::http1::inbound::Inbound;
 use crate::http1::io::Io;
 use crate::http1::{Broken, Fault, head};
 use bytes::{Bytes, BytesMut};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
-use outlast_engine::http::Trouble;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -33,16 +31,6 @@ pub struct Unanswered {
     pub why: Broken,
     /// The request, if nothing of it was written.
     pub unsent: Option<Vec<u8>>,
-}
-
-impl Unanswered {
-    /// What the engine is told.
-    pub fn trouble(self) -> Trouble {
-        match self.unsent {
-            Some(_) => Trouble::Unreachable(words::of(&self.why).into()),
-            None => words::broken(&self.why),
-        }
-    }
 }
 
 impl Link {

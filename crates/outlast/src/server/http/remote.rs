@@ -1,6 +1,5 @@
 //! One server behind HTTP: how to connect to it, its idle connections, and what every request says.
 
-use super::Options;
 use super::courier::Couriers;
 use super::head;
 use super::link::{Link, Unanswered};
@@ -9,6 +8,7 @@ use super::proxy::{self, Proxy};
 use super::reply::Reply;
 use super::tcp::{self, Host};
 use super::tls::Tls;
+use super::{Options, words};
 use crate::http1::io::Io;
 use crate::http1::{Broken, fields};
 use crate::keep::Way;
@@ -132,6 +132,11 @@ impl Remote {
         Box::pin(self.within_limit(self.fresh())).await
     }
 
+    /// One that was never used.
+    async fn new_link(&self) -> Result<(Link, bool), String> {
+        Box::pin(self.within_limit(self.dial())).await.map(|link| (link, false))
+    }
+
     async fn fresh(&self) -> Result<(Link, bool), String> {
         let _turn = self.dialling.acquire().await;
         if let Some(link) = self.pool.take().await {
@@ -182,12 +187,7 @@ impl Remote {
         for _ in 0..=REDIRECTS {
             let target = moved.as_ref().unwrap_or(&self.url);
             let request = || self.request(&method, target, body, &fields);
-            let reply = match self.exchange(request(), harmless).await {
-                // Boxed, as above.
-                Err(None) => Box::pin(self.exchange_on_new(request())).await?,
-                Err(Some(trouble)) => return Err(trouble),
-                Ok(reply) => reply,
-            };
+            let reply = self.exchange(request, harmless).await?;
             let Some(location) = head::location(&reply.head) else { return Ok(reply) };
             match head::follow(&method, reply.head.status, target, location) {
                 Ok(next) => moved = Some(next),
@@ -234,29 +234,24 @@ impl Remote {
     }
 
     /// One request on one connection. One that was kept may turn out to be closed; as long as
-    /// nothing was written to it, the request goes to another. Without a trouble if it was harmless and should
-    /// be sent again on a new one.
-    async fn exchange(&self, mut request: Vec<u8>, harmless: bool) -> Result<Reply, Option<Trouble>> {
+    /// nothing was written to it, the request goes to another. A harmless one then goes to a new one.
+    async fn exchange(&self, request: impl Fn() -> Vec<u8>, harmless: bool) -> Result<Reply, Trouble> {
+        let (mut text, mut anew) = (request(), false);
         loop {
-            let link = self.link().await;
-            let (mut link, used) = link.map_err(|why| Some(Trouble::Unreachable(why.into())))?;
-            match link.send(request).await {
+            let link = if anew { self.new_link().await } else { self.link().await };
+            let (mut link, used) = link.map_err(|why| Trouble::Unreachable(why.into()))?;
+            match link.send(text).await {
                 Ok(head) => return Ok(Reply::new(link, head)),
-                Err(Unanswered { unsent: Some(unsent), .. }) if used => request = unsent,
-                Err(Unanswered { why: Broken::Closed | Broken::Io(_), .. }) if used && harmless => {
-                    return Err(None);
+                Err(Unanswered { unsent: Some(unsent), .. }) if used => text = unsent,
+                Err(Unanswered { unsent: Some(_), why }) => {
+                    return Err(Trouble::Unreachable(words::of(&why).into()));
                 }
-                Err(unanswered) => return Err(Some(unanswered.trouble())),
+                Err(Unanswered { why: Broken::Closed | Broken::Io(_), .. }) if used && harmless => {
+                    (text, anew) = (request(), true);
+                }
+                Err(Unanswered { unsent: None, why }) => return Err(words::broken(&why)),
             }
         }
-    }
-
-    /// The same on a new connection.
-    async fn exchange_on_new(&self, request: Vec<u8>) -> Result<Reply, Trouble> {
-        let dialled = self.within_limit(self.dial()).await;
-        let mut link = dialled.map_err(|why| Trouble::Unreachable(why.into()))?;
-        let head = link.send(request).await.map_err(Unanswered::trouble)?;
-        Ok(Reply::new(link, head))
     }
 
     /// Reads what is left of a response, if that is soon done, and keeps its connection.
