@@ -24,13 +24,13 @@ mod tasks;
 mod ticks;
 
 use crate::action::{Action, Note};
-use crate::arena::Arena;
-use crate::ask::Ask;
+use crate::servers::Ask;
 use crate::chance::Chance;
-use crate::client::{Client, GaveUp, Subscription};
+use crate::clients::{Client, GaveUp, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
-use crate::few::Few;
+use crate::small_map::SmallMap;
+use crate::calls::Calls;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
 use crate::idempotency::KeyPlace;
@@ -39,9 +39,9 @@ use crate::memory::Memory;
 use crate::policy::Rules;
 use crate::profile::{PROFILES, Profile};
 use crate::record::Ticket;
-use crate::server::{Alarm, Life, Server};
-use crate::session::Stream;
-use crate::task::Task;
+use crate::servers::{Alarm, Life, Server};
+use crate::clients::session::Stream;
+use crate::tickets::Task;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
 use ending::Ending;
@@ -223,11 +223,10 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
-    clients: Few<ClientId, Client>,
-    servers: Few<ServerId, Server>,
+    clients: SmallMap<ClientId, Client>,
+    servers: SmallMap<ServerId, Server>,
     memories: BTreeMap<ServerId, Vec<Memory>>,
-    calls: Arena,
-    attempts: IdMap<AttemptId, CallId>,
+    calls: Calls,
     subscriptions: BTreeMap<AttemptId, Subscription>,
     asks: BTreeMap<AskId, Ask>,
     /// Sessions by their names.
@@ -249,8 +248,6 @@ pub struct Engine {
     orphans: Vec<Orphan>,
     /// One of them may go on now.
     orphans_due: bool,
-    /// Attempts of earlier processes that were taken up.
-    taken_up: u64,
     joints: Joints,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
@@ -267,7 +264,6 @@ pub struct Engine {
     /// The time of the event that is being handled.
     at: Mono,
     wall: Wall,
-    next_attempt: u64,
     next_ask: u64,
     next_client: u64,
     next_stream: u64,
@@ -275,8 +271,6 @@ pub struct Engine {
     next_task: u64,
     next_submission: u64,
     next_lookup: u64,
-    /// Bytes of calls that are kept to be repeated.
-    kept_bytes: usize,
     /// Bytes of events that are kept for clients that come back.
     kept_events: usize,
     timers: Timers,
@@ -297,11 +291,10 @@ impl Engine {
     /// An engine that nothing has happened to.
     pub fn new(config: Config) -> Engine {
         Engine {
-            clients: Few::default(),
-            servers: Few::default(),
+            clients: SmallMap::default(),
+            servers: SmallMap::default(),
             memories: BTreeMap::new(),
-            calls: Arena::default(),
-            attempts: IdMap::default(),
+            calls: Calls::default(),
             subscriptions: BTreeMap::new(),
             asks: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -316,7 +309,6 @@ impl Engine {
             upkeep: Upkeep::default(),
             orphans: Vec::new(),
             orphans_due: false,
-            taken_up: 0,
             joints: Joints::default(),
             pending: BTreeMap::new(),
             lookups: BTreeMap::new(),
@@ -326,7 +318,6 @@ impl Engine {
             tied: None,
             at: Mono::default(),
             wall: Wall::default(),
-            next_attempt: 1,
             next_ask: 0,
             next_client: 0,
             next_stream: 1,
@@ -334,7 +325,6 @@ impl Engine {
             next_task: 1,
             next_submission: 0,
             next_lookup: 0,
-            kept_bytes: 0,
             kept_events: 0,
             timers: Timers::default(),
             chance: Chance::new(config.seed),
@@ -457,7 +447,7 @@ impl Engine {
 
     /// Whether what this attempt says still counts.
     pub fn expects(&self, server: ServerId, run: Run, attempt: AttemptId) -> bool {
-        self.is_current(server, run) && self.attempts.contains_key(&attempt)
+        self.is_current(server, run) && self.calls.awaits(attempt)
     }
 
     fn is_current(&self, server: ServerId, run: Run) -> bool {
@@ -473,9 +463,7 @@ impl Engine {
     }
 
     fn new_attempt(&mut self) -> AttemptId {
-        let attempt = AttemptId(self.next_attempt);
-        self.next_attempt += 1;
-        attempt
+        self.calls.new_attempt()
     }
 
     fn server_name(&self, server: ServerId) -> Box<str> {
@@ -484,13 +472,12 @@ impl Engine {
 
     /// Sets the timer of a call to the next moment it must be looked at.
     fn arm_call(&mut self, now: Mono, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let Some(server) = self.servers.get_mut(&call.request.server) else { return };
         if server.clock.stands_still() {
             server.stalled.insert(id);
         }
-        let at = call.wake_at(now, &server.clock);
-        self.timers.set(Owner::Call(id), &mut call.armed, Some(at));
+        self.calls.arm(&mut self.timers, now, id, &server.clock);
     }
 
     fn arm_server(&mut self, id: ServerId, alarm: Option<(Alarm, Mono)>) {

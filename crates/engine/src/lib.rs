@@ -18,15 +18,12 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
-mod arena;
-mod ask;
-pub mod call;
+pub mod calls;
 mod chance;
-mod client;
+mod clients;
 pub mod engine;
 pub mod error;
 pub mod event;
-mod few;
 pub mod hash;
 pub mod http;
 pub mod id;
@@ -41,11 +38,11 @@ pub mod mirror;
 pub mod policy;
 pub mod profile;
 pub mod record;
-mod server;
-mod session;
+mod servers;
 pub mod settings;
+mod small_map;
 pub mod store;
-pub mod task;
+pub mod tickets;
 pub mod time;
 mod timers;
 pub mod wire;

@@ -6,8 +6,8 @@
 use super::Engine;
 use super::settle::cancel_message;
 use crate::action::Note;
-use crate::ask::Ask;
-use crate::client::Way;
+use crate::servers::Ask;
+use crate::clients::Way;
 use crate::error::{Kind, error_answer};
 use crate::id::{AskId, ClientId, JsonId, ServerId, own_id, read_own_id};
 use crate::limits;

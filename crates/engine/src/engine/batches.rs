@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::action::Action;
-use crate::client::{Batch, Way};
+use crate::clients::{Batch, Way};
 use crate::id::{BatchId, ClientId, JsonId};
 use crate::time::Mono;
 use crate::wire::{Message, Outgoing, Refused, Shape};

@@ -6,14 +6,14 @@
 use super::durable::What;
 use super::{Engine, Transport};
 use crate::action::Action;
-use crate::client::{Client, Door, Way};
+use crate::clients::{Client, Door, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
 use crate::id::{ClientId, ExchangeId, JsonId, ServerId, StreamId};
 use crate::method::Method;
 use crate::mirror;
-use crate::session::{EventId, Session};
+use crate::clients::session::{EventId, Session};
 use crate::time::Mono;
 use crate::wire::{Field, Message, Refused, Scanned, Shape};
 

@@ -10,7 +10,7 @@ use crate::error::Kind;
 use crate::id::{CallId, ClientId, ExchangeId, ServerId};
 use crate::limits;
 use crate::method::Method;
-use crate::server::Server;
+use crate::servers::Server;
 use crate::time::Mono;
 use crate::timers::Owner;
 

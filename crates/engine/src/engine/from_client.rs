@@ -2,15 +2,15 @@
 
 use super::{Engine, Transport};
 use crate::action::Note;
-use crate::call::{Call, Request, State};
-use crate::client::{Open, Subscription, Way};
+use crate::calls::{Call, Request, State};
+use crate::clients::{Open, Subscription, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::CallFacts;
-use crate::server::{Life, Readiness};
+use crate::servers::{Life, Readiness};
 use crate::time::{Mono, Span};
 use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape};
 use std::num::NonZeroU64;
@@ -164,7 +164,7 @@ impl Engine {
             policy.for_handshake_of_service();
         }
         let (readiness, server_is_down) = (server.readiness(), server.life == Life::Down);
-        let full = self.calls.len() >= limits::CALLS
+        let full = self.calls.is_full()
             || (readiness == Readiness::ComesBack
                 && joins.is_none()
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
@@ -215,7 +215,7 @@ impl Engine {
         let (client, key) = (call.request.client, call.request.id.key());
         let (server, way) = (call.request.server, call.request.way);
         let joint = call.request.joint.filter(|_| !call.shares());
-        let id = self.calls.insert(call);
+        let id = self.calls.open(call);
         if let Way::Ticket(no) = way {
             self.task_runs(no, server, id);
         } else if let Some(client) = self.clients.get_mut(&client) {
@@ -243,11 +243,7 @@ impl Engine {
         if self.rejoin(now, id, message) || self.comes_back_to_task(now, id, message) {
             return;
         }
-        let attempt = self.new_attempt();
-        let Some(call) = self.calls.get_mut(id) else { return };
-        call.state = State::Sent(attempt);
-        (call.policy, call.lost) = (None, None);
-        call.count_attempt();
+        let Some((attempt, call)) = self.calls.send(id) else { return };
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
         let edits = request_edits(message, call.text, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {
@@ -259,7 +255,6 @@ impl Engine {
         if let Some(server) = self.servers.get_mut(&server).filter(|_| first) {
             server.budget.first(now);
         }
-        self.attempts.insert(attempt, id);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits);
         self.send(server, Some(attempt), Some(message), outgoing);
     }

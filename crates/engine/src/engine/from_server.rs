@@ -4,8 +4,8 @@ use super::remote::error_code;
 use super::tasks::add_to_tools;
 use super::{Engine, Transport};
 use crate::action::Note;
-use crate::call::progress::{Forward, Progress};
-use crate::client::Way;
+use crate::calls::progress::{Forward, Progress};
+use crate::clients::Way;
 use crate::error::{Kind, cut, error_answer};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, JsonId, ServerId, read_own_id};
@@ -13,7 +13,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::mirror;
 use crate::policy::Declared;
-use crate::server::Life;
+use crate::servers::Life;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape, scan_tolerant};
 use std::num::NonZeroU64;
@@ -51,13 +51,13 @@ impl Engine {
     fn refused_line(&mut self, now: Mono, server: ServerId, refused: &Refused) {
         let tolerant = scan_tolerant(&refused.bytes).filter(|message| {
             message.shape == Shape::Answer
-                && self.attempt_named(message).is_some_and(|(attempt, _)| self.is_open(attempt))
+                && self.attempt_named(message).is_some_and(|(attempt, _)| self.is_open(server, attempt))
         });
         match tolerant {
             Some(message) => {
                 let name = self.server_name(server);
                 self.note(Note::TolerantAnswer { server: name });
-                self.take_out_of_array(&message);
+                self.take_out_of_array(server, &message);
                 self.server_message(now, server, &message);
             }
             None => self.bad_line(server, &refused.bytes),
@@ -65,18 +65,18 @@ impl Engine {
     }
 
     /// One careless answer must not make a whole array unreadable: it leaves by itself.
-    fn take_out_of_array(&mut self, message: &Message) {
-        let call = self.attempt_named(message).and_then(|(attempt, _)| self.attempts.get(&attempt).copied());
-        let Some(call) = call.and_then(|id| self.calls.get_mut(id)) else { return };
+    fn take_out_of_array(&mut self, server: ServerId, message: &Message) {
+        let id = self.attempt_named(message).and_then(|(attempt, _)| self.calls.of(server, attempt));
+        let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get(id)?))) else { return };
         let client = call.request.client;
         if let Way::Array(batch) = call.request.way {
-            call.request.way = Way::Line;
+            self.calls.leave_array(id);
             self.member_done(client, batch);
         }
     }
 
-    fn is_open(&self, attempt: AttemptId) -> bool {
-        self.attempts.contains_key(&attempt) || self.subscriptions.contains_key(&attempt)
+    fn is_open(&self, server: ServerId, attempt: AttemptId) -> bool {
+        self.calls.of(server, attempt).is_some() || self.subscriptions.contains_key(&attempt)
     }
 
     fn bad_line(&mut self, id: ServerId, bytes: &[u8]) {
@@ -102,7 +102,7 @@ impl Engine {
             return self.bad_line(server, b"(a request longer than max-message)");
         }
         let attempt = line.id.as_deref().and_then(read_own_id).map(|(number, _)| AttemptId(number));
-        let Some(call_id) = attempt.and_then(|attempt| self.attempts.get(&attempt).copied()) else {
+        let Some(call_id) = attempt.and_then(|attempt| self.calls.of(server, attempt)) else {
             return self.bad_line(server, b"(a line longer than max-message)");
         };
         let Some(call) = self.calls.get(call_id) else { return };
@@ -126,7 +126,7 @@ impl Engine {
         let Some((attempt, text)) = self.attempt_named(message) else {
             return self.answer_without_our_id(server, message);
         };
-        if let Some(call) = self.attempts.get(&attempt).copied() {
+        if let Some(call) = self.calls.of(server, attempt) {
             return self.answer_to_call(now, server, call, text, message);
         }
         self.answer_to_no_call(now, server, attempt, message);
@@ -144,7 +144,7 @@ impl Engine {
             return;
         }
         let name = self.server_name(server);
-        if attempt.0 < self.next_attempt {
+        if self.calls.has_numbered(attempt) {
             let ignored = message.has(Field::Result);
             if let Some(server) = self.servers.get_mut(&server).filter(|_| ignored) {
                 server.speaks_of_ended(now, attempt);
@@ -317,7 +317,7 @@ impl Engine {
     fn server_notification(&mut self, now: Mono, server: ServerId, message: &Message) {
         match message.text(Field::Method).as_deref() {
             Some("notifications/progress") => self.progress(now, server, message),
-            Some("notifications/requests/resumePolicy") if self.takes_policy(message) => {}
+            Some("notifications/requests/resumePolicy") if self.takes_policy(server, message) => {}
             Some("notifications/cancelled") => self.cancelled_by_server(now, server, message),
             Some("notifications/tasks/status") if self.hasten_poll(now, server, message) => {}
             _ => self.pass_to_client(server, message),
@@ -374,21 +374,18 @@ impl Engine {
         let Some(attempt) = attempt.map(|(number, _)| self.attempt_of(number)) else {
             return self.stray_progress(server_id);
         };
-        let Some(id) = self.attempts.get(&attempt).copied() else {
+        let Some(id) = self.calls.of(server_id, attempt) else {
             return self.progress_of_task(server_id, attempt, message);
         };
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let Some(server) = self.servers.get(&server_id) else { return };
+        let (client, way) = (call.request.client, call.request.way);
         // What another outlast says in a server's place is no sign of the server.
         let counts = !message.has(Field::MetaKeepAlive);
-        let kept = if counts { call.shows_life(now, &server.clock) } else { None };
-        let (client, way) = (call.request.client, call.request.way);
-        let report =
-            call.request.token.as_ref().and_then(|token| forwarded(message, token, &mut call.progress));
-        if report.is_some() {
-            call.heard = now;
+        if counts {
+            self.calls.shows_life(now, id, &server.clock);
         }
-        self.let_go_of_kept(kept);
+        let report = self.calls.report(now, id, |token, progress| forwarded(message, token, progress));
         if let Some(report) = report {
             self.tell_progress(client, way, report);
         }

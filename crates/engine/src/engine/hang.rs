@@ -9,7 +9,7 @@ use crate::id::ServerId;
 use crate::life::Sample;
 use crate::limits;
 use crate::policy::{Layer, Limit};
-use crate::server::{Life, Own, Watch};
+use crate::servers::{Life, Own, Watch};
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::Outgoing;

@@ -6,12 +6,12 @@
 
 use super::{Engine, Manner, Transport};
 use crate::action::{Action, Note};
-use crate::client::Way;
+use crate::clients::Way;
 use crate::hash::fingerprint;
 use crate::id::{ClientId, JsonId, ServerId};
 use crate::memory::{self, Memory};
 use crate::method::Method;
-use crate::server::{Alarm, Life};
+use crate::servers::{Alarm, Life};
 use crate::time::Mono;
 use crate::wire::{Field, Message, Outgoing};
 

@@ -1,11 +1,11 @@
 //! What must hold between any two events. The simulator and the fuzzer ask all the time.
 
 use super::{Engine, Transport};
-use crate::call::{Call, State};
-use crate::client::{Client, Door, Open, Way};
+use crate::calls::{Call, State};
+use crate::clients::{Client, Door, Open, Way};
 use crate::id::{CallId, ClientId, ServerId, StreamId};
-use crate::server::{Alarm, Life, Server};
-use crate::session::{Session, Stream};
+use crate::servers::{Alarm, Life, Server};
+use crate::clients::session::{Session, Stream};
 use std::collections::BTreeMap;
 
 type Checked = Result<(), String>;
@@ -17,10 +17,10 @@ fn must(holds: bool, broken: impl FnOnce() -> String) -> Checked {
 impl Engine {
     /// Checks what must hold between any two events.
     pub fn check_invariants(&self) -> Checked {
-        for id in self.calls.ids() {
-            self.check_call(id, self.calls.get(id).ok_or("a call without a slot")?)?;
+        self.calls.check()?;
+        for (id, call) in self.calls.iter() {
+            self.check_call(id, call)?;
         }
-        must(self.attempts.len() <= self.calls.len(), || "an attempt outlived its call".into())?;
         for (id, client) in self.clients.iter() {
             self.check_client(*id, client)?;
         }
@@ -39,7 +39,7 @@ impl Engine {
     pub fn check_nothing_is_left(&self) -> Checked {
         let left = [
             ("calls", self.calls.len()),
-            ("attempts", self.attempts.len()),
+            ("attempts", self.calls.attempts()),
             ("subscriptions", self.subscriptions.len()),
             ("questions", self.asks.len()),
             ("clients", self.clients.len()),
@@ -56,7 +56,7 @@ impl Engine {
             ("lookups", self.lookups.len()),
             ("keys", self.joints.len()),
             ("bytes of keys", self.joints.bytes()),
-            ("kept bytes", self.kept_bytes),
+            ("kept bytes", self.calls.kept_bytes()),
             ("kept events", self.kept_events),
             ("timers", self.timers.len()),
         ];
@@ -76,9 +76,6 @@ impl Engine {
         };
         match call.attempt() {
             Some(attempt) => {
-                must(self.attempts.get(&attempt) == Some(&id), || {
-                    format!("attempt {attempt:?} does not lead to its call")
-                })?;
                 // A stream of a remote server lives on while no new connection can be made.
                 let there = self.config.transport == Transport::Http
                     || matches!(server.life, Life::Starting | Life::Up);
@@ -204,10 +201,6 @@ impl Engine {
 
     fn check_counts(&self) -> Checked {
         let calls = || self.calls.ids().filter_map(|id| self.calls.get(id));
-        let kept: usize = calls().filter_map(|call| Some(call.kept.as_ref()?.bytes.len())).sum();
-        must(kept == self.kept_bytes, || {
-            format!("calls keep {kept} bytes, and {} are counted", self.kept_bytes)
-        })?;
         let events: usize = self.streams.values().map(Stream::kept_bytes).sum();
         must(events == self.kept_events, || {
             format!("streams keep {events} bytes, and {} are counted", self.kept_events)

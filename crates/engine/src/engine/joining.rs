@@ -17,8 +17,8 @@ use super::Engine;
 use super::from_server::forwarded;
 use super::remote::error_code;
 use crate::action::{Action, Note};
-use crate::call::{Call, Request, State};
-use crate::client::{Open, Way};
+use crate::calls::{Call, Ended, Parted, Request};
+use crate::clients::{Open, Way};
 use crate::error::{Failure, Kind};
 use crate::id::{CallId, ClientId, JointNo, JsonId, ServerId, TaskNo};
 use crate::idempotency::{self, Arguments};
@@ -330,11 +330,10 @@ impl Engine {
 
     /// Joins a call to the one that has the attempt.
     pub(super) fn join_call(&mut self, now: Mono, mut call: Box<Call>, first: CallId) {
-        let Some(running) = self.calls.get(first) else { return };
-        call.state = State::Shares;
-        call.attempts = running.attempts;
-        call.sign = running.sign;
-        let left_behind = running.request.way == Way::Nowhere;
+        if self.calls.share(&mut call, first).is_none() {
+            return;
+        }
+        let left_behind = self.calls.get(first).is_some_and(|first| first.request.way == Way::Nowhere);
         let (joint, server) = (call.request.joint, call.request.server);
         let own = self.clients.get(&call.request.client).is_some_and(|client| client.server == server);
         if !own && !matches!(call.request.way, Way::Ticket(_)) {
@@ -380,24 +379,23 @@ impl Engine {
     fn part(&mut self, id: CallId) -> Option<Request> {
         let call = self.calls.get(id)?;
         let joint = call.request.joint;
-        let (request, holds) = if call.shares() {
+        let parted = if call.shares() {
             if let Some(joined) = self.joints.get_mut(joint).and_then(Joint::joined_mut) {
                 joined.retain(|joined| *joined != id);
             }
             let call = self.take_joined(id)?;
-            (call.request, call.holds)
+            Parted { request: call.request, held: call.holds }
         } else {
             let heir = self.joints.get_mut(joint)?.joined_mut().filter(|all| !all.is_empty())?.remove(0);
             self.succeed(id, heir)?
         };
-        self.count_out(&request, holds);
-        Some(request)
+        self.count_out(&parted.request, parted.held);
+        Some(parted.request)
     }
 
     /// Removes a call that is joined to another, and nothing else.
     fn take_joined(&mut self, id: CallId) -> Option<Box<Call>> {
-        let mut call = self.calls.remove(id)?;
-        self.timers.set(Owner::Call(id), &mut call.armed, None);
+        let call = self.calls.take_shared(&mut self.timers, id)?;
         if let Some(server) = self.servers.get_mut(&call.request.server) {
             server.stalled.remove(&id);
         }
@@ -408,7 +406,7 @@ impl Engine {
     }
 
     /// One of those who joined takes the place of the first. The attempt and its limits stay.
-    fn succeed(&mut self, id: CallId, heir: CallId) -> Option<(Request, bool)> {
+    fn succeed(&mut self, id: CallId, heir: CallId) -> Option<Parted> {
         let left = self.calls.get(id)?.request.clone();
         if let Some(client) = self.clients.get_mut(&left.client) {
             client.close(&left.id, Open::Call(id));
@@ -422,15 +420,8 @@ impl Engine {
                 other => other,
             };
         }
-        let call = self.calls.get_mut(id)?;
-        call.request = new.request;
-        call.progress = new.progress;
-        call.keep_alive = new.keep_alive;
-        call.heard = new.heard;
-        call.stream_at = new.stream_at;
-        call.task_at = new.task_at;
-        call.kept_for_task = new.kept_for_task.or(call.kept_for_task.take());
-        let holds = std::mem::replace(&mut call.holds, new.holds);
+        let parted = self.calls.succeed(id, new)?;
+        let call = self.calls.get(id)?;
         let (client, key) = (call.request.client, call.request.id.key());
         if !matches!(call.request.way, Way::Ticket(_))
             && let Some(client) = self.clients.get_mut(&client)
@@ -438,7 +429,7 @@ impl Engine {
             client.open(key, Open::Call(id));
         }
         self.arm_call(self.at, id);
-        Some((left, holds))
+        Some(parted)
     }
 
     /// A modern client hung up. What has a key goes on for a while: it may ask again.
@@ -464,14 +455,7 @@ impl Engine {
 
     /// A call goes on for nobody.
     fn goes_on_alone(&mut self, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        let left = call.request.clone();
-        let held = std::mem::replace(&mut call.holds, true);
-        call.request.way = Way::Nowhere;
-        call.request.token = None;
-        call.keep_alive = None;
-        call.stream_at = None;
-        call.task_at = None;
+        let Some(Parted { request: left, held }) = self.calls.goes_on_alone(id) else { return };
         if let Some(client) = self.clients.get_mut(&left.client) {
             client.close(&left.id, Open::Call(id));
         }
@@ -505,18 +489,14 @@ impl Engine {
     /// The server reported on a call: those who joined it hear it too, each on its own token.
     pub(super) fn progress_of_joined(&mut self, now: Mono, id: CallId, message: &Message, counts: bool) {
         for id in self.joined_to(id) {
-            let Some(call) = self.calls.get_mut(id) else { continue };
+            let Some(call) = self.calls.get(id) else { continue };
             let Some(server) = self.servers.get(&call.request.server) else { continue };
-            if counts {
-                // Nothing is kept of it.
-                let _ = call.shows_life(now, &server.clock);
-            }
             let (client, way) = (call.request.client, call.request.way);
-            let token = call.request.token.as_ref();
-            let Some(report) = token.and_then(|token| forwarded(message, token, &mut call.progress)) else {
-                continue;
-            };
-            call.heard = now;
+            if counts {
+                self.calls.shows_life(now, id, &server.clock);
+            }
+            let report = self.calls.report(now, id, |token, progress| forwarded(message, token, progress));
+            let Some(report) = report else { continue };
             self.tell(client, way, report);
         }
     }
@@ -524,9 +504,7 @@ impl Engine {
     /// The attempt is made again: its reports begin again.
     pub(super) fn joined_start_again(&mut self, joint: Option<JointNo>) {
         for id in self.joints.get(joint).map(|joint| joint.joined().to_vec()).unwrap_or_default() {
-            if let Some(call) = self.calls.get_mut(id) {
-                call.progress.start_again();
-            }
+            self.calls.starts_again(id);
         }
     }
 
@@ -550,7 +528,7 @@ impl Engine {
     pub(super) fn settle_key(
         &mut self,
         id: CallId,
-        call: &mut Call,
+        call: &mut Ended,
         answer: Option<&Outgoing>,
     ) -> Option<Shared> {
         self.settle_joint(call.request.joint?, id, call, answer)
@@ -561,11 +539,11 @@ impl Engine {
         &mut self,
         no: JointNo,
         id: CallId,
-        call: &mut Call,
+        call: &mut Ended,
         answer: Option<&Outgoing>,
     ) -> Option<Shared> {
         let joint = self.joints.get_mut(Some(no))?;
-        if call.shares() {
+        if call.shared() {
             joint.joined_mut()?.retain(|joined| *joined != id);
             return None;
         }
@@ -596,7 +574,7 @@ impl Engine {
         };
         let Some(answer) = answer else { return };
         for id in shared.joined {
-            let Some(call) = self.calls.get_mut(id) else { continue };
+            let Some(call) = self.calls.get(id) else { continue };
             let (client, way, modern) = (call.request.client, call.request.way, call.request.modern);
             if let Some(ticket) = shared.ticket.filter(|_| !matches!(way, Way::Ticket(_))) {
                 self.wait_for_ticket_instead(id, ticket);
@@ -607,7 +585,7 @@ impl Engine {
                 && !is_strict
             {
                 // One careless answer must not make a whole array unreadable.
-                call.request.way = Way::Line;
+                self.calls.leave_array(id);
                 self.member_done(client, batch);
             }
             if modern && answer.has(Field::Error) {
@@ -618,7 +596,7 @@ impl Engine {
     }
 
     /// Keeps an answer that nobody got, or that a person wants kept. False if there is no reason to.
-    fn keep_answer(&mut self, no: JointNo, call: &mut Call, answer: &Outgoing) -> bool {
+    fn keep_answer(&mut self, no: JointNo, call: &mut Ended, answer: &Outgoing) -> bool {
         let unfetched = call.request.way == Way::Nowhere;
         if !unfetched && !call.keeps {
             return false;

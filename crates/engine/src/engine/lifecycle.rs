@@ -3,12 +3,12 @@
 use super::revival::Why;
 use super::{Engine, Manner, Restart, Transport};
 use crate::action::{Action, Note};
-use crate::client::{Client, Door};
+use crate::clients::{Client, Door};
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, Run, ServerId};
 use crate::limits;
-use crate::server::{Alarm, Life, Readiness, Server};
+use crate::servers::{Alarm, Life, Readiness, Server};
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::Outgoing;
@@ -57,14 +57,14 @@ impl Engine {
                 server.life = Life::Resting;
                 server.last_trouble = Some(why.to_string().into());
             }
-            for call in self.calls_at(id, true) {
+            for call in self.calls.at(id, true) {
                 self.never_arrived(now, call, &why.to_string());
             }
             return self.rest(now, id, Why::NotStarted);
         }
         server.life = Life::Failed(why);
         self.note(Note::StartFailed { command: self.config.command.clone(), why });
-        let waiting = [self.calls_at(id, true), self.calls_at(id, false)].concat();
+        let waiting = [self.calls.at(id, true), self.calls.at(id, false)].concat();
         let answered = !waiting.is_empty();
         for call_id in waiting {
             let Some(call) = self.calls.get(call_id) else { continue };
@@ -184,11 +184,11 @@ impl Engine {
         if let Some(server) = self.servers.get_mut(&id) {
             server.life = if restarts { Life::Resting } else { Life::Ended(exit) };
         }
-        let open = self.calls_at(id, true);
+        let open = self.calls.at(id, true);
         let answered = ever_answered || !open.is_empty();
         self.interrupt(now, id, open, &exit.to_string());
         if !restarts {
-            let waiting = self.calls_at(id, false);
+            let waiting = self.calls.at(id, false);
             self.interrupt(now, id, waiting, &exit.to_string());
         }
         self.drop_asks_of(now, id);

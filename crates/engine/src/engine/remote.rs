@@ -9,12 +9,13 @@
 use super::revival::Why;
 use super::{Engine, Transport};
 use crate::action::{Action, Note};
+use crate::calls::{Call, retry};
 use crate::error::{Kind, Retry, ServerState, cut};
 use crate::http::{StreamEnd, Trouble};
 use crate::id::{AttemptId, CallId, ServerId, own_id};
 use crate::limits;
 use crate::method::Method;
-use crate::server::{Life, Own};
+use crate::servers::{Life, Own};
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch, Scanned, Shape, scan, scan_message};
@@ -23,7 +24,7 @@ use std::time::Duration;
 
 impl Engine {
     pub(super) fn trouble(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, trouble: &Trouble) {
-        let resumed = attempt.filter(|_| self.call_of(attempt).is_some_and(|id| self.is_being_resumed(id)));
+        let resumed = attempt.filter(|_| self.call_of(id, attempt).is_some_and(|id| self.is_being_resumed(id)));
         match trouble {
             Trouble::Unreachable(why) => self.unreachable(now, id, attempt, why),
             Trouble::Broken(why) | Trouble::NotMcp(why) if attempt.is_none() => self.post_lost(id, why),
@@ -35,7 +36,7 @@ impl Engine {
         }
         self.asked_in_vain(now, id, attempt);
         // Where it was to be taken up is remembered for as long as it may be.
-        if let Some(over) = resumed.filter(|attempt| !self.attempts.contains_key(attempt)) {
+        if let Some(over) = resumed.filter(|attempt| !self.calls.awaits(*attempt)) {
             self.abandon(id, over);
         }
     }
@@ -53,8 +54,8 @@ impl Engine {
     }
 
     /// The call that an attempt may still answer; not one whose server has made a task of it.
-    fn call_of(&self, attempt: Option<AttemptId>) -> Option<CallId> {
-        let call = self.attempts.get(&attempt?).copied()?;
+    fn call_of(&self, server: ServerId, attempt: Option<AttemptId>) -> Option<CallId> {
+        let call = self.calls.of(server, attempt?)?;
         self.calls.get(call).is_some_and(|call| call.joined().is_none()).then_some(call)
     }
 
@@ -67,8 +68,8 @@ impl Engine {
             return;
         }
         self.note(Note::Unreachable { server: name, why: why.into() });
-        if let Some(call) = self.call_of(attempt)
-            && !self.resume_later(now, attempt, None, false)
+        if let Some(call) = self.call_of(id, attempt)
+            && !self.resume_later(now, id, attempt, None, false)
         {
             self.lost_or_never_arrived(now, id, call, attempt, why);
         }
@@ -124,13 +125,13 @@ impl Engine {
         if let Some(attempt) = attempt {
             self.subscription_broke(now, attempt);
         }
-        let Some(call) = self.call_of(attempt) else { return };
-        if self.resume_later(now, attempt, None, false)
+        let Some(call) = self.call_of(id, attempt) else { return };
+        if self.resume_later(now, id, attempt, None, false)
             || self.retry_later(now, call, None, false, "the connection broke")
         {
             return;
         }
-        self.fail_attempt(now, attempt, Kind::ServerGone, why.to_owned(), ServerState::Gone);
+        self.fail_attempt(now, id, attempt, Kind::ServerGone, why.to_owned(), ServerState::Gone);
     }
 
     /// The answer is something else, the page of a proxy in between perhaps. A request that may have run is
@@ -142,7 +143,7 @@ impl Engine {
         if let Some(attempt) = attempt {
             self.subscription_broke(now, attempt);
         }
-        self.fail_attempt(now, attempt, Kind::NotMcp, why.to_owned(), ServerState::Running);
+        self.fail_attempt(now, id, attempt, Kind::NotMcp, why.to_owned(), ServerState::Running);
     }
 
     #[allow(clippy::too_many_arguments)] // they are the parts of one response
@@ -162,7 +163,7 @@ impl Engine {
         if had_session && session_is_lost(status, body) {
             return self.session_lost(now, id, attempt);
         }
-        let Some(call) = self.call_of(attempt) else {
+        let Some(call) = self.call_of(id, attempt) else {
             return self.status_without_call(now, id, attempt, status, body);
         };
         let error = json_rpc_error(body);
@@ -172,7 +173,7 @@ impl Engine {
             return;
         }
         let busy = matches!(status, 429 | 502 | 503 | 504);
-        let resumed = busy && self.resume_later(now, attempt, retry_after, false);
+        let resumed = busy && self.resume_later(now, id, attempt, retry_after, false);
         if resumed || busy && self.retry_later(now, call, retry_after, status == 429, "the server is busy") {
             return;
         }
@@ -189,7 +190,7 @@ impl Engine {
         if matches!(status, 401 | 403) {
             detail.push_str("; give it a token with --header 'Authorization: Bearer ${VAR}'");
         }
-        self.fail_attempt(now, attempt, Kind::HttpStatus, detail, state);
+        self.fail_attempt(now, id, attempt, Kind::HttpStatus, detail, state);
     }
 
     /// A notification, an answer, or a request of our own was refused.
@@ -243,12 +244,13 @@ impl Engine {
     fn fail_attempt(
         &mut self,
         now: Mono,
+        server: ServerId,
         attempt: Option<AttemptId>,
         kind: Kind,
         detail: String,
         state: ServerState,
     ) {
-        let Some(id) = self.call_of(attempt) else { return };
+        let Some(id) = self.call_of(server, attempt) else { return };
         let Some(call) = self.calls.get(id) else { return };
         let mut failure = self.failure(now, call, kind, None);
         failure.detail = Some(detail);
@@ -264,7 +266,7 @@ impl Engine {
     pub(super) fn stream_ended(&mut self, now: Mono, id: ServerId, attempt: AttemptId, end: &StreamEnd) {
         self.stream_broke(now, id, attempt, end);
         // Where it was to be taken up is remembered for as long as it may be.
-        if end.resumable && !self.attempts.contains_key(&attempt) {
+        if end.resumable && !self.calls.awaits(attempt) {
             self.abandon(id, attempt);
         }
     }
@@ -277,19 +279,17 @@ impl Engine {
         }
         // An old connection may still look alive to the server, or the server is busy.
         let passing = end.status.is_none_or(|status| status == 409 || status == 429 || status >= 500);
-        if passing && self.resume_later(now, Some(attempt), end.retry, true) {
+        if passing && self.resume_later(now, id, Some(attempt), end.retry, true) {
             return;
         }
-        let call = self.call_of(Some(attempt)).filter(|_| end.resumable && passing);
-        let call = call.and_then(|id| self.calls.get_mut(id).map(|call| (id, call)));
+        let call = self.call_of(id, Some(attempt)).filter(|_| end.resumable && passing);
         // The modern era knows no coming back.
-        let Some(call) = call.filter(|(_, call)| !call.modern) else {
+        let legacy = |id: &CallId| self.calls.get(*id).is_some_and(|call| !call.modern);
+        let Some(call_id) = call.filter(legacy) else {
             self.broke_off(now, id, Some(attempt), &end.why);
             return self.asked_in_vain(now, id, Some(attempt));
         };
-        let (call_id, call) = call;
-        let breaks = call.count_break();
-        call.reconnect_at = Some(now + end.retry.unwrap_or_else(|| doubling(breaks)));
+        self.calls.reconnect_after(now, call_id, end.retry);
         let (id, polls) = (call_id, end.retry.filter(|_| end.status.is_none()));
         self.arm_call(now, call_id);
         if let Some(retry) = polls {
@@ -300,8 +300,7 @@ impl Engine {
 
     /// The time has come to open a call's stream again.
     pub(super) fn reconnect(&mut self, now: Mono, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        call.reconnect_at = None;
+        let Some(call) = self.calls.reconnects(id) else { return };
         let (server, attempt) = (call.request.server, call.attempt());
         if let Some(attempt) = attempt.filter(|_| !self.resume_attempt(id)) {
             self.act(Action::Reconnect(server, attempt));
@@ -320,8 +319,8 @@ impl Engine {
         if self.is_refused_to_us(now, id, attempt, line) {
             return;
         }
-        if let Some(call) = self.call_of(Some(attempt)).and_then(|id| self.calls.get_mut(id)) {
-            call.breaks = 0;
+        if let Some(call) = self.call_of(id, Some(attempt)) {
+            self.calls.stream_lives(call);
         }
         if let Some(subscription) = self.subscriptions.get_mut(&attempt) {
             subscription.breaks = 0;
@@ -342,7 +341,7 @@ impl Engine {
     fn subscription_broke(&mut self, now: Mono, attempt: AttemptId) {
         let Some(subscription) = self.subscriptions.get_mut(&attempt) else { return };
         subscription.breaks += 1;
-        let at = now + doubling(subscription.breaks);
+        let at = now + retry::doubling(subscription.breaks);
         self.timers.set(Owner::Listen(attempt), &mut subscription.armed, Some(at));
     }
 
@@ -353,7 +352,7 @@ impl Engine {
             return;
         }
         server.standing_breaks += 1;
-        let at = now + end.retry.unwrap_or_else(|| doubling(server.standing_breaks));
+        let at = now + end.retry.unwrap_or_else(|| retry::doubling(server.standing_breaks));
         self.arm_standing(id, Some(at));
     }
 
@@ -365,7 +364,7 @@ impl Engine {
             Life::Leaving | Life::Ended(_) | Life::Failed(_) => {}
             // It is wanted again when the server is back, whether or not that is a new session.
             _ => {
-                let at = now + doubling(server.standing_breaks);
+                let at = now + retry::doubling(server.standing_breaks);
                 self.arm_standing(id, Some(at));
             }
         }
@@ -388,16 +387,16 @@ impl Engine {
         server.came_up = true;
         self.arm_standing(id, None);
         // What was being resumed did arrive, in its time.
-        if let Some(call) = self.call_of(attempt).filter(|call| !self.is_being_resumed(*call))
+        if let Some(call) = self.call_of(id, attempt).filter(|call| !self.is_being_resumed(*call))
             && !self.wait_unsent(now, call)
         {
             let why = "it has forgotten our session".to_owned();
-            self.fail_attempt(now, attempt, Kind::ServerGone, why, ServerState::NeverReached);
+            self.fail_attempt(now, id, attempt, Kind::ServerGone, why, ServerState::NeverReached);
         }
         if let Some(server) = self.servers.get_mut(&id) {
             server.life = Life::Resting;
         }
-        let open = self.calls_at(id, true);
+        let open = self.calls.at(id, true);
         self.interrupt(now, id, open, "it has forgotten our session");
         self.drop_asks_of(now, id);
         self.rest(now, id, Why::SessionLost);
@@ -407,21 +406,11 @@ impl Engine {
 
     /// The server found headers missing: its tools are asked for again, and the call is sent once more.
     fn mirror_again(&mut self, id: ServerId, call_id: CallId) -> bool {
-        let Some(call) = self.calls.get_mut(call_id) else { return false };
-        let Some(kept) =
-            call.kept.clone().filter(|_| !call.mirrored && call.request.method == Method::ToolsCall)
-        else {
+        let tool = |call: &Call| call.request.method == Method::ToolsCall;
+        if !self.calls.get(call_id).is_some_and(tool) {
             return false;
-        };
-        call.mirrored = true;
-        let Some(meta) = kept.raw(Field::ParamsMeta).map(<[u8]>::to_vec) else { return false };
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
         }
-        if let Some(call) = self.calls.get_mut(call_id) {
-            call.state = crate::call::State::Waiting(kept);
-            call.retry_at = Some(call.deadline.ends_at());
-        }
+        let Some(meta) = self.calls.wait_for_headers(call_id) else { return false };
         self.list_tools(id, call_id, &meta, None);
         true
     }
@@ -499,12 +488,6 @@ impl Engine {
             self.act(Action::Abandon(server, attempt));
         }
     }
-}
-
-/// The wait after so many breaks in a row.
-pub(super) fn doubling(breaks: u32) -> Duration {
-    let times = 2u32.saturating_pow(breaks.saturating_sub(1).min(16));
-    limits::RECONNECT.saturating_mul(times).min(limits::RECONNECT_LONGEST)
 }
 
 /// 404 says so by the protocol; real servers also say it with others, and with the word.

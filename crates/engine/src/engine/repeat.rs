@@ -2,12 +2,11 @@
 
 use super::{Engine, Transport};
 use crate::action::Note;
-use crate::call::{Call, Request, State, retry};
+use crate::calls::{Call, Request, retry};
 use crate::id::CallId;
-use crate::limits;
 use crate::method::Method;
 use crate::policy::Policy;
-use crate::server::Life;
+use crate::servers::Life;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use std::time::Duration;
@@ -24,8 +23,7 @@ impl Engine {
         let continues = [Field::ParamsRequestState, Field::ParamsInputResponses, Field::ParamsTask]
             .iter()
             .any(|field| message.has(*field));
-        let size = message.bytes.len();
-        let fits = size <= limits::REPEATABLE_BYTES && self.kept_bytes + size <= limits::KEPT_BYTES;
+        let fits = self.calls.has_room_to_keep(message.bytes.len());
         call.safe = safe && !continues && policy.retries > 0;
         // What goes by HTTP, or into the pipe of a process that is being started, may turn out never to
         // have arrived, and can be sent again then.
@@ -37,14 +35,7 @@ impl Engine {
             // One less than can be counted, so that there is an end of it.
             call.retries = policy.retries.min(u32::from(u16::MAX - 1)) as u16;
             call.kept = Some(Box::new(message.owned()));
-            self.kept_bytes += size;
         }
-    }
-
-    /// A call will not be repeated any more: what was kept of it goes.
-    pub(super) fn let_go_of_kept(&mut self, kept: Option<Box<Message>>) {
-        let size = kept.map_or(0, |message| message.bytes.len());
-        self.kept_bytes = self.kept_bytes.saturating_sub(size);
     }
 
     /// What it rests on that a call may be made again, also after a crash of ours.
@@ -77,14 +68,8 @@ impl Engine {
 
     /// A call that never left waits for its server. False if it was not kept.
     pub(super) fn wait_unsent(&mut self, now: Mono, id: CallId) -> bool {
-        let Some(call) = self.calls.get_mut(id) else { return false };
-        let Some(kept) = call.kept.clone() else { return false };
-        call.attempts = call.attempts.saturating_sub(1);
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
-        let size = kept.bytes.len();
-        call.state = State::Waiting(kept);
+        let Some(size) = self.calls.wait_unsent(id) else { return false };
+        let Some(call) = self.calls.get(id) else { return false };
         if let Some(server) = self.servers.get_mut(&call.request.server) {
             server.waiting.push_back(id);
             server.waiting_bytes += size;
@@ -111,9 +96,7 @@ impl Engine {
             return false;
         }
         self.detach(now, id, why);
-        if let Some(call) = self.calls.get_mut(id) {
-            call.retry_at = Some(now + wait);
-        }
+        self.calls.retry_at(id, now + wait);
         self.arm_call(now, id);
         true
     }
@@ -145,24 +128,20 @@ impl Engine {
             return false;
         }
         self.detach(now, id, "it timed out");
-        if let Some(call) = self.calls.get_mut(id) {
-            call.retry_at = Some(now + wait);
-        }
+        self.calls.retry_at(id, now + wait);
         self.arm_call(now, id);
         true
     }
 
     /// The time has come to send a call again.
     pub(super) fn try_again(&mut self, now: Mono, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        call.retry_at = None;
-        let Some(message) = call.kept.clone() else { return };
-        let server_id = call.request.server;
+        let Some(message) = self.calls.take_retry(id) else { return };
+        let Some(server_id) = self.calls.get(id).map(|call| call.request.server) else { return };
         let Some(server) = self.servers.get_mut(&server_id) else { return };
-        use crate::server::Readiness::{ComesBack, IsGone, Runs};
+        use crate::servers::Readiness::{ComesBack, IsGone, Runs};
         match server.readiness() {
             Runs => {
-                call.deadline.sign(now, &server.clock);
+                self.calls.restart_timeout(now, id, &server.clock);
                 self.send_attempt(now, id, &message);
             }
             ComesBack => {
@@ -176,26 +155,13 @@ impl Engine {
 
     /// Takes a call off the process it was sent to.
     fn detach(&mut self, now: Mono, id: CallId, why: &'static str) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let Some(server) = self.servers.get(&call.request.server) else { return };
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
-        call.state = match call.kept.clone() {
-            Some(message) => State::Waiting(message),
-            None => State::New,
-        };
-        call.progress.start_again();
-        call.deadline.sign(now, &server.clock);
-        let joint = call.request.joint;
-        let note = Note::Repeated {
-            server: server.name.clone(),
-            method: call.request.method.as_str().into(),
-            attempt: u32::from(call.attempts) + 1,
-            why,
-        };
+        let (name, method) = (server.name.clone(), call.request.method.as_str().into());
+        let Some(withdrawn) = self.calls.take_off(now, id, &server.clock) else { return };
+        let note = Note::Repeated { server: name, method, attempt: withdrawn.attempt, why };
         self.note(note);
-        self.joined_start_again(joint);
+        self.joined_start_again(withdrawn.joint);
     }
 
     /// Learns from a tool list which tools the server calls repeatable.

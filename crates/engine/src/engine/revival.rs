@@ -3,15 +3,15 @@
 use super::from_client::request_edits;
 use super::{Engine, Restart, Transport};
 use crate::action::{Action, Note};
-use crate::call::{Call, State};
-use crate::client::Open;
+use crate::calls::Call;
+use crate::clients::Open;
 use crate::error::{Kind, json_text};
 use crate::hash::fingerprint;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, Run, ServerId};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::{CallFacts, Limit};
-use crate::server::{Alarm, Life, Own, RestartPlan};
+use crate::servers::{Alarm, Life, Own, RestartPlan};
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing};
@@ -50,7 +50,7 @@ impl Engine {
         let note = Note::Restarting { server: server.name.clone(), why, wait: Duration::ZERO };
         self.note(note);
         self.stop_for_restart(now, id, grace);
-        let open = self.calls_at(id, true);
+        let open = self.calls.at(id, true);
         self.interrupt(now, id, open, &format!("restarted because {why}"));
     }
 
@@ -104,7 +104,7 @@ impl Engine {
         self.note(note);
         self.arm_server(id, Some((Alarm::Restart, now + every)));
         if first {
-            for call in self.calls_at(id, false) {
+            for call in self.calls.at(id, false) {
                 // What its server has can be fetched from it whenever it is back.
                 if !self.calls.get(call).is_some_and(Call::is_kept_at_server) {
                     self.fail_because_down(now, id, call);
@@ -256,8 +256,7 @@ impl Engine {
             self.make_whole(id, restarted);
         }
         for id in waiting {
-            let state = self.calls.get_mut(id).map(|call| std::mem::replace(&mut call.state, State::New));
-            if let Some(State::Waiting(message)) = state {
+            if let Some(message) = self.calls.stop_waiting(id) {
                 self.send_attempt(now, id, &message);
                 self.arm_call(now, id);
             }

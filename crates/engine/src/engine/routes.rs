@@ -3,8 +3,8 @@
 
 use super::{Engine, Transport};
 use crate::action::Action;
-use crate::call::Call;
-use crate::client::{Client, Door, Open, Way};
+use crate::calls::Call;
+use crate::clients::{Client, Door, Open, Way};
 use crate::http::Post;
 use crate::id::{AttemptId, CallId, ClientId, ServerId};
 use crate::method::Method;
@@ -129,10 +129,10 @@ impl Engine {
     }
 
     /// The call whose stream a message of an HTTP server came on.
-    pub(super) fn tied_call(&self) -> Option<(ClientId, Way)> {
+    fn tied_call(&self, server: ServerId) -> Option<(ClientId, Way)> {
         let attempt = self.tied?;
-        if let Some(id) = self.attempts.get(&attempt) {
-            let call = self.calls.get(*id)?;
+        if let Some(id) = self.calls.of(server, attempt) {
+            let call = self.calls.get(id)?;
             return Some(self.real_way(call));
         }
         if let Some(subscription) = self.subscriptions.get(&attempt) {
@@ -184,7 +184,7 @@ impl Engine {
         let method = message.text(Field::Method).unwrap_or_default();
         let about_all = method.ends_with("list_changed");
         let call = self
-            .tied_call()
+            .tied_call(server)
             .or_else(|| self.only_call_at(server).filter(|_| !about_all))
             .or_else(|| self.newest_that_logs(server).filter(|_| method == "notifications/message"));
         if let Some((client, way)) = call {
@@ -218,7 +218,7 @@ impl Engine {
     /// nobody is asked: a wrong person would be worse.
     pub(super) fn who_is_asked(&self, server: ServerId) -> Option<(ClientId, Way)> {
         // Of a call that was taken over from another process the client is not here.
-        if let Some(tied) = self.tied_call().filter(|(client, _)| self.clients.contains_key(client)) {
+        if let Some(tied) = self.tied_call(server).filter(|(client, _)| self.clients.contains_key(client)) {
             return Some(tied);
         }
         let clients = self.lasting_clients(server);

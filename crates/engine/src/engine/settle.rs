@@ -2,16 +2,16 @@
 
 use super::{Engine, Restart, Transport};
 use crate::action::Note;
-use crate::call::deadline::Reached;
-use crate::call::{Call, Request, State};
-use crate::client::{Door, Open, Subscription, TaskToken, Way};
+use crate::calls::deadline::Reached;
+use crate::calls::{Call, Request, State};
+use crate::clients::{Door, Open, Subscription, TaskToken, Way};
 use crate::error::{Failure, Kind, Retry, ServerState, json_text};
 use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::{Layer, Limit};
-use crate::server::Life;
-use crate::task::Payer;
+use crate::servers::Life;
+use crate::tickets::Payer;
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::Outgoing;
@@ -19,11 +19,7 @@ use crate::wire::Outgoing;
 impl Engine {
     /// Ends a call; with an answer unless the client gave it up.
     pub(super) fn settle(&mut self, id: CallId, answer: Option<Outgoing>) {
-        let Some(mut call) = self.calls.remove(id) else { return };
-        self.timers.set(Owner::Call(id), &mut call.armed, None);
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
+        let Some(mut call) = self.calls.end(&mut self.timers, id) else { return };
         if let State::Joined(joined) = &call.state {
             self.leave_task(call.request.server, id, joined);
         }
@@ -32,11 +28,10 @@ impl Engine {
         }
         if let Some(server) = self.servers.get_mut(&call.request.server) {
             server.stalled.remove(&id);
-            if let (State::Waiting(message), None) = (&call.state, call.retry_at) {
-                server.waits_no_more(id, message.bytes.len());
+            if let Some(size) = call.queued {
+                server.waits_no_more(id, size);
             }
         }
-        self.let_go_of_kept(call.kept.take());
         let shared = self.settle_key(id, &mut call, answer.as_ref());
         self.count_out(&call.request, call.holds);
         match (answer, call.request.way) {
@@ -65,14 +60,15 @@ impl Engine {
 
     /// Keeps a token alive that may report on until its task ends.
     pub(super) fn keep_task_token(&mut self, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
+        let client = call.request.client;
         let (Some(attempt), Some(token), true) =
             (call.attempt(), call.request.token.clone(), call.request.task)
         else {
             return;
         };
-        let progress = std::mem::take(&mut call.progress);
-        let Some(client) = self.clients.get_mut(&call.request.client) else { return };
+        let progress = self.calls.take_progress(id);
+        let Some(client) = self.clients.get_mut(&client) else { return };
         if client.task_tokens.len() == limits::TASK_TOKENS {
             client.task_tokens.pop_front();
         }
@@ -262,17 +258,6 @@ impl Engine {
             client.close(&subscription.id, Open::Subscription(attempt));
         }
         Some(subscription)
-    }
-
-    /// Calls of a server, in the order of their slots.
-    pub(super) fn calls_at(&self, server: ServerId, sent: bool) -> Vec<CallId> {
-        let at = |id: &CallId| {
-            self.calls
-                .get(*id)
-                .is_some_and(|call| call.request.server == server && call.attempt().is_some() == sent)
-                && !self.calls.get(*id).is_some_and(Call::shares)
-        };
-        self.calls.ids().filter(at).collect()
     }
 
     /// For whom a client's calls count; for nobody on a line.

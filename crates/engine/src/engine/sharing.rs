@@ -8,13 +8,13 @@
 
 use super::Engine;
 use crate::action::{Action, Note};
-use crate::client::{Client, Door, Open, Way};
+use crate::clients::{Client, Door, Open, Way};
 use crate::error::{Kind, error_answer};
 use crate::hash::fingerprint;
 use crate::id::{AskId, CallId, ClientId, JsonId, NOBODY, ServerId};
 use crate::limits;
 use crate::method::Method;
-use crate::server::{Alarm, Life, Server};
+use crate::servers::{Alarm, Life, Server};
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::{Field, Message, Outgoing, scan_message};
@@ -503,7 +503,7 @@ impl Engine {
 
     /// A client that was asked something is gone: whoever asked is told so.
     fn drop_asks_by(&mut self, now: Mono, client: ClientId) {
-        let by = |(id, ask): (&AskId, &crate::ask::Ask)| (ask.client == client).then_some(*id);
+        let by = |(id, ask): (&AskId, &crate::servers::Ask)| (ask.client == client).then_some(*id);
         let open: Vec<AskId> = self.asks.iter().filter_map(by).collect();
         for id in open {
             let Some(ask) = self.close_ask(now, id) else { continue };

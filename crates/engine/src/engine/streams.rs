@@ -6,11 +6,11 @@
 
 use super::Engine;
 use crate::action::Action;
-use crate::client::{Door, Way};
+use crate::clients::{Door, Way};
 use crate::http::{Body, Response};
 use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
-use crate::session::Stream;
+use crate::clients::session::Stream;
 use crate::time::Mono;
 use crate::wire::{Outgoing, Patch};
 use bytes::Bytes;
@@ -115,7 +115,7 @@ impl Engine {
         }
     }
 
-    /// The first line of an event, with room for the others: as [`EventId`](crate::session::EventId) is shown,
+    /// The first line of an event, with room for the others: as [`EventId`](crate::clients::session::EventId) is shown,
     /// put together by hand because every answer of a session has two.
     fn id_of_event(&self, client: ClientId, stream: StreamId, number: u64, room: usize) -> Vec<u8> {
         let session = self.clients.get(&client).and_then(|client| client.session());

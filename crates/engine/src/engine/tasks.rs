@@ -22,13 +22,13 @@ mod upkeep;
 
 use super::Engine;
 use super::durable::{Knock, Replay};
-use crate::call::Request;
-use crate::client::{Client, Door, Way};
+use crate::calls::Request;
+use crate::clients::{Client, Door, Way};
 use crate::http::SAME_USER;
 use crate::id::{ClientId, JointNo, JsonId, TaskNo};
 use crate::method::Method;
 use crate::record::Ticket;
-use crate::task::Task;
+use crate::tickets::Task;
 use crate::time::{Mono, Wall};
 use crate::wire::{Field, Message};
 use asking::Asked;

@@ -2,15 +2,15 @@
 
 use super::{Engine, Joint, Stage};
 use crate::action::Action;
-use crate::call::{Call, Request};
-use crate::client::Open;
+use crate::calls::{Ended, Request};
+use crate::clients::Open;
 use crate::engine::tasks::{Pending, declares_tasks, millis, with_task};
 use crate::id::{CallId, JointNo, TaskNo};
 use crate::idempotency;
 use crate::method::Method;
 use crate::record::{Answer, Body, Change, Faces, New, Origin, Record, State, Ticket};
 use crate::store::{Found, Loaded, Query, Write};
-use crate::task::{Task, TaskRule, Waiter, Wants};
+use crate::tickets::{Task, TaskRule, Waiter, Wants};
 use crate::time::{Mono, Wall};
 use crate::wire::{Field, Message, Scanned, scan};
 use std::time::Duration;
@@ -132,9 +132,7 @@ impl Engine {
         };
         let Some(task) = self.tasks.get(&no).filter(same) else { return false };
         if !task.stored {
-            if let Some(call) = self.calls.get_mut(id) {
-                call.task_at = Some(now + LOOK_AGAIN);
-            }
+            self.calls.becomes_task_at(id, Some(now + LOOK_AGAIN));
             return true;
         }
         if let Some(request) = self.part(id) {
@@ -205,16 +203,14 @@ impl Engine {
         self.task_was_not_made(now, no);
         let Some(joint) = self.joints.get_mut(joint) else { return };
         let again = !std::mem::replace(&mut joint.elsewhere, true);
-        if let Some(id) = call.filter(|_| again)
-            && let Some(call) = self.calls.get_mut(id)
-        {
-            call.task_at = Some(now);
+        if let Some(id) = call.filter(|_| again) {
+            self.calls.becomes_task_at(id, Some(now));
             self.arm_call(now, id);
         }
     }
 
     /// Has an answer stored under its key. False if it is none to be kept.
-    pub(super) fn store_answer(&mut self, no: JointNo, call: &mut Call, answer: &Message) -> bool {
+    pub(super) fn store_answer(&mut self, no: JointNo, call: &mut Ended, answer: &Message) -> bool {
         let Some(joint) = self.joints.get(Some(no)) else { return false };
         if self.open_ticket(joint).is_some() {
             return false;
@@ -241,7 +237,7 @@ impl Engine {
             origin,
             faces,
             seen,
-            began: Wall(self.wall.0.saturating_sub(millis(call.age(self.at)))),
+            began: Wall(self.wall.0.saturating_sub(millis(call.began.age(self.at)))),
             at: self.wall,
             body,
             request: request.bytes,

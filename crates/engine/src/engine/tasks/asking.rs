@@ -6,15 +6,15 @@
 use super::Pending;
 use super::push::Listening;
 use crate::action::Action;
-use crate::call::Request;
-use crate::client::{Door, Open, Way};
+use crate::calls::Request;
+use crate::clients::{Door, Open, Way};
 use crate::engine::Engine;
 use crate::id::{ClientId, JsonId, TaskNo};
 use crate::limits;
 use crate::method::Method;
 use crate::record::{Faces, Head, Record, State, Ticket};
 use crate::store::{Found, Letter, Loaded, Query, Refusal, Stored, Trouble, Write};
-use crate::task::{Task, Waiter, Wants};
+use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use bytes::Bytes;

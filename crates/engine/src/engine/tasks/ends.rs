@@ -6,7 +6,7 @@ use crate::id::{ServerId, TaskNo};
 use crate::json;
 use crate::record::{Answer, Change, Faces, State};
 use crate::store::Write;
-use crate::task::Task;
+use crate::tickets::Task;
 use crate::time::{Mono, Wall};
 use crate::wire::{Field, Outgoing, Scanned, scan, scan_tolerant};
 use bytes::Bytes;

@@ -5,9 +5,9 @@
 
 use super::asking::{About, Asked};
 use crate::action::Note;
-use crate::call::handoff::{self, KnownTools, Names};
-use crate::call::{Call, Request};
-use crate::client::{Client, Door, GaveUp, Open};
+use crate::calls::handoff::{self, KnownTools, Names};
+use crate::calls::{Call, Request};
+use crate::clients::{Client, Door, GaveUp, Open};
 use crate::engine::{Engine, Manner};
 use crate::error::{Failure, Kind, Retry, ServerState, cut};
 use crate::id::{CallId, ClientId, ServerId, TaskNo};
@@ -17,9 +17,9 @@ use crate::memory;
 use crate::method::Method;
 use crate::profile;
 use crate::record::{Answer, Faces, State, Ticket};
-use crate::server::Server;
+use crate::servers::Server;
 use crate::settings::show_duration;
-use crate::task::{Task, Waiter, Wants};
+use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch};

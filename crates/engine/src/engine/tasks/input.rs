@@ -7,16 +7,16 @@
 
 use super::following::about;
 use super::questions::asked;
-use crate::call::{Call, State};
-use crate::client::Way;
+use crate::calls::{Call, State};
+use crate::clients::Way;
 use crate::engine::Engine;
 use crate::error::error_answer;
 use crate::id::{AskId, CallId, ClientId, NOBODY, ServerId, TaskNo};
 use crate::json;
 use crate::limits;
 use crate::record;
-use crate::server::{Own, Readiness};
-use crate::task::{Asker, Input, Task};
+use crate::servers::{Own, Readiness};
+use crate::tickets::{Asker, Input, Task};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use bytes::Bytes;
@@ -99,18 +99,13 @@ impl Engine {
     /// The server answers the call of a task by asking for more. False if it does not.
     pub(super) fn pause_for_input(&mut self, now: Mono, id: CallId, answer: &Message) -> bool {
         let Some(result) = answer.raw(Field::Result) else { return false };
-        let Some(call) = self.calls.get_mut(id) else { return false };
+        let Some(call) = self.calls.get(id) else { return false };
         let Way::Ticket(no) = call.request.way else { return false };
         let asks = answer.raw(Field::ResultType) == Some(b"\"input_required\"");
         if !call.request.modern || !asks || call.kept_for_task.is_none() {
             return false;
         }
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
-        call.state = State::Paused;
-        let kept = call.kept.take();
-        self.let_go_of_kept(kept);
+        self.calls.pause(id);
         let requests = json::member(result, "inputRequests").unwrap_or(b"{}");
         let requests: Members<'_> = serde_json::from_slice(requests).unwrap_or_default();
         if let Some(task) = self.tasks.get_mut(&no) {
@@ -223,23 +218,18 @@ impl Engine {
 
     fn send_later(&mut self, now: Mono, id: CallId, message: Message) {
         let at = self.next_poll(now, limits::POLL);
-        let Some(call) = self.calls.get_mut(id) else { return };
-        self.kept_bytes += message.bytes.len();
-        call.kept = Some(Box::new(message.clone()));
-        call.state = State::Waiting(Box::new(message));
-        call.safe = false;
-        call.retry_at = Some(at);
+        self.calls.send_later(id, message, at);
         self.arm_call(now, id);
     }
 
     fn send_or_wait(&mut self, now: Mono, id: CallId, message: &Message) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let Some(server) = self.servers.get_mut(&call.request.server) else { return };
-        call.deadline.sign(now, &server.clock);
+        self.calls.restart_timeout(now, id, &server.clock);
         match server.readiness() {
             Readiness::Runs => self.send_attempt(now, id, message),
             Readiness::ComesBack => {
-                call.state = State::Waiting(Box::new(message.owned()));
+                self.calls.wait(id, Box::new(message.owned()));
                 server.waiting.push_back(id);
                 server.waiting_bytes += message.bytes.len();
             }

@@ -9,9 +9,9 @@ use super::making::with_task;
 use super::offers::add_extension;
 use super::{declares_tasks, millis};
 use crate::action::Note;
-use crate::call::joined::{AsTask, Joined, Report};
-use crate::call::{Call, State};
-use crate::client::Way;
+use crate::calls::joined::{AsTask, Joined, Report};
+use crate::calls::Call;
+use crate::clients::Way;
 use crate::engine::Engine;
 use crate::engine::remote::error_code;
 use crate::id::{AttemptId, CallId, ServerId};
@@ -133,21 +133,7 @@ impl Engine {
     }
 
     fn ask_for_task(&mut self, now: Mono, id: CallId, asking: Message) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
-        call.as_task = AsTask::Asked;
-        // If this one does not arrive, it is this one that is sent again.
-        let before = call.kept.take();
-        if before.is_some() {
-            call.kept = Some(Box::new(asking.clone()));
-            self.kept_bytes += asking.bytes.len();
-        }
-        // What becomes of it is told of the call as its client sent it.
-        call.kept_for_task = call.kept_for_task.take().or_else(|| before.clone());
-        call.safe = call.safe && call.request.modern;
-        self.let_go_of_kept(before);
+        self.calls.asks_for_task(id, &asking);
         self.send_attempt(now, id, &asking);
         self.arm_call(now, id);
     }
@@ -175,7 +161,7 @@ impl Engine {
 
     /// From now on a call is answered by its task at the server.
     pub(super) fn follow(&mut self, now: Mono, id: CallId, joined: Joined, at_once: bool) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let Some(server) = self.servers.get_mut(&call.request.server) else { return };
         let tool = call.request.tool.clone().filter(|_| call.as_task == AsTask::Asked);
         if server.needs_tasks.len() < limits::TASK_TOOLS {
@@ -183,14 +169,7 @@ impl Engine {
         }
         server.joined.insert(joined.task.clone(), id);
         let interval = joined.interval;
-        call.state = State::Joined(Box::new(joined));
-        // It may still be handed off, or its answer kept.
-        if call.task_at.is_none() && !(call.keeps && call.request.joint.is_some()) {
-            call.kept_for_task = None;
-        }
-        (call.retries, call.safe) = (0, false);
-        let kept = call.shows_life(now, &server.clock).or(call.kept.take());
-        self.let_go_of_kept(kept);
+        self.calls.follow(now, id, joined, &server.clock);
         let at = if at_once { now } else { self.next_poll(now, interval) };
         self.poll_at(now, id, at);
         self.keep_names_at_server(id);

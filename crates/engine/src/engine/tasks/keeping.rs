@@ -2,14 +2,14 @@
 
 use super::Pending;
 use crate::action::{Action, Note};
-use crate::call::Request;
-use crate::client::{Open, Way};
+use crate::calls::{Parted, Request};
+use crate::clients::{Open, Way};
 use crate::engine::Engine;
 use crate::id::{CallId, ServerId, TaskNo};
 use crate::record::{Body, Change, State};
-use crate::server::Alarm;
+use crate::servers::Alarm;
 use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
-use crate::task::{Task, Waiter, Wants};
+use crate::tickets::{Task, Waiter, Wants};
 use crate::time::{Mono, Wall};
 
 impl Engine {
@@ -157,24 +157,18 @@ impl Engine {
 
     /// From now on a call is answered by its task.
     pub(super) fn detach_from_client(&mut self, id: CallId, no: TaskNo) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        let (client, json_id, server) = (call.request.client, call.request.id.clone(), call.request.server);
-        call.request.way = Way::Ticket(no);
-        // The extension has no progress on tasks.
-        call.request.token = None;
-        call.keep_alive = None;
-        call.stream_at = None;
-        let (held, joint) = (std::mem::take(&mut call.holds), call.request.joint);
+        let Some(Parted { request, held }) = self.calls.goes_to_ticket(id, no) else { return };
+        let (client, server) = (request.client, request.server);
         self.charge_task(client, no);
         self.one_call_less(client);
         if let Some(client) = self.clients.get_mut(&client) {
-            client.close(&json_id, Open::Call(id));
+            client.close(&request.id, Open::Call(id));
         }
         self.task_runs(no, server, id);
         if held {
             self.one_ticket_less(self.at, server);
         }
-        self.stop_waiting_for_client(joint);
+        self.stop_waiting_for_client(request.joint);
     }
 
     /// No task, then: the call is made, or goes on, as an ordinary one.

@@ -2,8 +2,8 @@
 
 use super::{Pending, REVISION, declares_tasks, millis};
 use crate::action::Action;
-use crate::call::Request;
-use crate::client::Way;
+use crate::calls::Request;
+use crate::clients::Way;
 use crate::engine::Engine;
 use crate::error::Kind;
 use crate::id::{CallId, ClientId, TaskNo};
@@ -12,7 +12,7 @@ use crate::method::Method;
 use crate::policy::CallFacts;
 use crate::record::{Body, Faces, New, Origin, State, Ticket};
 use crate::store::Write;
-use crate::task::{Input, Task, TaskRule, Waiter, Wants};
+use crate::tickets::{Input, Task, TaskRule, Waiter, Wants};
 use crate::time::{Mono, Wall};
 use crate::wire::{Edit, Field, Message};
 use std::time::Duration;
@@ -156,13 +156,13 @@ impl Engine {
         if self.share_ticket(now, id) {
             return;
         }
-        let Some(call) = self.calls.get_mut(id) else { return };
         if self.entropy.is_empty() {
             // Others were due at the same moment.
-            call.task_at = Some(now + Duration::from_millis(1));
+            self.calls.becomes_task_at(id, Some(now + Duration::from_millis(1)));
             return self.act(Action::NeedEntropy);
         }
-        call.task_at = None;
+        self.calls.becomes_task_at(id, None);
+        let Some(call) = self.calls.get(id) else { return };
         let faces = if call.hands_off { Faces::HAND_OFF } else { Faces::MODERN_TASK };
         let ran = call.age(now);
         let request = call.request.clone();

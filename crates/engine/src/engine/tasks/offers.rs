@@ -1,11 +1,11 @@
 //! What a server says of itself, with tasks added.
 
 use super::{EXTENSION, REVISION};
-use crate::client::Client;
+use crate::clients::Client;
 use crate::engine::Engine;
 use crate::id::{ClientId, ServerId};
 use crate::json;
-use crate::task::TaskRule;
+use crate::tickets::TaskRule;
 use crate::wire::{Edit, Field, Message};
 use bytes::Bytes;
 

@@ -7,8 +7,8 @@
 
 use super::asking::{About, Asked};
 use super::{Pending, declares_tasks};
-use crate::call::Request;
-use crate::client::{Open, Subscription, Watched};
+use crate::calls::Request;
+use crate::clients::{Open, Subscription, Watched};
 use crate::engine::Engine;
 use crate::error::error_answer;
 use crate::id::{AttemptId, ClientId, JsonId, ServerId, TaskNo};
@@ -16,7 +16,7 @@ use crate::json;
 use crate::limits;
 use crate::record::{Head, Ticket};
 use crate::store::{Found, Loaded, Query};
-use crate::task::Task;
+use crate::tickets::Task;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch};
 

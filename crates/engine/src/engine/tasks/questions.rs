@@ -1,13 +1,13 @@
 //! What servers ask while they work on tasks.
 
 use super::showing::related_task;
-use crate::ask::Ask;
-use crate::client::Way;
+use crate::servers::Ask;
+use crate::clients::Way;
 use crate::engine::Engine;
 use crate::id::{AskId, ClientId, ServerId, TaskNo};
 use crate::json;
 use crate::record::{Body, Faces, Question, State};
-use crate::task::{Task, Wants};
+use crate::tickets::{Task, Wants};
 use crate::wire::{Edit, Field, Message};
 use bytes::Bytes;
 

@@ -1,9 +1,9 @@
 //! Calls that clients resume after a lost connection: the table is in `call/resume.rs`.
 
 use super::Pending;
-use crate::call::Request;
-use crate::call::resume::{Resume, declares, seconds};
-use crate::client::{Open, Way};
+use crate::calls::Request;
+use crate::calls::resume::{Resume, declares, seconds};
+use crate::clients::{Open, Way};
 use crate::engine::Engine;
 use crate::engine::streams::message_in;
 use crate::error::{Failure, Kind, Retry, ServerState};
@@ -13,7 +13,7 @@ use crate::method::Method;
 use crate::record::{Answer, Faces, Head, Record, State, Ticket};
 use crate::settings::show_duration;
 use crate::store::{Found, Letter, Loaded, Query, Write};
-use crate::task::{Task, Waiter, Wants};
+use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::{Field, Message, Outgoing};
@@ -253,8 +253,8 @@ impl Engine {
         // A stream keeps all of it.
         let newest = task.resume.as_ref().filter(|_| !matches!(earlier, Some(Way::Stream(_))));
         let newest = newest.and_then(|resume| resume.newest.clone());
-        if let Some(call) = call.and_then(|id| self.calls.get_mut(id)) {
-            call.request.client = client;
+        if let Some(call) = call {
+            self.calls.change_client(call, client);
         }
         // What the server asked on the earlier stream is answered by whoever reads the new one.
         for ask in self.asks.values_mut().filter(|ask| Some(ask.way) == earlier && ask.way != Way::Line) {
@@ -433,7 +433,7 @@ impl Engine {
     fn resume_ended(&mut self, record: &Record, resuming: Resuming) {
         let ticket = &record.head.ticket;
         let of_call =
-            |(_, stream): &(&StreamId, &crate::session::Stream)| stream.ticket.as_ref() == Some(ticket);
+            |(_, stream): &(&StreamId, &crate::clients::session::Stream)| stream.ticket.as_ref() == Some(ticket);
         let stream = self.streams.iter().find(of_call).map(|(id, _)| *id);
         if !resuming.takes {
             let pending = stream.is_none_or(|id| self.has_unwritten(id));

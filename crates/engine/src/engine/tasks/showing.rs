@@ -1,13 +1,13 @@
 //! What clients see of tasks.
 
-use crate::call::Request;
-use crate::client::Way;
+use crate::calls::Request;
+use crate::clients::Way;
 use crate::engine::Engine;
 use crate::error::error_answer;
 use crate::id::{ClientId, JsonId, TaskNo};
 use crate::json;
 use crate::record::{Answer, Faces, State};
-use crate::task::{Task, Waiter, Wants};
+use crate::tickets::{Task, Waiter, Wants};
 use crate::wire::Outgoing;
 
 impl Engine {

@@ -7,7 +7,7 @@ use crate::id::TaskNo;
 use crate::limits;
 use crate::record::{Body, Head, Ticket};
 use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Write};
-use crate::task::Task;
+use crate::tickets::Task;
 use crate::time::Mono;
 use crate::timers::Owner;
 

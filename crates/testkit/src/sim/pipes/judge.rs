@@ -4,7 +4,7 @@ use super::Character;
 use crate::sim::process::nonce;
 use bytes::Bytes;
 use outlast_engine::Config;
-use outlast_engine::call::retry::is_safe_by_nature;
+use outlast_engine::calls::retry::is_safe_by_nature;
 use outlast_engine::event::Line;
 use outlast_engine::id::{AttemptId, Run};
 use outlast_engine::method::Method;

@@ -23,10 +23,10 @@
 //!
 //! Each row has a test of the same name, in `tests/server.rs`.
 
-use crate::call::deadline::WorkClock;
-use crate::call::handoff::KnownTools;
-use crate::call::retry::Budget;
-use crate::client::Way;
+use crate::calls::deadline::WorkClock;
+use crate::calls::handoff::KnownTools;
+use crate::calls::retry::Budget;
+use crate::clients::Way;
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, JsonId, Run};
 use crate::life::Sample;

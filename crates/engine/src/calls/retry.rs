@@ -5,6 +5,7 @@
 //! person knows, or a server that a person trusts. And retries must never make an outage worse, so
 //! each server has a budget for them.
 
+use crate::limits;
 use crate::method::Method;
 use crate::time::Mono;
 use std::time::Duration;
@@ -35,6 +36,12 @@ pub fn is_safe_by_nature(method: &Method) -> bool {
 pub fn wait(base: Duration, attempts: u32, chance: f64) -> Duration {
     let doubled = base.saturating_mul(2u32.saturating_pow(attempts.saturating_sub(1).min(16)));
     doubled.min(LONGEST).mul_f64(chance.clamp(0.0, 1.0))
+}
+
+/// The wait after so many breaks in a row.
+pub(crate) fn doubling(breaks: u32) -> Duration {
+    let times = 2u32.saturating_pow(breaks.saturating_sub(1).min(16));
+    limits::RECONNECT.saturating_mul(times).min(limits::RECONNECT_LONGEST)
 }
 
 /// What a server's retries may cost: at most a fifth on top of first attempts over ten seconds, and

@@ -31,24 +31,17 @@
 //!
 //! Each row has a test of the same name, in `tests/call.rs`.
 
-pub mod deadline;
-pub(crate) mod handoff;
-pub(crate) mod joined;
-pub(crate) mod left;
-pub mod progress;
-pub mod resume;
-pub mod retry;
-
-use crate::client::Way;
+use super::deadline::{Deadline, WorkClock};
+use super::joined::{AsTask, Joined};
+use super::left::Left;
+use super::progress::Progress;
+use super::resume;
+use crate::clients::Way;
 use crate::id::{AttemptId, ClientId, JointNo, JsonId, ServerId};
 use crate::method::Method;
 use crate::policy::Policy;
 use crate::time::{Mono, Span};
 use crate::wire::Message;
-use deadline::{Deadline, WorkClock};
-use joined::{AsTask, Joined};
-use left::Left;
-use progress::Progress;
 use std::num::NonZeroU64;
 use std::time::Duration;
 

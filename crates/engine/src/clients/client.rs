@@ -3,12 +3,12 @@
 //! A stdio client is one connection. A legacy HTTP client is a session, which outlives its
 //! connections. A modern HTTP client is one exchange: the revision knows no more of it.
 
-use crate::call::progress::Progress;
-use crate::call::resume;
+use crate::calls::progress::Progress;
+use crate::calls::resume;
 use crate::hash::IdMap;
 use crate::id::{AttemptId, BatchId, CallId, JointNo, JsonId, ServerId, StreamId, TaskNo};
 use crate::record::Ticket;
-use crate::session::Session;
+use crate::clients::session::Session;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};

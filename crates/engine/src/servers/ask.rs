@@ -1,6 +1,6 @@
 //! A request of a server to the client: sampling, elicitation, roots, ping.
 
-use crate::client::Way;
+use crate::clients::Way;
 use crate::id::{ClientId, JsonId, Run, ServerId};
 use crate::method::Method;
 use crate::policy::Limit;

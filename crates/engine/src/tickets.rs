@@ -1,0 +1,6 @@
+//! The machine of tickets.
+
+mod task;
+
+pub use task::TaskRule;
+pub(crate) use task::*;
