@@ -34,6 +34,7 @@ use crate::calls::Calls;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
 use crate::idempotency::KeyPlace;
+use crate::keys::Keys;
 use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
@@ -45,7 +46,6 @@ use crate::tickets::Task;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
 use ending::Ending;
-use joining::Joints;
 pub use sharing::Share;
 use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
@@ -248,7 +248,7 @@ pub struct Engine {
     orphans: Vec<Orphan>,
     /// One of them may go on now.
     orphans_due: bool,
-    joints: Joints,
+    keys: Keys,
     /// What the store has not said yet, by the number of its submission.
     pending: BTreeMap<u64, Pending>,
     /// What was asked of it and is not answered, by number.
@@ -309,7 +309,7 @@ impl Engine {
             upkeep: Upkeep::default(),
             orphans: Vec::new(),
             orphans_due: false,
-            joints: Joints::default(),
+            keys: Keys::default(),
             pending: BTreeMap::new(),
             lookups: BTreeMap::new(),
             given_up: false,

@@ -30,6 +30,7 @@ pub mod id;
 pub mod idempotency;
 mod in_order;
 mod json;
+mod keys;
 pub mod life;
 pub mod limits;
 pub mod memory;

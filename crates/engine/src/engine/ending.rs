@@ -45,7 +45,7 @@ impl Engine {
 
     fn client_leaves(&mut self, now: Mono, client: ClientId, why: &'static str, drains: bool) {
         let Some(server) = self.clients.get(&client).map(|client| client.server) else { return };
-        let calls = self.calls.len() + self.waiting_for_keys();
+        let calls = self.calls.len() + self.keys.waiting();
         let begun = self.ending.as_ref().map(|ending| ending.stage);
         if begun.is_some_and(|stage| drains || stage != Stage::Draining) {
             return;
@@ -73,7 +73,7 @@ impl Engine {
 
     /// A service is stopped with grace: calls may finish, and those that do not are told so.
     fn stop_serving(&mut self, now: Mono) {
-        let calls = self.calls.len() + self.waiting_for_keys();
+        let calls = self.calls.len() + self.keys.waiting();
         self.note(Note::Ending { why: "a signal came", calls });
         let stage = if calls > 0 { Stage::Draining } else { Stage::Closing };
         self.enter(now, stage, Some(0));
@@ -150,7 +150,7 @@ impl Engine {
 
     /// The last call has been settled: the server need not be waited for much longer.
     pub(super) fn drained(&mut self) {
-        let quiet = self.ending.is_some() && self.calls.len() == 0 && self.waiting_for_keys() == 0;
+        let quiet = self.ending.is_some() && self.calls.len() == 0 && self.keys.waiting() == 0;
         if let Some(ending) = self.ending.as_mut().filter(|ending| quiet && ending.stage == Stage::Draining) {
             // Its timer brings the next stage at once; there is no clock at hand here.
             self.timers.set(Owner::Ending, &mut ending.armed, Some(Mono::default()));

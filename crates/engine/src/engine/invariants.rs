@@ -31,7 +31,7 @@ impl Engine {
             self.check_server(*id, server)?;
         }
         self.check_names()?;
-        self.check_joints()?;
+        self.check_keys()?;
         self.check_counts()
     }
 
@@ -54,8 +54,8 @@ impl Engine {
             ("orphans", self.orphans.len()),
             ("submissions", self.pending.len()),
             ("lookups", self.lookups.len()),
-            ("keys", self.joints.len()),
-            ("bytes of keys", self.joints.bytes()),
+            ("keys", self.keys.len()),
+            ("bytes of keys", self.keys.bytes()),
             ("kept bytes", self.calls.kept_bytes()),
             ("kept events", self.kept_events),
             ("timers", self.timers.len()),
@@ -105,7 +105,7 @@ impl Engine {
                 Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
                 Open::Wait(no) => self.tasks.contains_key(&no),
                 Open::Look(number) => self.lookups.contains_key(&number),
-                Open::Joint(no) => self.joints.waits(no, id),
+                Open::Joint(no) => self.keys.is_awaited_by(no, id),
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }
@@ -223,7 +223,7 @@ impl Engine {
             + 3 * self.servers.len()
             + self.sessions.len()
             + self.subscriptions.len()
-            + self.joints.len()
+            + self.keys.len()
             + self.tasks.len()
             + 3;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())

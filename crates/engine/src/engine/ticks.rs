@@ -184,7 +184,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Session(id) => engine.clients.get(&id)?.session()?.armed,
         Owner::Listen(attempt) => engine.subscriptions.get(&attempt)?.armed,
         Owner::Tasks => engine.upkeep.armed,
-        Owner::Joint(no) => engine.joints.armed(no),
+        Owner::Joint(no) => engine.keys.armed(no),
         Owner::Wait(no) => engine.tasks.get(&no)?.armed,
         Owner::Resumes => engine.resumes_armed,
         Owner::Ending => engine.ending.as_ref()?.armed,

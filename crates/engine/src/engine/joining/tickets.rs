@@ -1,12 +1,13 @@
 //! Keys and the store: calls that join a ticket, and answers that are kept for them.
 
-use super::{Engine, Joint, Stage};
+use super::Engine;
 use crate::action::Action;
 use crate::calls::{Ended, Request};
 use crate::clients::Open;
 use crate::engine::tasks::{Pending, declares_tasks, millis, with_task};
 use crate::id::{CallId, JointNo, TaskNo};
 use crate::idempotency;
+use crate::keys::Entry;
 use crate::method::Method;
 use crate::record::{Answer, Body, Change, Faces, New, Origin, Record, State, Ticket};
 use crate::store::{Found, Loaded, Query, Write};
@@ -30,15 +31,15 @@ impl Engine {
             _ => return self.forget_unopened(now, Some(no)),
         };
         let given = self.answers_others(record);
-        let Some(joint) = self.joints.get_mut(Some(no)) else { return };
-        joint.seen = record.head.number;
-        let same = is_same_record(joint, record);
+        self.keys.has_seen(no, record.head.number);
+        let Some(key) = self.keys.get(Some(no)) else { return };
+        let same = is_same_record(key, record);
         if same && !given {
             // It failed, or was cancelled: it may be tried again.
             return self.forget_unopened(now, Some(no));
         }
-        let waiting = std::mem::take(&mut joint.waiting);
-        self.drop_joint(no);
+        let waiting = self.keys.take_waiting(no);
+        self.keys.forget(&mut self.timers, no);
         for (mut request, message) in waiting {
             self.stops_waiting_for_key(&request, no);
             request.joint = None;
@@ -113,7 +114,7 @@ impl Engine {
 
     /// Gives the handle of the task that a call is already, to a client that takes it. False if there is none.
     pub(super) fn knows_the_ticket(&mut self, no: JointNo, request: &Request, message: &Message) -> bool {
-        let ticket = self.joints.get(Some(no)).and_then(|joint| self.open_ticket(joint));
+        let ticket = self.keys.get(Some(no)).and_then(|key| self.open_ticket(key));
         let known = ticket
             .filter(|no| self.tasks.get(no).is_some_and(|task| task.modern == request.modern && task.stored));
         let Some(ticket) = known.filter(|_| self.takes_handle(request, message)) else { return false };
@@ -125,8 +126,8 @@ impl Engine {
     /// A call that is to become a task shares that of another call with its key. False if there is none.
     pub(in crate::engine) fn share_ticket(&mut self, now: Mono, id: CallId) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        let joint = self.joints.get(call.request.joint).filter(|joint| !joint.joined().is_empty());
-        let Some(no) = joint.and_then(|joint| self.open_ticket(joint)) else { return false };
+        let key = self.keys.get(call.request.joint).filter(|key| !key.joined().is_empty());
+        let Some(no) = key.and_then(|key| self.open_ticket(key)) else { return false };
         let same = |task: &&Task| {
             task.modern == call.request.modern && task.faces.has(Faces::HAND_OFF) == call.hands_off
         };
@@ -152,34 +153,32 @@ impl Engine {
 
     /// The key under which a new task is stored. One that shares its call has none: the first one is found.
     pub(in crate::engine) fn key_to_store(&self, joint: Option<JointNo>) -> Option<Box<str>> {
-        let joint = self.joints.get(joint).filter(|joint| !joint.elsewhere)?;
-        self.open_ticket(joint).is_none().then(|| joint.name.1.clone())
+        let key = self.keys.get(joint).filter(|key| !key.elsewhere)?;
+        self.open_ticket(key).is_none().then(|| key.name.1.clone())
     }
 
     /// The newest record under a key that is known here.
     pub(in crate::engine) fn seen_under_key(&self, joint: Option<JointNo>) -> u64 {
-        self.joints.get(joint).map_or(0, |joint| joint.seen)
+        self.keys.get(joint).map_or(0, |key| key.seen)
     }
 
     /// The task that a key belongs to. One that was cancelled leaves its call to others.
-    fn open_ticket(&self, joint: &Joint) -> Option<TaskNo> {
-        joint.ticket.filter(|no| self.tasks.get(no).is_some_and(|task| task.state.is_open()))
+    fn open_ticket(&self, key: &Entry) -> Option<TaskNo> {
+        key.ticket.filter(|no| self.tasks.get(no).is_some_and(|task| task.state.is_open()))
     }
 
     pub(in crate::engine) fn key_has_ticket(&mut self, joint: Option<JointNo>, no: TaskNo) {
-        let open = self.joints.get(joint).and_then(|joint| self.open_ticket(joint));
-        if let Some(joint) = self.joints.get_mut(joint) {
-            joint.ticket = open.or(Some(no));
-        }
+        let open = self.keys.get(joint).and_then(|key| self.open_ticket(key));
+        self.keys.has_ticket(joint, open.unwrap_or(no));
     }
 
     /// Another process has a call with this key: ours joins it.
     pub(in crate::engine) fn key_was_taken(&mut self, now: Mono, no: TaskNo, ticket: &Ticket) {
         let joint = self.tasks.get(&no).filter(|task| task.start.is_some()).and_then(|task| task.joint);
-        let Some((joint_no, joint)) = joint.zip(self.joints.get_mut(joint)) else {
+        let Some(joint_no) = joint.filter(|no| self.keys.get(Some(*no)).is_some()) else {
             return self.make_task_without_key(now, no);
         };
-        joint.ticket = None;
+        self.keys.has_no_ticket(joint_no);
         let Some(task) = self.drop_task(no) else { return };
         let task_ttl = task.ttl();
         let first =
@@ -201,8 +200,7 @@ impl Engine {
         let Some(task) = self.tasks.get(&no) else { return };
         let (joint, call) = (task.joint, task.call);
         self.task_was_not_made(now, no);
-        let Some(joint) = self.joints.get_mut(joint) else { return };
-        let again = !std::mem::replace(&mut joint.elsewhere, true);
+        let again = self.keys.runs_elsewhere(joint);
         if let Some(id) = call.filter(|_| again) {
             self.calls.becomes_task_at(id, Some(now));
             self.arm_call(now, id);
@@ -211,11 +209,11 @@ impl Engine {
 
     /// Has an answer stored under its key. False if it is none to be kept.
     pub(super) fn store_answer(&mut self, no: JointNo, call: &mut Ended, answer: &Message) -> bool {
-        let Some(joint) = self.joints.get(Some(no)) else { return false };
-        if self.open_ticket(joint).is_some() {
+        let Some(entry) = self.keys.get(Some(no)) else { return false };
+        if self.open_ticket(entry).is_some() {
             return false;
         }
-        let ((principal, key), seen) = (joint.name.clone(), joint.seen);
+        let ((principal, key), seen) = (entry.name.clone(), entry.seen);
         let result = answer.envelope.get(Field::Result);
         let result = result.map(|span| Answer::Result(answer.bytes.slice(span.start()..span.end())));
         let Some(result) = result.filter(idempotency::may_be_given_again) else { return false };
@@ -259,9 +257,8 @@ impl Engine {
 
     /// From now on it is found in the store; or, if that failed, not at all.
     pub(in crate::engine) fn answer_is_stored(&mut self, no: JointNo) {
-        let answered = |joint: &Joint| matches!(joint.stage, Stage::Answered(_));
-        if self.joints.get(Some(no)).is_some_and(answered) {
-            self.drop_joint(no);
+        if self.keys.get(Some(no)).is_some_and(Entry::is_answered) {
+            self.keys.forget(&mut self.timers, no);
         }
     }
 }
@@ -271,7 +268,7 @@ fn waiter(request: &Request, wants: Wants) -> Waiter {
 }
 
 /// Whether a record is of the same call.
-fn is_same_record(joint: &Joint, record: &Record) -> bool {
+fn is_same_record(key: &Entry, record: &Record) -> bool {
     let Ok(Scanned::Message(request)) = scan(record.request.clone()) else { return false };
-    joint.is_same(Some(&record.head.origin.tool), idempotency::arguments(&request))
+    key.is_same(Some(&record.head.origin.tool), idempotency::arguments(&request))
 }
