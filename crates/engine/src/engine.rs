@@ -11,6 +11,7 @@ mod hang;
 mod instant;
 mod invariants;
 mod joining;
+mod ledger;
 mod lifecycle;
 mod remote;
 mod repeat;
@@ -24,13 +25,12 @@ mod tasks;
 mod ticks;
 
 use crate::action::{Action, Note};
-use crate::servers::Ask;
+use crate::calls::Calls;
 use crate::chance::Chance;
+use crate::clients::session::Stream;
 use crate::clients::{Client, GaveUp, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
-use crate::small_map::SmallMap;
-use crate::calls::Calls;
 use crate::hash::IdMap;
 use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
 use crate::idempotency::KeyPlace;
@@ -40,17 +40,19 @@ use crate::memory::Memory;
 use crate::policy::Rules;
 use crate::profile::{PROFILES, Profile};
 use crate::record::Ticket;
+use crate::servers::Ask;
 use crate::servers::{Alarm, Life, Server};
-use crate::clients::session::Stream;
+use crate::small_map::SmallMap;
 use crate::tickets::Task;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
 use ending::Ending;
+use ledger::Ledger;
 pub use sharing::Share;
 use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use tasks::{Orphan, Pending, Upkeep};
+use tasks::{Orphan, Upkeep};
 
 /// Whose habits we have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,8 +240,6 @@ pub struct Engine {
     /// What modern clients say about their patience: each request stands for itself, so all of them together.
     exchanges_gave_up: GaveUp,
     shared: BTreeMap<ShareKey, ServerId>,
-    /// Random bytes for the next sessions and tickets.
-    entropy: Vec<[u8; 32]>,
     /// Calls with a ticket: those that run, and those somebody waits for.
     tasks: BTreeMap<TaskNo, Task>,
     tickets: IdMap<Ticket, TaskNo>,
@@ -249,10 +249,7 @@ pub struct Engine {
     /// One of them may go on now.
     orphans_due: bool,
     keys: Keys,
-    /// What the store has not said yet, by the number of its submission.
-    pending: BTreeMap<u64, Pending>,
-    /// What was asked of it and is not answered, by number.
-    lookups: BTreeMap<u64, Pending>,
+    ledger: Ledger,
     /// A server was given up, and none has answered since.
     given_up: bool,
     /// When a call is due that can be resumed and that nobody came back for.
@@ -269,8 +266,6 @@ pub struct Engine {
     next_stream: u64,
     next_server: u32,
     next_task: u64,
-    next_submission: u64,
-    next_lookup: u64,
     /// Bytes of events that are kept for clients that come back.
     kept_events: usize,
     timers: Timers,
@@ -303,15 +298,13 @@ impl Engine {
             exchanges: IdMap::default(),
             exchanges_gave_up: GaveUp::Never,
             shared: BTreeMap::new(),
-            entropy: Vec::new(),
             tasks: BTreeMap::new(),
             tickets: IdMap::default(),
             upkeep: Upkeep::default(),
             orphans: Vec::new(),
             orphans_due: false,
             keys: Keys::default(),
-            pending: BTreeMap::new(),
-            lookups: BTreeMap::new(),
+            ledger: Ledger::default(),
             given_up: false,
             resumes_armed: None,
             confirmed: None,
@@ -323,8 +316,6 @@ impl Engine {
             next_stream: 1,
             next_server: 1,
             next_task: 1,
-            next_submission: 0,
-            next_lookup: 0,
             kept_events: 0,
             timers: Timers::default(),
             chance: Chance::new(config.seed),
@@ -380,7 +371,7 @@ impl Engine {
             Event::Got(exchange, head) => self.got(at, *exchange, head),
             Event::Deleted(exchange, head) => self.deleted(at, *exchange, head),
             Event::HungUp(exchange) => self.hung_up(at, *exchange),
-            Event::Entropy(bytes) => self.entropy.push(*bytes),
+            Event::Entropy(bytes) => self.ledger.add_entropy(*bytes),
             Event::Stored(number, outcome) => self.stored(at, *number, outcome),
             Event::Begin => self.take_up_what_was_left(),
             Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),

@@ -31,7 +31,11 @@ impl Calls {
     }
 
     /// Takes a call out that shares another's attempt.
-    pub(crate) fn take_shared(&mut self, timers: &mut crate::timers::Timers, id: CallId) -> Option<Box<Call>> {
+    pub(crate) fn take_shared(
+        &mut self,
+        timers: &mut crate::timers::Timers,
+        id: CallId,
+    ) -> Option<Box<Call>> {
         self.get(id).filter(|call| call.shares())?;
         let mut call = self.all.remove(id)?;
         timers.set(crate::timers::Owner::Call(id), &mut call.armed, None);

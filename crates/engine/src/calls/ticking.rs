@@ -1,8 +1,8 @@
 //! The timer of a call: what it rings for, and what a sample of its server decides.
 
+use super::Calls;
 use super::call::State;
 use super::deadline::{Due, WorkClock};
-use super::Calls;
 use crate::clients::Way;
 use crate::id::CallId;
 use crate::life::Sample;

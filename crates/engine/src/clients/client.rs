@@ -5,10 +5,10 @@
 
 use crate::calls::progress::Progress;
 use crate::calls::resume;
+use crate::clients::session::Session;
 use crate::hash::IdMap;
 use crate::id::{AttemptId, BatchId, CallId, JointNo, JsonId, ServerId, StreamId, TaskNo};
 use crate::record::Ticket;
-use crate::clients::session::Session;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};

@@ -6,12 +6,12 @@
 use super::Engine;
 use super::settle::cancel_message;
 use crate::action::Note;
-use crate::servers::Ask;
 use crate::clients::Way;
 use crate::error::{Kind, error_answer};
 use crate::id::{AskId, ClientId, JsonId, ServerId, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
+use crate::servers::Ask;
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::timers::Owner;

@@ -6,6 +6,7 @@
 use super::durable::What;
 use super::{Engine, Transport};
 use crate::action::Action;
+use crate::clients::session::{EventId, Session};
 use crate::clients::{Client, Door, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
@@ -13,7 +14,6 @@ use crate::http::{Body, Head, Response};
 use crate::id::{ClientId, ExchangeId, JsonId, ServerId, StreamId};
 use crate::method::Method;
 use crate::mirror;
-use crate::clients::session::{EventId, Session};
 use crate::time::Mono;
 use crate::wire::{Field, Message, Refused, Scanned, Shape};
 
@@ -295,7 +295,7 @@ impl Engine {
 
     fn new_session(&mut self, now: Mono, head: &Head, message: &Message) -> Result<ClientId, No> {
         self.room_for_session(head)?;
-        let Some(entropy) = self.entropy.pop() else {
+        let Some(entropy) = self.ledger.take_entropy() else {
             return Err(No(503, -32603, "no random bytes at hand; try again".into()));
         };
         self.act(Action::NeedEntropy);

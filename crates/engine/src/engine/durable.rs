@@ -15,15 +15,15 @@
 mod rest;
 
 use super::Engine;
-use super::tasks::Pending;
+use super::ledger::Pending;
 use crate::action::Action;
+use crate::clients::session::{EventId, Session, Setup};
 use crate::clients::{Client, Door, Open, Way};
 use crate::error::{Kind, ServerState, Wording};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
 use crate::id::{ClientId, ExchangeId, ServerId, StreamId};
 use crate::limits;
-use crate::clients::session::{EventId, Session, Setup};
 use crate::store::{self, Found, Loaded, Name, Query, Write};
 use crate::time::{Mono, Wall};
 use crate::wire::scan_message;
@@ -111,7 +111,7 @@ impl Engine {
         else {
             return false;
         };
-        if self.sessions.contains_key(name) || !is_session_name(name) || self.is_being_forgotten(name) {
+        if self.sessions.contains_key(name) || !is_session_name(name) || self.ledger.ends_session(name) {
             return false;
         }
         let query = Query::Session(self.name_of_session(name));
@@ -120,14 +120,8 @@ impl Engine {
         true
     }
 
-    /// Whether a session has ended of which the store may not know yet.
-    fn is_being_forgotten(&self, name: &str) -> bool {
-        self.pending.values().any(|pending| matches!(pending, Pending::Ended(ended) if **ended == *name))
-    }
-
     fn knock(&mut self, exchange: ExchangeId, pending: Pending, query: Query) {
-        let waits = |pending: &&Pending| matches!(pending, Pending::Session(_) | Pending::Replay(_));
-        if self.lookups.values().filter(waits).count() >= limits::KNOCKS {
+        if self.ledger.exchanges() >= limits::KNOCKS {
             return self.refuse_for_now(exchange);
         }
         self.load(pending, query);
@@ -136,7 +130,7 @@ impl Engine {
     pub(super) fn session_was_looked_up(&mut self, now: Mono, knock: Knock, outcome: &Loaded) {
         let Knock { exchange, head, what } = knock;
         match outcome {
-            Ok(Found::Session(Some(kept))) if !self.entropy.is_empty() => self.take_in(now, &head, kept),
+            Ok(Found::Session(Some(kept))) if self.ledger.has_entropy() => self.take_in(now, &head, kept),
             Ok(Found::Session(None)) => {}
             _ => return self.refuse_for_now(exchange),
         }
@@ -156,7 +150,7 @@ impl Engine {
         if *kept.principal != *head.principal.as_deref().unwrap_or_default() {
             return;
         }
-        let Some(entropy) = self.entropy.pop() else { return };
+        let Some(entropy) = self.ledger.take_entropy() else { return };
         self.act(Action::NeedEntropy);
         let standing = StreamId(self.next_stream);
         let mut session = Session::new(name.clone(), &entropy, initialize.clone(), standing, now);
@@ -174,11 +168,7 @@ impl Engine {
 
     /// Whoever asked is gone, and has not been let in.
     pub(super) fn stop_knocking(&mut self, exchange: ExchangeId) {
-        self.lookups.retain(|_, pending| match pending {
-            Pending::Session(knock) => knock.exchange != exchange,
-            Pending::Replay(replay) => replay.exchange != exchange,
-            _ => true,
-        });
+        self.ledger.forget_exchange(exchange);
     }
 
     // Streams.

@@ -2,10 +2,10 @@
 
 use super::{Engine, Transport};
 use crate::calls::{Call, State};
+use crate::clients::session::{Session, Stream};
 use crate::clients::{Client, Door, Open, Way};
 use crate::id::{CallId, ClientId, ServerId, StreamId};
 use crate::servers::{Alarm, Life, Server};
-use crate::clients::session::{Session, Stream};
 use std::collections::BTreeMap;
 
 type Checked = Result<(), String>;
@@ -52,8 +52,8 @@ impl Engine {
             ("tasks", self.tasks.len()),
             ("tickets", self.tickets.len()),
             ("orphans", self.orphans.len()),
-            ("submissions", self.pending.len()),
-            ("lookups", self.lookups.len()),
+            ("submissions", self.ledger.submissions()),
+            ("lookups", self.ledger.lookups()),
             ("keys", self.keys.len()),
             ("bytes of keys", self.keys.bytes()),
             ("kept bytes", self.calls.kept_bytes()),
@@ -104,7 +104,7 @@ impl Engine {
                 Open::Call(id) => self.calls.get(id).is_some(),
                 Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
                 Open::Wait(no) => self.tasks.contains_key(&no),
-                Open::Look(number) => self.lookups.contains_key(&number),
+                Open::Look(number) => self.ledger.looks_up(number),
                 Open::Joint(no) => self.keys.is_awaited_by(no, id),
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;

@@ -133,7 +133,7 @@ impl Engine {
             return None;
         }
         let key = idempotency::key_of(&self.config.key_places, message).or_else(|| {
-            let entropy = self.entropy.pop()?;
+            let entropy = self.ledger.take_entropy()?;
             self.act(Action::NeedEntropy);
             Some(entropy[..16].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
         })?;

@@ -24,7 +24,8 @@ use std::time::Duration;
 
 impl Engine {
     pub(super) fn trouble(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, trouble: &Trouble) {
-        let resumed = attempt.filter(|_| self.call_of(id, attempt).is_some_and(|id| self.is_being_resumed(id)));
+        let resumed =
+            attempt.filter(|_| self.call_of(id, attempt).is_some_and(|id| self.is_being_resumed(id)));
         match trouble {
             Trouble::Unreachable(why) => self.unreachable(now, id, attempt, why),
             Trouble::Broken(why) | Trouble::NotMcp(why) if attempt.is_none() => self.post_lost(id, why),

@@ -106,7 +106,8 @@ impl Engine {
         };
         let unknown = code == Some(i64::from(Kind::TicketUnknown.code(false)));
         // The proposal has no code for it. Who asks for what an earlier process left hears of nothing else.
-        let refused = unknown || self.calls.get(id).is_some_and(Call::was_left) && matches!(code, Some(-32602..=-32600));
+        let refused = unknown
+            || self.calls.get(id).is_some_and(Call::was_left) && matches!(code, Some(-32602..=-32600));
         if !refused {
             return false;
         }

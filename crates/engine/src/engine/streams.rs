@@ -6,11 +6,11 @@
 
 use super::Engine;
 use crate::action::Action;
+use crate::clients::session::Stream;
 use crate::clients::{Door, Way};
 use crate::http::{Body, Response};
 use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
-use crate::clients::session::Stream;
 use crate::time::Mono;
 use crate::wire::{Outgoing, Patch};
 use bytes::Bytes;

@@ -21,21 +21,20 @@ mod showing;
 mod upkeep;
 
 use super::Engine;
-use super::durable::{Knock, Replay};
 use crate::calls::Request;
-use crate::clients::{Client, Door, Way};
+use crate::clients::{Client, Door};
 use crate::http::SAME_USER;
-use crate::id::{ClientId, JointNo, JsonId, TaskNo};
+use crate::id::{ClientId, TaskNo};
 use crate::method::Method;
 use crate::record::Ticket;
 use crate::tickets::Task;
-use crate::time::{Mono, Wall};
+use crate::time::Mono;
 use crate::wire::{Field, Message};
-use asking::Asked;
+pub(super) use asking::Asked;
 pub(super) use handoff::add_to_tools;
 pub(super) use making::with_task;
 pub(super) use recovery::Orphan;
-use resume::Resuming;
+pub(super) use resume::Resuming;
 use std::time::Duration;
 pub(super) use upkeep::Upkeep;
 
@@ -44,70 +43,6 @@ const EXTENSION: &[u8] = b"\"io.modelcontextprotocol/tasks\"";
 
 /// The only legacy revision with tasks.
 const REVISION: &str = "2025-11-25";
-
-/// Why something was written or looked up.
-#[derive(Clone, Debug)]
-pub(super) enum Pending {
-    /// A task was made.
-    Made(TaskNo),
-    /// A task has ended.
-    Changed(TaskNo),
-    /// The process that runs a task was told to cancel it.
-    Told(TaskNo),
-    /// It was sent what its client answered.
-    Posted(TaskNo),
-    /// A task waits for its client, or goes on, since then.
-    Moved(TaskNo, Wall),
-    /// Only others look at it.
-    Noted,
-    /// A key is looked up.
-    Key(JointNo),
-    /// An answer is kept under a key.
-    Kept(JointNo),
-    /// Somebody asked for a task that is not in memory.
-    Asked(Box<Asked>),
-    /// Somebody asked for a list.
-    Listed(Box<Asked>),
-    /// Whether there are letters.
-    Mail,
-    /// Letters.
-    Collected,
-    /// What has become of tasks of other processes.
-    Watched,
-    /// The answer of one of them.
-    Fetched(TaskNo),
-    /// Tasks of processes that have ended.
-    Claimed,
-    /// One of them.
-    Orphaned,
-    /// A session has ended.
-    Ended(Box<str>),
-    /// A request for a session that is not in memory.
-    Session(Box<Knock>),
-    /// A request for events that are not in memory.
-    Replay(Box<Replay>),
-    /// Somebody came back for a call that is not in memory.
-    Resuming(Box<Resuming>),
-}
-
-impl Pending {
-    /// Which task was changed.
-    fn changes(&self) -> Option<TaskNo> {
-        match self {
-            Pending::Changed(no) => Some(*no),
-            _ => None,
-        }
-    }
-
-    /// Which request waits for what is looked up, and where its answer goes.
-    fn looks(&self) -> Option<(&JsonId, Way)> {
-        match self {
-            Pending::Asked(asked) | Pending::Listed(asked) => Some((&asked.id, asked.way)),
-            Pending::Resuming(resuming) => Some((&resuming.id, resuming.way)),
-            _ => None,
-        }
-    }
-}
 
 impl Engine {
     /// Takes a request that is about tasks. False if it is the server's.

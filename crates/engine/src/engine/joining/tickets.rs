@@ -4,7 +4,8 @@ use super::Engine;
 use crate::action::Action;
 use crate::calls::{Ended, Request};
 use crate::clients::Open;
-use crate::engine::tasks::{Pending, declares_tasks, millis, with_task};
+use crate::engine::ledger::Pending;
+use crate::engine::tasks::{declares_tasks, millis, with_task};
 use crate::id::{CallId, JointNo, TaskNo};
 use crate::idempotency;
 use crate::keys::Entry;
@@ -218,7 +219,7 @@ impl Engine {
         let result = result.map(|span| Answer::Result(answer.bytes.slice(span.start()..span.end())));
         let Some(result) = result.filter(idempotency::may_be_given_again) else { return false };
         let Some(request) = call.kept_for_task.take() else { return false };
-        let Some(entropy) = self.entropy.pop() else { return false };
+        let Some(entropy) = self.ledger.take_entropy() else { return false };
         self.act(Action::NeedEntropy);
         let ticket = Ticket::of(&entropy);
         let origin = Origin {

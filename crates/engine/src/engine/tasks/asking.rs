@@ -3,12 +3,12 @@
 //! A task that is not in memory is looked up in the store: it has ended, or another process has it. What a
 //! client may not see takes the same way as what is not there, and gets the same answer.
 
-use super::Pending;
 use super::push::Listening;
 use crate::action::Action;
 use crate::calls::Request;
 use crate::clients::{Door, Open, Way};
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::id::{ClientId, JsonId, TaskNo};
 use crate::limits;
 use crate::method::Method;
@@ -45,8 +45,8 @@ pub(in crate::engine) enum About {
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Asked {
     pub(super) client: ClientId,
-    pub(super) way: Way,
-    pub(super) id: JsonId,
+    pub(in crate::engine) way: Way,
+    pub(in crate::engine) id: JsonId,
     pub(super) principal: Box<str>,
     pub(super) modern: bool,
     pub(super) about: About,
@@ -140,7 +140,7 @@ impl Engine {
         query: Query,
         pending: impl FnOnce(Box<Asked>) -> Pending,
     ) {
-        let number = self.next_lookup + 1;
+        let number = self.ledger.next_lookup();
         if let Some(client) = self.clients.get_mut(&asked.client) {
             client.open(asked.id.key(), Open::Look(number));
         }
@@ -350,7 +350,7 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&client) {
             client.close(id, Open::Look(number));
         }
-        let pending = self.lookups.remove(&number);
+        let pending = self.ledger.forget(number);
         if let Some((_, Way::Stream(stream))) = pending.as_ref().and_then(Pending::looks) {
             self.settled_on_stream(self.at, stream);
         }
@@ -358,7 +358,7 @@ impl Engine {
 
     /// A client that asked the store something is gone.
     pub(in crate::engine) fn forget_look(&mut self, client: ClientId, number: u64) {
-        let pending = self.lookups.remove(&number);
+        let pending = self.ledger.forget(number);
         if let Some((id, _)) = pending.as_ref().and_then(Pending::looks)
             && let Some(client) = self.clients.get_mut(&client)
         {
@@ -451,9 +451,8 @@ impl Engine {
 impl Engine {
     /// Asks the store, and notes why.
     pub(in crate::engine) fn load(&mut self, pending: Pending, query: Query) {
-        self.next_lookup += 1;
-        self.lookups.insert(self.next_lookup, pending);
-        self.act(Action::Load(self.next_lookup, query));
+        let number = self.ledger.look_up(pending);
+        self.act(Action::Load(number, query));
     }
 }
 

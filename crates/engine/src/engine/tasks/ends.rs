@@ -1,7 +1,8 @@
 //! How tasks end, and when they are forgotten.
 
-use super::{Pending, millis};
+use super::millis;
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::id::{ServerId, TaskNo};
 use crate::json;
 use crate::record::{Answer, Change, Faces, State};
@@ -81,7 +82,7 @@ impl Engine {
 
     /// Tries to store the ends again that could not be stored.
     pub(super) fn write_ends_again(&mut self) {
-        let under_way: BTreeSet<TaskNo> = self.pending.values().filter_map(Pending::changes).collect();
+        let under_way: BTreeSet<TaskNo> = self.ledger.writes().filter_map(Pending::changes).collect();
         let waits = |no: &TaskNo, task: &Task| task.unwritten && !under_way.contains(no);
         let unwritten = self.tasks.iter().filter(|(no, task)| waits(no, task)).map(|(no, _)| *no);
         unwritten.collect::<Vec<_>>().into_iter().for_each(|no| self.write_end(no));

@@ -1,10 +1,10 @@
 //! What the store is given, and what it says.
 
-use super::Pending;
 use crate::action::{Action, Note};
 use crate::calls::{Parted, Request};
 use crate::clients::{Open, Way};
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::id::{CallId, ServerId, TaskNo};
 use crate::record::{Body, Change, State};
 use crate::servers::Alarm;
@@ -15,8 +15,9 @@ use crate::time::{Mono, Wall};
 impl Engine {
     /// Has something written; the number under which it will be heard of.
     pub(in crate::engine) fn submit(&mut self, pending: Pending, write: Write) -> u64 {
-        self.submit_all(pending, vec![write]);
-        self.next_submission
+        let number = self.ledger.submit(pending);
+        self.act(Action::Store(number, vec![write]));
+        number
     }
 
     /// Has all of these written, or none.
@@ -24,14 +25,13 @@ impl Engine {
         if writes.is_empty() {
             return;
         }
-        self.next_submission += 1;
-        self.pending.insert(self.next_submission, pending);
-        self.act(Action::Store(self.next_submission, writes));
+        let number = self.ledger.submit(pending);
+        self.act(Action::Store(number, writes));
     }
 
     pub(in crate::engine) fn stored(&mut self, now: Mono, number: u64, outcome: &Stored) {
-        let Some(pending) = self.pending.remove(&number) else { return };
-        if let Some(why) = news(&mut self.upkeep.not_written, outcome) {
+        let Some((pending, trouble)) = self.ledger.stored(number, outcome) else { return };
+        if let Some(why) = trouble {
             self.note(Note::StoreFailed { why });
         }
         match (pending, outcome) {
@@ -58,8 +58,8 @@ impl Engine {
     }
 
     pub(in crate::engine) fn loaded(&mut self, now: Mono, number: u64, outcome: &Loaded) {
-        let Some(pending) = self.lookups.remove(&number) else { return };
-        if let Some(why) = news(&mut self.upkeep.not_read, outcome) {
+        let Some((pending, trouble)) = self.ledger.loaded(number, outcome) else { return };
+        if let Some(why) = trouble {
             self.note(Note::StoreUnread { why });
         }
         match pending {
@@ -238,12 +238,4 @@ impl Engine {
             self.show_task(no, &waiter);
         }
     }
-}
-
-/// What is wrong, unless it is the same that was wrong before.
-fn news<T>(last: &mut Option<String>, outcome: &Result<T, Trouble>) -> Option<String> {
-    let why = outcome.as_ref().err().map(Trouble::to_string);
-    let told = why == *last;
-    last.clone_from(&why);
-    why.filter(|_| !told)
 }

@@ -1,10 +1,11 @@
 //! How a call becomes a task.
 
-use super::{Pending, REVISION, declares_tasks, millis};
+use super::{REVISION, declares_tasks, millis};
 use crate::action::Action;
 use crate::calls::Request;
 use crate::clients::Way;
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::error::Kind;
 use crate::id::{CallId, ClientId, TaskNo};
 use crate::json;
@@ -87,7 +88,7 @@ impl Engine {
         wish: Option<Duration>,
         waiter: Waiter,
     ) -> Option<TaskNo> {
-        let entropy = self.entropy.pop()?;
+        let entropy = self.ledger.take_entropy()?;
         self.act(Action::NeedEntropy);
         // A model copies it: no longer than it must be.
         let enough = if faces == Faces::HAND_OFF { 16 } else { entropy.len() };
@@ -156,7 +157,7 @@ impl Engine {
         if self.share_ticket(now, id) {
             return;
         }
-        if self.entropy.is_empty() {
+        if !self.ledger.has_entropy() {
             // Others were due at the same moment.
             self.calls.becomes_task_at(id, Some(now + Duration::from_millis(1)));
             return self.act(Action::NeedEntropy);

@@ -6,10 +6,11 @@
 //! acknowledgement. What another process runs is watched in the store, as long as somebody listens.
 
 use super::asking::{About, Asked};
-use super::{Pending, declares_tasks};
+use super::declares_tasks;
 use crate::calls::Request;
 use crate::clients::{Open, Subscription, Watched};
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::error::error_answer;
 use crate::id::{AttemptId, ClientId, JsonId, ServerId, TaskNo};
 use crate::json;

@@ -1,12 +1,12 @@
 //! What servers ask while they work on tasks.
 
 use super::showing::related_task;
-use crate::servers::Ask;
 use crate::clients::Way;
 use crate::engine::Engine;
 use crate::id::{AskId, ClientId, ServerId, TaskNo};
 use crate::json;
 use crate::record::{Body, Faces, Question, State};
+use crate::servers::Ask;
 use crate::tickets::{Task, Wants};
 use crate::wire::{Edit, Field, Message};
 use bytes::Bytes;

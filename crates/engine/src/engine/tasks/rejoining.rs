@@ -3,9 +3,9 @@
 
 use super::joining::own_meta;
 use crate::action::Note;
+use crate::calls::Call;
 use crate::calls::joined::Joined;
 use crate::calls::left::{Left, Place};
-use crate::calls::Call;
 use crate::clients::Way;
 use crate::engine::{Engine, Transport};
 use crate::error::{Kind, ServerState};

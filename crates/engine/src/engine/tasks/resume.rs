@@ -1,10 +1,10 @@
 //! Calls that clients resume after a lost connection: the table is in `call/resume.rs`.
 
-use super::Pending;
 use crate::calls::Request;
 use crate::calls::resume::{Resume, declares, seconds};
 use crate::clients::{Open, Way};
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::engine::streams::message_in;
 use crate::error::{Failure, Kind, Retry, ServerState};
 use crate::id::{CallId, ClientId, JsonId, StreamId, TaskNo};
@@ -29,8 +29,8 @@ const SUPERSEDED: &str = "another requests/resume has taken this call over, and 
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Resuming {
     pub(super) client: ClientId,
-    pub(super) way: Way,
-    pub(super) id: JsonId,
+    pub(in crate::engine) way: Way,
+    pub(in crate::engine) id: JsonId,
     principal: Box<str>,
     /// The id of the call.
     call: JsonId,
@@ -221,7 +221,7 @@ impl Engine {
         if let Some(no) = self.task_to_resume(&ticket, &resuming) {
             return self.resume(now, no, resuming);
         }
-        let number = self.next_lookup + 1;
+        let number = self.ledger.next_lookup();
         if let Some(client) = self.clients.get_mut(&resuming.client) {
             client.open(resuming.id.key(), Open::Look(number));
         }
@@ -432,8 +432,9 @@ impl Engine {
 
     fn resume_ended(&mut self, record: &Record, resuming: Resuming) {
         let ticket = &record.head.ticket;
-        let of_call =
-            |(_, stream): &(&StreamId, &crate::clients::session::Stream)| stream.ticket.as_ref() == Some(ticket);
+        let of_call = |(_, stream): &(&StreamId, &crate::clients::session::Stream)| {
+            stream.ticket.as_ref() == Some(ticket)
+        };
         let stream = self.streams.iter().find(of_call).map(|(id, _)| *id);
         if !resuming.takes {
             let pending = stream.is_none_or(|id| self.has_unwritten(id));

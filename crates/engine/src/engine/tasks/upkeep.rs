@@ -1,8 +1,8 @@
 //! What is done from time to time while tasks are open: letters are fetched, the lease is renewed, tasks of
 //! other processes are watched, and those of processes that have ended are taken over.
 
-use super::Pending;
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::id::TaskNo;
 use crate::limits;
 use crate::record::{Body, Head, Ticket};
@@ -21,9 +21,6 @@ pub(in crate::engine) struct Upkeep {
     /// Questions to the store that are not answered.
     asks_for_mail: bool,
     watches: bool,
-    /// Why the last write, the last question failed, if it did.
-    pub(super) not_written: Option<String>,
-    pub(super) not_read: Option<String>,
 }
 
 impl Engine {
