@@ -32,18 +32,17 @@ use crate::clients::{Client, GaveUp, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
-use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
+use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId};
 use crate::idempotency::KeyPlace;
 use crate::keys::Keys;
 use crate::limits;
 use crate::memory::Memory;
 use crate::policy::Rules;
 use crate::profile::{PROFILES, Profile};
-use crate::record::Ticket;
 use crate::servers::Ask;
 use crate::servers::{Alarm, Life, Server};
 use crate::small_map::SmallMap;
-use crate::tickets::Task;
+use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::{Owner, Timers};
 use ending::Ending;
@@ -52,7 +51,6 @@ pub use sharing::Share;
 use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use tasks::{Orphan, Upkeep};
 
 /// Whose habits we have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,20 +238,11 @@ pub struct Engine {
     /// What modern clients say about their patience: each request stands for itself, so all of them together.
     exchanges_gave_up: GaveUp,
     shared: BTreeMap<ShareKey, ServerId>,
-    /// Calls with a ticket: those that run, and those somebody waits for.
-    tasks: BTreeMap<TaskNo, Task>,
-    tickets: IdMap<Ticket, TaskNo>,
-    upkeep: Upkeep,
-    /// Calls that an earlier process left and that wait for a server.
-    orphans: Vec<Orphan>,
-    /// One of them may go on now.
-    orphans_due: bool,
+    tickets: Tickets,
     keys: Keys,
     ledger: Ledger,
     /// A server was given up, and none has answered since.
     given_up: bool,
-    /// When a call is due that can be resumed and that nobody came back for.
-    resumes_armed: Option<Mono>,
     /// The last event that the client of the request at hand has seen.
     confirmed: Option<(StreamId, u64)>,
     /// The attempt on whose stream the message came that is being looked at.
@@ -265,7 +254,6 @@ pub struct Engine {
     next_client: u64,
     next_stream: u64,
     next_server: u32,
-    next_task: u64,
     /// Bytes of events that are kept for clients that come back.
     kept_events: usize,
     timers: Timers,
@@ -298,15 +286,10 @@ impl Engine {
             exchanges: IdMap::default(),
             exchanges_gave_up: GaveUp::Never,
             shared: BTreeMap::new(),
-            tasks: BTreeMap::new(),
-            tickets: IdMap::default(),
-            upkeep: Upkeep::default(),
-            orphans: Vec::new(),
-            orphans_due: false,
+            tickets: Tickets::default(),
             keys: Keys::default(),
             ledger: Ledger::default(),
             given_up: false,
-            resumes_armed: None,
             confirmed: None,
             tied: None,
             at: Mono::default(),
@@ -315,7 +298,6 @@ impl Engine {
             next_client: 0,
             next_stream: 1,
             next_server: 1,
-            next_task: 1,
             kept_events: 0,
             timers: Timers::default(),
             chance: Chance::new(config.seed),
@@ -405,7 +387,7 @@ impl Engine {
             | Event::InputBroken(..)
             | Event::Stderr(..) => {}
         }
-        if std::mem::take(&mut self.orphans_due) {
+        if self.tickets.take_orphans_due() {
             self.start_orphans(at);
         }
         self.tidy();
@@ -428,7 +410,7 @@ impl Engine {
 
     /// Whether nothing runs that somebody could come back for.
     pub fn is_idle(&self) -> bool {
-        self.calls.len() == 0 && self.tasks.is_empty()
+        self.calls.len() == 0 && self.tickets.is_empty()
     }
 
     /// Whether requests are taken, and no server has been given up for now.

@@ -56,7 +56,9 @@ fn the_engine_reads_no_clock_file_or_environment() {
 /// A table that nobody checks is a story.
 #[test]
 fn every_row_of_the_two_tables_has_a_test_of_its_name() {
-    for (source, tests) in [("src/call.rs", "tests/call.rs"), ("src/server.rs", "tests/server.rs")] {
+    for (source, tests) in
+        [("src/calls/call.rs", "tests/call.rs"), ("src/servers/server.rs", "tests/server.rs")]
+    {
         let read = |path: &str| read_to_string(Path::new(HERE).join(path)).unwrap();
         let (table, tests) = (read(source), read(tests));
         let rows: Vec<&str> = table

@@ -93,7 +93,7 @@ impl Engine {
         let modern = method == Method::Discover || message.has(Field::MetaProtocolVersion);
         if let Some(client) = self.clients.get_mut(&client).filter(|client| modern && !client.modern) {
             client.modern = true;
-            self.orphans_due = true;
+            self.tickets.orphans_may_go_on();
         }
         if !modern && !matches!(method, Method::Initialize | Method::Ping) {
             self.goes_on_without_initialized(server);
@@ -305,7 +305,7 @@ impl Engine {
                     self.keep_initialized(server, message);
                     self.pass_to_server(server, message);
                 }
-                self.orphans_due = true;
+                self.tickets.orphans_may_go_on();
             }
             _ => self.pass_to_server(server, message),
         }
@@ -325,7 +325,9 @@ impl Engine {
         match self.clients[&client].named(&key) {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
-            Some(Open::Wait(no)) if self.is_resumable(no) => self.cancel_resumable(client, &id, no, message),
+            Some(Open::Wait(no)) if self.tickets.is_resumable(no) => {
+                self.cancel_resumable(client, &id, no, message)
+            }
             Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
             Some(Open::Look(number)) => self.stop_looking(client, &id, number),
             Some(Open::Joint(no)) => self.stop_asking_for_key(client, &id, no),

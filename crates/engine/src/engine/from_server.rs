@@ -179,7 +179,9 @@ impl Engine {
         let task = call.request.task && message.has(Field::Result);
         let refused_hello = call.request.method == Method::Initialize && message.has(Field::Error);
         if let Some(server) = self.servers.get_mut(&server_id) {
-            self.orphans_due |= !std::mem::replace(&mut server.ever_answered, true);
+            if !std::mem::replace(&mut server.ever_answered, true) {
+                self.tickets.orphans_may_go_on();
+            }
             self.given_up = false;
             server.answers();
             if other_type && !server.noted_id_type {

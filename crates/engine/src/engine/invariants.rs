@@ -32,6 +32,7 @@ impl Engine {
         }
         self.check_names()?;
         self.check_keys()?;
+        self.tickets.check()?;
         self.check_counts()
     }
 
@@ -49,9 +50,8 @@ impl Engine {
             ("servers", self.servers.len()),
             ("shared servers", self.shared.len()),
             ("calls in flight", self.in_flight.len()),
-            ("tasks", self.tasks.len()),
             ("tickets", self.tickets.len()),
-            ("orphans", self.orphans.len()),
+            ("orphans", self.tickets.orphans()),
             ("submissions", self.ledger.submissions()),
             ("lookups", self.ledger.lookups()),
             ("keys", self.keys.len()),
@@ -103,7 +103,7 @@ impl Engine {
             let lives = match open {
                 Open::Call(id) => self.calls.get(id).is_some(),
                 Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
-                Open::Wait(no) => self.tasks.contains_key(&no),
+                Open::Wait(no) => self.tickets.get(no).is_some(),
                 Open::Look(number) => self.ledger.looks_up(number),
                 Open::Joint(no) => self.keys.is_awaited_by(no, id),
             };
@@ -212,7 +212,7 @@ impl Engine {
                 *in_flight.entry(client.principal.clone()).or_default() += 1;
             }
         }
-        for payer in self.tasks.values().filter_map(|task| task.payer.as_ref()) {
+        for payer in self.tickets.values().filter_map(|task| task.payer.as_ref()) {
             *in_flight.entry(payer.0.clone()).or_default() += 1;
         }
         must(in_flight == self.in_flight, || {
@@ -224,7 +224,7 @@ impl Engine {
             + self.sessions.len()
             + self.subscriptions.len()
             + self.keys.len()
-            + self.tasks.len()
+            + self.tickets.len()
             + 3;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())
     }

@@ -266,14 +266,8 @@ impl Engine {
             client.close(&left.id, Open::Call(id));
         }
         let new = *self.take_joined(heir)?;
-        for task in self.tasks.values_mut() {
-            // A task of the first that is still being stored must not take the heir along: what it names is gone.
-            task.call = match task.call {
-                Some(call) if call == heir => Some(id),
-                Some(call) if call == id => Some(heir),
-                other => other,
-            };
-        }
+        // A task of the first that is still being stored must not take the heir along: what it names is gone.
+        self.tickets.swap_calls(id, heir);
         let parted = self.calls.succeed(id, new)?;
         let call = self.calls.get(id)?;
         let (client, key) = (call.request.client, call.request.id.key());
@@ -473,7 +467,7 @@ impl Engine {
     /// The call that was to run under a key does not: the next one does, or the key is forgotten.
     pub(super) fn forget_unopened(&mut self, now: Mono, no: Option<JointNo>) {
         let Some((no, key)) = no.zip(self.keys.get(no)) else { return };
-        let starts = key.ticket.and_then(|ticket| self.tasks.get(&ticket));
+        let starts = key.ticket.and_then(|ticket| self.tickets.get(ticket));
         if !key.is_opening() || starts.is_some_and(|task| task.start.is_some()) {
             return;
         }

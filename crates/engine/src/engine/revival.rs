@@ -262,7 +262,7 @@ impl Engine {
             }
         }
         self.poll_again(now, id);
-        self.orphans_due = true;
+        self.tickets.orphans_may_go_on();
         if self.ending.is_some() {
             // The client's end came while there was no process to tell.
             self.act(Action::CloseInput(id));

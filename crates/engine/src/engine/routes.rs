@@ -123,7 +123,7 @@ impl Engine {
     fn only_call_of(&self, client: &Client) -> Option<CallId> {
         match client.only_open()? {
             Open::Call(id) => Some(id),
-            Open::Wait(no) => self.tasks.get(&no).filter(|task| task.resume.is_some())?.call,
+            Open::Wait(no) => self.tickets.get(no).filter(|task| task.resume.is_some())?.call,
             Open::Subscription(_) | Open::Look(_) | Open::Joint(_) => None,
         }
     }

@@ -33,10 +33,8 @@ use crate::wire::{Field, Message};
 pub(super) use asking::Asked;
 pub(super) use handoff::add_to_tools;
 pub(super) use making::with_task;
-pub(super) use recovery::Orphan;
 pub(super) use resume::Resuming;
 use std::time::Duration;
-pub(super) use upkeep::Upkeep;
 
 /// The extension of the modern era.
 const EXTENSION: &[u8] = b"\"io.modelcontextprotocol/tasks\"";
@@ -83,32 +81,24 @@ impl Engine {
 
     fn is_about_running_task(&self, message: &Message) -> bool {
         let ticket = message.text(Field::ParamsTaskId).and_then(|text| Ticket::parse(&text));
-        ticket.is_some_and(|ticket| self.tickets.contains_key(&ticket))
+        ticket.is_some_and(|ticket| self.tickets.named(&ticket).is_some())
     }
 
     /// Takes a task in, under a new number.
-    pub(super) fn add_task(&mut self, mut task: Task) -> TaskNo {
-        if let Some(resume) = &mut task.resume {
-            resume.seen = self.at;
+    pub(super) fn add_task(&mut self, task: Task) -> TaskNo {
+        let resumable = task.resume.is_some();
+        let no = self.tickets.add(self.at, task);
+        if resumable {
             self.arm_resumes();
         }
-        let no = TaskNo(self.next_task);
-        self.next_task += 1;
-        self.tickets.insert(task.ticket.clone(), no);
-        self.tasks.insert(no, task);
-        self.arm_upkeep(self.at);
+        self.tickets.arm_upkeep(&mut self.timers, self.at);
         no
     }
 
     /// Forgets a task; the store may still have it.
     pub(super) fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
-        let mut task = self.tasks.remove(&no)?;
+        let mut task = self.tickets.forget(&mut self.timers, no)?;
         self.one_less_for(task.payer.take());
-        self.timers.set(crate::timers::Owner::Wait(no), &mut task.armed, None);
-        self.tickets.remove(&task.ticket);
-        if self.tasks.is_empty() {
-            self.timers.set(crate::timers::Owner::Resumes, &mut self.resumes_armed, None);
-        }
         Some(task)
     }
 

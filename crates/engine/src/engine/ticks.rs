@@ -183,10 +183,10 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Standing(id) => engine.servers.get(&id)?.standing_armed,
         Owner::Session(id) => engine.clients.get(&id)?.session()?.armed,
         Owner::Listen(attempt) => engine.subscriptions.get(&attempt)?.armed,
-        Owner::Tasks => engine.upkeep.armed,
+        Owner::Tasks => engine.tickets.upkeep_armed(),
         Owner::Joint(no) => engine.keys.armed(no),
-        Owner::Wait(no) => engine.tasks.get(&no)?.armed,
-        Owner::Resumes => engine.resumes_armed,
+        Owner::Wait(no) => engine.tickets.armed(no),
+        Owner::Resumes => engine.tickets.resumes_armed(),
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

@@ -55,7 +55,7 @@ impl Engine {
     /// Whether a call is, or may become, an answer for others with its key. One of ours may have ended a moment ago,
     /// which the store does not know yet.
     fn answers_others(&self, record: &Record) -> bool {
-        let known = self.tickets.get(&record.head.ticket).and_then(|no| self.tasks.get(no));
+        let known = self.tickets.named(&record.head.ticket).and_then(|no| self.tickets.get(no));
         let ending = |task: &&Task| task.theirs.is_none() && !task.state.is_open() && !task.unwritten;
         let (open, answer) = match known.filter(ending) {
             Some(task) => (false, &task.answer),
@@ -79,10 +79,10 @@ impl Engine {
         let wants = if shows_handle { Wants::Handle } else { Wants::Answer };
         let waiter = waiter(request, wants);
         self.note_joined(request.server, request.tool.as_deref());
-        let ours = self.tickets.get(&record.head.ticket).copied();
+        let ours = self.tickets.named(&record.head.ticket);
         match (ours, shows_handle) {
             (Some(no), true) => self.show_task(no, &waiter),
-            (Some(no), false) if self.tasks.get(&no).is_some_and(Task::has_ended) => {
+            (Some(no), false) if self.tickets.get(no).is_some_and(Task::has_ended) => {
                 self.show_task(no, &waiter);
             }
             (Some(no), false) => self.wait_for_ticket(no, waiter),
@@ -116,8 +116,9 @@ impl Engine {
     /// Gives the handle of the task that a call is already, to a client that takes it. False if there is none.
     pub(super) fn knows_the_ticket(&mut self, no: JointNo, request: &Request, message: &Message) -> bool {
         let ticket = self.keys.get(Some(no)).and_then(|key| self.open_ticket(key));
-        let known = ticket
-            .filter(|no| self.tasks.get(no).is_some_and(|task| task.modern == request.modern && task.stored));
+        let known = ticket.filter(|no| {
+            self.tickets.get(*no).is_some_and(|task| task.modern == request.modern && task.stored)
+        });
         let Some(ticket) = known.filter(|_| self.takes_handle(request, message)) else { return false };
         self.note_joined(request.server, request.tool.as_deref());
         self.show_task(ticket, &waiter(request, Wants::Handle));
@@ -132,7 +133,7 @@ impl Engine {
         let same = |task: &&Task| {
             task.modern == call.request.modern && task.faces.has(Faces::HAND_OFF) == call.hands_off
         };
-        let Some(task) = self.tasks.get(&no).filter(same) else { return false };
+        let Some(task) = self.tickets.get(no).filter(same) else { return false };
         if !task.stored {
             self.calls.becomes_task_at(id, Some(now + LOOK_AGAIN));
             return true;
@@ -165,7 +166,7 @@ impl Engine {
 
     /// The task that a key belongs to. One that was cancelled leaves its call to others.
     fn open_ticket(&self, key: &Entry) -> Option<TaskNo> {
-        key.ticket.filter(|no| self.tasks.get(no).is_some_and(|task| task.state.is_open()))
+        key.ticket.filter(|no| self.tickets.get(*no).is_some_and(|task| task.state.is_open()))
     }
 
     pub(in crate::engine) fn key_has_ticket(&mut self, joint: Option<JointNo>, no: TaskNo) {
@@ -175,7 +176,7 @@ impl Engine {
 
     /// Another process has a call with this key: ours joins it.
     pub(in crate::engine) fn key_was_taken(&mut self, now: Mono, no: TaskNo, ticket: &Ticket) {
-        let joint = self.tasks.get(&no).filter(|task| task.start.is_some()).and_then(|task| task.joint);
+        let joint = self.tickets.get(no).filter(|task| task.start.is_some()).and_then(|task| task.joint);
         let Some(joint_no) = joint.filter(|no| self.keys.get(Some(*no)).is_some()) else {
             return self.make_task_without_key(now, no);
         };
@@ -198,7 +199,7 @@ impl Engine {
 
     /// It runs already: too late to join another, and its client needs a ticket all the same.
     fn make_task_without_key(&mut self, now: Mono, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let (joint, call) = (task.joint, task.call);
         self.task_was_not_made(now, no);
         let again = self.keys.runs_elsewhere(joint);

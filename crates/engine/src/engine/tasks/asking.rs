@@ -108,14 +108,14 @@ impl Engine {
 
     /// A task in memory that whoever asks may see.
     fn task_of(&self, ticket: &Ticket, asked: &Asked) -> Option<TaskNo> {
-        let no = *self.tickets.get(ticket)?;
-        let task = self.tasks.get(&no)?;
+        let no = self.tickets.named(ticket)?;
+        let task = self.tickets.get(no)?;
         (task.principal == asked.principal && task.faces.has(asked.face())).then_some(no)
     }
 
     /// Does with a task in memory what was asked.
     fn tell_about(&mut self, now: Mono, no: TaskNo, asked: Asked) {
-        let ended = self.tasks.get(&no).is_none_or(Task::has_ended);
+        let ended = self.tickets.get(no).is_none_or(Task::has_ended);
         match asked.about {
             About::See => self.show_task(no, &asked.waiter(Wants::Task)),
             About::Await if ended => self.show_task(no, &asked.waiter(Wants::Result)),
@@ -229,7 +229,7 @@ impl Engine {
 
     /// Passes on what a client answers, and says so once it cannot be lost on its way.
     fn update_task(&mut self, now: Mono, no: TaskNo, update: &Bytes, asked: &Asked) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         if task.theirs.is_none() || task.has_ended() {
             self.take_input(now, no, update);
             return self.show_task(no, &asked.waiter(Wants::Word));
@@ -241,10 +241,7 @@ impl Engine {
 
     /// An answer was left for the process that runs a task, or was not. What has ended needs none.
     pub(super) fn letter_was_posted(&mut self, no: TaskNo, number: u64, outcome: &Stored) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let waits = |waiter: &mut Waiter| waiter.wants == Wants::Receipt(number);
-        let posted: Vec<Waiter> = task.waiters.extract_if(.., waits).collect();
-        for waiter in posted {
+        for waiter in self.tickets.take_waiters(no, |waiter| waiter.wants == Wants::Receipt(number)) {
             if let Some(client) = self.clients.get_mut(&waiter.client) {
                 client.close(&waiter.id, Open::Wait(no));
             }
@@ -297,7 +294,7 @@ impl Engine {
             .take(PAGE)
             .filter(|head| head.faces.has(asked.face()) && !head.is_over(self.wall))
             .map(|head| {
-                let ours = self.tickets.get(&head.ticket).and_then(|no| self.tasks.get(no));
+                let ours = self.tickets.named(&head.ticket).and_then(|no| self.tickets.get(no));
                 match ours {
                     Some(task) => self.legacy_task(task),
                     None => self.legacy_task(&Task::of_head(head, asked.client)),
@@ -313,21 +310,22 @@ impl Engine {
     // Waits.
 
     pub(in crate::engine) fn wait_for_task(&mut self, no: TaskNo, waiter: Waiter) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        if task.waiters.len() >= limits::WAITERS {
-            let text = format!("Internal error: {} requests wait for this task already", limits::WAITERS);
-            return self.answer_error(waiter.client, waiter.way, &waiter.id, -32603, &text);
+        match self.tickets.has_room_to_wait(no) {
+            None => return,
+            Some(true) => {}
+            Some(false) => {
+                let text = format!("Internal error: {} requests wait for this task already", limits::WAITERS);
+                return self.answer_error(waiter.client, waiter.way, &waiter.id, -32603, &text);
+            }
         }
         if let Some(client) = self.clients.get_mut(&waiter.client) {
             client.open(waiter.id.key(), Open::Wait(no));
         }
-        let (way, limited) = (waiter.way, matches!(waiter.wants, Wants::Until(_)));
-        task.waiters.push(waiter);
-        if limited {
+        if matches!(waiter.wants, Wants::Until(_)) {
             // What waits over HTTP must see bytes.
-            self.stream_is_due(way);
-            self.arm_waits(no);
+            self.stream_is_due(waiter.way);
         }
+        self.tickets.wait(&mut self.timers, no, waiter);
     }
 
     /// A client gives up a wait. The task goes on.
@@ -335,10 +333,7 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&client) {
             client.close(id, Open::Wait(no));
         }
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let gone =
-            task.waiters.iter().position(|waiter| waiter.client == client && waiter.id.key() == id.key());
-        let Some(waiter) = gone.map(|at| task.waiters.remove(at)) else { return };
+        let Some(waiter) = self.tickets.stop_waiting(no, client, id) else { return };
         self.leave_theirs(no);
         if let Way::Stream(stream) = waiter.way {
             self.settled_on_stream(self.at, stream);
@@ -368,8 +363,7 @@ impl Engine {
 
     /// A client that waited is gone.
     pub(in crate::engine) fn forget_waiter(&mut self, client: ClientId, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let gone: Vec<Waiter> = task.waiters.extract_if(.., |waiter| waiter.client == client).collect();
+        let gone = self.tickets.take_waiters(no, |waiter| waiter.client == client);
         if let Some(client) = self.clients.get_mut(&client) {
             gone.iter().for_each(|waiter| client.close(&waiter.id, Open::Wait(no)));
         }
@@ -381,15 +375,14 @@ impl Engine {
     pub(super) fn leave_theirs(&mut self, no: TaskNo) {
         let left = |task: &Task| task.theirs.is_some() && task.waiters.is_empty();
         let unwatched = |task: &&Task| left(task) && !self.is_listened_to(&task.ticket);
-        if self.tasks.get(&no).filter(unwatched).is_some() {
+        if self.tickets.get(no).filter(unwatched).is_some() {
             self.drop_task(no);
         }
     }
 
     /// Nobody says so when the last one who listened is gone.
     pub(super) fn leave_all_theirs(&mut self) {
-        let theirs = |(no, task): (&TaskNo, &Task)| task.theirs.map(|_| *no);
-        let theirs: Vec<TaskNo> = self.tasks.iter().filter_map(theirs).collect();
+        let theirs = self.tickets.numbers(|task| task.theirs.is_some());
         theirs.into_iter().for_each(|no| self.leave_theirs(no));
     }
 
@@ -398,11 +391,11 @@ impl Engine {
         if arrived(outcome) {
             return;
         }
-        let theirs = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some());
-        let Some(task) = theirs else { return };
-        let cancels = |waiter: &mut Waiter| matches!(waiter.wants, Wants::Task | Wants::Word);
-        let cancelling: Vec<Waiter> = task.waiters.extract_if(.., cancels).collect();
-        for waiter in cancelling {
+        if self.tickets.get(no).is_none_or(|task| task.theirs.is_none()) {
+            return;
+        }
+        let cancels = |waiter: &Waiter| matches!(waiter.wants, Wants::Task | Wants::Word);
+        for waiter in self.tickets.take_waiters(no, cancels) {
             if let Some(client) = self.clients.get_mut(&waiter.client) {
                 client.close(&waiter.id, Open::Wait(no));
             }
@@ -414,7 +407,7 @@ impl Engine {
     }
 
     fn cancel_task(&mut self, now: Mono, no: TaskNo, waiter: Waiter) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         if !task.state.is_open() {
             let task = task.summary();
             return self.too_late_to_cancel(&task, &waiter);
@@ -430,9 +423,7 @@ impl Engine {
 
     /// Cancels a task of ours.
     pub(super) fn end_by_cancel(&mut self, now: Mono, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
-        let call = task.call.take();
-        task.start = None;
+        let Some(call) = self.tickets.void(no) else { return };
         self.end_task(now, no, State::Cancelled, None);
         if let Some(call) = call {
             self.give_up(call, "the task was cancelled");

@@ -21,7 +21,6 @@ use crate::servers::Server;
 use crate::settings::show_duration;
 use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch};
 use serde_json::json;
 use std::time::Duration;
@@ -132,29 +131,14 @@ impl Engine {
 
     /// Whoever waits longer than its time hears that the call still runs.
     pub(in crate::engine) fn waits_due(&mut self, now: Mono, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        task.armed = None;
-        let over = |waiter: &mut Waiter| matches!(waiter.wants, Wants::Until(at) if at <= now);
-        let over: Vec<Waiter> = task.waiters.extract_if(.., over).collect();
-        for waiter in over {
+        for waiter in self.tickets.waits_ring(now, no) {
             if let Some(client) = self.clients.get_mut(&waiter.client) {
                 client.close(&waiter.id, Open::Wait(no));
             }
             self.show_task(no, &waiter);
         }
-        self.arm_waits(no);
+        self.tickets.arm_waits(&mut self.timers, no);
         self.leave_theirs(no);
-    }
-
-    /// Sets the timer of a task to the first moment at which a wait for it is over.
-    pub(super) fn arm_waits(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let until = |waiter: &Waiter| match waiter.wants {
-            Wants::Until(at) => Some(at),
-            _ => None,
-        };
-        let next = task.waiters.iter().filter_map(until).min();
-        self.timers.set(Owner::Wait(no), &mut task.armed, next);
     }
 }
 

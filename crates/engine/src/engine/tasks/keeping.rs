@@ -9,7 +9,7 @@ use crate::id::{CallId, ServerId, TaskNo};
 use crate::record::{Body, Change, State};
 use crate::servers::Alarm;
 use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
-use crate::tickets::{Task, Waiter, Wants};
+use crate::tickets::{Made, Task, Waiter, Wants};
 use crate::time::{Mono, Wall};
 
 impl Engine {
@@ -87,12 +87,7 @@ impl Engine {
     }
 
     pub(super) fn task_was_made(&mut self, now: Mono, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        task.stored = true;
-        let ended = !task.state.is_open();
-        let handle = task.waiters.iter().position(|waiter| waiter.wants == Wants::Handle);
-        let handle = handle.map(|at| task.waiters.remove(at));
-        let (start, call, joint) = (task.start.take(), task.call, task.joint);
+        let Some(Made { handle, start, call, joint, ended }) = self.tickets.made(no) else { return };
         if let Some(call) = call {
             if self.calls.get(call).is_none() {
                 // It was answered, or given up, while its task was being stored: nobody knows the ticket.
@@ -117,12 +112,7 @@ impl Engine {
 
     /// Changes what is stored of a call besides its state, and writes it if it differs.
     pub(super) fn change_body(&mut self, no: TaskNo, change: impl FnOnce(&mut Body)) {
-        let ours = |task: &&mut Task| task.theirs.is_none() && task.stored && task.state.is_open();
-        let Some(task) = self.tasks.get_mut(&no).filter(ours) else { return };
-        let before = task.body.clone();
-        change(&mut task.body);
-        if task.body != before {
-            let change = Change { body: Some(task.body.encode()), ..task.change(self.wall) };
+        if let Some(change) = self.tickets.change_body(no, self.wall, change) {
             self.submit(Pending::Noted, Write::Change(Box::new(change)));
         }
     }
@@ -145,9 +135,7 @@ impl Engine {
 
     /// The call of a task is open.
     pub(in crate::engine) fn task_runs(&mut self, no: TaskNo, server: ServerId, call: CallId) {
-        if let Some(task) = self.tasks.get_mut(&no) {
-            task.call = Some(call);
-        }
+        self.tickets.has_call(no, call);
         let Some(state) = self.servers.get_mut(&server) else { return };
         state.tickets += 1;
         if state.alarm == Some(Alarm::Idle) {
@@ -190,46 +178,36 @@ impl Engine {
     /// An end that could not be stored is kept in memory, shown all the same, and stored later: better than
     /// losing it.
     fn change_was_stored(&mut self, no: TaskNo, outcome: &Stored) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let failed = matches!(outcome, Err(Trouble::Failed(_))) && !task.state.is_open();
-        let shown = std::mem::replace(&mut task.unwritten, failed);
-        if !shown {
+        let failed = matches!(outcome, Err(Trouble::Failed(_)));
+        if self.tickets.end_was_written(no, failed) {
             self.task_may_be_shown(no);
         }
-        if outcome.is_ok() && self.tasks.get(&no).is_some_and(Task::has_ended) {
+        if outcome.is_ok() && self.tickets.get(no).is_some_and(Task::has_ended) {
             self.drop_task(no);
         }
     }
 
-    /// A task of ours waits for its client, or does not any more.
-    pub(super) fn move_task(&mut self, no: TaskNo, state: State) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        (task.state, task.updated) = (state, self.wall);
-        let change = Change { body: Some(task.body.encode()), ..task.change(self.wall) };
-        self.submit(Pending::Moved(no, self.wall), Write::Change(Box::new(change)));
+    /// Has it written that a task waits for its client, or does not any more.
+    pub(super) fn write_move(&mut self, no: TaskNo, change: Option<Change>) {
+        if let Some(change) = change {
+            self.submit(Pending::Moved(no, self.wall), Write::Change(Box::new(change)));
+        }
     }
 
     fn task_has_moved(&mut self, no: TaskNo, at: Wall) {
-        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
-        task.known = task.known.max(at);
-        self.tell_status(no);
+        if self.tickets.has_moved(no, at) {
+            self.tell_status(no);
+        }
     }
 
     /// Another process took us for dead and has the task now: what became of it is in its record.
     fn task_was_taken(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        (task.theirs, task.state, task.answer, task.ended) = (Some(0), State::Working, None, None);
-        task.stored = true;
+        self.tickets.was_taken(no);
         self.leave_theirs(no);
     }
 
     pub(super) fn task_may_be_shown(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        (task.stored, task.known) = (true, task.updated);
-        if !task.has_ended() {
-            return;
-        }
-        let waiters = std::mem::take(&mut task.waiters);
+        let Some(waiters) = self.tickets.may_be_shown(no) else { return };
         self.tell_status(no);
         for waiter in waiters {
             if let Some(client) = self.clients.get_mut(&waiter.client) {

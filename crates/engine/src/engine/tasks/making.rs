@@ -54,9 +54,7 @@ impl Engine {
         };
         self.charge_task(request.client, no);
         let started = Request { way: Way::Ticket(no), task: false, ..request.clone() };
-        if let Some(task) = self.tasks.get_mut(&no) {
-            task.start = Some((Box::new(started), Box::new(plain)));
-        }
+        self.tickets.starts_with(no, started, plain);
         true
     }
 
@@ -73,9 +71,8 @@ impl Engine {
     /// From now on a call with a ticket counts for whoever made it, until it ends.
     pub(super) fn charge_task(&mut self, client: ClientId, no: TaskNo) {
         let Some(payer) = self.payer_of(client) else { return };
-        if let Some(task) = self.tasks.get_mut(&no) {
-            *self.in_flight.entry(payer.0.clone()).or_default() += 1;
-            task.payer = Some(payer);
+        if self.tickets.charge(no, payer.clone()) {
+            *self.in_flight.entry(payer.0).or_default() += 1;
         }
     }
 
@@ -171,9 +168,7 @@ impl Engine {
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
         let Some(no) = self.make_task(&request, &message, (faces, ran), None, waiter) else { return };
-        if let Some(task) = self.tasks.get_mut(&no) {
-            task.call = Some(id);
-        }
+        self.tickets.has_call(no, id);
     }
 
     /// When a call becomes a task, if it is not answered before.

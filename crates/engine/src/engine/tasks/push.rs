@@ -98,7 +98,7 @@ impl Engine {
     /// Takes a task of this process in. False if it is none.
     fn honours(&self, ticket: &Ticket, listening: &mut Listening) -> bool {
         let principal = self.principal_of(listening.request.client);
-        let task = self.tickets.get(ticket).and_then(|no| self.tasks.get(no));
+        let task = self.tickets.named(ticket).and_then(|no| self.tickets.get(no));
         let Some(task) = task.filter(|task| task.theirs.is_none()) else { return false };
         if task.principal == principal && task.modern {
             listening.honoured.push(ticket.clone());
@@ -145,7 +145,7 @@ impl Engine {
 
     /// From now on it is seen what becomes of another process's task.
     fn watch_theirs(&mut self, head: &Head, client: ClientId) {
-        if !self.tickets.contains_key(&head.ticket) {
+        if self.tickets.named(&head.ticket).is_none() {
             let task = Task::of_head(head, client);
             self.add_task(Task { theirs: Some(head.revision), ..task });
         }
@@ -223,7 +223,7 @@ impl Engine {
 
     /// Tells whoever listens that a modern task has changed.
     pub(super) fn push_task(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let listening: Vec<AttemptId> = self
             .subscriptions
             .iter()

@@ -13,13 +13,13 @@ use bytes::Bytes;
 
 impl Engine {
     /// Tasks whose call a server has.
-    pub(super) fn tasks_at(&self, server: ServerId) -> impl Iterator<Item = (&TaskNo, &Task)> {
+    pub(super) fn tasks_at(&self, server: ServerId) -> impl Iterator<Item = (TaskNo, &Task)> {
         let at = move |task: &Task| {
             let call = task.call.and_then(|id| self.calls.get(id));
             call.is_some_and(|call| call.request.server == server)
         };
         let none = self.servers.get(&server).is_none_or(|server| server.tickets == 0);
-        self.tasks.iter().filter(move |(_, task)| !none && at(task))
+        self.tickets.iter().filter(move |(_, task)| !none && at(task))
     }
 
     /// Somebody who waits for the result of a task at this server, and so for its questions.
@@ -69,17 +69,17 @@ impl Engine {
 
     fn legacy_tasks_at(&self, server: ServerId) -> Vec<TaskNo> {
         let open = |task: &Task| !task.modern && task.state.is_open();
-        self.tasks_at(server).filter(|(_, task)| open(task)).map(|(no, _)| *no).collect()
+        self.tasks_at(server).filter(|(_, task)| open(task)).map(|(no, _)| no).collect()
     }
 
     /// Changes what a task asks, and tells its client only if its state changes too.
     fn change_questions(&mut self, no: TaskNo, state: State, change: impl FnOnce(&mut Body)) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         if task.state == state {
             return self.change_body(no, change);
         }
-        change(&mut task.body);
-        self.move_task(no, state);
+        let change = self.tickets.move_to(no, state, self.wall, change);
+        self.write_move(no, change);
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 impl Engine {
     /// Where a task of ours says that its call is.
     pub(super) fn place_at_server(&self, no: TaskNo) -> Option<Place> {
-        Place::of(&self.tasks.get(&no)?.body, self.config.transport == Transport::Http)
+        Place::of(&self.tickets.get(no)?.body, self.config.transport == Transport::Http)
     }
 
     /// A call with a ticket begins, perhaps not for the first time.
@@ -35,7 +35,7 @@ impl Engine {
     /// What is known of a call that begins here but not at its server.
     fn left_at_server(&self, no: TaskNo, message: &Message) -> Option<Box<Left>> {
         let place = self.place_at_server(no)?;
-        let repeatable = self.tasks.get(&no).is_some_and(|task| task.body.repeatable.is_some());
+        let repeatable = self.tickets.get(no).is_some_and(|task| task.body.repeatable.is_some());
         let again = repeatable && message.bytes.len() <= limits::REPEATABLE_BYTES;
         let again = again.then(|| Box::new(message.owned()));
         Some(Box::new(Left { place, again, asked: false }))
@@ -43,7 +43,7 @@ impl Engine {
 
     /// How long a call has run before this process began.
     fn ran_before(&self, no: TaskNo) -> Duration {
-        let created = self.tasks.get(&no).map_or(self.wall, |task| task.created);
+        let created = self.tickets.get(no).map_or(self.wall, |task| task.created);
         Duration::from_millis(self.wall.0.saturating_sub(created.0))
     }
 

@@ -15,7 +15,6 @@ use crate::settings::show_duration;
 use crate::store::{Found, Letter, Loaded, Query, Write};
 use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::{Field, Message, Outgoing};
 use bytes::Bytes;
 
@@ -69,11 +68,9 @@ impl Engine {
         let face = (Faces::RESUME, std::time::Duration::ZERO);
         let Some(no) = self.make_task(request, message, face, None, waiter) else { return false };
         self.charge_task(request.client, no);
-        let Some(task) = self.tasks.get_mut(&no) else { return false };
         let started = Request { way: Way::Ticket(no), ..request.clone() };
-        task.start = Some((Box::new(started), Box::new(message.owned())));
-        task.resume = Some(Box::new(Resume { id: request.id.clone(), seen: now, newest: None }));
-        let ticket = task.ticket.clone();
+        self.tickets.starts_with(no, started, message.owned());
+        let Some(ticket) = self.tickets.make_resumable(now, no, request.id.clone()) else { return false };
         if let Some(client) = self.clients.get_mut(&request.client) {
             client.open(request.id.key(), Open::Wait(no));
         }
@@ -83,10 +80,7 @@ impl Engine {
     }
 
     pub(super) fn arm_resumes(&mut self) {
-        if self.resumes_armed.is_none() {
-            let at = Some(self.at + self.config.resume_wait);
-            self.timers.set(Owner::Resumes, &mut self.resumes_armed, at);
-        }
+        self.tickets.arm_resumes(&mut self.timers, self.at + self.config.resume_wait);
     }
 
     /// What an array brings shares its stream with others, and cannot leave it alone.
@@ -108,7 +102,7 @@ impl Engine {
 
     /// The token is stored: its client may know it.
     pub(super) fn send_resume_policy(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let Some(resume) = &task.resume else { return };
         let id = resume.id.patch();
         let (least, most) = (seconds(self.config.resume_min_wait), seconds(self.config.resume_wait));
@@ -131,20 +125,16 @@ impl Engine {
 
     // Who hears of it.
 
-    pub(in crate::engine) fn is_resumable(&self, no: TaskNo) -> bool {
-        self.tasks.get(&no).is_some_and(|task| task.resume.is_some())
-    }
-
     /// The generation that waits for a call, whether its connection lives or not.
     pub(in crate::engine) fn attached(&self, no: TaskNo) -> Option<(ClientId, Way)> {
-        let task = self.tasks.get(&no).filter(|task| task.resume.is_some())?;
+        let task = self.tickets.get(no).filter(|task| task.resume.is_some())?;
         let waiter = task.waiters.iter().find(|waiter| waiter.wants == Wants::Answer)?;
         Some((waiter.client, waiter.way))
     }
 
     /// Whether what is said about a task is heard at once.
     pub(in crate::engine) fn is_heard(&self, no: TaskNo) -> bool {
-        if !self.is_resumable(no) {
+        if !self.tickets.is_resumable(no) {
             return true;
         }
         match self.attached(no) {
@@ -157,7 +147,7 @@ impl Engine {
 
     /// Nobody waits for a call just now. Of one that can be resumed only the newest progress is kept.
     pub(in crate::engine) fn tell_unattached(&mut self, client: ClientId, no: TaskNo, message: Outgoing) {
-        if !self.is_resumable(no) {
+        if !self.tickets.is_resumable(no) {
             self.tell_client(client, message);
         }
     }
@@ -165,9 +155,8 @@ impl Engine {
     pub(in crate::engine) fn tell_progress(&mut self, client: ClientId, way: Way, message: Outgoing) {
         if let Way::Ticket(no) = way
             && !matches!(self.attached(no), Some((_, Way::Stream(_))))
-            && let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut())
         {
-            resume.newest = Some(message.clone());
+            self.tickets.keep_newest(no, &message);
         }
         self.tell(client, way, message);
     }
@@ -230,16 +219,14 @@ impl Engine {
 
     /// A call in memory that whoever asks may have.
     fn task_to_resume(&self, ticket: &Ticket, resuming: &Resuming) -> Option<TaskNo> {
-        let no = *self.tickets.get(ticket)?;
-        let task = self.tasks.get(&no)?;
+        let no = self.tickets.named(ticket)?;
+        let task = self.tickets.get(no)?;
         let named = task.resume.as_ref().is_some_and(|resume| resume.id.key() == resuming.call.key());
         (named && task.principal == resuming.principal && task.state != State::Cancelled).then_some(no)
     }
 
     fn resume(&mut self, now: Mono, no: TaskNo, resuming: Resuming) {
-        if let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut()) {
-            resume.seen = now;
-        }
+        self.tickets.somebody_is_there(now, no);
         if resuming.takes { self.take_over(no, resuming) } else { self.show_status(no, &resuming) }
     }
 
@@ -248,7 +235,7 @@ impl Engine {
         let Resuming { client, way, id, confirmed, .. } = resuming;
         let earlier = self.attached(no).map(|(_, way)| way);
         let missed = self.end_generation(no, confirmed);
-        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let (ticket, call) = (task.ticket.clone(), task.call);
         // A stream keeps all of it.
         let newest = task.resume.as_ref().filter(|_| !matches!(earlier, Some(Way::Stream(_))));
@@ -270,16 +257,15 @@ impl Engine {
             self.tell(client, way, newest);
         }
         // One whose end could not be stored is kept here.
-        if self.tasks.get(&no).is_some_and(Task::has_ended) {
+        if self.tickets.get(no).is_some_and(Task::has_ended) {
             self.task_may_be_shown(no);
         }
     }
 
     /// Ends the generation that waits, without cancelling anything. Gives what it has not confirmed.
     fn end_generation(&mut self, no: TaskNo, confirmed: Option<(StreamId, u64)>) -> Vec<Bytes> {
-        let Some(task) = self.tasks.get_mut(&no) else { return Vec::new() };
-        let at = task.waiters.iter().position(|waiter| waiter.wants == Wants::Answer);
-        let Some(waiter) = at.map(|at| task.waiters.remove(at)) else { return Vec::new() };
+        let waiter = self.tickets.take_waiter(no, |waiter| waiter.wants == Wants::Answer);
+        let Some(waiter) = waiter else { return Vec::new() };
         if let Some(client) = self.clients.get_mut(&waiter.client) {
             client.close(&waiter.id, Open::Wait(no));
         }
@@ -305,7 +291,7 @@ impl Engine {
     }
 
     fn show_status(&mut self, no: TaskNo, resuming: &Resuming) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let server = task.call.and_then(|id| self.calls.get(id)).map(|call| call.request.server);
         let asked = task.state == State::InputRequired
             || server.is_some_and(|server| self.asks.values().any(|ask| ask.server == server));
@@ -377,7 +363,7 @@ impl Engine {
         if let Some(no) = self.task_to_resume(&record.head.ticket, &resuming) {
             return self.resume(now, no, resuming);
         }
-        if self.tickets.contains_key(&record.head.ticket) {
+        if self.tickets.named(&record.head.ticket).is_some() {
             // It was cancelled a moment ago, and the store has yet to hear of it.
             return self.refuse_to_resume(&resuming);
         }
@@ -415,7 +401,7 @@ impl Engine {
     pub(super) fn say_who_waits(&mut self) {
         let waits = |task: &&Task| task.theirs.is_some() && task.resume.is_some() && !task.waiters.is_empty();
         let tickets: Vec<Ticket> =
-            self.tasks.values().filter(waits).map(|task| task.ticket.clone()).collect();
+            self.tickets.values().filter(waits).map(|task| task.ticket.clone()).collect();
         tickets.into_iter().for_each(|ticket| self.say_somebody_waits(ticket));
     }
 
@@ -425,9 +411,7 @@ impl Engine {
 
     /// Somebody waits for a call at another process.
     pub(super) fn is_waited_for_elsewhere(&mut self, now: Mono, no: TaskNo) {
-        if let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut()) {
-            resume.seen = now;
-        }
+        self.tickets.somebody_is_there(now, no);
     }
 
     fn resume_ended(&mut self, record: &Record, resuming: Resuming) {
@@ -468,9 +452,7 @@ impl Engine {
 
     /// Ends what has a token, if it has not ended by itself. Gives the call that is still at the server.
     fn void(&mut self, no: TaskNo) -> Option<CallId> {
-        let task = self.tasks.get_mut(&no).filter(|task| task.state.is_open() && task.theirs.is_none())?;
-        task.start = None;
-        let call = task.call.take();
+        let call = self.tickets.void(no)?;
         self.end_task(self.at, no, State::Cancelled, None);
         call
     }
@@ -478,17 +460,17 @@ impl Engine {
     /// The connection of a stream is gone; its call waits for somebody to come back.
     pub(in crate::engine) fn left_alone(&mut self, stream: StreamId) {
         let ticket = self.streams.get(&stream).and_then(|stream| stream.ticket.as_ref());
-        let no = ticket.and_then(|ticket| self.tickets.get(ticket));
-        if let Some(resume) = no.and_then(|no| self.tasks.get_mut(no)).and_then(|task| task.resume.as_mut()) {
-            resume.seen = self.at;
+        if let Some(no) = ticket.and_then(|ticket| self.tickets.named(ticket)) {
+            self.tickets.somebody_is_there(self.at, no);
         }
     }
 
     /// A client is gone for good. Where a session is its own principal, nobody can come back.
     pub(super) fn left_for_good(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let Some(resume) = &mut task.resume else { return };
-        resume.seen = self.at;
+        if !self.tickets.somebody_is_there(self.at, no) {
+            return;
+        }
+        let Some(task) = self.tickets.get(no) else { return };
         if (task.principal.starts_with("session:") || task.start.is_some())
             && let Some(call) = self.void(no)
         {
@@ -498,27 +480,25 @@ impl Engine {
 
     /// Looks for calls that nobody came back for.
     pub(in crate::engine) fn resumes_due(&mut self, now: Mono) {
-        self.resumes_armed = None;
+        self.tickets.resumes_ring();
         let wait = self.config.resume_wait;
         let open = |task: &Task| task.resume.is_some() && task.state.is_open() && task.theirs.is_none();
-        let open: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| open(task)).map(|(no, _)| *no).collect();
         let mut next = None;
-        for no in open {
-            let heard = self.is_heard(no);
-            let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut()) else {
-                continue;
-            };
-            if heard {
-                resume.seen = now;
+        for no in self.tickets.numbers(open) {
+            if self.is_heard(no) {
+                self.tickets.somebody_is_there(now, no);
             }
-            let at = resume.seen + wait;
+            let resume = self.tickets.get(no).and_then(|task| task.resume.as_ref());
+            let Some(at) = resume.map(|resume| resume.seen + wait) else { continue };
             if at <= now {
                 self.expire(no);
             } else {
                 next = Some(next.map_or(at, |next: Mono| next.min(at)));
             }
         }
-        self.timers.set(Owner::Resumes, &mut self.resumes_armed, next);
+        if let Some(at) = next {
+            self.tickets.arm_resumes(&mut self.timers, at);
+        }
     }
 
     fn expire(&mut self, no: TaskNo) {

@@ -32,7 +32,7 @@ impl Engine {
 
     /// Gives a waiter what it wants to see of a task in memory.
     pub(in crate::engine) fn show_task(&mut self, no: TaskNo, waiter: &Waiter) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let task = task.summary();
         self.show(&task, waiter);
     }
@@ -108,7 +108,7 @@ impl Engine {
 
     /// Tells a legacy client that a task of its has changed, and a modern one that listens.
     pub(super) fn tell_status(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         if task.modern {
             return self.push_task(no);
         }

@@ -1,0 +1,77 @@
+//! What is done from time to time while tasks are open, and when it was done last.
+
+use super::Tickets;
+use crate::limits;
+use crate::time::Mono;
+use crate::timers::{Owner, Timers};
+
+/// What was done when.
+#[derive(Debug, Default)]
+pub(super) struct Upkeep {
+    armed: Option<Mono>,
+    renewed: Mono,
+    claimed: Mono,
+    expired: Mono,
+    /// Questions to the store that are not answered.
+    asks_for_mail: bool,
+    watches: bool,
+}
+
+/// Whether something is done now that was last done at `last`, and at most once in `interval`.
+fn is_due(now: Mono, last: &mut Mono, interval: std::time::Duration) -> bool {
+    let due = now.since(*last) >= interval;
+    if due {
+        *last = now;
+    }
+    due
+}
+
+impl Tickets {
+    pub(crate) fn upkeep_armed(&self) -> Option<Mono> {
+        self.upkeep.armed
+    }
+
+    /// As long as there are tasks there is something to look after.
+    pub(crate) fn arm_upkeep(&mut self, timers: &mut Timers, now: Mono) {
+        if self.upkeep.armed.is_none() && !self.is_empty() {
+            timers.set(Owner::Tasks, &mut self.upkeep.armed, Some(now + limits::UPKEEP));
+        }
+    }
+
+    pub(crate) fn upkeep_rings(&mut self) {
+        self.upkeep.armed = None;
+    }
+
+    /// Whether abandoned tasks are claimed now.
+    pub(crate) fn claims(&mut self, now: Mono) -> bool {
+        is_due(now, &mut self.upkeep.claimed, limits::RENEW)
+    }
+
+    /// Whether the lease is renewed now.
+    pub(crate) fn renews(&mut self, now: Mono) -> bool {
+        is_due(now, &mut self.upkeep.renewed, limits::RENEW)
+    }
+
+    /// Whether what is over is thrown out of the store now.
+    pub(crate) fn expires(&mut self, now: Mono) -> bool {
+        is_due(now, &mut self.upkeep.expired, limits::EXPIRE)
+    }
+
+    /// Whether the mailbox is looked at now: not while the last look is not answered.
+    pub(crate) fn looks_for_mail(&mut self) -> bool {
+        !std::mem::replace(&mut self.upkeep.asks_for_mail, true)
+    }
+
+    pub(crate) fn mail_was_looked_for(&mut self) {
+        self.upkeep.asks_for_mail = false;
+    }
+
+    /// Whether other processes' tasks are looked at now.
+    pub(crate) fn watches(&mut self) -> bool {
+        !std::mem::replace(&mut self.upkeep.watches, true)
+    }
+
+    pub(crate) fn others_were_looked_at(&mut self) {
+        self.upkeep.watches = false;
+    }
+}
