@@ -28,13 +28,13 @@ impl Engine {
     }
 
     /// A server says how one of our attempts can be resumed. False if that is for the client to read.
-    pub(super) fn takes_policy(&mut self, message: &Message) -> bool {
+    pub(super) fn takes_policy(&mut self, server: ServerId, message: &Message) -> bool {
         let remote = self.config.transport == Transport::Http;
         if !remote && !self.config.resumable {
             return false;
         }
         let attempt = message.raw(Field::ParamsRequestId).and_then(read_own_id);
-        let call = attempt.and_then(|(number, _)| self.attempts.get(&self.attempt_of(number)).copied());
+        let call = attempt.and_then(|(number, _)| self.call_at(server, self.attempt_of(number)));
         let policy = message.raw(Field::Params).and_then(Policy::read).filter(|_| remote);
         if let (Some(id), Some(policy)) = (call, policy)
             && let Some(call) = self.calls.get_mut(id)

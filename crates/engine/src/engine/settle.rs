@@ -71,12 +71,13 @@ impl Engine {
         else {
             return;
         };
+        let server = call.request.server;
         let progress = std::mem::take(&mut call.progress);
         let Some(client) = self.clients.get_mut(&call.request.client) else { return };
         if client.task_tokens.len() == limits::TASK_TOKENS {
             client.task_tokens.pop_front();
         }
-        client.task_tokens.push_back(TaskToken { attempt, token, progress });
+        client.task_tokens.push_back(TaskToken { attempt, server, token, progress });
     }
 
     /// Ends a call with an error of ours, and says so.
