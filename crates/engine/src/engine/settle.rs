@@ -119,7 +119,9 @@ impl Engine {
     }
 
     pub(super) fn refuse_by_gone_server(&mut self, now: Mono, call: &Call) {
-        let server = &self.servers[&call.request.server];
+        let Some(server) = self.servers.get(&call.request.server) else {
+            return self.refuse_call(now, call, Kind::ServerGone, LET_GO.into());
+        };
         let (kind, detail) = match server.life {
             Life::Failed(why) => {
                 (Kind::ServerFailed, format!("cannot start `{}`: {why}", self.config.command))
@@ -323,6 +325,9 @@ impl Engine {
         }
     }
 }
+
+/// What a request is told whose server is not there any more, because nobody needed it.
+pub(super) const LET_GO: &str = "it was let go of before the call reached it";
 
 /// Whether a request may have changed something. Those that only read are safe to repeat.
 fn may_act(method: &Method) -> bool {
