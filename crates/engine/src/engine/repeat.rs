@@ -93,6 +93,22 @@ impl Engine {
         true
     }
 
+    /// A call that its server did not take, because it had forgotten our session, is sent to the next session: at
+    /// once if that has begun. False if it was not kept.
+    pub(super) fn send_unsent(&mut self, now: Mono, id: CallId) -> bool {
+        let Some(call) = self.calls.get_mut(id) else { return false };
+        let Some(kept) = call.kept.clone() else { return false };
+        call.session_lost = true;
+        call.attempts = call.attempts.saturating_sub(1);
+        if let Some(attempt) = call.attempt() {
+            self.attempts.remove(&attempt);
+        }
+        call.state = State::Waiting(kept);
+        call.retry_at = Some(now);
+        self.try_again(now, id);
+        true
+    }
+
     /// A call whose HTTP exchange failed is sent again after a while. False if it must not be.
     pub(super) fn retry_later(
         &mut self,
@@ -155,21 +171,27 @@ impl Engine {
     /// The time has come to send a call again.
     pub(super) fn try_again(&mut self, now: Mono, id: CallId) {
         let Some(call) = self.calls.get_mut(id) else { return };
-        call.retry_at = None;
-        let Some(message) = call.kept.clone() else { return };
+        let Some(message) = call.kept.clone() else {
+            call.retry_at = None;
+            return;
+        };
         let server_id = call.request.server;
         let Some(server) = self.servers.get_mut(&server_id) else { return };
         use crate::server::Readiness::{ComesBack, IsGone, Runs};
+        if server.readiness() == IsGone {
+            // It waits in no queue that it would have to leave.
+            return self.fail_at_gone_server(now, id);
+        }
+        call.retry_at = None;
         match server.readiness() {
             Runs => {
                 call.deadline.sign(now, &server.clock);
                 self.send_attempt(now, id, &message);
             }
-            ComesBack => {
+            ComesBack | IsGone => {
                 server.waiting.push_back(id);
                 server.waiting_bytes += message.bytes.len();
             }
-            IsGone => return self.fail_at_gone_server(now, id),
         }
         self.arm_call(now, id);
     }
