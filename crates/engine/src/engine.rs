@@ -439,6 +439,12 @@ impl Engine {
         self.calls.new_attempt()
     }
 
+    /// Whom a client talks to.
+    #[inline]
+    fn server_id_of(&self, client: ClientId) -> Option<ServerId> {
+        self.clients.get(&client).map(|client| client.server)
+    }
+
     fn server_name(&self, server: ServerId) -> Box<str> {
         self.servers.get(&server).map(|server| server.name.clone()).unwrap_or_default()
     }

@@ -197,6 +197,16 @@ pub const QUESTIONS: usize = 100;
 /// is shown only by the process that runs the call.
 pub const STORED_QUESTIONS: usize = 64 << 10;
 
+/// Pages of a tool list that are read on behalf of one call whose headers its server missed. More: the call is
+/// sent with what is known by then.
+pub const TOOL_PAGES: usize = 100;
+
+/// Bytes of a cursor that such a list is continued from. A longer one ends it in the same way.
+pub const CURSOR: usize = 64 << 10;
+
+/// Tools of a server whose arguments are mirrored in headers. More: the server misses the headers and says so.
+pub const MIRRORED_TOOLS: usize = 10_000;
+
 // Servers that have tasks of their own.
 
 /// How often a server is asked about its task if it does not say.

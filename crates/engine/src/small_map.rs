@@ -2,9 +2,9 @@
 //! message asks for both several times: they are found without a search.
 
 use std::collections::BTreeMap;
-use std::ops::Index;
 
-/// In the order of the keys, as a [`BTreeMap`] is.
+/// In the order of the keys, as a [`BTreeMap`] is. It has no index: what an id names may be gone, and whoever
+/// looks for it says what happens then.
 #[derive(Debug)]
 pub(crate) struct SmallMap<K, V> {
     /// Comes before all of the rest. There is none once it was removed while others were there.
@@ -86,14 +86,6 @@ impl<K: Ord + Copy, V> SmallMap<K, V> {
 #[cold]
 fn rest_mut<'a, K: Ord, V>(rest: &'a mut BTreeMap<K, V>, key: &K) -> Option<&'a mut V> {
     rest.get_mut(key)
-}
-
-impl<K: Ord + Copy, V> Index<&K> for SmallMap<K, V> {
-    type Output = V;
-
-    fn index(&self, key: &K) -> &V {
-        self.get(key).expect("it is there")
-    }
 }
 
 #[cfg(test)]

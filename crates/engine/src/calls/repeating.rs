@@ -33,6 +33,19 @@ impl Calls {
         Some(size)
     }
 
+    /// A call was refused because the server had forgotten our session, so it did not run: it is sent again at once,
+    /// and never again for this reason. False if it was not kept.
+    pub(crate) fn lost_with_session(&mut self, now: Mono, id: CallId) -> bool {
+        if self.wait_unsent(id).is_none() {
+            return false;
+        }
+        if let Some(call) = self.all.get_mut(id) {
+            call.session_lost = true;
+            call.retry_at = Some(now);
+        }
+        true
+    }
+
     /// Takes a call off the process it was sent to. Its limits and its reports begin again.
     pub(crate) fn take_off(
         &mut self,
@@ -84,16 +97,17 @@ impl Calls {
         self.kept_bytes -= kept.map_or(0, |kept| kept.bytes.len());
     }
 
-    /// The server found headers missing: a call waits until it can be sent with them. Gives back its `_meta`.
-    /// `None` if it was sent again for that before, or cannot be.
-    pub(crate) fn wait_for_headers(&mut self, id: CallId) -> Option<Vec<u8>> {
+    /// The server found headers missing: a call waits until it can be sent with them, and if they do not come by
+    /// then, it is sent as it is. Gives back its `_meta`; `None` if it was sent again for that before, or cannot be.
+    pub(crate) fn wait_for_headers(&mut self, id: CallId, until: Option<Mono>) -> Option<Vec<u8>> {
         let call = self.all.get_mut(id).filter(|call| !call.mirrored)?;
         let kept = call.kept.clone()?;
         call.mirrored = true;
         let meta = kept.raw(Field::ParamsMeta)?.to_vec();
         let call = self.withdraw(id)?;
         call.state = State::Waiting(kept);
-        call.retry_at = Some(call.deadline.ends_at());
+        let ends = call.deadline.ends_at();
+        call.retry_at = Some(until.map_or(ends, |until| ends.min(until)));
         Some(meta)
     }
 }

@@ -98,6 +98,8 @@ pub(crate) struct Batch {
 #[derive(Debug)]
 pub(crate) struct TaskToken {
     pub(crate) attempt: AttemptId,
+    /// Who has the task, and alone may report on it.
+    pub(crate) server: ServerId,
     pub(crate) token: JsonId,
     pub(crate) progress: Progress,
 }

@@ -54,7 +54,7 @@ impl Engine {
         if begun.is_none() {
             self.act(Action::CloseInput(server));
         }
-        if !self.servers[&server].has_process() && calls == 0 {
+        if !self.servers.get(&server).is_some_and(Server::has_process) && calls == 0 {
             return self.end_with_server(now, server);
         }
         let stage = if drains && calls > 0 { Stage::Draining } else { Stage::Closing };

@@ -1,5 +1,6 @@
 //! What a client sends: requests become calls, cancels find their call, answers go to who asked.
 
+use super::settle::LET_GO;
 use super::{Engine, Transport};
 use crate::action::Note;
 use crate::calls::{Call, Request, State};
@@ -89,7 +90,8 @@ impl Engine {
         {
             return;
         }
-        let server = self.clients[&client].server;
+        // One that was forgotten meanwhile waits for nothing.
+        let Some(server) = self.server_id_of(client) else { return };
         let modern = method == Method::Discover || message.has(Field::MetaProtocolVersion);
         if let Some(client) = self.clients.get_mut(&client).filter(|client| modern && !client.modern) {
             client.modern = true;
@@ -148,7 +150,9 @@ impl Engine {
 
     pub(super) fn begin_call(&mut self, now: Mono, mut request: Request, message: &Message) {
         let joins = self.call_to_join(&mut request);
-        let server = &self.servers[&request.server];
+        let Some(server) = self.servers.get(&request.server) else {
+            return self.begin_without_server(now, &request);
+        };
         let mut policy = self.config.rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
@@ -211,6 +215,13 @@ impl Engine {
         }
     }
 
+    /// A call that waited for the store finds its server let go of: its client left meanwhile, or the process
+    /// ended. It never ran, and whoever may still ask for it is told so.
+    #[cold]
+    fn begin_without_server(&mut self, now: Mono, request: &Request) {
+        self.refuse_request(now, request, Kind::ServerGone, LET_GO.into());
+    }
+
     pub(super) fn open_call(&mut self, call: Box<Call>) -> CallId {
         let (client, key) = (call.request.client, call.request.id.key());
         let (server, way) = (call.request.server, call.request.way);
@@ -260,8 +271,10 @@ impl Engine {
     }
 
     pub(super) fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
-        let server = &self.servers[&request.server];
-        let client = &self.clients[&request.client];
+        let Some(client) = self.clients.get(&request.client) else { return };
+        let Some(server) = self.servers.get(&request.server) else {
+            return self.begin_without_server(now, &request);
+        };
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
         if full || server.readiness() != Readiness::Runs {
             let policy = self.config.rules.for_ask(&request.method);
@@ -295,7 +308,7 @@ impl Engine {
     }
 
     fn client_notification(&mut self, client: ClientId, message: &Message) {
-        let server = self.clients[&client].server;
+        let Some(server) = self.server_id_of(client) else { return };
         match message.text(Field::Method).as_deref() {
             Some("notifications/cancelled") if message.has(Field::ParamsRequestId) => {
                 self.cancelled_by_client(client, message);
@@ -313,7 +326,7 @@ impl Engine {
 
     pub(super) fn pass_to_server(&mut self, server: ServerId, message: &Message) {
         // A server that is being restarted has forgotten what a notification would be about.
-        if self.servers[&server].readiness() == Readiness::Runs {
+        if self.servers.get(&server).is_some_and(|server| server.readiness() == Readiness::Runs) {
             self.send(server, None, Some(message), Outgoing::plain(message.bytes.clone()));
         }
     }
@@ -322,7 +335,7 @@ impl Engine {
         // Malformed ones are ignored, as the protocol says.
         let Some(id) = message.raw(Field::ParamsRequestId).and_then(JsonId::new) else { return };
         let key = id.key();
-        match self.clients[&client].named(&key) {
+        match self.clients.get(&client).and_then(|client| client.named(&key)) {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
             Some(Open::Wait(no)) if self.tickets.is_resumable(no) => {

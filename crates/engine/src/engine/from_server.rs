@@ -51,7 +51,7 @@ impl Engine {
     fn refused_line(&mut self, now: Mono, server: ServerId, refused: &Refused) {
         let tolerant = scan_tolerant(&refused.bytes).filter(|message| {
             message.shape == Shape::Answer
-                && self.attempt_named(message).is_some_and(|(attempt, _)| self.is_open(server, attempt))
+                && self.attempt_named(message).is_some_and(|(attempt, _)| self.waits_for(server, attempt))
         });
         match tolerant {
             Some(message) => {
@@ -66,7 +66,7 @@ impl Engine {
 
     /// One careless answer must not make a whole array unreadable: it leaves by itself.
     fn take_out_of_array(&mut self, server: ServerId, message: &Message) {
-        let id = self.attempt_named(message).and_then(|(attempt, _)| self.calls.of(server, attempt));
+        let id = self.attempt_named(message).and_then(|(attempt, _)| self.call_at(server, attempt));
         let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get(id)?))) else { return };
         let client = call.request.client;
         if let Way::Array(batch) = call.request.way {
@@ -75,8 +75,30 @@ impl Engine {
         }
     }
 
-    fn is_open(&self, server: ServerId, attempt: AttemptId) -> bool {
-        self.calls.of(server, attempt).is_some() || self.subscriptions.contains_key(&attempt)
+    // Whose attempt it is. A server counts our attempts as it likes; what it says counts only for those that it
+    // was sent itself, and over HTTP only on the stream of that attempt or on one that belongs to none.
+
+    fn waits_for(&self, server: ServerId, attempt: AttemptId) -> bool {
+        self.call_at(server, attempt).is_some() || self.subscription_at(server, attempt).is_some()
+    }
+
+    /// The call that this server was sent under this number.
+    #[inline]
+    pub(super) fn call_at(&self, server: ServerId, attempt: AttemptId) -> Option<CallId> {
+        self.calls.of(server, attempt).filter(|_| self.is_on_its_stream(attempt))
+    }
+
+    /// This number, if this server was sent a subscription under it.
+    fn subscription_at(&self, server: ServerId, attempt: AttemptId) -> Option<AttemptId> {
+        let subscription = self.subscriptions.get(&attempt)?;
+        let held = subscription.server == server && !subscription.is_ours_alone();
+        (held && self.is_on_its_stream(attempt)).then_some(attempt)
+    }
+
+    /// Whether the message at hand did not come on the stream of another attempt.
+    #[inline]
+    fn is_on_its_stream(&self, attempt: AttemptId) -> bool {
+        self.tied.is_none_or(|tied| tied == attempt)
     }
 
     fn bad_line(&mut self, id: ServerId, bytes: &[u8]) {
@@ -102,7 +124,7 @@ impl Engine {
             return self.bad_line(server, b"(a request longer than max-message)");
         }
         let attempt = line.id.as_deref().and_then(read_own_id).map(|(number, _)| AttemptId(number));
-        let Some(call_id) = attempt.and_then(|attempt| self.calls.of(server, attempt)) else {
+        let Some(call_id) = attempt.and_then(|attempt| self.call_at(server, attempt)) else {
             return self.bad_line(server, b"(a line longer than max-message)");
         };
         let Some(call) = self.calls.get(call_id) else { return };
@@ -127,17 +149,23 @@ impl Engine {
             return self.answer_without_our_id(server, message);
         };
         if let Some(call) = self.calls.of(server, attempt) {
-            return self.answer_to_call(now, server, call, text, message);
+            return self.answer_to_call(now, server, call, (attempt, text), message);
         }
         self.answer_to_no_call(now, server, attempt, message);
     }
 
     #[inline(never)]
     fn answer_to_no_call(&mut self, now: Mono, server: ServerId, attempt: AttemptId, message: &Message) {
-        if self.subscriptions.contains_key(&attempt) {
-            return self.answer_to_subscription(server, attempt, message);
+        if !self.is_on_its_stream(attempt) {
+            return self.unknown_answer(server, attempt);
         }
-        if self.servers[&server].life == Life::Reviving(attempt) {
+        if self.subscriptions.contains_key(&attempt) {
+            return match self.subscription_at(server, attempt) {
+                Some(attempt) => self.answer_to_subscription(server, attempt, message),
+                None => self.unknown_answer(server, attempt),
+            };
+        }
+        if self.servers.get(&server).is_some_and(|server| server.life == Life::Reviving(attempt)) {
             return self.revived(now, server, message);
         }
         if self.answer_to_own(now, server, attempt, message) {
@@ -151,9 +179,16 @@ impl Engine {
             }
             self.note(Note::LateAnswer { server: name, attempt: attempt.0 });
         } else {
-            let id = attempt.0.to_string();
-            self.note(Note::UnknownAnswer { from: format!("`{name}`").into(), id });
+            self.unknown_answer(server, attempt);
         }
+    }
+
+    /// An answer to what this server was never asked, or not there.
+    #[cold]
+    fn unknown_answer(&mut self, server: ServerId, attempt: AttemptId) {
+        let name = self.server_name(server);
+        let id = attempt.on_wire().to_string();
+        self.note(Note::UnknownAnswer { from: format!("`{name}`").into(), id });
     }
 
     /// An error without an id tells of a message that the server could not read; any other answer
@@ -168,8 +203,18 @@ impl Engine {
         self.note(Note::UnknownAnswer { from: format!("`{name}`").into(), id });
     }
 
-    fn answer_to_call(&mut self, now: Mono, server_id: ServerId, id: CallId, text: bool, message: &Message) {
+    fn answer_to_call(
+        &mut self,
+        now: Mono,
+        server_id: ServerId,
+        id: CallId,
+        (attempt, text): (AttemptId, bool),
+        message: &Message,
+    ) {
         let Some(call) = self.calls.get(id) else { return };
+        if call.request.server != server_id || !self.is_on_its_stream(attempt) {
+            return self.unknown_answer(server_id, attempt);
+        }
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let edit = Edit::replace(span, call.request.id.patch());
         let other_type = text != call.text;
@@ -331,9 +376,9 @@ impl Engine {
             return self.tell_audience(server, message);
         };
         let attempt = read_own_id(span.of(&message.bytes)).map(|(number, _)| AttemptId(number));
+        let attempt = attempt.and_then(|attempt| self.subscription_at(server, attempt));
         let Some(subscription) = attempt.and_then(|attempt| self.subscriptions.get_mut(&attempt)) else {
-            let server = self.server_name(server);
-            return self.note(Note::StrayProgress { server });
+            return self.stray_progress(server);
         };
         let acknowledges =
             || message.text(Field::Method).as_deref() == Some("notifications/subscriptions/acknowledged");
@@ -361,6 +406,7 @@ impl Engine {
             return self.take_ask_back(now, ask, span, message);
         }
         let attempt = read_own_id(raw).map(|(number, _)| AttemptId(number));
+        let attempt = attempt.and_then(|attempt| self.subscription_at(server, attempt));
         let Some(subscription) = attempt.and_then(|attempt| self.close_subscription(attempt)) else { return };
         let edit = Edit::replace(span, subscription.id.patch());
         let message = Outgoing::edited(message.bytes.clone(), vec![edit]);
@@ -380,6 +426,10 @@ impl Engine {
             return self.progress_of_task(server_id, attempt, message);
         };
         let Some(call) = self.calls.get(id) else { return };
+        // Of a task of the server's own also whatever stream that task speaks on.
+        if !self.is_on_its_stream(attempt) && call.joined().is_none() {
+            return self.stray_progress(server_id);
+        }
         let Some(server) = self.servers.get(&server_id) else { return };
         let (client, way) = (call.request.client, call.request.way);
         // What another outlast says in a server's place is no sign of the server.

@@ -33,7 +33,7 @@ impl Engine {
         if !method.is_handshake() {
             return false;
         }
-        let server_id = self.clients[&client].server;
+        let Some(server_id) = self.server_id_of(client) else { return false };
         let Some(server) = self.servers.get(&server_id) else { return false };
         let fresh = matches!(server.life, Life::Starting | Life::Up) && !server.ever_answered;
         let Some(memory) = self.memory_of(server_id, method, message).filter(|_| fresh) else { return false };
@@ -75,14 +75,14 @@ impl Engine {
         message: &Message,
         way: Way,
     ) -> bool {
-        let Some(server) = self.servers.get(&self.clients[&client].server) else { return false };
+        let Some(server_id) = self.server_id_of(client) else { return false };
+        let Some(server) = self.servers.get(&server_id) else { return false };
         if !matches!(server.life, Life::Reviving(_)) || message.has(Field::ParamsCursor) {
             return false;
         }
         let Some(memory) = server.instant.as_ref() else { return false };
         let Some(list) = memory.list(method).map(<[u8]>::to_vec) else { return false };
         let seen = Some(fingerprint(&list));
-        let server_id = self.clients[&client].server;
         let list = match method {
             Method::ToolsList => {
                 let cap = self.cap_of(client, method, message);

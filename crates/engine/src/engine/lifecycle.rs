@@ -238,11 +238,9 @@ impl Engine {
     }
 
     fn end_subscriptions(&mut self, server: ServerId, exit: Exit) {
-        let open: Vec<AttemptId> = self.subscriptions.keys().copied().collect();
+        let here = self.subscriptions.iter().filter(|(_, subscription)| subscription.server == server);
+        let open: Vec<AttemptId> = here.map(|(attempt, _)| *attempt).collect();
         for attempt in open {
-            if self.subscriptions[&attempt].server != server {
-                continue;
-            }
             let Some(subscription) = self.close_subscription(attempt) else { continue };
             let text = format!("server `{}` went away ({exit}); subscribe again", self.server_name(server));
             let id = subscription.id.patch();

@@ -78,6 +78,16 @@ impl Engine {
         true
     }
 
+    /// A call that its server did not take, because it had forgotten our session, is sent to the next session: at
+    /// once if that has begun. False if it was not kept.
+    pub(super) fn send_unsent(&mut self, now: Mono, id: CallId) -> bool {
+        let sent_again = self.calls.lost_with_session(now, id);
+        if sent_again {
+            self.try_again(now, id);
+        }
+        sent_again
+    }
+
     /// A call whose HTTP exchange failed is sent again after a while. False if it must not be.
     pub(super) fn retry_later(
         &mut self,
@@ -135,20 +145,23 @@ impl Engine {
 
     /// The time has come to send a call again.
     pub(super) fn try_again(&mut self, now: Mono, id: CallId) {
-        let Some(message) = self.calls.take_retry(id) else { return };
         let Some(server_id) = self.calls.get(id).map(|call| call.request.server) else { return };
         let Some(server) = self.servers.get_mut(&server_id) else { return };
         use crate::servers::Readiness::{ComesBack, IsGone, Runs};
+        if server.readiness() == IsGone {
+            // It waits in no queue that it would have to leave.
+            return self.fail_at_gone_server(now, id);
+        }
+        let Some(message) = self.calls.take_retry(id) else { return };
         match server.readiness() {
             Runs => {
                 self.calls.restart_timeout(now, id, &server.clock);
                 self.send_attempt(now, id, &message);
             }
-            ComesBack => {
+            ComesBack | IsGone => {
                 server.waiting.push_back(id);
                 server.waiting_bytes += message.bytes.len();
             }
-            IsGone => return self.fail_at_gone_server(now, id),
         }
         self.arm_call(now, id);
     }

@@ -35,7 +35,7 @@ impl Engine {
             return false;
         }
         let attempt = message.raw(Field::ParamsRequestId).and_then(read_own_id);
-        let call = attempt.and_then(|(number, _)| self.calls.of(server, self.attempt_of(number)));
+        let call = attempt.and_then(|(number, _)| self.call_at(server, self.attempt_of(number)));
         let policy = message.raw(Field::Params).and_then(Policy::read).filter(|_| remote);
         if let (Some(id), Some(policy)) = (call, policy) {
             self.calls.has_policy(id, policy);

@@ -141,7 +141,13 @@ impl Engine {
         server.life = Life::Restarting;
         // A connection that could not be made ends nothing: other calls may still run on others. What was
         // closed cannot be opened again.
-        let same = self.config.transport == Transport::Http && !server.session_lost && server.exit.is_none();
+        let same = self.config.transport == Transport::Http && server.exit.is_none();
+        if !same {
+            // Nobody will answer them any more, and calls may wait for that.
+            let own: Vec<AttemptId> = server.own.keys().copied().collect();
+            own.into_iter().for_each(|attempt| self.asked_in_vain(now, id, Some(attempt)));
+        }
+        let Some(server) = self.servers.get_mut(&id) else { return };
         let run = if same { server.run } else { server.next_run() };
         self.act(Action::Start(id, run));
     }
@@ -154,7 +160,7 @@ impl Engine {
         let Some(initialize) = hello else { return self.up_again(now, id) };
         let attempt = self.new_attempt();
         let Some(server) = self.servers.get_mut(&id) else { return };
-        server.life = Life::Reviving(attempt);
+        (server.life, server.session_since) = (Life::Reviving(attempt), attempt);
         let limit = self.limit_of_handshake(id);
         self.send_own(id, &initialize, &Method::Initialize, attempt);
         self.arm_server(id, limit.map(|limit| (Alarm::Handshake, now + limit.time)));
@@ -205,7 +211,7 @@ impl Engine {
         }
         if let Some(server) = self.servers.get_mut(&id) {
             server.came_up = false;
-            server.session_lost = true;
+            server.made_whole = None;
         }
         self.rest(now, id, Why::NotStarted);
     }
@@ -229,7 +235,7 @@ impl Engine {
         let Some(initialize) = server.handshake.initialize.clone() else { return false };
         server.other_version = true;
         let Some(message) = with_version(&initialize, version) else { return false };
-        server.life = Life::Reviving(attempt);
+        (server.life, server.session_since) = (Life::Reviving(attempt), attempt);
         self.send_own(id, &message, &Method::Initialize, attempt);
         true
     }
@@ -246,7 +252,7 @@ impl Engine {
         }
         server.waiting_bytes = 0;
         let waiting = std::mem::take(&mut server.waiting);
-        let restarted = server.run > Run(0);
+        let restarted = server.run > Run(0) || server.session_lost;
         let came_back = restarted || server.last_trouble.take().is_some();
         let note = Note::Restarted { server: server.name.clone(), took: now.since(server.stopped_at) };
         if came_back {
@@ -375,7 +381,7 @@ impl Engine {
         };
         match own {
             Own::Quiet => {}
-            Own::Tools(call) => self.tools_are_listed(now, id, call, answer),
+            Own::Tools(paging) => self.tools_are_listed(now, id, *paging, answer),
             Own::Poll(call) => self.task_is_reported(now, call, answer),
             Own::Fetch(call) => self.task_result_came(now, call, answer),
             Own::List(method) => {

@@ -235,7 +235,9 @@ impl Engine {
     }
 
     pub(super) fn holds_task_token(&self, server: ServerId, attempt: AttemptId) -> Option<ClientId> {
-        let holds = |client: &Client| client.task_tokens.iter().any(|kept| kept.attempt == attempt);
+        let holds = |client: &Client| {
+            client.task_tokens.iter().any(|kept| kept.attempt == attempt && kept.server == server)
+        };
         self.lasting_clients(server).into_iter().find(|id| self.clients.get(id).is_some_and(holds))
     }
 }

@@ -67,12 +67,13 @@ impl Engine {
         else {
             return;
         };
+        let server = call.request.server;
         let progress = self.calls.take_progress(id);
         let Some(client) = self.clients.get_mut(&client) else { return };
         if client.task_tokens.len() == limits::TASK_TOKENS {
             client.task_tokens.pop_front();
         }
-        client.task_tokens.push_back(TaskToken { attempt, token, progress });
+        client.task_tokens.push_back(TaskToken { attempt, server, token, progress });
     }
 
     /// Ends a call with an error of ours, and says so.
@@ -114,7 +115,9 @@ impl Engine {
     }
 
     pub(super) fn refuse_by_gone_server(&mut self, now: Mono, call: &Call) {
-        let server = &self.servers[&call.request.server];
+        let Some(server) = self.servers.get(&call.request.server) else {
+            return self.refuse_call(now, call, Kind::ServerGone, LET_GO.into());
+        };
         let (kind, detail) = match server.life {
             Life::Failed(why) => {
                 (Kind::ServerFailed, format!("cannot start `{}`: {why}", self.config.command))
@@ -307,6 +310,9 @@ impl Engine {
         }
     }
 }
+
+/// What a request is told whose server is not there any more, because nobody needed it.
+pub(super) const LET_GO: &str = "it was let go of before the call reached it";
 
 /// Whether a request may have changed something. Those that only read are safe to repeat.
 fn may_act(method: &Method) -> bool {

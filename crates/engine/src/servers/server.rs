@@ -145,8 +145,10 @@ pub(crate) struct Server {
     pub(crate) tickets: usize,
     /// Arguments that are mirrored in headers.
     pub(crate) mirrors: Mirrors,
-    /// An HTTP server has forgotten our session: the next run begins a new one.
+    /// An HTTP server has forgotten a session of this run.
     pub(crate) session_lost: bool,
+    /// The hello of its session, if it is not the first: what was sent before belongs to one that is lost.
+    pub(crate) session_since: AttemptId,
     /// The run that has been told everything.
     pub(crate) made_whole: Option<Run>,
     /// It was tried with a version of its own.
@@ -217,11 +219,36 @@ pub(crate) enum Own {
     /// A list that the client knows: has it changed?
     List(Method),
     /// Tools whose schemas a call waits for.
-    Tools(CallId),
+    Tools(Box<Paging>),
     /// How far its task for a call is.
     Poll(CallId),
     /// The result of its task for a call.
     Fetch(CallId),
+}
+
+/// A list that is read page by page on behalf of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Paging {
+    pub(crate) call: CallId,
+    /// Where it has been continued, as numbers.
+    seen: Vec<u64>,
+}
+
+impl Paging {
+    pub(crate) fn of(call: CallId) -> Paging {
+        Paging { call, seen: Vec::new() }
+    }
+
+    /// Whether to read on from here. Not in circles, and not for ever: the call is sent with what is known by then.
+    pub(crate) fn turns_to(&mut self, cursor: &str) -> bool {
+        let page = crate::hash::fingerprint(cursor.as_bytes());
+        let fits = cursor.len() <= limits::CURSOR && self.seen.len() + 1 < limits::TOOL_PAGES;
+        let turns = fits && !self.seen.contains(&page);
+        if turns {
+            self.seen.push(page);
+        }
+        turns
+    }
 }
 
 /// What is waited for after a server was told to cancel.
@@ -281,6 +308,7 @@ impl Server {
             tickets: 0,
             mirrors: Mirrors::default(),
             session_lost: false,
+            session_since: AttemptId(0),
             made_whole: None,
             other_version: false,
             last_trouble: None,
@@ -366,18 +394,29 @@ impl Server {
             }
             return Some(doubled(plan.connect_backoff, self.tries - 1));
         }
-        while self.restarts.front().is_some_and(|restart| now.since(*restart) > INTENSITY_WINDOW) {
-            self.restarts.pop_front();
-        }
-        let recent = self.restarts.len() as u32;
-        if recent >= plan.intensity {
+        if !self.may_restart(now, plan.intensity) {
             return None;
         }
+        let recent = self.restarts.len() as u32;
         self.restarts.push_back(now);
         if at_once && recent == 0 {
             return Some(Duration::ZERO);
         }
         Some(doubled(plan.backoff, recent).mul_f64(plan.jitter))
+    }
+
+    /// Whether it was not restarted too often within the last minute.
+    pub(crate) fn may_restart(&mut self, now: Mono, intensity: u32) -> bool {
+        while self.restarts.front().is_some_and(|restart| now.since(*restart) > INTENSITY_WINDOW) {
+            self.restarts.pop_front();
+        }
+        (self.restarts.len() as u32) < intensity
+    }
+
+    /// It does not know our session any more: the next hello begins another one. What is in flight goes on.
+    pub(crate) fn forgets_session(&mut self) {
+        self.session_lost = true;
+        self.made_whole = None;
     }
 
     /// The legacy revision that was agreed on.

@@ -255,12 +255,18 @@ impl Engine {
             .is_some_and(|server| !server.joined.is_empty() && answers_own_poll(server, message))
     }
 
-    /// A request of ours was not answered: the task is asked for again.
+    /// A request of ours will not be answered: whatever waits for that goes on without.
     pub(in crate::engine) fn asked_in_vain(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
         let Some(attempt) = attempt else { return };
-        let Some(Own::Poll(call) | Own::Fetch(call)) = server.own.get(&attempt).cloned() else { return };
-        server.own.remove(&attempt);
+        match self.servers.get_mut(&id).and_then(|server| server.own.remove(&attempt)) {
+            Some(Own::Poll(call) | Own::Fetch(call)) => self.polled_in_vain(now, call, attempt),
+            Some(Own::Tools(paging)) => self.go_on_without_tools(now, paging.call),
+            Some(Own::Quiet | Own::List(_)) | None => {}
+        }
+    }
+
+    /// The task is asked for again.
+    fn polled_in_vain(&mut self, now: Mono, call: CallId, attempt: AttemptId) {
         self.calls.asked_in_vain(call, attempt);
         self.poll_later(now, call);
     }

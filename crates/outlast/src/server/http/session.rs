@@ -270,9 +270,10 @@ impl Inner {
         }
     }
 
-    /// A session has begun, or none.
+    /// A session has begun, or none. The last event of the one before means nothing to it.
     pub(super) fn begin_session(&self, session: Option<Box<str>>) {
-        self.lock().session = session;
+        let mut state = self.lock();
+        (state.session, state.standing_place) = (session, Place::default());
     }
 
     /// Whether there is a session.
