@@ -103,13 +103,15 @@ pub const KEEP_ALIVE_MIN: Duration = Duration::from_millis(50);
 /// stream cannot be taken up from before them.
 pub const STREAM_EVENTS: usize = 1_000;
 
-/// Bytes of events that are kept for one session. More: those of the oldest streams go first.
+/// Bytes of events that are kept for one session. More: those of the oldest streams go first. A longer event is
+/// not kept, and its stream cannot be taken up from before it.
 pub const SESSION_BYTES: usize = 16 << 20;
 
 /// Streams of a session that are kept, settled or not. More: the oldest settled ones go.
 pub const SESSION_STREAMS: usize = 256;
 
-/// Bytes of events that are kept for all sessions. More: nothing further is kept.
+/// Bytes of events that are kept for all sessions. More: nothing further is kept, and a stream cannot be taken up
+/// from before what was not.
 pub const EVENTS_BYTES: usize = 256 << 20;
 
 /// Sessions that sleep: only their names and handshakes are kept. More: the oldest are forgotten.
