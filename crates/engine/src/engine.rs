@@ -14,6 +14,7 @@ mod joining;
 mod lifecycle;
 mod remote;
 mod repeat;
+mod resources;
 mod resuming;
 mod revival;
 mod routes;

@@ -37,7 +37,8 @@ pub const REPEATABLE_BYTES: usize = 1 << 20;
 /// Bytes of all calls that are kept so. What comes above is not repeated.
 pub const KEPT_BYTES: usize = 32 << 20;
 
-/// Resources that a restarted server is subscribed to again. One more: it is not.
+/// Resources of which it is known who subscribed to them, so that a restarted server is subscribed to them again.
+/// One more: it is not, all who share the server hear of it, and the first who unsubscribes does so for all.
 pub const SUBSCRIBED: usize = 1_000;
 
 /// Bytes of a session's log level and subscriptions that are remembered for a server that it is woken on. What
