@@ -141,6 +141,12 @@ pub const RECONNECT: Duration = Duration::from_millis(500);
 /// The longest such wait.
 pub const RECONNECT_LONGEST: Duration = Duration::from_secs(30);
 
+/// The shortest wait before a stream is opened again, whatever the server wishes (`retry`).
+pub const RETRY_LEAST: Duration = Duration::from_millis(100);
+
+/// The longest, whatever it wishes.
+pub const RETRY_MOST: Duration = Duration::from_secs(5 * 60);
+
 // The store.
 
 /// How long a process that says nothing is taken for alive.

@@ -9,6 +9,7 @@
 use super::revival::Why;
 use super::{Engine, Transport};
 use crate::action::{Action, Note};
+use crate::call::retry;
 use crate::error::{Kind, Retry, ServerState, cut};
 use crate::http::{StreamEnd, Trouble};
 use crate::id::{AttemptId, CallId, ServerId, own_id};
@@ -275,6 +276,13 @@ impl Engine {
             self.session_lost(now, id, None);
             return self.broke_off(now, id, Some(attempt), &end.why);
         }
+        let polls = end.retry.filter(|_| end.opened).map(|wish| retry::reopen(Some(wish), 1));
+        if let Some(call) = self.call_of(Some(attempt)).filter(|_| polls.is_some())
+            && let Some(call) = self.calls.get_mut(call)
+        {
+            // It hung up as it said it would, which is no failure.
+            call.breaks = 0;
+        }
         // An old connection may still look alive to the server, or the server is busy.
         let passing = end.status.is_none_or(|status| status == 409 || status == 429 || status >= 500);
         if passing && self.resume_later(now, Some(attempt), end.retry, true) {
@@ -289,11 +297,10 @@ impl Engine {
         };
         let (call_id, call) = call;
         let breaks = call.count_break();
-        call.reconnect_at = Some(now + end.retry.unwrap_or_else(|| doubling(breaks)));
-        let (id, polls) = (call_id, end.retry.filter(|_| end.status.is_none()));
+        call.reconnect_at = Some(now + retry::reopen(end.retry, breaks));
         self.arm_call(now, call_id);
         if let Some(retry) = polls {
-            let way = self.calls.get(id).map(|call| self.real_way(call).1);
+            let way = self.calls.get(call_id).map(|call| self.real_way(call).1);
             way.into_iter().for_each(|way| self.let_client_poll(way, retry));
         }
     }
@@ -352,8 +359,9 @@ impl Engine {
         if end.status.is_some_and(|status| (400..500).contains(&status) && status != 409 && status != 429) {
             return;
         }
-        server.standing_breaks += 1;
-        let at = now + end.retry.unwrap_or_else(|| doubling(server.standing_breaks));
+        let polls = end.opened && end.retry.is_some();
+        server.standing_breaks = if polls { 1 } else { server.standing_breaks.saturating_add(1) };
+        let at = now + retry::reopen(end.retry, server.standing_breaks);
         self.arm_standing(id, Some(at));
     }
 

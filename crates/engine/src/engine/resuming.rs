@@ -9,6 +9,7 @@
 
 use super::{Engine, Transport};
 use crate::call::resume::{Policy, declares};
+use crate::call::retry;
 use crate::error::{Kind, json_text};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
@@ -72,7 +73,7 @@ impl Engine {
         let least = policy.min_wait;
         call.lost = Some(lost);
         let breaks = call.count_break();
-        let wait = wish.unwrap_or_else(|| super::remote::doubling(breaks)).max(least);
+        let wait = retry::reopen(wish, breaks).max(least);
         call.reconnect_at = Some(now + wait);
         self.arm_call(now, id);
         true
