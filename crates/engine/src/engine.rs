@@ -15,6 +15,7 @@ mod ledger;
 mod lifecycle;
 mod remote;
 mod repeat;
+mod resources;
 mod resuming;
 mod revival;
 mod routes;

@@ -298,6 +298,64 @@ fn a_standing_stream_that_breaks_is_opened_again_and_one_that_is_refused_is_not(
     );
 }
 
+/// `retry: 0` was a thousand requests a second while each failed, and a long one was the end of the call.
+#[test]
+fn a_server_that_wishes_to_be_asked_at_once_or_never_is_asked_in_reason() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        stream-ended 2 resumable retry=1ms
+        wait 100ms
+        @100ms
+        .. reconnect 2
+        stream-ended 2 resumable unopened retry=1ms
+        wait 200ms
+        @300ms
+        .. reconnect 2
+        stream-ended 2 resumable retry=1ms status=503
+        wait 400ms
+        @700ms
+        .. reconnect 2
+        # A server that hangs up as it said it would has not failed.
+        stream-ended 2 resumable retry=1ms
+        wait 100ms
+        @800ms
+        .. reconnect 2
+        stream-ended 2 resumable retry=27777h
+        wait 6m
+        @5m800ms
+        .. reconnect 2
+        standing-ended retry=1ms
+        wait 100ms
+        @6m900ms
+        .. stand
+        standing-ended unopened retry=1ms
+        wait 200ms
+        @6m1s100ms
+        .. stand
+        "#,
+    );
+}
+
+/// Clients are not told to come back in years either.
+#[test]
+fn a_wish_that_is_passed_on_is_bounded_too() {
+    served(
+        "",
+        r#"
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
+        >> …
+        stream-ended 2 resumable retry=27777h
+        << 2: retry: 300000||
+        << 2: finish
+        "#,
+    );
+}
+
 #[test]
 fn an_answer_that_is_lost_on_its_way_is_noted() {
     legacy(

@@ -595,13 +595,15 @@ fn trouble(text: &str) -> Trouble {
     }
 }
 
-/// `resumable`, `retry=TIME`, `status=N`, in any order.
+/// `resumable`, `unopened`, `retry=TIME`, `status=N`, in any order. What has a status was not opened either.
 fn stream_end(text: &str) -> StreamEnd {
-    let mut end = StreamEnd { resumable: false, retry: None, status: None, why: "it ended".into() };
+    let mut end =
+        StreamEnd { resumable: false, retry: None, opened: true, status: None, why: "it ended".into() };
     for word in text.split_whitespace() {
         match word.split_once('=') {
             Some(("retry", time)) => end.retry = parse_duration(time).ok(),
-            Some(("status", status)) => end.status = status.parse().ok(),
+            Some(("status", status)) => (end.status, end.opened) = (status.parse().ok(), false),
+            _ if word == "unopened" => end.opened = false,
             _ => end.resumable = word == "resumable",
         }
     }

@@ -114,11 +114,11 @@ impl Calls {
 
 // Connections that break.
 impl Calls {
-    /// The stream of a call broke: it is opened again after `wait`, or after ever longer waits.
-    pub(crate) fn reconnect_after(&mut self, now: Mono, id: CallId, wait: Option<Duration>) {
+    /// The stream of a call broke: it is opened again after ever longer waits, and as its server wishes.
+    pub(crate) fn reconnect_after(&mut self, now: Mono, id: CallId, wish: Option<Duration>) {
         if let Some(call) = self.all.get_mut(id) {
             let breaks = call.count_break();
-            call.reconnect_at = Some(now + wait.unwrap_or_else(|| retry::doubling(breaks)));
+            call.reconnect_at = Some(now + retry::reopen(wish, breaks));
         }
     }
 
@@ -162,7 +162,7 @@ impl Calls {
         let least = policy.min_wait;
         call.lost = Some(lost);
         let breaks = call.count_break();
-        let wait = wish.unwrap_or_else(|| retry::doubling(breaks)).max(least);
+        let wait = retry::reopen(wish, breaks).max(least);
         call.reconnect_at = Some(now + wait);
         true
     }

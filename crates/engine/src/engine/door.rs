@@ -358,16 +358,11 @@ impl Engine {
                 if stream.is_some_and(|stream| stream.exchange.is_some()) {
                     return Err(standing_is_open());
                 }
-                (standing, stream.map_or(0, |stream| stream.written))
+                // What could not be kept is lost; the stream goes on with what came after it.
+                (standing, stream.map_or(0, |stream| stream.written.max(stream.lost)))
             }
         };
         if self.take_up(exchange, stream, after) {
-            return Ok(());
-        }
-        if head.last_event.is_none() {
-            // What could not be kept is lost; the stream goes on with what comes next.
-            let last = self.streams.get(&stream).map_or(0, |stream| stream.last);
-            self.take_up(exchange, stream, last);
             return Ok(());
         }
         let sent = self.streams.get(&stream).is_some_and(|stream| after <= stream.last);
@@ -441,7 +436,13 @@ fn no_such_event() -> No {
 }
 
 fn old_event() -> No {
-    No(400, -32000, "Bad Request: Last-Event-ID is older than what is kept".into())
+    let why = format!(
+        "Bad Request: Last-Event-ID is older than what is kept (at most {} MiB of a session and {} MiB in all); \
+         the call on its stream may have run",
+        crate::limits::SESSION_BYTES >> 20,
+        crate::limits::EVENTS_BYTES >> 20,
+    );
+    No(400, -32000, why)
 }
 
 fn future_event() -> No {

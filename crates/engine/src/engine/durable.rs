@@ -277,6 +277,10 @@ impl Engine {
         let Some(session) = self.clients.get(client).and_then(Client::session) else {
             return self.refuse_event(*exchange);
         };
+        if events.len() >= limits::STREAM_EVENTS {
+            // There are more, and what is known of the stream stands behind them.
+            return self.refuse_old_event(*exchange);
+        }
         let rest = Rest::of(events, after.number, self.wall);
         if !rest.has_sent(after.number) {
             return self.refuse_future_event(*exchange);

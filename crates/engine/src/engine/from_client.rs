@@ -128,7 +128,9 @@ impl Engine {
         }
         if request.method == Method::Listen {
             self.subscribe(now, request, message);
-        } else {
+        } else if request.method != Method::ResourcesUnsubscribe
+            || !self.others_stay_subscribed(&request, message)
+        {
             self.begin_call(now, request, message);
         }
     }

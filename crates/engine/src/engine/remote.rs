@@ -289,6 +289,11 @@ impl Engine {
             self.begin_session_again(now, id, Some(attempt));
             return;
         }
+        let polls = end.retry.filter(|_| end.opened).map(|wish| retry::reopen(Some(wish), 1));
+        if let Some(call) = self.call_of(id, Some(attempt)).filter(|_| polls.is_some()) {
+            // It hung up as it said it would, which is no failure.
+            self.calls.stream_lives(call);
+        }
         // An old connection may still look alive to the server, or the server is busy.
         let passing = end.status.is_none_or(|status| status == 409 || status == 429 || status >= 500);
         if passing && self.resume_later(now, id, Some(attempt), end.retry, true) {
@@ -301,10 +306,9 @@ impl Engine {
             return self.broke_off(now, id, Some(attempt), &end.why);
         };
         self.calls.reconnect_after(now, call_id, end.retry);
-        let (id, polls) = (call_id, end.retry.filter(|_| end.status.is_none()));
         self.arm_call(now, call_id);
         if let Some(retry) = polls {
-            let way = self.calls.get(id).map(|call| self.real_way(call).1);
+            let way = self.calls.get(call_id).map(|call| self.real_way(call).1);
             way.into_iter().for_each(|way| self.let_client_poll(way, retry));
         }
     }
@@ -362,8 +366,9 @@ impl Engine {
         if end.status.is_some_and(|status| (400..500).contains(&status) && status != 409 && status != 429) {
             return;
         }
-        server.standing_breaks += 1;
-        let at = now + end.retry.unwrap_or_else(|| retry::doubling(server.standing_breaks));
+        let polls = end.opened && end.retry.is_some();
+        server.standing_breaks = if polls { 1 } else { server.standing_breaks.saturating_add(1) };
+        let at = now + retry::reopen(end.retry, server.standing_breaks);
         self.arm_standing(id, Some(at));
     }
 

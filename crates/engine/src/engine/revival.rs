@@ -307,7 +307,7 @@ impl Engine {
         }
     }
 
-    fn ask_again(&mut self, id: ServerId, message: &Message, own: Own) {
+    pub(super) fn ask_again(&mut self, id: ServerId, message: &Message, own: Own) {
         let attempt = self.new_attempt();
         self.send_own(id, message, &Method::of(message), attempt);
         if let Some(server) = self.servers.get_mut(&id) {
@@ -437,7 +437,10 @@ impl Engine {
         method: &Method,
         message: &Message,
     ) {
-        let kept = self.config.restart > Restart::Never || self.config.transport == Transport::Http;
+        let restarts = self.config.restart > Restart::Never || self.config.transport == Transport::Http;
+        // Of sessions that share a server each hears only of what it subscribed to.
+        let subscribes = matches!(method, Method::ResourcesSubscribe | Method::ResourcesUnsubscribe);
+        let kept = restarts || (subscribes && self.config.manner.serves());
         if !kept || message.bytes.len() > limits::HANDSHAKE_BYTES {
             return;
         }
@@ -456,7 +459,7 @@ impl Engine {
                 entry.1.insert(client);
             }
             Method::ResourcesUnsubscribe => {
-                handshake.subscribed.remove(&uri());
+                handshake.unsubscribe(&uri(), client);
             }
             Method::ToolsList
             | Method::PromptsList

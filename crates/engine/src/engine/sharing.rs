@@ -313,6 +313,11 @@ impl Engine {
         self.join(id, server_id);
         self.greet_for(id, server_id, initialize, initialized);
         self.set_up_for(id, server_id);
+        // Its timer stands where it would have been forgotten.
+        let at = now + self.config.session_idle;
+        if let Some(session) = self.clients.get_mut(&id).and_then(Client::session_mut) {
+            self.timers.set(Owner::Session(id), &mut session.armed, Some(at));
+        }
     }
 
     /// A new server will be told the log level and the subscriptions of a session, after the hello.
@@ -449,9 +454,7 @@ impl Engine {
         server.clients.remove(&client);
         server.joining.retain(|(joining, _, _)| *joining != client);
         let unheard = server.greeted == Some(client) && server.welcome.is_none();
-        for (_, clients) in server.handshake.subscribed.values_mut() {
-            clients.remove(&client);
-        }
+        self.unsubscribe_gone(client, id);
         if unheard {
             // Their hello went out in this one's name, and nobody will hear the answer.
             let text = "outlast: the session that this one was to share a server with has ended; try again";

@@ -12,7 +12,7 @@ use crate::http::{Body, Response};
 use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
 use crate::time::Mono;
-use crate::wire::{Outgoing, Patch};
+use crate::wire::{Field, Outgoing, Patch, scan_message};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -57,6 +57,9 @@ impl Engine {
             let mut event = self.id_of_event(client, id, last, 64);
             for part in [b"retry: ", retry.as_slice(), b"\ndata: \n\n"] {
                 event.extend_from_slice(part);
+            }
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.named = true;
             }
             event
         } else {
@@ -127,29 +130,69 @@ impl Engine {
         line
     }
 
-    fn write_event(&mut self, id: StreamId, message: &Outgoing) {
+    /// Tells a client that its call lives, if it reads. Whoever comes back has no use for that, and a heap of it
+    /// would push out what was really said; so it is not kept, and has an id only where its client knows none yet.
+    pub(super) fn keep_stream_alive(&mut self, id: StreamId, message: &Outgoing) {
+        self.begin_stream(id);
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if stream.exchange.is_none() && stream.legacy && says_that_something_changed(message) {
+        let Some(exchange) = stream.exchange else { return };
+        let named = std::mem::replace(&mut stream.named, true);
+        let (client, last, room) = (stream.client, stream.last, message.len() + 16);
+        let line = if stream.legacy && !named {
+            self.id_of_event(client, id, last, room)
+        } else {
+            Vec::with_capacity(room)
+        };
+        self.act(Action::Write(exchange, event(line, message)));
+    }
+
+    /// Whether what nobody reads yet says the same, or is outdated by a message and gives it its place.
+    fn is_told_already(&mut self, id: StreamId, message: &Outgoing) -> bool {
+        let Some(stream) = self.streams.get(&id).filter(|stream| stream.legacy) else { return false };
+        if says_that_something_changed(message) {
+            // Whoever comes back looks once, however often it changed.
             let same = message.to_vec();
-            if stream.unread().any(|event| message_in(event).is_some_and(|told| told == same)) {
-                // Whoever comes back looks once, however often it changed.
+            return stream.unread().any(|event| message_in(event).is_some_and(|told| told == same));
+        }
+        let newest = stream.unread().last().and_then(message_in);
+        let token = progress_token(Bytes::from(message.to_vec()));
+        if token.is_none() || newest.and_then(progress_token) != token {
+            return false;
+        }
+        let line = self.id_of_event(stream.client, id, stream.last, message.len() + 16);
+        let event = event(line, message);
+        let Some(stream) = self.streams.get_mut(&id) else { return true };
+        let Some((_, newest)) = stream.kept.back_mut() else { return true };
+        let change = event.len() as isize - newest.len() as isize;
+        *newest = event;
+        let client = stream.client;
+        self.kept_more(client, change);
+        true
+    }
+
+    fn write_event(&mut self, id: StreamId, message: &Outgoing) {
+        let Some(mut stream) = self.streams.get_mut(&id) else { return };
+        if stream.exchange.is_none() {
+            if self.is_told_already(id, message) {
                 return;
             }
+            let Some(same) = self.streams.get_mut(&id) else { return };
+            stream = same;
         }
         stream.last += 1;
         let (client, exchange, legacy, last) = (stream.client, stream.exchange, stream.legacy, stream.last);
         if exchange.is_some() {
-            stream.written = last;
+            (stream.written, stream.named) = (last, true);
         }
         let room = message.len() + 16;
         let line = if legacy { self.id_of_event(client, id, last, room) } else { Vec::with_capacity(room) };
         let event = event(line, message);
         self.store_event(id, last, &event);
-        if legacy
-            && self.kept_events + event.len() <= limits::EVENTS_BYTES
-            && event.len() <= limits::SESSION_BYTES
-        {
-            let change = self.streams.get_mut(&id).map_or(0, |stream| stream.keep(last, event.clone()));
+        if legacy {
+            let fits = event.len() <= limits::SESSION_BYTES
+                && self.kept_events + event.len() <= limits::EVENTS_BYTES;
+            let Some(stream) = self.streams.get_mut(&id) else { return };
+            let change = if fits { stream.keep(last, event.clone()) } else { stream.lose(last) };
             self.kept_more(client, change);
             self.make_room(client);
         }
@@ -222,7 +265,7 @@ impl Engine {
         self.begin_stream(id);
         let Some(stream) = self.streams.get_mut(&id) else { return false };
         let before = stream.exchange.replace(exchange);
-        stream.begun = true;
+        (stream.begun, stream.named) = (true, true);
         stream.written = stream.last;
         let over = stream.settled.is_some();
         let missed: Vec<Bytes> = stream
@@ -298,9 +341,9 @@ impl Engine {
                 self.close_stream(victim);
                 continue;
             }
-            let dropped = self.streams.get_mut(&victim).and_then(|stream| stream.kept.pop_front());
-            let Some((_, event)) = dropped else { return };
-            self.kept_more(client, -(event.len() as isize));
+            let dropped = self.streams.get_mut(&victim).and_then(Stream::drop_oldest);
+            let Some(bytes) = dropped else { return };
+            self.kept_more(client, -(bytes as isize));
         }
     }
 
@@ -362,6 +405,13 @@ impl Engine {
 fn says_that_something_changed(message: &Outgoing) -> bool {
     let has = |words: &[u8]| memchr::memmem::find(message.bytes(), words).is_some();
     has(b"\"notifications/resources/updated\"") || has(b"/list_changed\"")
+}
+
+/// What a message reports the progress of.
+fn progress_token(message: Bytes) -> Option<Bytes> {
+    let message = scan_message(message)?;
+    let reports = message.raw(Field::Method) == Some(b"\"notifications/progress\"");
+    message.raw(Field::ParamsProgressToken).filter(|_| reports).map(Bytes::copy_from_slice)
 }
 
 /// The message of an event.

@@ -168,8 +168,11 @@ impl Engine {
         message.extend_from_slice(b",\"message\":");
         message.extend_from_slice(&json_text(&words));
         message.extend_from_slice(br#","_meta":{"dev.outlast/keepAlive":true}}}"#);
-        let (client, way) = (call.request.client, call.request.way);
-        self.tell_progress(client, way, Outgoing::plain(message));
+        let (client, way, message) = (call.request.client, call.request.way, Outgoing::plain(message));
+        match self.calls.get(id).map(|call| self.real_way(call).1) {
+            Some(Way::Stream(stream)) => self.keep_stream_alive(stream, &message),
+            _ => self.tell_progress(client, way, message),
+        }
     }
 }
 

@@ -286,6 +286,15 @@ impl Handshake {
     pub(crate) fn is_over(&self) -> bool {
         self.initialized.is_some() || self.skipped
     }
+
+    /// A client does not want to hear of a resource any more; others may.
+    pub(crate) fn unsubscribe(&mut self, uri: &[u8], client: ClientId) {
+        let Some((_, clients)) = self.subscribed.get_mut(uri) else { return };
+        clients.remove(&client);
+        if clients.is_empty() {
+            self.subscribed.remove(uri);
+        }
+    }
 }
 
 impl Server {

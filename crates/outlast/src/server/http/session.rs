@@ -294,9 +294,9 @@ impl Inner {
     }
 
     /// A stream ended before it had to. One that cannot be taken up again is forgotten.
-    pub(super) fn stream_ended(&self, of: Of, status: Option<u16>, why: String) {
+    pub(super) fn stream_ended(&self, of: Of, opened: bool, status: Option<u16>, why: String) {
         let Place { last, retry } = self.place(of);
-        let end = StreamEnd { resumable: last.is_some(), retry, status, why: why.into() };
+        let end = StreamEnd { resumable: last.is_some(), retry, opened, status, why: why.into() };
         let happening = match of {
             Of::Attempt(attempt) => {
                 if !end.resumable {

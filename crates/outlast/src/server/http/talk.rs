@@ -167,7 +167,7 @@ pub async fn reopen(inner: Arc<Inner>, of: Of, gate: Option<Gate>, opener: Optio
     pass(gate).await;
     let last = inner.place(of).last;
     if last.is_none() && of != Of::Standing {
-        return inner.stream_ended(of, None, "it has no event id to go on from".into());
+        return inner.stream_ended(of, false, None, "it has no event id to go on from".into());
     }
     let sent = inner.remote.send(Method::GET, None, true, |to| {
         to.extend_from_slice(FOR_A_STREAM);
@@ -185,14 +185,14 @@ pub async fn reopen(inner: Arc<Inner>, of: Of, gate: Option<Gate>, opener: Optio
                 true => "the answer is no stream of events".to_owned(),
                 false => format!("refused with {}", words::of_status(status)),
             };
-            inner.stream_ended(of, Some(status), why);
+            inner.stream_ended(of, false, Some(status), why);
             inner.remote.give_back(reply).await;
         }
         Err(Trouble::Status { status, body, .. }) => {
-            inner.stream_ended(of, Some(status), String::from_utf8_lossy(&body).into_owned());
+            inner.stream_ended(of, false, Some(status), String::from_utf8_lossy(&body).into_owned());
         }
         Err(Trouble::Unreachable(why) | Trouble::Broken(why) | Trouble::NotMcp(why)) => {
-            inner.stream_ended(of, None, why.into());
+            inner.stream_ended(of, false, None, why.into());
         }
     }
 }
@@ -219,7 +219,7 @@ async fn stream(inner: &Inner, of: Of, mut reply: Reply) {
         answered: false,
     };
     if let Err(why) = events.read_to_answer(&mut reply).await {
-        inner.stream_ended(of, None, why);
+        inner.stream_ended(of, true, None, why);
         return inner.remote.give_back(reply).await;
     }
     // The server should end the stream now, and then its connection can be used again.
