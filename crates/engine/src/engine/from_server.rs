@@ -148,8 +148,8 @@ impl Engine {
         let Some((attempt, text)) = self.attempt_named(message) else {
             return self.answer_without_our_id(server, message);
         };
-        if let Some(call) = self.calls.of(server, attempt) {
-            return self.answer_to_call(now, server, call, (attempt, text), message);
+        if let Some(call) = self.call_at(server, attempt) {
+            return self.answer_to_call(now, server, call, text, message);
         }
         self.answer_to_no_call(now, server, attempt, message);
     }
@@ -157,6 +157,10 @@ impl Engine {
     #[inline(never)]
     fn answer_to_no_call(&mut self, now: Mono, server: ServerId, attempt: AttemptId, message: &Message) {
         if !self.is_on_its_stream(attempt) {
+            return self.unknown_answer(server, attempt);
+        }
+        if self.calls.awaits(attempt) {
+            // Another server has it, or another stream.
             return self.unknown_answer(server, attempt);
         }
         if self.subscriptions.contains_key(&attempt) {
@@ -203,18 +207,8 @@ impl Engine {
         self.note(Note::UnknownAnswer { from: format!("`{name}`").into(), id });
     }
 
-    fn answer_to_call(
-        &mut self,
-        now: Mono,
-        server_id: ServerId,
-        id: CallId,
-        (attempt, text): (AttemptId, bool),
-        message: &Message,
-    ) {
+    fn answer_to_call(&mut self, now: Mono, server_id: ServerId, id: CallId, text: bool, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
-        if call.request.server != server_id || !self.is_on_its_stream(attempt) {
-            return self.unknown_answer(server_id, attempt);
-        }
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let edit = Edit::replace(span, call.request.id.patch());
         let other_type = text != call.text;
