@@ -369,11 +369,7 @@ impl Engine {
             return false;
         }
         let Some(left) = self.part(id) else { return false };
-        match left.way {
-            Way::Array(batch) => self.member_done(left.client, batch),
-            Way::Stream(stream) => self.settled_on_stream(self.at, stream),
-            Way::Line | Way::Ticket(_) | Way::Nowhere => {}
-        }
+        self.settled_without_answer(left.client, left.way);
         true
     }
 
@@ -429,7 +425,7 @@ impl Engine {
         call.keep_alive = new.keep_alive;
         call.heard = new.heard;
         call.stream_at = new.stream_at;
-        call.task_at = new.task_at;
+        (call.task_at, call.hands_off) = (new.task_at, new.hands_off);
         call.kept_for_task = new.kept_for_task.or(call.kept_for_task.take());
         let holds = std::mem::replace(&mut call.holds, new.holds);
         let (client, key) = (call.request.client, call.request.id.key());
@@ -702,11 +698,7 @@ impl Engine {
         let Some(at) = joint.waiting.iter().position(is) else { return };
         let (request, _) = joint.waiting.remove(at);
         self.stops_waiting_for_key(&request, no);
-        match request.way {
-            Way::Array(batch) => self.member_done(client, batch),
-            Way::Stream(stream) => self.settled_on_stream(self.at, stream),
-            Way::Line | Way::Ticket(_) | Way::Nowhere => {}
-        }
+        self.settled_without_answer(client, request.way);
     }
 
     /// A client is gone of whose call nothing is known yet.

@@ -340,9 +340,7 @@ impl Engine {
             task.waiters.iter().position(|waiter| waiter.client == client && waiter.id.key() == id.key());
         let Some(waiter) = gone.map(|at| task.waiters.remove(at)) else { return };
         self.leave_theirs(no);
-        if let Way::Stream(stream) = waiter.way {
-            self.settled_on_stream(self.at, stream);
-        }
+        self.settled_without_answer(client, waiter.way);
     }
 
     /// A client gives up a question to the store.
@@ -351,8 +349,8 @@ impl Engine {
             client.close(id, Open::Look(number));
         }
         let pending = self.lookups.remove(&number);
-        if let Some((_, Way::Stream(stream))) = pending.as_ref().and_then(Pending::looks) {
-            self.settled_on_stream(self.at, stream);
+        if let Some((_, way)) = pending.as_ref().and_then(Pending::looks) {
+            self.settled_without_answer(client, way);
         }
     }
 
