@@ -288,7 +288,7 @@ impl Engine {
 
     pub(super) fn refuse_request(&mut self, now: Mono, request: &Request, kind: Kind, why: String) {
         // Its limits do not matter any more, so neither does whose clock they run on.
-        let clock = self.servers.get(&request.server).map(|server| server.clock.clone()).unwrap_or_default();
+        let clock = self.servers.get(&request.server).map(|server| server.clock).unwrap_or_default();
         let policy = self.config.rules.for_ask(&request.method);
         let call = Call::new(Request { joint: None, ..request.clone() }, &policy, now, &clock);
         self.refuse_call(now, &call, kind, why);
