@@ -48,6 +48,16 @@ impl Engine {
         }
     }
 
+    /// A request was given up by whoever made it: what waits for its answer waits no longer.
+    pub(super) fn settled_without_answer(&mut self, client: ClientId, way: Way) {
+        match way {
+            Way::Array(batch) => self.member_done(client, batch),
+            Way::Stream(stream) => self.settled_on_stream(self.at, stream),
+            // Whoever gave it up has said what becomes of its task.
+            Way::Line | Way::Ticket(_) | Way::Nowhere => {}
+        }
+    }
+
     /// Puts an answer into its array.
     #[cold]
     fn collect(&mut self, client: ClientId, id: BatchId, to: Option<&JsonId>, answer: Outgoing) {

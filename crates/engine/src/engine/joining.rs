@@ -146,7 +146,7 @@ impl Engine {
 
     pub(super) fn refuse_request(&mut self, now: Mono, request: &Request, kind: Kind, why: String) {
         // Its limits do not matter any more, so neither does whose clock they run on.
-        let clock = self.servers.get(&request.server).map(|server| server.clock.clone()).unwrap_or_default();
+        let clock = self.servers.get(&request.server).map(|server| server.clock).unwrap_or_default();
         let policy = self.config.rules.for_ask(&request.method);
         let call = Call::new(Request { joint: None, ..request.clone() }, &policy, now, &clock);
         self.refuse_call(now, &call, kind, why);
@@ -224,11 +224,7 @@ impl Engine {
             return false;
         }
         let Some(left) = self.part(id) else { return false };
-        match left.way {
-            Way::Array(batch) => self.member_done(left.client, batch),
-            Way::Stream(stream) => self.settled_on_stream(self.at, stream),
-            Way::Line | Way::Ticket(_) | Way::Nowhere => {}
-        }
+        self.settled_without_answer(left.client, left.way);
         true
     }
 
@@ -496,11 +492,7 @@ impl Engine {
     pub(super) fn stop_asking_for_key(&mut self, client: ClientId, id: &JsonId, no: JointNo) {
         let Some(request) = self.keys.stop_waiting(no, client, id) else { return };
         self.stops_waiting_for_key(&request, no);
-        match request.way {
-            Way::Array(batch) => self.member_done(client, batch),
-            Way::Stream(stream) => self.settled_on_stream(self.at, stream),
-            Way::Line | Way::Ticket(_) | Way::Nowhere => {}
-        }
+        self.settled_without_answer(client, request.way);
     }
 
     /// A client is gone of whose call nothing is known yet.

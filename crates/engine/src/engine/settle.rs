@@ -36,10 +36,7 @@ impl Engine {
         self.count_out(&call.request, call.holds);
         match (answer, call.request.way) {
             (Some(answer), way) => self.reply(call.request.client, way, Some(&call.request.id), answer),
-            (None, Way::Array(batch)) => self.member_done(call.request.client, batch),
-            (None, Way::Stream(stream)) => self.settled_on_stream(self.at, stream),
-            // Whoever gave it up has said what becomes of its task.
-            (None, Way::Line | Way::Ticket(_) | Way::Nowhere) => {}
+            (None, way) => self.settled_without_answer(call.request.client, way),
         }
         if let Some(shared) = shared {
             self.settle_joined(shared);

@@ -335,9 +335,7 @@ impl Engine {
         }
         let Some(waiter) = self.tickets.stop_waiting(no, client, id) else { return };
         self.leave_theirs(no);
-        if let Way::Stream(stream) = waiter.way {
-            self.settled_on_stream(self.at, stream);
-        }
+        self.settled_without_answer(client, waiter.way);
     }
 
     /// A client gives up a question to the store.
@@ -346,8 +344,8 @@ impl Engine {
             client.close(id, Open::Look(number));
         }
         let pending = self.ledger.forget(number);
-        if let Some((_, Way::Stream(stream))) = pending.as_ref().and_then(Pending::looks) {
-            self.settled_on_stream(self.at, stream);
+        if let Some((_, way)) = pending.as_ref().and_then(Pending::looks) {
+            self.settled_without_answer(client, way);
         }
     }
 
