@@ -277,15 +277,17 @@ impl Engine {
             return self.broke_off(now, id, Some(attempt), &end.why);
         }
         let polls = end.retry.filter(|_| end.opened).map(|wish| retry::reopen(Some(wish), 1));
-        if let Some(call) = self.call_of(Some(attempt)).filter(|_| polls.is_some())
-            && let Some(call) = self.calls.get_mut(call)
-        {
-            // It hung up as it said it would, which is no failure.
-            call.breaks = 0;
+        let mut wish = end.retry;
+        if let Some(call) = self.attempts.get(&attempt).and_then(|id| self.calls.get_mut(*id)) {
+            if polls.is_some() {
+                // It hung up as it said it would, which is no failure.
+                call.breaks = 0;
+            }
+            wish = wish.map(|_| retry::reopen(wish, u32::from(call.breaks) + 1));
         }
         // An old connection may still look alive to the server, or the server is busy.
         let passing = end.status.is_none_or(|status| status == 409 || status == 429 || status >= 500);
-        if passing && self.resume_later(now, Some(attempt), end.retry, true) {
+        if passing && self.resume_later(now, Some(attempt), wish, true) {
             return;
         }
         let call = self.call_of(Some(attempt)).filter(|_| end.resumable && passing);

@@ -321,8 +321,13 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&waiter.client) {
             client.open(waiter.id.key(), Open::Wait(no));
         }
-        let (way, limited) = (waiter.way, matches!(waiter.wants, Wants::Until(_)));
+        let (client, way) = (waiter.client, waiter.way);
+        let limited = matches!(waiter.wants, Wants::Until(_));
+        let hears = limited || waiter.wants == Wants::Result;
         task.waiters.push(waiter);
+        if hears {
+            self.pass_on_questions(no, client, way);
+        }
         if limited {
             // What waits over HTTP must see bytes.
             self.stream_is_due(way);

@@ -2,8 +2,10 @@
 
 use super::{Pending, millis};
 use crate::engine::Engine;
+use crate::error::cut;
 use crate::id::{ServerId, TaskNo};
 use crate::json;
+use crate::limits;
 use crate::record::{Answer, Change, Faces, State};
 use crate::store::Write;
 use crate::task::Task;
@@ -46,6 +48,7 @@ impl Engine {
         // One that is not stored yet is written when it is.
         let made = task.stored;
         task.body.questions.clear();
+        task.body.status_message = answer.as_ref().filter(|_| state == State::Failed).and_then(reason);
         task.state = state;
         task.answer = answer;
         task.updated = self.wall;
@@ -94,4 +97,17 @@ impl Engine {
         }
         self.leave_if_unused(now, server);
     }
+}
+
+/// Why a call failed, for people: the words of its error, or what its tool said first.
+fn reason(answer: &Answer) -> Option<String> {
+    let words = match answer {
+        Answer::Error(error) => json::member(error, "message"),
+        Answer::Result(result) => {
+            let content = json::member(result, "content").and_then(json::elements).unwrap_or_default();
+            content.into_iter().find_map(|part| json::member(part, "text"))
+        }
+    };
+    let words: String = serde_json::from_slice(words?).ok()?;
+    Some(cut(&words, limits::ERROR_MESSAGE).to_owned())
 }
