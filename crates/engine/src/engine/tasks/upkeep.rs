@@ -1,4 +1,4 @@
-//! What is done from time to time while tasks are open: letters are fetched, the lease is renewed, tasks of
+//! What is done from time to time while tasks, or calls whose streams are stored, are open: letters are fetched, the lease is renewed, tasks of
 //! other processes are watched, and those of processes that have ended are taken over.
 
 use super::Pending;
@@ -41,8 +41,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn arm_upkeep(&mut self, now: Mono) {
-        if self.upkeep.armed.is_none() && !self.tasks.is_empty() {
+    pub(in crate::engine) fn arm_upkeep(&mut self, now: Mono) {
+        if self.upkeep.armed.is_none() && (!self.tasks.is_empty() || self.has_stored_calls()) {
             let at = now + limits::UPKEEP;
             self.timers.set(Owner::Tasks, &mut self.upkeep.armed, Some(at));
         }
@@ -68,7 +68,7 @@ impl Engine {
         if now.since(self.upkeep.renewed) >= limits::RENEW {
             self.upkeep.renewed = now;
             let mut writes = Vec::new();
-            if ours {
+            if ours || self.has_stored_calls() {
                 writes.push(Write::Renew);
             }
             if watches {
