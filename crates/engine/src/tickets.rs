@@ -253,7 +253,7 @@ impl Tickets {
         true
     }
 
-    /// A task ends. It may be shown once that is stored.
+    /// A task ends, and says why if it has failed. It may be shown once that is stored.
     pub(crate) fn end(
         &mut self,
         now: Mono,
@@ -261,12 +261,14 @@ impl Tickets {
         no: TaskNo,
         state: State,
         answer: Option<Answer>,
+        why: Option<String>,
     ) -> Option<EndedTask> {
         self.forget_orphan(no);
         let task = self.tasks.get_mut(&no)?;
         // One that is not stored yet is written when it is.
         let made = task.stored;
         task.body.questions.clear();
+        task.body.status_message = why;
         task.state = state;
         task.answer = answer;
         task.updated = at;

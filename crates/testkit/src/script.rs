@@ -170,6 +170,11 @@ impl World {
             self.begin_another();
             return Vec::new();
         }
+        if word == "dead" {
+            // An earlier process, named by its number from 0 on, ends.
+            self.ledger.dead.push(rest.into());
+            return Vec::new();
+        }
         if word == "made" {
             self.made(rest);
             return Vec::new();
@@ -635,6 +640,7 @@ fn written(write: &Write) -> &'static str {
         Write::Post { .. } => "letter",
         Write::Collect => "collect",
         Write::Append { .. } => "append",
+        Write::Adopt(_) => "adopt",
         Write::Forget { .. } => "forget",
         Write::Session(_) => "session",
         Write::EndSession(_) => "end session",

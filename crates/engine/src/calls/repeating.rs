@@ -162,7 +162,7 @@ impl Calls {
         let least = policy.min_wait;
         call.lost = Some(lost);
         let breaks = call.count_break();
-        let wait = retry::reopen(wish, breaks).max(least);
+        let wait = wish.unwrap_or_else(|| retry::reopen(None, breaks)).max(least);
         call.reconnect_at = Some(now + wait);
         true
     }

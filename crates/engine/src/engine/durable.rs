@@ -7,7 +7,8 @@
 //! The events of a stream are stored from the moment that its client is gone, to the end. With them goes what
 //! the next process has to know: that the stream belongs to no request, or that its request is settled, or a *will*,
 //! which is the answer if this process ends before there is a better one. A call with a ticket needs no will: it is
-//! found again by its ticket.
+//! found again by its ticket. A process that lives is not spoken for: the store says who owns a stream and whether
+//! that process lives, and its will is told only if it does not.
 //!
 //! What is stored is found by the session's name and the stream's, both unguessable; and only on a server of the
 //! same identity.
@@ -17,7 +18,7 @@ mod rest;
 use super::Engine;
 use super::ledger::Pending;
 use crate::action::Action;
-use crate::clients::session::{EventId, Session, Setup};
+use crate::clients::session::{EventId, Session, Setup, Stream};
 use crate::clients::{Client, Door, Open, Way};
 use crate::error::{Kind, ServerState, Wording};
 use crate::event::Line;
@@ -194,6 +195,7 @@ impl Engine {
             stream.stored = true;
         }
         self.append(id, events);
+        self.tickets.arm_upkeep(&mut self.timers, self.at, true);
     }
 
     /// An event of a stream whose client was gone once, and may be gone again.
@@ -235,6 +237,20 @@ impl Engine {
         Name(format!("{}/{}/{mark}-{}", self.config.identity, session.id, id.0).into())
     }
 
+    fn stored_name_of(&self, client: ClientId, event: &EventId) -> Option<Name> {
+        let session = self.clients.get(&client)?.session()?;
+        Some(self.stored_name(session, &event.mark, event.stream))
+    }
+
+    /// Whether a stream with an open call is stored: then others must see that we live.
+    pub(super) fn has_stored_calls(&self) -> bool {
+        let waits = |id: &StreamId, stream: &Stream| {
+            let session = self.clients.get(&stream.client).and_then(Client::session);
+            stream.settled.is_none() && session.is_some_and(|session| session.standing != *id)
+        };
+        self.streams.iter().any(|(id, stream)| stream.stored && waits(id, stream))
+    }
+
     /// What the open request of a stream is answered if this process ends before there is a better answer.
     fn will(&self, id: StreamId) -> Option<Bytes> {
         let client = self.clients.get(&self.streams.get(&id)?.client)?;
@@ -269,8 +285,8 @@ impl Engine {
 
     pub(super) fn events_were_looked_up(&mut self, now: Mono, replay: &Replay, outcome: &Loaded) {
         let Replay { exchange, client, after } = replay;
-        let events = match outcome {
-            Ok(Found::Events { events, .. }) if !events.is_empty() => events,
+        let (events, lives) = match outcome {
+            Ok(Found::Events { events, lives, .. }) if !events.is_empty() => (events, *lives),
             Ok(_) => return self.refuse_event(*exchange),
             Err(_) => return self.refuse_for_now(*exchange),
         };
@@ -301,7 +317,11 @@ impl Engine {
         if rest.standing {
             return self.go_on_with(now, *exchange, own);
         }
-        if let Some((number, will)) = rest.will_after(after.number, self.wall) {
+        let will = rest.will_after(after.number, self.wall);
+        // While its process lives the call runs, and who comes again finds its answer.
+        if let Some((number, will)) = will.filter(|_| !lives) {
+            let adopted = self.stored_name_of(*client, after);
+            adopted.into_iter().for_each(|name| _ = self.submit(Pending::Noted, Write::Adopt(name)));
             let id = EventId { mark: after.mark.clone(), stream: after.stream, number };
             let text = [format!("id: {id}\ndata: ").as_bytes(), &will, b"\n\n"].concat();
             self.act(Action::Write(*exchange, text.into()));

@@ -293,7 +293,7 @@ impl Engine {
     }
 
     /// What a client's list of tools has less than the server's, and more.
-    fn change_tools(
+    pub(super) fn change_tools(
         &mut self,
         server: ServerId,
         cap: Option<Duration>,

@@ -13,7 +13,7 @@ use crate::memory::{self, Memory};
 use crate::method::Method;
 use crate::servers::{Alarm, Life};
 use crate::time::Mono;
-use crate::wire::{Field, Message, Outgoing};
+use crate::wire::{Field, Message, Outgoing, scan_message};
 
 impl Engine {
     pub(super) fn remembered(&mut self, server: ServerId, memories: &[Memory]) {
@@ -37,7 +37,8 @@ impl Engine {
         let Some(server) = self.servers.get(&server_id) else { return false };
         let fresh = matches!(server.life, Life::Starting | Life::Up) && !server.ever_answered;
         let Some(memory) = self.memory_of(server_id, method, message).filter(|_| fresh) else { return false };
-        let answer = answer(id, &memory.result);
+        let Some(answer) = answer(id, &memory.result) else { return false };
+        let version = super::from_server::agreed_version(&memory.result);
         let limit = self.limit_of_handshake(server_id);
         let attempt = self.new_attempt();
         let Some(server) = self.servers.get_mut(&server_id) else { return false };
@@ -47,9 +48,11 @@ impl Engine {
             server.handshake.initialize = Some(message.owned());
         }
         server.handshake.done = true;
+        server.handshake.version = version;
         server.instant = Some(memory);
         self.read_capabilities(server_id);
-        self.tell_client(client, answer);
+        let edits = self.add_tasks_to_handshake(server_id, client, &answer);
+        self.tell_client(client, Outgoing::edited(answer.bytes, edits));
         self.send_own(server_id, message, method, attempt);
         self.arm_server(server_id, limit.map(|limit| (Alarm::Handshake, now + limit.time)));
         true
@@ -83,20 +86,20 @@ impl Engine {
         let Some(memory) = server.instant.as_ref() else { return false };
         let Some(list) = memory.list(method).map(<[u8]>::to_vec) else { return false };
         let seen = Some(fingerprint(&list));
-        let list = match method {
-            Method::ToolsList => {
-                let cap = self.cap_of(client, method, message);
-                self.with_own_tools(server_id, cap, &list)
-            }
-            _ => list,
-        };
-        let answer = answer(id, &list);
+        let Some(answer) = answer(id, &list) else { return false };
+        let mut edits = Vec::new();
+        if *method == Method::ToolsList {
+            let cap = self.cap_of(client, method, message);
+            self.learn_task_tools(server_id, &answer);
+            edits.extend(self.add_tasks_to_tools(server_id, &answer));
+            edits.extend(self.change_tools(server_id, cap, false, &answer));
+        }
         if let Some(server) = self.servers.get_mut(&server_id) {
             // The server itself is asked the same when it is there, to compare.
             server.handshake.lists.retain(|(known, _, _)| known != method);
             server.handshake.lists.push((method.clone(), message.owned(), seen));
         }
-        self.reply(client, way, Some(id), answer);
+        self.reply(client, way, Some(id), Outgoing::edited(answer.bytes, edits));
         true
     }
 
@@ -169,7 +172,8 @@ impl Engine {
 }
 
 /// A result under a client's own id.
-fn answer(id: &JsonId, result: &[u8]) -> Outgoing {
+fn answer(id: &JsonId, result: &[u8]) -> Option<Message> {
     let id = id.patch();
-    Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), br#","result":"#, result, b"}"].concat())
+    let answer = [br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), br#","result":"#, result, b"}"].concat();
+    scan_message(answer.into())
 }

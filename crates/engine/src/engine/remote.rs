@@ -290,13 +290,18 @@ impl Engine {
             return;
         }
         let polls = end.retry.filter(|_| end.opened).map(|wish| retry::reopen(Some(wish), 1));
-        if let Some(call) = self.call_of(id, Some(attempt)).filter(|_| polls.is_some()) {
-            // It hung up as it said it would, which is no failure.
-            self.calls.stream_lives(call);
+        let mut wish = end.retry;
+        if let Some(call) = self.calls.of(id, attempt) {
+            if polls.is_some() {
+                // It hung up as it said it would, which is no failure.
+                self.calls.stream_lives(call);
+            }
+            let breaks = self.calls.get(call).map_or(0, |call| u32::from(call.breaks));
+            wish = wish.map(|_| retry::reopen(wish, breaks + 1));
         }
         // An old connection may still look alive to the server, or the server is busy.
         let passing = end.status.is_none_or(|status| status == 409 || status == 429 || status >= 500);
-        if passing && self.resume_later(now, id, Some(attempt), end.retry, true) {
+        if passing && self.resume_later(now, id, Some(attempt), wish, true) {
             return;
         }
         let call = self.call_of(id, Some(attempt)).filter(|_| end.resumable && passing);

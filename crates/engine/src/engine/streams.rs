@@ -9,10 +9,10 @@ use crate::action::Action;
 use crate::clients::session::Stream;
 use crate::clients::{Door, Way};
 use crate::http::{Body, Response};
-use crate::id::{ClientId, ExchangeId, StreamId};
+use crate::id::{AskId, ClientId, ExchangeId, StreamId, own_id};
 use crate::limits;
 use crate::time::Mono;
-use crate::wire::{Field, Outgoing, Patch, scan_message};
+use crate::wire::{Field, Outgoing, Patch, Shape, scan_message};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -199,6 +199,25 @@ impl Engine {
         if let Some(exchange) = exchange {
             self.act(Action::Write(exchange, event));
         }
+    }
+
+    /// Takes a question off the standing stream of a session, where nobody has read it.
+    pub(super) fn take_unread_question(&mut self, id: AskId) -> Option<Bytes> {
+        let ask = self.asks.get(&id)?;
+        let (client, number) = (ask.client, own_id(id.0, ask.id.is_text()));
+        let standing = self.clients.get(&client)?.session()?.standing;
+        let stream = self.streams.get_mut(&standing).filter(|_| ask.way == Way::Stream(standing))?;
+        let asks = |event: &Bytes| {
+            let message = message_in(event).and_then(scan_message)?;
+            let same = message.shape == Shape::Request && message.raw(Field::Id) == Some(number.as_slice());
+            same.then_some(message.bytes)
+        };
+        let written = stream.written;
+        let unread = stream.kept.iter().enumerate().filter(|(_, (number, _))| *number > written);
+        let (at, question) = unread.rev().find_map(|(at, (_, event))| Some((at, asks(event)?)))?;
+        let bytes = stream.kept.remove(at).map_or(0, |(_, event)| event.len());
+        self.kept_more(client, -(bytes as isize));
+        Some(question)
     }
 
     /// One request of a stream is settled. After the last one the stream ends.

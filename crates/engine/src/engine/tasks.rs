@@ -91,7 +91,7 @@ impl Engine {
         if resumable {
             self.arm_resumes();
         }
-        self.tickets.arm_upkeep(&mut self.timers, self.at);
+        self.tickets.arm_upkeep(&mut self.timers, self.at, false);
         no
     }
 

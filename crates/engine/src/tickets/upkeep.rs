@@ -31,9 +31,9 @@ impl Tickets {
         self.upkeep.armed
     }
 
-    /// As long as there are tasks there is something to look after.
-    pub(crate) fn arm_upkeep(&mut self, timers: &mut Timers, now: Mono) {
-        if self.upkeep.armed.is_none() && !self.is_empty() {
+    /// As long as there are tasks, or calls whose streams are stored, there is something to look after.
+    pub(crate) fn arm_upkeep(&mut self, timers: &mut Timers, now: Mono, stored_calls: bool) {
+        if self.upkeep.armed.is_none() && (stored_calls || !self.is_empty()) {
             timers.set(Owner::Tasks, &mut self.upkeep.armed, Some(now + limits::UPKEEP));
         }
     }

@@ -321,11 +321,17 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&waiter.client) {
             client.open(waiter.id.key(), Open::Wait(no));
         }
-        if matches!(waiter.wants, Wants::Until(_)) {
-            // What waits over HTTP must see bytes.
-            self.stream_is_due(waiter.way);
-        }
+        let (client, way) = (waiter.client, waiter.way);
+        let limited = matches!(waiter.wants, Wants::Until(_));
+        let hears = limited || waiter.wants == Wants::Result;
         self.tickets.wait(&mut self.timers, no, waiter);
+        if hears {
+            self.pass_on_questions(no, client, way);
+        }
+        if limited {
+            // What waits over HTTP must see bytes.
+            self.stream_is_due(way);
+        }
     }
 
     /// A client gives up a wait. The task goes on.

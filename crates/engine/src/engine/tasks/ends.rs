@@ -3,8 +3,10 @@
 use super::millis;
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
+use crate::error::cut;
 use crate::id::{ServerId, TaskNo};
 use crate::json;
+use crate::limits;
 use crate::record::{Answer, Faces, State};
 use crate::store::Write;
 use crate::tickets::Task;
@@ -39,7 +41,8 @@ impl Engine {
     }
 
     pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
-        let Some(ended) = self.tickets.end(now, self.wall, no, state, answer) else { return };
+        let why = answer.as_ref().filter(|_| state == State::Failed).and_then(reason);
+        let Some(ended) = self.tickets.end(now, self.wall, no, state, answer, why) else { return };
         self.one_less_for(ended.payer);
         if ended.made {
             self.write_end(no);
@@ -77,4 +80,17 @@ impl Engine {
         }
         self.leave_if_unused(now, server);
     }
+}
+
+/// Why a call failed, for people: the words of its error, or what its tool said first.
+fn reason(answer: &Answer) -> Option<String> {
+    let words = match answer {
+        Answer::Error(error) => json::member(error, "message"),
+        Answer::Result(result) => {
+            let content = json::member(result, "content").and_then(json::elements).unwrap_or_default();
+            content.into_iter().find_map(|part| json::member(part, "text"))
+        }
+    };
+    let words: String = serde_json::from_slice(words?).ok()?;
+    Some(cut(&words, limits::ERROR_MESSAGE).to_owned())
 }

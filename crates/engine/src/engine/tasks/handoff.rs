@@ -200,18 +200,6 @@ impl Engine {
         });
         Some(format!("{wait},{cancel}"))
     }
-
-    /// A list of tools from memory, with ours.
-    pub(in crate::engine) fn with_own_tools(
-        &mut self,
-        server: ServerId,
-        cap: Option<Duration>,
-        list: &[u8],
-    ) -> Vec<u8> {
-        self.learn_tools(server, list);
-        let edit = self.own_tools(server, cap, list).and_then(|tools| add_to_tools(list, list, &tools));
-        Outgoing::edited(bytes::Bytes::copy_from_slice(list), edit.into_iter().collect()).to_vec()
-    }
 }
 
 /// Puts tools at the end of a list that is a part of `whole`.

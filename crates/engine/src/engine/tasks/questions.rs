@@ -8,7 +8,7 @@ use crate::json;
 use crate::record::{Body, Faces, Question, State};
 use crate::servers::Ask;
 use crate::tickets::{Task, Wants};
-use crate::wire::{Edit, Field, Message};
+use crate::wire::{Edit, Field, Message, Outgoing};
 use bytes::Bytes;
 
 impl Engine {
@@ -29,6 +29,24 @@ impl Engine {
         waiters
             .find(|waiter| matches!(waiter.wants, Wants::Result | Wants::Until(_)))
             .map(|waiter| (waiter.client, waiter.way))
+    }
+
+    /// Somebody waits for a task now. What its server asked before lies on a standing stream that nobody reads: it is
+    /// asked here instead, if the session that it was for is of the same principal.
+    pub(super) fn pass_on_questions(&mut self, no: TaskNo, client: ClientId, way: Way) {
+        let Way::Stream(_) = way else { return };
+        let Some(task) = self.tickets.get(no).filter(|task| !task.modern) else { return };
+        let Some(call) = task.call.and_then(|id| self.calls.get(id)) else { return };
+        let (server, principal) = (call.request.server, self.principal_of(client));
+        let meant = |ask: &Ask| ask.server == server && self.principal_of(ask.client) == principal;
+        let waiting: Vec<AskId> = self.asks.iter().filter(|(_, ask)| meant(ask)).map(|(id, _)| *id).collect();
+        for id in waiting {
+            let Some(question) = self.take_unread_question(id) else { continue };
+            if let Some(ask) = self.asks.get_mut(&id) {
+                (ask.client, ask.way) = (client, way);
+            }
+            self.tell(client, way, Outgoing::plain(question));
+        }
     }
 
     /// Says in a question which task it is about, if it can be only one.

@@ -125,7 +125,9 @@ impl Engine {
 
 /// What there is to say of a task besides its state.
 fn say_how_it_is(task: &Task, shown: &mut serde_json::Value) {
-    if let Some(message) = task.body.status_message.as_deref().filter(|_| task.shown().is_open()) {
+    // Why it failed is shown with its end, which may not be stored yet.
+    let told = task.shown() == task.state && (task.state.is_open() || task.state == State::Failed);
+    if let Some(message) = task.body.status_message.as_deref().filter(|_| told) {
         shown["statusMessage"] = message.into();
     }
 }

@@ -1,4 +1,4 @@
-//! What is done from time to time while tasks are open: letters are fetched, the lease is renewed, tasks of
+//! What is done from time to time while tasks, or calls whose streams are stored, are open: letters are fetched, the lease is renewed, tasks of
 //! other processes are watched, and those of processes that have ended are taken over.
 
 use crate::engine::Engine;
@@ -40,7 +40,7 @@ impl Engine {
         }
         if self.tickets.renews(now) {
             let mut writes = Vec::new();
-            if ours {
+            if ours || self.has_stored_calls() {
                 writes.push(Write::Renew);
             }
             if watches {
@@ -53,7 +53,8 @@ impl Engine {
         if self.tickets.expires(now) {
             self.submit(Pending::Noted, Write::Expire(self.wall));
         }
-        self.tickets.arm_upkeep(&mut self.timers, now);
+        let stored_calls = self.has_stored_calls();
+        self.tickets.arm_upkeep(&mut self.timers, now, stored_calls);
     }
 
     /// What could not be stored is kept in memory as long as the store would have kept it.
