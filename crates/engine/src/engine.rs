@@ -33,23 +33,20 @@ use crate::clients::{Client, GaveUp, Subscription};
 use crate::error::Wording;
 use crate::event::Event;
 use crate::hash::IdMap;
-use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId};
+use crate::id::{AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId};
 use crate::idempotency::KeyPlace;
 use crate::keys::Keys;
 use crate::limits;
-use crate::memory::Memory;
 use crate::policy::Rules;
 use crate::profile::{PROFILES, Profile};
-use crate::servers::Ask;
-use crate::servers::{Alarm, Life, Server};
+use crate::servers::{Alarm, Asks, Life, Servers};
 use crate::small_map::SmallMap;
 use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
-use crate::timers::{Owner, Timers};
+use crate::timers::Timers;
 use ending::Ending;
 use ledger::Ledger;
 pub use sharing::Share;
-use sharing::ShareKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -225,11 +222,10 @@ impl Default for Config {
 pub struct Engine {
     config: Config,
     clients: SmallMap<ClientId, Client>,
-    servers: SmallMap<ServerId, Server>,
-    memories: BTreeMap<ServerId, Vec<Memory>>,
+    servers: Servers,
     calls: Calls,
     subscriptions: BTreeMap<AttemptId, Subscription>,
-    asks: BTreeMap<AskId, Ask>,
+    asks: Asks,
     /// Sessions by their names.
     sessions: BTreeMap<Box<str>, ClientId>,
     /// Calls in flight by principal, of clients that come over HTTP.
@@ -238,12 +234,9 @@ pub struct Engine {
     exchanges: IdMap<ExchangeId, StreamId>,
     /// What modern clients say about their patience: each request stands for itself, so all of them together.
     exchanges_gave_up: GaveUp,
-    shared: BTreeMap<ShareKey, ServerId>,
     tickets: Tickets,
     keys: Keys,
     ledger: Ledger,
-    /// A server was given up, and none has answered since.
-    given_up: bool,
     /// The last event that the client of the request at hand has seen.
     confirmed: Option<(StreamId, u64)>,
     /// The attempt on whose stream the message came that is being looked at.
@@ -251,10 +244,8 @@ pub struct Engine {
     /// The time of the event that is being handled.
     at: Mono,
     wall: Wall,
-    next_ask: u64,
     next_client: u64,
     next_stream: u64,
-    next_server: u32,
     /// Bytes of events that are kept for clients that come back.
     kept_events: usize,
     timers: Timers,
@@ -276,29 +267,24 @@ impl Engine {
     pub fn new(config: Config) -> Engine {
         Engine {
             clients: SmallMap::default(),
-            servers: SmallMap::default(),
-            memories: BTreeMap::new(),
+            servers: Servers::default(),
             calls: Calls::default(),
             subscriptions: BTreeMap::new(),
-            asks: BTreeMap::new(),
+            asks: Asks::default(),
             sessions: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             streams: IdMap::default(),
             exchanges: IdMap::default(),
             exchanges_gave_up: GaveUp::Never,
-            shared: BTreeMap::new(),
             tickets: Tickets::default(),
             keys: Keys::default(),
             ledger: Ledger::default(),
-            given_up: false,
             confirmed: None,
             tied: None,
             at: Mono::default(),
             wall: Wall::default(),
-            next_ask: 0,
             next_client: 0,
             next_stream: 1,
-            next_server: 1,
             kept_events: 0,
             timers: Timers::default(),
             chance: Chance::new(config.seed),
@@ -416,7 +402,7 @@ impl Engine {
 
     /// Whether requests are taken, and no server has been given up for now.
     pub fn is_ready(&self) -> bool {
-        self.ending.is_none() && !self.ended && !self.given_up
+        self.ending.is_none() && !self.ended && !self.servers.is_given_up()
     }
 
     /// Whether what this attempt says still counts.
@@ -425,7 +411,7 @@ impl Engine {
     }
 
     fn is_current(&self, server: ServerId, run: Run) -> bool {
-        self.servers.get(&server).is_some_and(|server| server.run == run)
+        self.servers.is_current(server, run)
     }
 
     fn act(&mut self, action: Action) {
@@ -453,21 +439,19 @@ impl Engine {
     /// Sets the timer of a call to the next moment it must be looked at.
     fn arm_call(&mut self, now: Mono, id: CallId) {
         let Some(call) = self.calls.get(id) else { return };
-        let Some(server) = self.servers.get_mut(&call.request.server) else { return };
-        if server.clock.stands_still() {
-            server.stalled.insert(id);
-        }
+        let server_id = call.request.server;
+        self.servers.call_is_armed(server_id, id);
+        let Some(server) = self.servers.get(&server_id) else { return };
         self.calls.arm(&mut self.timers, now, id, &server.clock);
     }
 
     fn arm_server(&mut self, id: ServerId, alarm: Option<(Alarm, Mono)>) {
         let serves = self.config.manner.serves() && self.ending.is_none();
         let idle = (Alarm::Idle, self.at + self.config.session_idle);
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
         // What nobody needs may end, unless something else comes first.
         let unneeded = serves && server.is_unused() && server.life != Life::Leaving;
         let alarm = alarm.or(Some(idle).filter(|_| unneeded));
-        server.alarm = alarm.map(|(alarm, _)| alarm);
-        self.timers.set(Owner::Server(id), &mut server.armed, alarm.map(|(_, at)| at));
+        self.servers.arm(&mut self.timers, id, alarm);
     }
 }

@@ -244,10 +244,7 @@ impl Engine {
         let server = call.request.server;
         call.state = State::Waiting(Box::new(message.owned()));
         let id = self.open_call(call);
-        if let Some(server) = self.servers.get_mut(&server) {
-            server.waiting.push_back(id);
-            server.waiting_bytes += message.bytes.len();
-        }
+        self.servers.queue(server, id, message.bytes.len());
         self.arm_call(now, id);
     }
 
@@ -265,8 +262,8 @@ impl Engine {
             self.keep_for_revival(server, client, &method, message);
             self.keep_for_waking(client, &method, message);
         }
-        if let Some(server) = self.servers.get_mut(&server).filter(|_| first) {
-            server.budget.first(now);
+        if first {
+            self.servers.first_attempt(now, server);
         }
         let outgoing = Outgoing::edited(message.bytes.clone(), edits);
         self.send(server, Some(attempt), Some(message), outgoing);

@@ -12,7 +12,6 @@ use crate::id::{AttemptId, CallId, JsonId, ServerId, read_own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::mirror;
-use crate::policy::Declared;
 use crate::servers::Life;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape, scan_tolerant};
@@ -37,7 +36,7 @@ impl Engine {
 
     fn server_message(&mut self, now: Mono, server: ServerId, message: &Message) {
         if !self.answers_poll(server, message) {
-            self.server_speaks(now, server);
+            self.servers.speaks(&mut self.timers, now, server);
         }
         match message.shape {
             Shape::Answer => self.answer(now, server, message),
@@ -102,21 +101,16 @@ impl Engine {
     }
 
     fn bad_line(&mut self, id: ServerId, bytes: &[u8]) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.bad_lines += 1;
-        if server.bad_lines % limits::BAD_LINES_PER_NOTE != 1 {
-            return;
-        }
-        let count = server.bad_lines;
+        let Some(count) = self.servers.bad_line(id) else { return };
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(limits::BAD_LINE_SHOWN)]);
         let shown = cut(&text.escape_debug().to_string(), 2 * limits::BAD_LINE_SHOWN).to_owned();
-        let server = server.name.clone();
+        let server = self.server_name(id);
         self.note(Note::BadLines { server, count, shown });
     }
 
     /// An answer that is too long fails its call; a question that is too long is refused.
     pub(super) fn server_oversized(&mut self, now: Mono, server: ServerId, line: &Oversized) {
-        self.server_speaks(now, server);
+        self.servers.speaks(&mut self.timers, now, server);
         if let Some(id) = line.id.as_deref().and_then(JsonId::new).filter(|_| !line.answer) {
             let text = format!("a message is longer than max-message ({} bytes)", self.config.max_message);
             let answer = error_answer(id.patch().as_slice(), Kind::MessageTooLarge.code(false), &text, None);
@@ -177,9 +171,8 @@ impl Engine {
         }
         let name = self.server_name(server);
         if self.calls.has_numbered(attempt) {
-            let ignored = message.has(Field::Result);
-            if let Some(server) = self.servers.get_mut(&server).filter(|_| ignored) {
-                server.speaks_of_ended(now, attempt);
+            if message.has(Field::Result) {
+                self.servers.speaks_of_ended(now, server, attempt);
             }
             self.note(Note::LateAnswer { server: name, attempt: attempt.0 });
         } else {
@@ -217,17 +210,12 @@ impl Engine {
             call.request.method.is_handshake() || call.request.method.shapes_the_connection();
         let task = call.request.task && message.has(Field::Result);
         let refused_hello = call.request.method == Method::Initialize && message.has(Field::Error);
-        if let Some(server) = self.servers.get_mut(&server_id) {
-            if !std::mem::replace(&mut server.ever_answered, true) {
-                self.tickets.orphans_may_go_on();
-            }
-            self.given_up = false;
-            server.answers();
-            if other_type && !server.noted_id_type {
-                server.noted_id_type = true;
-                let server = server.name.clone();
-                self.note(Note::OtherIdType { server });
-            }
+        if self.servers.has_answered(server_id) {
+            self.tickets.orphans_may_go_on();
+        }
+        if other_type && self.servers.uses_other_id_type(server_id) {
+            let server = self.server_name(server_id);
+            self.note(Note::OtherIdType { server });
         }
         if self.answer_as_task(now, id, message) {
             return;
@@ -310,43 +298,20 @@ impl Engine {
 
     fn handshake_answered(&mut self, id: ServerId, message: &Message) {
         let Some(result) = message.raw(Field::Result) else { return };
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.handshake.done = true;
-        server.handshake.version = agreed_version(result);
-        server.supported = supported_versions(result);
+        self.servers.has_shaken_hands(id, agreed_version(result), supported_versions(result));
         self.learn_capabilities(id, result);
     }
 
     /// Learns what the server declares about its limits and its logging.
     pub(super) fn learn_capabilities(&mut self, id: ServerId, result: &[u8]) {
-        #[derive(serde::Deserialize)]
-        struct Handshake {
-            capabilities: Option<serde_json::Value>,
-        }
-        if result.len() > limits::HANDSHAKE_BYTES {
-            return;
-        }
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let Ok(Handshake { capabilities: Some(capabilities) }) = serde_json::from_slice(result) else {
-            return;
-        };
-        server.handshake.logging = capabilities.get("logging").is_some();
-        let extension =
-            capabilities.get("extensions").and_then(|all| all.get("io.modelcontextprotocol/tasks"));
-        server.own_tasks = capabilities.get("tasks").is_some() || extension.is_some();
-        server.makes_tasks = capabilities.pointer("/tasks/requests/tools/call").is_some();
-        let (declared, nonsense) = Declared::read(&capabilities);
-        server.declared = declared;
-        if nonsense {
-            let server = server.name.clone();
+        if self.servers.learn_capabilities(id, result) {
+            let server = self.server_name(id);
             self.note(Note::OddDeclaration { server });
         }
     }
 
     fn answer_to_subscription(&mut self, server: ServerId, attempt: AttemptId, message: &Message) {
-        if let Some(server) = self.servers.get_mut(&server) {
-            server.ever_answered = true;
-        }
+        self.servers.has_answered(server);
         let Some(subscription) = self.close_subscription(attempt) else { return };
         let spans = [Field::Id, Field::ResultMetaSubscriptionId].map(|field| message.envelope.get(field));
         let edits = spans.into_iter().flatten().map(|span| Edit::replace(span, subscription.id.patch()));
@@ -396,7 +361,7 @@ impl Engine {
             return self.pass_to_client(server, message);
         };
         let raw = span.of(&message.bytes);
-        if let Some(ask) = JsonId::new(raw).and_then(|id| self.ask_named(server, &id)) {
+        if let Some(ask) = JsonId::new(raw).and_then(|id| self.asks.named(server, &id)) {
             return self.take_ask_back(now, ask, span, message);
         }
         let attempt = read_own_id(raw).map(|(number, _)| AttemptId(number));
@@ -445,9 +410,7 @@ impl Engine {
             .and_then(|id| self.clients.get_mut(&id))
             .and_then(|client| client.task_tokens.iter_mut().find(|kept| kept.attempt == attempt));
         let (Some(client), Some(kept)) = (client_id, kept) else {
-            if let Some(server) = self.servers.get_mut(&server) {
-                server.speaks_of_ended(self.at, attempt);
-            }
+            self.servers.speaks_of_ended(self.at, server, attempt);
             return self.stray_progress(server);
         };
         if let Some(report) = forwarded(message, &kept.token, &mut kept.progress) {

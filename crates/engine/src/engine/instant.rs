@@ -17,8 +17,7 @@ use crate::wire::{Field, Message, Outgoing, scan_message};
 
 impl Engine {
     pub(super) fn remembered(&mut self, server: ServerId, memories: &[Memory]) {
-        let sound = memories.iter().filter(|memory| memory.is_sound()).cloned().collect();
-        self.memories.insert(server, sound);
+        self.servers.remembers(server, memories);
     }
 
     /// Answers a handshake from memory and passes it on as our own. False if it must go the usual way.
@@ -41,15 +40,8 @@ impl Engine {
         let version = super::from_server::agreed_version(&memory.result);
         let limit = self.limit_of_handshake(server_id);
         let attempt = self.new_attempt();
-        let Some(server) = self.servers.get_mut(&server_id) else { return false };
-        server.life = Life::Reviving(attempt);
-        server.stopped_at = now;
-        if *method == Method::Initialize {
-            server.handshake.initialize = Some(message.owned());
-        }
-        server.handshake.done = true;
-        server.handshake.version = version;
-        server.instant = Some(memory);
+        let initialize = (*method == Method::Initialize).then(|| message.owned());
+        self.servers.is_answered_from_memory(now, server_id, attempt, initialize, version, memory);
         self.read_capabilities(server_id);
         let edits = self.add_tasks_to_handshake(server_id, client, &answer);
         self.tell_client(client, Outgoing::edited(answer.bytes, edits));
@@ -60,8 +52,7 @@ impl Engine {
 
     fn memory_of(&self, server: ServerId, method: &Method, message: &Message) -> Option<Memory> {
         let client = memory::client_of(message)?;
-        let memories = self.memories.get(&server)?;
-        memories.iter().find(|memory| memory.client == client && memory.method == *method).cloned()
+        self.servers.memory_for(server, client, method).cloned()
     }
 
     fn read_capabilities(&mut self, id: ServerId) {
@@ -85,7 +76,7 @@ impl Engine {
         }
         let Some(memory) = server.instant.as_ref() else { return false };
         let Some(list) = memory.list(method).map(<[u8]>::to_vec) else { return false };
-        let seen = Some(fingerprint(&list));
+        let seen = fingerprint(&list);
         let Some(answer) = answer(id, &list) else { return false };
         let mut edits = Vec::new();
         if *method == Method::ToolsList {
@@ -94,11 +85,7 @@ impl Engine {
             edits.extend(self.add_tasks_to_tools(server_id, &answer));
             edits.extend(self.change_tools(server_id, cap, false, &answer));
         }
-        if let Some(server) = self.servers.get_mut(&server_id) {
-            // The server itself is asked the same when it is there, to compare.
-            server.handshake.lists.retain(|(known, _, _)| known != method);
-            server.handshake.lists.push((method.clone(), message.owned(), seen));
-        }
+        self.servers.keep_list(server_id, method, message, seen);
         self.reply(client, way, Some(id), Outgoing::edited(answer.bytes, edits));
         true
     }
@@ -106,12 +93,10 @@ impl Engine {
     /// The server itself has answered the handshake that was answered from memory.
     pub(super) fn compare_with_memory(&mut self, id: ServerId, answer: &Message) {
         let Some(result) = answer.raw(Field::Result) else { return };
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.ever_answered = true;
-        let Some(memory) = server.instant.take() else { return };
+        let Some(memory) = self.servers.take_instant(id) else { return };
         if *memory.result != *result {
-            let note = Note::MemoryWasWrong { server: server.name.clone() };
-            self.note(note);
+            let server = self.server_name(id);
+            self.note(Note::MemoryWasWrong { server });
             self.act(Action::Forget(id));
         }
         self.learn_capabilities(id, result);
@@ -154,9 +139,7 @@ impl Engine {
         if !memory.is_sound() {
             return;
         }
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.memory = Some(memory.clone());
-        }
+        self.servers.keep_memory(id, memory.clone());
         self.act(Action::Remember(id, Box::new(memory)));
     }
 

@@ -48,7 +48,7 @@ impl Engine {
             ("streams", self.streams.len()),
             ("exchanges", self.exchanges.len()),
             ("servers", self.servers.len()),
-            ("shared servers", self.shared.len()),
+            ("shared servers", self.servers.shared()),
             ("calls in flight", self.in_flight.len()),
             ("tickets", self.tickets.len()),
             ("orphans", self.tickets.orphans()),
@@ -183,10 +183,8 @@ impl Engine {
             let there = self.clients.get(client).is_some_and(|client| client.session().is_some());
             must(there, || format!("{client:?} is gone, and its session's name is not"))?;
         }
-        for (key, server) in &self.shared {
-            must(self.servers.contains_key(server), || format!("{server:?} is gone and shared by {key:?}"))?;
-        }
-        for (id, ask) in &self.asks {
+        self.servers.check()?;
+        for (id, ask) in self.asks.iter() {
             let asked = self.clients.contains_key(&ask.client) || matches!(ask.way, Way::Ticket(_));
             let there = asked && self.servers.contains_key(&ask.server);
             must(there, || format!("{id:?} outlived whom it is about"))?;

@@ -211,9 +211,8 @@ impl Engine {
 
     /// Keeps a server for a call whose client is gone, or needs another one.
     fn hold(&mut self, call: &mut Call) {
-        if let Some(server) = self.servers.get_mut(&call.request.server).filter(|_| !call.holds) {
-            server.tickets += 1;
-            call.holds = true;
+        if !std::mem::replace(&mut call.holds, true) {
+            self.servers.is_held(call.request.server);
         }
     }
 
@@ -247,9 +246,7 @@ impl Engine {
     /// Removes a call that is joined to another, and nothing else.
     fn take_joined(&mut self, id: CallId) -> Option<Box<Call>> {
         let call = self.calls.take_shared(&mut self.timers, id)?;
-        if let Some(server) = self.servers.get_mut(&call.request.server) {
-            server.stalled.remove(&id);
-        }
+        self.servers.call_is_over(call.request.server, id, None);
         if let Some(client) = self.clients.get_mut(&call.request.client) {
             client.close(&call.request.id, Open::Call(id));
         }
@@ -304,9 +301,7 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&left.client) {
             client.close(&left.id, Open::Call(id));
         }
-        if let Some(server) = self.servers.get_mut(&left.server) {
-            server.tickets += 1;
-        }
+        self.servers.is_held(left.server);
         self.count_out(&left, held);
     }
 

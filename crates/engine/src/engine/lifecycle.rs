@@ -20,23 +20,21 @@ impl Engine {
             self.clients.insert(client, Client::new(server, Door::Line, None));
         }
         if !self.servers.contains_key(&server) {
-            let new = Server::new(self.config.server_name.clone());
-            let run = new.run;
-            self.servers.insert(server, new);
+            let run = self.servers.open(server, self.config.server_name.clone());
             self.act(Action::Start(server, run));
         }
         self.join(client, server);
     }
 
     pub(super) fn started(&mut self, now: Mono, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
         let note = Note::Started { server: server.name.clone(), run: server.run };
-        let closed = server.output_closed;
+        let (closed, life) = (server.output_closed, server.life);
         if self.config.transport == Transport::Process {
-            server.last_trouble = None;
+            self.servers.is_reached(id);
         }
-        match server.life {
-            Life::Starting => server.life = Life::Up,
+        match life {
+            Life::Starting => self.servers.started(id),
             Life::Restarting => self.revive(now, id),
             _ => return,
         }
@@ -47,22 +45,20 @@ impl Engine {
     }
 
     pub(super) fn start_failed(&mut self, now: Mono, id: ServerId, why: StartFailure) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
         // With an instant start its client may have been answered already.
         let first = server.run == Run(0) && !server.ever_answered && !self.config.manner.serves();
         if !first {
             let failed = Note::RestartFailed { server: server.name.clone(), why: why.to_string() };
             self.note(failed);
-            if let Some(server) = self.servers.get_mut(&id) {
-                server.life = Life::Resting;
-                server.last_trouble = Some(why.to_string().into());
-            }
+            self.servers.rests(id);
+            self.servers.has_trouble(id, &why.to_string());
             for call in self.calls.at(id, true) {
                 self.never_arrived(now, call, &why.to_string());
             }
             return self.rest(now, id, Why::NotStarted);
         }
-        server.life = Life::Failed(why);
+        self.servers.failed(id, why);
         self.note(Note::StartFailed { command: self.config.command.clone(), why });
         let waiting = [self.calls.at(id, true), self.calls.at(id, false)].concat();
         let answered = !waiting.is_empty();
@@ -79,17 +75,16 @@ impl Engine {
     }
 
     pub(super) fn exited(&mut self, now: Mono, id: ServerId, exit: Exit) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.exit = Some(exit);
-        if server.output_closed {
+        self.servers.exited(id, exit);
+        if self.servers.get(&id).is_some_and(|server| server.output_closed) {
             return self.gone(now, id);
         }
         self.arm_server(id, Some((Alarm::LastOutput, now + limits::LAST_OUTPUT)));
     }
 
     pub(super) fn output_closed(&mut self, now: Mono, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.output_closed = true;
+        self.servers.closed_its_output(id);
+        let Some(server) = self.servers.get(&id) else { return };
         match server.life {
             // The pipe of what never ran, or of what has been taken leave of.
             Life::Failed(_) | Life::Resting | Life::Down | Life::Ended(_) => {}
@@ -117,18 +112,16 @@ impl Engine {
     }
 
     pub(super) fn stderr(&mut self, now: Mono, id: ServerId, bytes: &Bytes) {
-        self.server_speaks(now, id);
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.keep_stderr(bytes);
-        }
+        self.servers.speaks(&mut self.timers, now, id);
+        self.servers.keep_stderr(id, bytes);
     }
 
     pub(super) fn server_due(&mut self, now: Mono, id: ServerId) {
         let congested = self.client_is_congested(id);
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.armed = None;
+        let alarm = self.servers.ring(id);
+        let Some(server) = self.servers.get(&id) else { return };
         let name = server.name.clone();
-        match server.alarm.take() {
+        match alarm {
             None => {}
             // While the client does not read, we do not read on either: what lies there still counts.
             Some(Alarm::LastOutput) if congested => {
@@ -166,8 +159,8 @@ impl Engine {
     /// The process has ended and nothing of it is left to read.
     fn gone(&mut self, now: Mono, id: ServerId) {
         self.arm_server(id, None);
-        self.stop_watching(id);
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        self.servers.stop_watching(&mut self.timers, id);
+        let Some(server) = self.servers.get(&id) else { return };
         let exit = server.exit.unwrap_or(Exit::Code(0));
         let before = server.life;
         let (ever_answered, name) = (server.ever_answered, server.name.clone());
@@ -181,9 +174,7 @@ impl Engine {
             self.note(Note::RestartFailed { server: name, why: format!("it ended: {exit}") });
         }
         let restarts = self.restarts_after_an_end(id);
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.life = if restarts { Life::Resting } else { Life::Ended(exit) };
-        }
+        self.servers.is_gone(id, restarts, exit);
         let open = self.calls.at(id, true);
         let answered = ever_answered || !open.is_empty();
         self.interrupt(now, id, open, &exit.to_string());

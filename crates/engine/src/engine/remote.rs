@@ -16,7 +16,7 @@ use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::CallFacts;
-use crate::servers::{Life, Own, Paging};
+use crate::servers::{Life, NewSession, Own, Paging};
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch, Scanned, Shape, scan, scan_message};
@@ -71,8 +71,8 @@ impl Engine {
 
     /// No connection could be made. The server is given a while, and what waits for it waits on.
     fn unreachable(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, why: &str) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.last_trouble = Some(why.into());
+        self.servers.has_trouble(id, why);
+        let Some(server) = self.servers.get(&id) else { return };
         let (name, life) = (server.name.clone(), server.life);
         if matches!(life, Life::Leaving | Life::Ended(_)) {
             return;
@@ -88,9 +88,7 @@ impl Engine {
         }
         let tries = matches!(life, Life::Starting | Life::Up | Life::Restarting | Life::Reviving(_));
         if tries {
-            if let Some(server) = self.servers.get_mut(&id) {
-                server.came_up = false;
-            }
+            self.servers.did_not_come_up(id);
             self.rest(now, id, Why::Unreachable);
         }
     }
@@ -353,9 +351,7 @@ impl Engine {
 
     /// Whatever a server says shows that it can be reached.
     fn came_up(&mut self, id: ServerId) {
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.answers();
-        }
+        self.servers.answers(id);
     }
 
     fn subscription_broke(&mut self, now: Mono, attempt: AttemptId) {
@@ -366,34 +362,27 @@ impl Engine {
     }
 
     pub(super) fn standing_ended(&mut self, now: Mono, id: ServerId, end: &StreamEnd) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
         // A server need not have one.
         if end.status.is_some_and(|status| (400..500).contains(&status) && status != 409 && status != 429) {
             return;
         }
         let polls = end.opened && end.retry.is_some();
-        server.standing_breaks = if polls { 1 } else { server.standing_breaks.saturating_add(1) };
-        let at = now + retry::reopen(end.retry, server.standing_breaks);
-        self.arm_standing(id, Some(at));
+        let Some(breaks) = self.servers.standing_broke(id, polls) else { return };
+        let at = now + retry::reopen(end.retry, breaks);
+        self.servers.arm_standing(&mut self.timers, id, Some(at));
     }
 
     pub(super) fn standing_due(&mut self, now: Mono, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.standing_armed = None;
+        let Some(server) = self.servers.standing_rings(id) else { return };
         match server.life {
             Life::Up => self.act(Action::Stand(id)),
             Life::Leaving | Life::Ended(_) | Life::Failed(_) => {}
             // It is wanted again when the server is back, whether or not that is a new session.
             _ => {
                 let at = now + retry::doubling(server.standing_breaks);
-                self.arm_standing(id, Some(at));
+                self.servers.arm_standing(&mut self.timers, id, Some(at));
             }
         }
-    }
-
-    pub(super) fn arm_standing(&mut self, id: ServerId, at: Option<Mono>) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        self.timers.set(Owner::Standing(id), &mut server.standing_armed, at);
     }
 
     // Sessions.
@@ -426,22 +415,12 @@ impl Engine {
     /// happened too often of late: a server that forgets every session is no better on the next one.
     fn begin_session_again(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>) -> bool {
         let intensity = self.config.restart_intensity;
-        let Some(server) = self.servers.get_mut(&id) else { return false };
-        let before = attempt.is_some_and(|attempt| attempt < server.session_since);
-        if before || matches!(server.life, Life::Reviving(_)) {
-            return true;
+        match self.servers.session_is_lost(now, id, attempt, intensity) {
+            None | Some(NewSession::TooMany) => return false,
+            Some(NewSession::Begun) => return true,
+            Some(NewSession::Begins) => {}
         }
-        if !matches!(server.life, Life::Up | Life::Starting) {
-            // It is away, and will be told everything when it is back.
-            server.forgets_session();
-            return true;
-        }
-        if !server.may_restart(now, intensity) {
-            return false;
-        }
-        server.forgets_session();
-        server.came_up = true;
-        self.arm_standing(id, None);
+        self.servers.arm_standing(&mut self.timers, id, None);
         self.drop_asks_of(now, id);
         self.rest(now, id, Why::SessionLost);
         true
@@ -489,9 +468,7 @@ impl Engine {
         let Ok(Scanned::Message(message)) = scan(Bytes::from(request)) else {
             return self.go_on_without_tools(self.at, paging.call);
         };
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.own.insert(attempt, Own::Tools(Box::new(paging)));
-        }
+        self.servers.asks_own(id, attempt, Own::Tools(Box::new(paging)));
         let outgoing = Outgoing::plain(message.bytes.clone());
         self.send(id, Some(attempt), Some(&message), outgoing);
     }
@@ -518,9 +495,7 @@ impl Engine {
 
     pub(super) fn learn_mirrors(&mut self, id: ServerId, answer: &Message) {
         let Some(result) = answer.raw(Field::Result) else { return };
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.mirrors.learn(result);
-        }
+        self.servers.learn_mirrors(id, result);
     }
 
     /// Tells a server that an attempt is not waited for any more, in the way its transport has for it.

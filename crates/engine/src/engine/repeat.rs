@@ -61,19 +61,15 @@ impl Engine {
     /// Takes one retry for a call, if it may have one.
     fn take_retry(&mut self, now: Mono, id: CallId, arrived: bool) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        let Some(server) = self.servers.get_mut(&call.request.server) else { return false };
         let may = call.kept.is_some() && (call.safe || !arrived);
-        may && call.attempts <= call.retries && server.budget.take(now)
+        may && call.attempts <= call.retries && self.servers.take_retry(now, call.request.server)
     }
 
     /// A call that never left waits for its server. False if it was not kept.
     pub(super) fn wait_unsent(&mut self, now: Mono, id: CallId) -> bool {
         let Some(size) = self.calls.wait_unsent(id) else { return false };
         let Some(call) = self.calls.get(id) else { return false };
-        if let Some(server) = self.servers.get_mut(&call.request.server) {
-            server.waiting.push_back(id);
-            server.waiting_bytes += size;
-        }
+        self.servers.queue(call.request.server, id, size);
         self.arm_call(now, id);
         true
     }
@@ -119,10 +115,7 @@ impl Engine {
         self.detach(now, id, "its server went away");
         let Some(call) = self.calls.get(id) else { return false };
         let size = call.kept.as_ref().map_or(0, |message| message.bytes.len());
-        if let Some(server) = self.servers.get_mut(&call.request.server) {
-            server.waiting.push_back(id);
-            server.waiting_bytes += size;
-        }
+        self.servers.queue(call.request.server, id, size);
         self.arm_call(now, id);
         true
     }
@@ -146,7 +139,7 @@ impl Engine {
     /// The time has come to send a call again.
     pub(super) fn try_again(&mut self, now: Mono, id: CallId) {
         let Some(server_id) = self.calls.get(id).map(|call| call.request.server) else { return };
-        let Some(server) = self.servers.get_mut(&server_id) else { return };
+        let Some(server) = self.servers.get(&server_id) else { return };
         use crate::servers::Readiness::{ComesBack, IsGone, Runs};
         if server.readiness() == IsGone {
             // It waits in no queue that it would have to leave.
@@ -158,10 +151,7 @@ impl Engine {
                 self.calls.restart_timeout(now, id, &server.clock);
                 self.send_attempt(now, id, &message);
             }
-            ComesBack | IsGone => {
-                server.waiting.push_back(id);
-                server.waiting_bytes += message.bytes.len();
-            }
+            ComesBack | IsGone => self.servers.queue(server_id, id, message.bytes.len()),
         }
         self.arm_call(now, id);
     }
@@ -179,33 +169,8 @@ impl Engine {
 
     /// Learns from a tool list which tools the server calls repeatable.
     pub(super) fn read_hints(&mut self, id: crate::id::ServerId, answer: &Message) {
-        #[derive(serde::Deserialize)]
-        struct List {
-            tools: Vec<Tool>,
-        }
-        #[derive(serde::Deserialize)]
-        struct Tool {
-            name: Box<str>,
-            annotations: Option<Hints>,
-        }
-        #[derive(serde::Deserialize, Default)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Hints {
-            read_only_hint: bool,
-            idempotent_hint: bool,
-        }
-        let Some(list) = answer.raw(Field::Result).and_then(|raw| serde_json::from_slice::<List>(raw).ok())
-        else {
-            return;
-        };
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        for tool in list.tools {
-            let hints = tool.annotations.unwrap_or_default();
-            if hints.read_only_hint || hints.idempotent_hint {
-                server.repeatable.insert(tool.name);
-            } else {
-                server.repeatable.remove(&tool.name);
-            }
+        if let Some(result) = answer.raw(Field::Result) {
+            self.servers.read_hints(id, result);
         }
     }
 }

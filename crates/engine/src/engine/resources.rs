@@ -12,12 +12,12 @@ impl Engine {
     /// False if it is for the server.
     pub(super) fn others_stay_subscribed(&mut self, request: &Request, message: &Message) -> bool {
         let Some(uri) = message.raw(Field::ParamsUri) else { return false };
-        let Some(server) = self.servers.get_mut(&request.server) else { return false };
+        let Some(server) = self.servers.get(&request.server) else { return false };
         let wanted = server.handshake.subscribed.get(uri);
         if !wanted.is_some_and(|(_, clients)| clients.iter().any(|client| *client != request.client)) {
             return false;
         }
-        server.handshake.unsubscribe(uri, request.client);
+        self.servers.unsubscribe(request.server, uri, request.client);
         self.keep_for_waking(request.client, &request.method, message);
         let id = request.id.patch();
         let answer = [br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), br#","result":{}}"#].concat();
@@ -28,11 +28,8 @@ impl Engine {
     /// A session does not need its server any more: what only this session wanted to hear of is taken back, if the
     /// server has others to work for.
     pub(super) fn unsubscribe_gone(&mut self, client: ClientId, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let subscribed = &mut server.handshake.subscribed;
-        subscribed.values_mut().for_each(|(_, clients)| _ = clients.remove(&client));
-        let unwanted: Vec<Box<[u8]>> =
-            subscribed.extract_if(.., |_, (_, clients)| clients.is_empty()).map(|(uri, _)| uri).collect();
+        let unwanted = self.servers.unsubscribe_all(id, client);
+        let Some(server) = self.servers.get(&id) else { return };
         if server.clients.is_empty() || server.life != Life::Up || !self.config.manner.serves() {
             return;
         }

@@ -46,7 +46,7 @@ impl Engine {
         let post = Post { attempt, message, headers, begins_session, goes_first, resumes, harmless };
         self.act(Action::Post(server, Box::new(post)));
         if goes_first {
-            self.arm_standing(server, None);
+            self.servers.arm_standing(&mut self.timers, server, None);
             self.act(Action::Stand(server));
         }
     }

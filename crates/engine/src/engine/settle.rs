@@ -26,12 +26,7 @@ impl Engine {
         if let Some(client) = self.clients.get_mut(&call.request.client) {
             client.close(&call.request.id, Open::Call(id));
         }
-        if let Some(server) = self.servers.get_mut(&call.request.server) {
-            server.stalled.remove(&id);
-            if let Some(size) = call.queued {
-                server.waits_no_more(id, size);
-            }
-        }
+        self.servers.call_is_over(call.request.server, id, call.queued);
         let shared = self.settle_key(id, &mut call, answer.as_ref());
         self.count_out(&call.request, call.holds);
         match (answer, call.request.way) {
@@ -241,9 +236,7 @@ impl Engine {
         if self.config.transport == Transport::Http && modern {
             return self.abandon(server, attempt);
         }
-        if let Some(server) = self.servers.get_mut(&server) {
-            server.is_told_to_cancel(self.at, attempt);
-        }
+        self.servers.is_told_to_cancel(self.at, server, attempt);
         let reason = format!("Timeout: no answer within {}", crate::settings::show_duration(limit.time));
         let cancel = cancel_message(own_id(attempt.on_wire(), text).as_slice(), &reason, limit);
         self.send(server, None, None, Outgoing::plain(cancel));

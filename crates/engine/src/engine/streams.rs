@@ -203,7 +203,7 @@ impl Engine {
 
     /// Takes a question off the standing stream of a session, where nobody has read it.
     pub(super) fn take_unread_question(&mut self, id: AskId) -> Option<Bytes> {
-        let ask = self.asks.get(&id)?;
+        let ask = self.asks.get(id)?;
         let (client, number) = (ask.client, own_id(id.0, ask.id.is_text()));
         let standing = self.clients.get(&client)?.session()?.standing;
         let stream = self.streams.get_mut(&standing).filter(|_| ask.way == Way::Stream(standing))?;

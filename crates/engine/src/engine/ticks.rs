@@ -1,7 +1,6 @@
 //! What is due: limits, keep-alive, samples, and the server's own timers.
 
 use super::Engine;
-use crate::action::Action;
 use crate::calls::deadline::{Due, Reached};
 use crate::calls::{Judgement, Ring, State, progress};
 use crate::clients::Way;
@@ -103,19 +102,12 @@ impl Engine {
     }
 
     fn ask_for_sample(&mut self, id: ServerId, call: CallId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.judged.push(call);
-        if !server.sampling {
-            server.sampling = true;
-            self.act(Action::Sample(id));
-        }
+        self.servers.is_judged(id, call);
+        self.sample(id);
     }
 
     pub(super) fn sampled(&mut self, now: Mono, id: ServerId, sample: Option<Sample>) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.sampling = false;
-        server.sample = sample.or(server.sample);
-        for call in std::mem::take(&mut server.judged) {
+        for call in self.servers.sampled(id, sample) {
             self.judge(now, call, sample);
         }
         self.watched(now, id, sample);
@@ -180,7 +172,7 @@ impl Engine {
 fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
     match owner {
         Owner::Call(id) => engine.calls.armed(id),
-        Owner::Ask(id) => engine.asks.get(&id)?.armed,
+        Owner::Ask(id) => engine.asks.armed(id),
         Owner::Server(id) => engine.servers.get(&id)?.armed,
         Owner::Grace(id) => engine.servers.get(&id)?.grace_armed,
         Owner::Standing(id) => engine.servers.get(&id)?.standing_armed,

@@ -287,6 +287,20 @@ impl Handshake {
         self.initialized.is_some() || self.skipped
     }
 
+    /// A client wants to hear of a resource, unless there are too many of them.
+    pub(crate) fn subscribe(&mut self, uri: Box<[u8]>, client: ClientId, message: &Message) {
+        if self.subscribed.len() < limits::SUBSCRIBED {
+            let entry = self.subscribed.entry(uri).or_insert_with(|| (message.owned(), BTreeSet::new()));
+            entry.1.insert(client);
+        }
+    }
+
+    /// Keeps the client's own request for a list, and what it has seen of it.
+    pub(crate) fn keep_list(&mut self, method: &Method, message: &Message, seen: Option<u64>) {
+        self.lists.retain(|(known, _, _)| known != method);
+        self.lists.push((method.clone(), message.owned(), seen));
+    }
+
     /// A client does not want to hear of a resource any more; others may.
     pub(crate) fn unsubscribe(&mut self, uri: &[u8], client: ClientId) {
         let Some((_, clients)) = self.subscribed.get_mut(uri) else { return };

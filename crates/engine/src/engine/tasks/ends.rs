@@ -75,9 +75,7 @@ impl Engine {
 
     /// A server that only tasks needed may go.
     pub(in crate::engine) fn one_ticket_less(&mut self, now: Mono, server: ServerId) {
-        if let Some(state) = self.servers.get_mut(&server) {
-            state.tickets = state.tickets.saturating_sub(1);
-        }
+        self.servers.is_held_no_more(server);
         self.leave_if_unused(now, server);
     }
 }

@@ -70,9 +70,7 @@ impl Engine {
         if let Ok(Scanned::Message(message)) = scan(bytes.clone()) {
             self.send(server, Some(attempt), Some(&message), Outgoing::plain(bytes));
         }
-        if let Some(server) = self.servers.get_mut(&server) {
-            server.own.insert(attempt, own);
-        }
+        self.servers.asks_own(server, attempt, own);
         attempt
     }
 
@@ -258,10 +256,16 @@ impl Engine {
     /// A request of ours will not be answered: whatever waits for that goes on without.
     pub(in crate::engine) fn asked_in_vain(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>) {
         let Some(attempt) = attempt else { return };
-        match self.servers.get_mut(&id).and_then(|server| server.own.remove(&attempt)) {
-            Some(Own::Poll(call) | Own::Fetch(call)) => self.polled_in_vain(now, call, attempt),
-            Some(Own::Tools(paging)) => self.go_on_without_tools(now, paging.call),
-            Some(Own::Quiet | Own::List(_)) | None => {}
+        if let Some(own) = self.servers.take_own(id, attempt) {
+            self.own_is_lost(now, attempt, own);
+        }
+    }
+
+    pub(in crate::engine) fn own_is_lost(&mut self, now: Mono, attempt: AttemptId, own: Own) {
+        match own {
+            Own::Poll(call) | Own::Fetch(call) => self.polled_in_vain(now, call, attempt),
+            Own::Tools(paging) => self.go_on_without_tools(now, paging.call),
+            Own::Quiet | Own::List(_) => {}
         }
     }
 
@@ -291,12 +295,9 @@ impl Engine {
 
     /// A call is settled: if its task still runs, nobody wants it any more.
     pub(in crate::engine) fn leave_task(&mut self, id: ServerId, call: CallId, joined: &Joined) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        if server.joined.get(&joined.task) == Some(&call) {
-            server.joined.remove(&joined.task);
-        }
         let asked: Vec<AttemptId> = [joined.poll, joined.fetch].into_iter().flatten().collect();
-        asked.iter().for_each(|attempt| drop(server.own.remove(attempt)));
+        self.servers.leaves_task(id, &joined.task, call, &asked);
+        let Some(server) = self.servers.get(&id) else { return };
         let wanted = joined.let_go || joined.ended || server.readiness() != Readiness::Runs;
         asked.into_iter().for_each(|attempt| self.abandon(id, attempt));
         if !wanted {

@@ -158,9 +158,8 @@ impl Engine {
 
     /// Learns from a page of a list of tools what a hand-off must know.
     pub(in crate::engine) fn learn_tools(&mut self, server: ServerId, result: &[u8]) {
-        let wanted = self.may_hand_off();
-        if let Some(server) = self.servers.get_mut(&server).filter(|_| wanted) {
-            server.tools.learn(result);
+        if self.may_hand_off() {
+            self.servers.learn_tools(server, result);
         }
     }
 

@@ -194,14 +194,14 @@ impl Engine {
 
     fn send_or_wait(&mut self, now: Mono, id: CallId, message: &Message) {
         let Some(call) = self.calls.get(id) else { return };
-        let Some(server) = self.servers.get_mut(&call.request.server) else { return };
+        let server_id = call.request.server;
+        let Some(server) = self.servers.get(&server_id) else { return };
         self.calls.restart_timeout(now, id, &server.clock);
         match server.readiness() {
             Readiness::Runs => self.send_attempt(now, id, message),
             Readiness::ComesBack => {
                 self.calls.wait(id, Box::new(message.owned()));
-                server.waiting.push_back(id);
-                server.waiting_bytes += message.bytes.len();
+                self.servers.queue(server_id, id, message.bytes.len());
             }
             Readiness::IsGone => return self.fail_at_gone_server(now, id),
         }

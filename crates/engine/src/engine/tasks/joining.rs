@@ -97,10 +97,8 @@ impl Engine {
     /// A server that nobody asked what it can do shows that it has tasks: its client will ask it for this one.
     fn note_own_tasks(&mut self, id: CallId, answer: &Message) {
         let Some(call) = self.calls.get(id) else { return };
-        if answer.raw(Field::ResultType) == Some(b"\"task\"")
-            && let Some(server) = self.servers.get_mut(&call.request.server)
-        {
-            server.own_tasks = true;
+        if answer.raw(Field::ResultType) == Some(b"\"task\"") {
+            self.servers.has_own_tasks(call.request.server);
         }
     }
 
@@ -119,10 +117,8 @@ impl Engine {
         if !insists {
             return false;
         }
-        if let Some(server) = self.servers.get_mut(&server) {
-            // One that was never asked what it can do has told it now.
-            server.own_tasks = true;
-        }
+        // One that was never asked what it can do has told it now.
+        self.servers.has_own_tasks(server);
         let Some(call) = self.calls.get(id) else { return false };
         let message = call.kept_for_task.as_ref().or(call.kept.as_ref());
         let Some(asking) = message.and_then(|message| self.asking_for_task(call, message)) else {
@@ -162,12 +158,10 @@ impl Engine {
     /// From now on a call is answered by its task at the server.
     pub(super) fn follow(&mut self, now: Mono, id: CallId, joined: Joined, at_once: bool) {
         let Some(call) = self.calls.get(id) else { return };
-        let Some(server) = self.servers.get_mut(&call.request.server) else { return };
         let tool = call.request.tool.clone().filter(|_| call.as_task == AsTask::Asked);
-        if server.needs_tasks.len() < limits::TASK_TOOLS {
-            server.needs_tasks.extend(tool);
-        }
-        server.joined.insert(joined.task.clone(), id);
+        let server_id = call.request.server;
+        self.servers.follows(server_id, joined.task.clone(), id, tool);
+        let Some(server) = self.servers.get(&server_id) else { return };
         let interval = joined.interval;
         self.calls.follow(now, id, joined, &server.clock);
         let at = if at_once { now } else { self.next_poll(now, interval) };
@@ -177,19 +171,9 @@ impl Engine {
 
     /// Learns from a list which tools run only as tasks.
     pub(in crate::engine) fn learn_task_tools(&mut self, id: ServerId, answer: &Message) {
-        let Some(server) = self.servers.get_mut(&id).filter(|server| server.makes_tasks) else { return };
         let tools = answer.raw(Field::Result).and_then(|result| json::member(result, "tools"));
-        for tool in tools.and_then(json::elements).unwrap_or_default() {
-            let name = json::member(tool, "name").and_then(|raw| serde_json::from_slice(raw).ok());
-            let Some(name): Option<Box<str>> = name else { continue };
-            let execution = json::member(tool, "execution");
-            let support = execution.and_then(|execution| json::member(execution, "taskSupport"));
-            if support != Some(b"\"required\"") {
-                server.needs_tasks.remove(&name);
-            } else if server.needs_tasks.len() < limits::TASK_TOOLS {
-                server.needs_tasks.insert(name);
-            }
-        }
+        let tools = tools.and_then(json::elements).unwrap_or_default();
+        self.servers.learn_task_tools(id, &tools);
     }
 }
 

@@ -7,7 +7,6 @@ use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::id::{CallId, ServerId, TaskNo};
 use crate::record::{Body, Change, State};
-use crate::servers::Alarm;
 use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
 use crate::tickets::{Made, Task, Waiter, Wants};
 use crate::time::{Mono, Wall};
@@ -136,9 +135,7 @@ impl Engine {
     /// The call of a task is open.
     pub(in crate::engine) fn task_runs(&mut self, no: TaskNo, server: ServerId, call: CallId) {
         self.tickets.has_call(no, call);
-        let Some(state) = self.servers.get_mut(&server) else { return };
-        state.tickets += 1;
-        if state.alarm == Some(Alarm::Idle) {
+        if self.servers.is_held(server) {
             self.arm_server(server, None);
         }
     }

@@ -39,12 +39,9 @@ impl Engine {
         let Some(call) = task.call.and_then(|id| self.calls.get(id)) else { return };
         let (server, principal) = (call.request.server, self.principal_of(client));
         let meant = |ask: &Ask| ask.server == server && self.principal_of(ask.client) == principal;
-        let waiting: Vec<AskId> = self.asks.iter().filter(|(_, ask)| meant(ask)).map(|(id, _)| *id).collect();
-        for id in waiting {
+        for id in self.asks.numbers(meant) {
             let Some(question) = self.take_unread_question(id) else { continue };
-            if let Some(ask) = self.asks.get_mut(&id) {
-                (ask.client, ask.way) = (client, way);
-            }
+            self.asks.ask_instead(id, client, way);
             self.tell(client, way, Outgoing::plain(question));
         }
     }
@@ -77,7 +74,7 @@ impl Engine {
     pub(in crate::engine) fn tasks_are_answered(&mut self, server: ServerId, ask: AskId) {
         let waits = |ask: &Ask| ask.server == server && ask.method.waits_for_a_person();
         let tasks = self.legacy_tasks_at(server);
-        let needed = !tasks.is_empty() && self.asks.values().any(waits);
+        let needed = !tasks.is_empty() && self.asks.iter().any(|(_, ask)| waits(ask));
         let state = if needed { State::InputRequired } else { State::Working };
         let key = ask.0.to_string();
         for no in tasks {

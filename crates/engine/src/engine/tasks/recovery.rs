@@ -155,23 +155,18 @@ impl Engine {
     /// A call of ours may be the first thing that a server hears after the hello of a client that goes on without
     /// `initialized`. It may wait for that before it takes anything.
     fn initialize_for_client(&mut self, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id).filter(|server| server.handshake.initialized.is_none())
-        else {
+        if self.servers.get(&id).is_none_or(|server| server.handshake.initialized.is_some()) {
             return;
-        };
+        }
         if let Some(initialized) = own_initialized() {
-            server.handshake.initialized = Some(initialized.clone());
+            self.servers.keep_initialized(id, &initialized);
             self.pass_to_server(id, &initialized);
         }
     }
 
     /// A client asks for something. If it never said `initialized`, it is not going to.
     pub(in crate::engine) fn goes_on_without_initialized(&mut self, server: ServerId) {
-        let Some(handshake) = self.servers.get_mut(&server).map(|server| &mut server.handshake) else {
-            return;
-        };
-        if handshake.done && !handshake.is_over() {
-            handshake.skipped = true;
+        if self.servers.skips_initialized(server) {
             self.tickets.orphans_may_go_on();
         }
     }

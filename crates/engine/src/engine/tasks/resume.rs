@@ -244,8 +244,8 @@ impl Engine {
             self.calls.change_client(call, client);
         }
         // What the server asked on the earlier stream is answered by whoever reads the new one.
-        for ask in self.asks.values_mut().filter(|ask| Some(ask.way) == earlier && ask.way != Way::Line) {
-            (ask.client, ask.way) = (client, way);
+        if let Some(earlier) = earlier.filter(|way| *way != Way::Line) {
+            self.asks.move_to(earlier, client, way);
         }
         self.name_stream(way, ticket);
         self.wait_for_task(no, Waiter { client, way, id, wants: Wants::Answer });
@@ -294,7 +294,7 @@ impl Engine {
         let Some(task) = self.tickets.get(no) else { return };
         let server = task.call.and_then(|id| self.calls.get(id)).map(|call| call.request.server);
         let asked = task.state == State::InputRequired
-            || server.is_some_and(|server| self.asks.values().any(|ask| ask.server == server));
+            || server.is_some_and(|server| self.asks.iter().any(|(_, ask)| ask.server == server));
         let pending = match self.attached(no) {
             Some((_, Way::Stream(id))) => self.has_unwritten(id),
             Some(_) => false,
