@@ -66,9 +66,9 @@ impl Shelves {
 
     /// Whether another process owns a stream and lives.
     pub fn lives(&self, stream: &Id, me: &Me) -> bool {
-        let until = |owner: &Box<str>| self.leases.get(owner).copied().unwrap_or(0);
-        let other = self.streams.get(stream).filter(|stream| stream.owner != me.name);
-        other.is_some_and(|stream| !me.outlives(&stream.owner, until(&stream.owner)))
+        let Some(stream) = self.streams.get(stream) else { return false };
+        let until = self.leases.get(&stream.owner).copied().unwrap_or(0);
+        stream.owner != me.name && !me.outlives(&stream.owner, until)
     }
 
     /// Whether a record is open and ours.
