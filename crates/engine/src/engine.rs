@@ -28,26 +28,23 @@ mod ticks;
 use crate::action::{Action, Note};
 use crate::calls::Calls;
 use crate::chance::Chance;
-use crate::clients::session::Stream;
-use crate::clients::{Client, GaveUp, Subscription};
+use crate::clients::{Clients, Listens};
 use crate::error::Wording;
 use crate::event::Event;
-use crate::hash::IdMap;
-use crate::id::{AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId};
+use crate::id::{AttemptId, CallId, ClientId, Run, ServerId, StreamId};
 use crate::idempotency::KeyPlace;
 use crate::keys::Keys;
 use crate::limits;
 use crate::policy::Rules;
 use crate::profile::{PROFILES, Profile};
 use crate::servers::{Alarm, Asks, Life, Servers};
-use crate::small_map::SmallMap;
 use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::Timers;
 use ending::Ending;
 use ledger::Ledger;
 pub use sharing::Share;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Whose habits we have.
@@ -221,19 +218,11 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
-    clients: SmallMap<ClientId, Client>,
+    clients: Clients,
     servers: Servers,
     calls: Calls,
-    subscriptions: BTreeMap<AttemptId, Subscription>,
+    listens: Listens,
     asks: Asks,
-    /// Sessions by their names.
-    sessions: BTreeMap<Box<str>, ClientId>,
-    /// Calls in flight by principal, of clients that come over HTTP.
-    in_flight: BTreeMap<Option<Box<str>>, usize>,
-    streams: IdMap<StreamId, Stream>,
-    exchanges: IdMap<ExchangeId, StreamId>,
-    /// What modern clients say about their patience: each request stands for itself, so all of them together.
-    exchanges_gave_up: GaveUp,
     tickets: Tickets,
     keys: Keys,
     ledger: Ledger,
@@ -244,10 +233,6 @@ pub struct Engine {
     /// The time of the event that is being handled.
     at: Mono,
     wall: Wall,
-    next_client: u64,
-    next_stream: u64,
-    /// Bytes of events that are kept for clients that come back.
-    kept_events: usize,
     timers: Timers,
     chance: Chance,
     ending: Option<Ending>,
@@ -266,16 +251,11 @@ impl Engine {
     /// An engine that nothing has happened to.
     pub fn new(config: Config) -> Engine {
         Engine {
-            clients: SmallMap::default(),
+            clients: Clients::default(),
             servers: Servers::default(),
             calls: Calls::default(),
-            subscriptions: BTreeMap::new(),
+            listens: Listens::default(),
             asks: Asks::default(),
-            sessions: BTreeMap::new(),
-            in_flight: BTreeMap::new(),
-            streams: IdMap::default(),
-            exchanges: IdMap::default(),
-            exchanges_gave_up: GaveUp::Never,
             tickets: Tickets::default(),
             keys: Keys::default(),
             ledger: Ledger::default(),
@@ -283,9 +263,6 @@ impl Engine {
             tied: None,
             at: Mono::default(),
             wall: Wall::default(),
-            next_client: 0,
-            next_stream: 1,
-            kept_events: 0,
             timers: Timers::default(),
             chance: Chance::new(config.seed),
             ending: None,

@@ -38,12 +38,6 @@ pub fn wait(base: Duration, attempts: u32, chance: f64) -> Duration {
     doubled.min(LONGEST).mul_f64(chance.clamp(0.0, 1.0))
 }
 
-/// The wait after so many breaks in a row.
-pub(crate) fn doubling(breaks: u32) -> Duration {
-    let times = 2u32.saturating_pow(breaks.saturating_sub(1).min(16));
-    limits::RECONNECT.saturating_mul(times).min(limits::RECONNECT_LONGEST)
-}
-
 /// What a server's retries may cost: at most a fifth on top of first attempts over ten seconds, and
 /// one a second even if there are few.
 #[derive(Clone, Debug, Default)]

@@ -210,6 +210,11 @@ impl Stream {
         self.kept.iter().filter(|(number, _)| *number > self.written).map(|(_, event)| event)
     }
 
+    /// Events after this one, as far as they are kept.
+    pub(crate) fn kept_after(&self, number: u64) -> Vec<Bytes> {
+        self.kept.iter().filter(|(kept, _)| *kept > number).map(|(_, event)| event.clone()).collect()
+    }
+
     /// Bytes of events that it keeps.
     pub(crate) fn kept_bytes(&self) -> usize {
         self.kept.iter().map(|(_, event)| event.len()).sum()

@@ -130,10 +130,10 @@ impl Engine {
         if let Some(why) = mirror::contradiction(head, message).or(params) {
             return Err(No(400, -32020, format!("Header mismatch: {why}")));
         }
-        let client = self.new_client_id();
-        let stream = StreamId(self.next_stream);
+        let client = self.clients.new_id();
+        let stream = self.clients.next_stream();
         let new = Client::new(server, Door::Exchange(stream), head.principal.clone());
-        self.clients.insert(client, new);
+        self.clients.open(client, new);
         self.join(client, server);
         self.new_stream(client, Some(exchange), false, 1);
         if Method::of(message) == Method::Listen && !self.must_declare_tasks(server, message) {
@@ -199,9 +199,10 @@ impl Engine {
         let open = members.iter().filter(asks).count();
         let way = if open > 0 {
             let stream = self.new_stream(client, Some(exchange), true, open);
-            if begins && let Some(stream) = self.streams.get_mut(&stream) {
+            if begins {
                 let session = self.clients.get(&client).and_then(Client::session);
-                stream.names = session.map(|session| session.id.clone());
+                let name = session.map(|session| session.id.clone());
+                self.clients.names_session(stream, name);
             }
             if self.config.stream_head.is_zero() {
                 self.begin_stream(stream);
@@ -236,7 +237,7 @@ impl Engine {
             let why = "Bad Request: Mcp-Session-Id header is required; begin with initialize";
             return Err(No(400, -32000, why.into()));
         };
-        let client = self.sessions.get(name).copied();
+        let client = self.clients.session_named(name);
         let own =
             |id: &ClientId| self.clients.get(id).is_some_and(|client| client.principal == head.principal);
         client.filter(own).ok_or_else(|| No(404, -32001, "Session not found; begin with initialize".into()))
@@ -300,15 +301,14 @@ impl Engine {
         };
         self.act(Action::NeedEntropy);
         let name = Session::name(&entropy);
-        let client = self.new_client_id();
-        let standing = StreamId(self.next_stream);
+        let client = self.clients.new_id();
+        let standing = self.clients.next_stream();
         let session = Session::new(name.clone(), &entropy, message.owned(), standing, now);
         let server = self.server_for_session(now, head.principal.as_deref(), session.hello);
-        self.clients
-            .insert(client, Client::new(server, Door::Session(Box::new(session)), head.principal.clone()));
+        let door = Door::Session(Box::new(session));
+        self.clients.open(client, Client::new(server, door, head.principal.clone()));
         self.meet(client, message);
         self.new_stream(client, None, true, 1);
-        self.sessions.insert(name, client);
         self.join(client, server);
         self.keep_session(client);
         Ok(client)
@@ -354,7 +354,7 @@ impl Engine {
                 own.then_some((stream, number)).ok_or_else(no_such_event)?
             }
             None => {
-                let stream = self.streams.get(&standing);
+                let stream = self.clients.stream(standing);
                 if stream.is_some_and(|stream| stream.exchange.is_some()) {
                     return Err(standing_is_open());
                 }
@@ -365,14 +365,15 @@ impl Engine {
         if self.take_up(exchange, stream, after) {
             return Ok(());
         }
-        let sent = self.streams.get(&stream).is_some_and(|stream| after <= stream.last);
+        let sent = self.clients.stream(stream).is_some_and(|stream| after <= stream.last);
         Err(if sent { old_event() } else { future_event() })
     }
 
     /// The event that a client of the session says it has seen.
     fn event_seen(&self, head: &Head) -> Option<(StreamId, u64)> {
         let id = EventId::parse(head.last_event.as_deref()?)?;
-        let session = self.clients.get(self.sessions.get(head.session.as_ref()?)?)?.session()?;
+        let client = self.clients.session_named(head.session.as_deref()?)?;
+        let session = self.clients.get(&client)?.session()?;
         (session.mark == id.mark).then_some((id.stream, id.number))
     }
 
@@ -419,11 +420,6 @@ impl Engine {
                 self.respond(exchange, 200, Body::Empty);
             }
         }
-    }
-
-    pub(super) fn new_client_id(&mut self) -> ClientId {
-        self.next_client += 1;
-        ClientId(self.next_client)
     }
 }
 

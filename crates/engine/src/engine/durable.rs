@@ -76,9 +76,7 @@ impl Engine {
             setup: session.setup.encode(),
             used: self.wall,
         };
-        if let Some(session) = self.clients.get_mut(&client).and_then(Client::session_mut) {
-            session.stored = self.at;
-        }
+        self.clients.is_stored(client, self.at);
         self.submit(Pending::Noted, Write::Session(Box::new(kept)));
     }
 
@@ -112,7 +110,10 @@ impl Engine {
         else {
             return false;
         };
-        if self.sessions.contains_key(name) || !is_session_name(name) || self.ledger.ends_session(name) {
+        if self.clients.session_named(name).is_some()
+            || !is_session_name(name)
+            || self.ledger.ends_session(name)
+        {
             return false;
         }
         let query = Query::Session(self.name_of_session(name));
@@ -144,7 +145,8 @@ impl Engine {
 
     /// Takes a stored session in, asleep. One of another principal stays unknown.
     fn take_in(&mut self, now: Mono, head: &Head, kept: &store::Session) {
-        let Some(name) = head.session.clone().filter(|name| !self.sessions.contains_key(name)) else {
+        let Some(name) = head.session.clone().filter(|name| self.clients.session_named(name).is_none())
+        else {
             return;
         };
         let Some(initialize) = scan_message(kept.initialize.clone()) else { return };
@@ -153,17 +155,16 @@ impl Engine {
         }
         let Some(entropy) = self.ledger.take_entropy() else { return };
         self.act(Action::NeedEntropy);
-        let standing = StreamId(self.next_stream);
+        let standing = self.clients.next_stream();
         let mut session = Session::new(name.clone(), &entropy, initialize.clone(), standing, now);
         session.initialized = scan_message(kept.initialized.clone());
         session.setup = Setup::decode(&kept.setup);
         session.asleep = true;
-        let client = self.new_client_id();
+        let client = self.clients.new_id();
         let door = Door::Session(Box::new(session));
-        self.clients.insert(client, Client::new(ServerId(u32::MAX), door, head.principal.clone()));
+        self.clients.open(client, Client::new(ServerId(u32::MAX), door, head.principal.clone()));
         self.meet(client, &initialize);
         self.new_stream(client, None, true, 1);
-        self.sessions.insert(name, client);
         self.session_was_used(now, client);
     }
 
@@ -179,7 +180,7 @@ impl Engine {
         if !self.config.durable {
             return;
         }
-        let Some(stream) = self.streams.get(&id).filter(|stream| stream.legacy) else { return };
+        let Some(stream) = self.clients.stream(id).filter(|stream| stream.legacy) else { return };
         let session = self.clients.get(&stream.client).and_then(Client::session);
         let standing = session.is_some_and(|session| session.standing == id);
         let mut events: Vec<(u64, Bytes)> = stream.kept.iter().cloned().collect();
@@ -191,23 +192,21 @@ impl Engine {
             (false, None) if stream.open > 1 => {}
             (false, None) => events.extend(self.will(id).map(|will| (WILL, will))),
         }
-        if let Some(stream) = self.streams.get_mut(&id) {
-            stream.stored = true;
-        }
+        self.clients.stores_stream(id);
         self.append(id, events);
         self.tickets.arm_upkeep(&mut self.timers, self.at, true);
     }
 
     /// An event of a stream whose client was gone once, and may be gone again.
     pub(super) fn store_event(&mut self, id: StreamId, number: u64, event: &Bytes) {
-        if self.streams.get(&id).is_some_and(|stream| stream.stored) {
+        if self.clients.stream(id).is_some_and(|stream| stream.stored) {
             self.append(id, vec![(number, event.clone())]);
         }
     }
 
     /// The last request of a stream is settled.
     pub(super) fn store_settled(&mut self, id: StreamId) {
-        if self.streams.get(&id).is_some_and(|stream| stream.stored) {
+        if self.clients.stream(id).is_some_and(|stream| stream.stored) {
             self.append(id, vec![(SETTLED, Bytes::new())]);
         }
     }
@@ -221,7 +220,7 @@ impl Engine {
 
     /// A stream that is forgotten here is forgotten there too.
     pub(super) fn forget_stored_stream(&mut self, id: StreamId) {
-        if self.streams.get(&id).is_some_and(|stream| stream.stored)
+        if self.clients.stream(id).is_some_and(|stream| stream.stored)
             && let Some(stream) = self.name_of_stream(id)
         {
             self.submit(Pending::Noted, Write::Forget { stream, through: u64::MAX });
@@ -229,7 +228,7 @@ impl Engine {
     }
 
     fn name_of_stream(&self, id: StreamId) -> Option<Name> {
-        let session = self.clients.get(&self.streams.get(&id)?.client)?.session()?;
+        let session = self.clients.get(&self.clients.stream(id)?.client)?.session()?;
         Some(self.stored_name(session, &session.mark, id))
     }
 
@@ -244,16 +243,16 @@ impl Engine {
 
     /// Whether a stream with an open call is stored: then others must see that we live.
     pub(super) fn has_stored_calls(&self) -> bool {
-        let waits = |id: &StreamId, stream: &Stream| {
+        let waits = |id: StreamId, stream: &Stream| {
             let session = self.clients.get(&stream.client).and_then(Client::session);
-            stream.settled.is_none() && session.is_some_and(|session| session.standing != *id)
+            stream.settled.is_none() && session.is_some_and(|session| session.standing != id)
         };
-        self.streams.iter().any(|(id, stream)| stream.stored && waits(id, stream))
+        self.clients.streams().any(|(id, stream)| stream.stored && waits(id, stream))
     }
 
     /// What the open request of a stream is answered if this process ends before there is a better answer.
     fn will(&self, id: StreamId) -> Option<Bytes> {
-        let client = self.clients.get(&self.streams.get(&id)?.client)?;
+        let client = self.clients.get(&self.clients.stream(id)?.client)?;
         let mut calls = client.all_open().filter_map(|open| match open {
             Open::Call(call) => self.calls.get(call),
             _ => None,
@@ -305,7 +304,7 @@ impl Engine {
             return self.refuse_old_event(*exchange);
         }
         let own = session.standing;
-        if rest.standing && self.streams.get(&own).is_some_and(|stream| stream.exchange.is_some()) {
+        if rest.standing && self.clients.stream(own).is_some_and(|stream| stream.exchange.is_some()) {
             return self.refuse_standing(*exchange);
         }
         self.act(Action::Respond(*exchange, Response { status: 200, session: None, body: Body::Events }));

@@ -7,7 +7,7 @@
 use super::Engine;
 use crate::action::{Action, Note};
 use crate::error::Kind;
-use crate::id::{CallId, ClientId, ExchangeId, ServerId};
+use crate::id::{CallId, ClientId, ServerId};
 use crate::limits;
 use crate::method::Method;
 use crate::servers::Server;
@@ -96,13 +96,8 @@ impl Engine {
 
     /// Nothing more comes on any stream. Legacy clients find their way back by the event ids.
     fn hang_up_everywhere(&mut self) {
-        let mut open: Vec<ExchangeId> = self.exchanges.drain().map(|(exchange, _)| exchange).collect();
-        open.sort_unstable();
-        for exchange in open {
+        for exchange in self.clients.hang_up_everywhere() {
             self.act(Action::Finish(exchange));
-        }
-        for stream in self.streams.values_mut() {
-            stream.exchange = None;
         }
     }
 
@@ -204,8 +199,6 @@ impl Engine {
     }
 
     pub(super) fn congested(&mut self, client: ClientId, congested: bool) {
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.congested = congested;
-        }
+        self.clients.is_congested(client, congested);
     }
 }

@@ -93,8 +93,7 @@ impl Engine {
         // One that was forgotten meanwhile waits for nothing.
         let Some(server) = self.server_id_of(client) else { return };
         let modern = method == Method::Discover || message.has(Field::MetaProtocolVersion);
-        if let Some(client) = self.clients.get_mut(&client).filter(|client| modern && !client.modern) {
-            client.modern = true;
+        if modern && self.clients.is_modern(client) {
             self.tickets.orphans_may_go_on();
         }
         if !modern && !matches!(method, Method::Initialize | Method::Ping) {
@@ -231,8 +230,8 @@ impl Engine {
         let id = self.calls.open(call);
         if let Way::Ticket(no) = way {
             self.task_runs(no, server, id);
-        } else if let Some(client) = self.clients.get_mut(&client) {
-            client.open(key, Open::Call(id));
+        } else {
+            self.clients.opens(client, key, Open::Call(id));
         }
         if let Some(joint) = joint {
             self.key_runs(joint, id);
@@ -285,9 +284,9 @@ impl Engine {
             return self.refuse_by_gone_server(now, &call);
         }
         let attempt = self.new_attempt();
-        let Some(client) = self.clients.get_mut(&request.client) else { return };
-        client.subscriptions += 1;
-        client.open(request.id.key(), Open::Subscription(attempt));
+        if !self.clients.subscribes(request.client, request.id.key(), attempt) {
+            return;
+        }
         let edits = message.envelope.get(Field::Id);
         let edits = edits.map(|span| Edit::replace(span, own_id(attempt.0, request.id.is_text())));
         let subscription = Subscription {
@@ -301,7 +300,7 @@ impl Engine {
             armed: None,
             tasks: None,
         };
-        self.subscriptions.insert(attempt, subscription);
+        self.listens.open(attempt, subscription);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
         self.send(request.server, Some(attempt), Some(message), outgoing);
     }
@@ -344,7 +343,7 @@ impl Engine {
             Some(Open::Look(number)) => self.stop_looking(client, &id, number),
             Some(Open::Joint(no)) => self.stop_asking_for_key(client, &id, no),
             // Finished or unknown.
-            None => self.forget_collected(client, &key),
+            None => self.clients.forget_collected(client, &key),
         }
     }
 

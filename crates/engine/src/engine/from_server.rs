@@ -89,7 +89,7 @@ impl Engine {
 
     /// This number, if this server was sent a subscription under it.
     fn subscription_at(&self, server: ServerId, attempt: AttemptId) -> Option<AttemptId> {
-        let subscription = self.subscriptions.get(&attempt)?;
+        let subscription = self.listens.get(attempt)?;
         let held = subscription.server == server && !subscription.is_ours_alone();
         (held && self.is_on_its_stream(attempt)).then_some(attempt)
     }
@@ -157,7 +157,7 @@ impl Engine {
             // Another server has it, or another stream.
             return self.unknown_answer(server, attempt);
         }
-        if self.subscriptions.contains_key(&attempt) {
+        if self.listens.contains(attempt) {
             return match self.subscription_at(server, attempt) {
                 Some(attempt) => self.answer_to_subscription(server, attempt, message),
                 None => self.unknown_answer(server, attempt),
@@ -336,7 +336,7 @@ impl Engine {
         };
         let attempt = read_own_id(span.of(&message.bytes)).map(|(number, _)| AttemptId(number));
         let attempt = attempt.and_then(|attempt| self.subscription_at(server, attempt));
-        let Some(subscription) = attempt.and_then(|attempt| self.subscriptions.get_mut(&attempt)) else {
+        let Some(subscription) = attempt.and_then(|attempt| self.listens.get(attempt)) else {
             return self.stray_progress(server);
         };
         let acknowledges =
@@ -405,16 +405,15 @@ impl Engine {
 
     /// Progress that outlives its answer, as it may for a task.
     fn progress_of_task(&mut self, server: ServerId, attempt: AttemptId, message: &Message) {
-        let client_id = self.holds_task_token(server, attempt);
-        let kept = client_id
-            .and_then(|id| self.clients.get_mut(&id))
-            .and_then(|client| client.task_tokens.iter_mut().find(|kept| kept.attempt == attempt));
-        let (Some(client), Some(kept)) = (client_id, kept) else {
-            self.servers.speaks_of_ended(self.at, server, attempt);
-            return self.stray_progress(server);
-        };
-        if let Some(report) = forwarded(message, &kept.token, &mut kept.progress) {
-            self.tell_client(client, report);
+        let client = self.holds_task_token(server, attempt);
+        let merge = |token: &JsonId, progress: &mut Progress| forwarded(message, token, progress);
+        match client.and_then(|id| Some((id, self.clients.report_on_task(id, attempt, merge)?))) {
+            Some((client, Some(report))) => self.tell_client(client, report),
+            Some((_, None)) => {}
+            None => {
+                self.servers.speaks_of_ended(self.at, server, attempt);
+                self.stray_progress(server);
+            }
         }
     }
 

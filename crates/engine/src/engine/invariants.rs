@@ -24,8 +24,9 @@ impl Engine {
         for (id, client) in self.clients.iter() {
             self.check_client(*id, client)?;
         }
-        for (id, stream) in &self.streams {
-            self.check_stream(*id, stream)?;
+        self.clients.check()?;
+        for (id, stream) in self.clients.streams() {
+            self.check_stream(id, stream)?;
         }
         for (id, server) in self.servers.iter() {
             self.check_server(*id, server)?;
@@ -41,15 +42,15 @@ impl Engine {
         let left = [
             ("calls", self.calls.len()),
             ("attempts", self.calls.attempts()),
-            ("subscriptions", self.subscriptions.len()),
+            ("subscriptions", self.listens.len()),
             ("questions", self.asks.len()),
             ("clients", self.clients.len()),
-            ("sessions", self.sessions.len()),
-            ("streams", self.streams.len()),
-            ("exchanges", self.exchanges.len()),
+            ("sessions", self.clients.sessions()),
+            ("streams", self.clients.streams().count()),
+            ("exchanges", self.clients.exchanges()),
             ("servers", self.servers.len()),
             ("shared servers", self.servers.shared()),
-            ("calls in flight", self.in_flight.len()),
+            ("calls in flight", self.clients.in_flight().len()),
             ("tickets", self.tickets.len()),
             ("orphans", self.tickets.orphans()),
             ("submissions", self.ledger.submissions()),
@@ -57,7 +58,7 @@ impl Engine {
             ("keys", self.keys.len()),
             ("bytes of keys", self.keys.bytes()),
             ("kept bytes", self.calls.kept_bytes()),
-            ("kept events", self.kept_events),
+            ("kept events", self.clients.kept_events()),
             ("timers", self.timers.len()),
         ];
         let left = left.iter().filter(|(_, count)| *count > 0);
@@ -102,7 +103,7 @@ impl Engine {
         for open in client.all_open() {
             let lives = match open {
                 Open::Call(id) => self.calls.get(id).is_some(),
-                Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
+                Open::Subscription(attempt) => self.listens.contains(attempt),
                 Open::Wait(no) => self.tickets.get(no).is_some(),
                 Open::Look(number) => self.ledger.looks_up(number),
                 Open::Joint(no) => self.keys.is_awaited_by(no, id),
@@ -114,7 +115,7 @@ impl Engine {
         must(known != asleep, || format!("{id:?} is asleep: {asleep}, known to its server: {known}"))?;
         match &client.door {
             Door::Line => Ok(()),
-            Door::Exchange(stream) => must(self.streams.contains_key(stream), || {
+            Door::Exchange(stream) => must(self.clients.stream(*stream).is_some(), || {
                 format!("{id:?} has no stream, and nobody to answer")
             }),
             Door::Session(session) => self.check_session(id, session),
@@ -122,12 +123,14 @@ impl Engine {
     }
 
     fn check_session(&self, id: ClientId, session: &Session) -> Checked {
-        must(self.sessions.get(&session.id) == Some(&id), || format!("{id:?} is not found by its name"))?;
+        must(self.clients.session_named(&session.id) == Some(id), || {
+            format!("{id:?} is not found by its name")
+        })?;
         must(session.streams.contains(&session.standing), || format!("{id:?} has no standing stream"))?;
         must(session.armed.is_some() || self.ended, || format!("the session of {id:?} never ends"))?;
         let mut kept = 0;
         for stream in session.streams.iter() {
-            let Some(stream) = self.streams.get(stream).filter(|stream| stream.client == id) else {
+            let Some(stream) = self.clients.stream(*stream).filter(|stream| stream.client == id) else {
                 return Err(format!("{id:?} has a stream that is not its own: {stream:?}"));
             };
             kept += stream.kept_bytes();
@@ -146,13 +149,7 @@ impl Engine {
             Door::Exchange(own) => *own == id,
             Door::Session(session) => session.streams.contains(&id),
         };
-        must(known, || format!("{id:?} is not known to its client"))?;
-        match stream.exchange {
-            Some(exchange) => must(self.exchanges.get(&exchange) == Some(&id), || {
-                format!("{exchange:?} does not lead to {id:?}")
-            }),
-            None => Ok(()),
-        }
+        must(known, || format!("{id:?} is not known to its client"))
     }
 
     fn check_server(&self, id: ServerId, server: &Server) -> Checked {
@@ -175,21 +172,13 @@ impl Engine {
 
     /// Whatever has a name leads to something that knows it.
     fn check_names(&self) -> Checked {
-        for (exchange, id) in &self.exchanges {
-            let carried = self.streams.get(id).is_some_and(|stream| stream.exchange == Some(*exchange));
-            must(carried, || format!("{exchange:?} leads to {id:?}, which does not know it"))?;
-        }
-        for client in self.sessions.values() {
-            let there = self.clients.get(client).is_some_and(|client| client.session().is_some());
-            must(there, || format!("{client:?} is gone, and its session's name is not"))?;
-        }
         self.servers.check()?;
         for (id, ask) in self.asks.iter() {
             let asked = self.clients.contains_key(&ask.client) || matches!(ask.way, Way::Ticket(_));
             let there = asked && self.servers.contains_key(&ask.server);
             must(there, || format!("{id:?} outlived whom it is about"))?;
         }
-        for (attempt, listen) in &self.subscriptions {
+        for (attempt, listen) in self.listens.iter() {
             let there =
                 self.clients.contains_key(&listen.client) && self.servers.contains_key(&listen.server);
             must(there, || format!("the subscription {attempt:?} outlived whom it is about"))?;
@@ -199,10 +188,6 @@ impl Engine {
 
     fn check_counts(&self) -> Checked {
         let calls = || self.calls.ids().filter_map(|id| self.calls.get(id));
-        let events: usize = self.streams.values().map(Stream::kept_bytes).sum();
-        must(events == self.kept_events, || {
-            format!("streams keep {events} bytes, and {} are counted", self.kept_events)
-        })?;
         let mut in_flight = BTreeMap::new();
         let counts = |call: &&Call| !matches!(call.request.way, Way::Ticket(_) | Way::Nowhere);
         for client in calls().filter(counts).filter_map(|call| self.clients.get(&call.request.client)) {
@@ -213,14 +198,14 @@ impl Engine {
         for payer in self.tickets.values().filter_map(|task| task.payer.as_ref()) {
             *in_flight.entry(payer.0.clone()).or_default() += 1;
         }
-        must(in_flight == self.in_flight, || {
-            format!("in flight are {in_flight:?}, and {:?} are counted", self.in_flight)
+        must(in_flight == *self.clients.in_flight(), || {
+            format!("in flight are {in_flight:?}, and {:?} are counted", self.clients.in_flight())
         })?;
         let owners = self.calls.len()
             + self.asks.len()
             + 3 * self.servers.len()
-            + self.sessions.len()
-            + self.subscriptions.len()
+            + self.clients.sessions()
+            + self.listens.len()
             + self.keys.len()
             + self.tickets.len()
             + 3;

@@ -247,28 +247,22 @@ impl Engine {
     fn take_joined(&mut self, id: CallId) -> Option<Box<Call>> {
         let call = self.calls.take_shared(&mut self.timers, id)?;
         self.servers.call_is_over(call.request.server, id, None);
-        if let Some(client) = self.clients.get_mut(&call.request.client) {
-            client.close(&call.request.id, Open::Call(id));
-        }
+        self.clients.closes(call.request.client, &call.request.id, Open::Call(id));
         Some(call)
     }
 
     /// One of those who joined takes the place of the first. The attempt and its limits stay.
     fn succeed(&mut self, id: CallId, heir: CallId) -> Option<Parted> {
         let left = self.calls.get(id)?.request.clone();
-        if let Some(client) = self.clients.get_mut(&left.client) {
-            client.close(&left.id, Open::Call(id));
-        }
+        self.clients.closes(left.client, &left.id, Open::Call(id));
         let new = *self.take_joined(heir)?;
         // A task of the first that is still being stored must not take the heir along: what it names is gone.
         self.tickets.swap_calls(id, heir);
         let parted = self.calls.succeed(id, new)?;
         let call = self.calls.get(id)?;
         let (client, key) = (call.request.client, call.request.id.key());
-        if !matches!(call.request.way, Way::Ticket(_))
-            && let Some(client) = self.clients.get_mut(&client)
-        {
-            client.open(key, Open::Call(id));
+        if !matches!(call.request.way, Way::Ticket(_)) {
+            self.clients.opens(client, key, Open::Call(id));
         }
         self.arm_call(self.at, id);
         Some(parted)
@@ -298,9 +292,7 @@ impl Engine {
     /// A call goes on for nobody.
     fn goes_on_alone(&mut self, id: CallId) {
         let Some(Parted { request: left, held }) = self.calls.goes_on_alone(id) else { return };
-        if let Some(client) = self.clients.get_mut(&left.client) {
-            client.close(&left.id, Open::Call(id));
-        }
+        self.clients.closes(left.client, &left.id, Open::Call(id));
         self.servers.is_held(left.server);
         self.count_out(&left, held);
     }
@@ -471,16 +463,12 @@ impl Engine {
     }
 
     fn wait_for_key(&mut self, no: JointNo, request: Request, message: Message) {
-        if let Some(client) = self.clients.get_mut(&request.client) {
-            client.open(request.id.key(), Open::Joint(no));
-        }
+        self.clients.opens(request.client, request.id.key(), Open::Joint(no));
         self.keys.wait(no, request, message);
     }
 
     fn stops_waiting_for_key(&mut self, request: &Request, no: JointNo) {
-        if let Some(client) = self.clients.get_mut(&request.client) {
-            client.close(&request.id, Open::Joint(no));
-        }
+        self.clients.closes(request.client, &request.id, Open::Joint(no));
     }
 
     /// A client gives up a call of which nothing is known yet.

@@ -17,7 +17,7 @@ use bytes::Bytes;
 impl Engine {
     pub(super) fn opened(&mut self, client: ClientId, server: ServerId) {
         if !self.clients.contains_key(&client) {
-            self.clients.insert(client, Client::new(server, Door::Line, None));
+            self.clients.open(client, Client::new(server, Door::Line, None));
         }
         if !self.servers.contains_key(&server) {
             let run = self.servers.open(server, self.config.server_name.clone());
@@ -229,8 +229,8 @@ impl Engine {
     }
 
     fn end_subscriptions(&mut self, server: ServerId, exit: Exit) {
-        let here = self.subscriptions.iter().filter(|(_, subscription)| subscription.server == server);
-        let open: Vec<AttemptId> = here.map(|(attempt, _)| *attempt).collect();
+        let here = self.listens.iter().filter(|(_, listen)| listen.server == server);
+        let open: Vec<AttemptId> = here.map(|(attempt, _)| attempt).collect();
         for attempt in open {
             let Some(subscription) = self.close_subscription(attempt) else { continue };
             let text = format!("server `{}` went away ({exit}); subscribe again", self.server_name(server));

@@ -18,7 +18,6 @@ use crate::method::Method;
 use crate::policy::CallFacts;
 use crate::servers::{Life, NewSession, Own, Paging};
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch, Scanned, Shape, scan, scan_message};
 use bytes::Bytes;
 use std::time::Duration;
@@ -340,9 +339,7 @@ impl Engine {
         if let Some(call) = self.call_of(id, Some(attempt)) {
             self.calls.stream_lives(call);
         }
-        if let Some(subscription) = self.subscriptions.get_mut(&attempt) {
-            subscription.breaks = 0;
-        }
+        self.listens.lives(attempt);
         self.came_up(id);
         self.tied = Some(attempt);
         self.line_from_server(now, id, line);
@@ -355,10 +352,7 @@ impl Engine {
     }
 
     fn subscription_broke(&mut self, now: Mono, attempt: AttemptId) {
-        let Some(subscription) = self.subscriptions.get_mut(&attempt) else { return };
-        subscription.breaks += 1;
-        let at = now + retry::doubling(subscription.breaks);
-        self.timers.set(Owner::Listen(attempt), &mut subscription.armed, Some(at));
+        self.listens.broke(&mut self.timers, now, attempt);
     }
 
     pub(super) fn standing_ended(&mut self, now: Mono, id: ServerId, end: &StreamEnd) {
@@ -379,7 +373,7 @@ impl Engine {
             Life::Leaving | Life::Ended(_) | Life::Failed(_) => {}
             // It is wanted again when the server is back, whether or not that is a new session.
             _ => {
-                let at = now + retry::doubling(server.standing_breaks);
+                let at = now + retry::reopen(None, server.standing_breaks);
                 self.servers.arm_standing(&mut self.timers, id, Some(at));
             }
         }

@@ -288,39 +288,28 @@ impl Engine {
 
     /// Opens every subscription again, under a new number and for the same client.
     fn listen_again(&mut self, id: ServerId) {
-        let open: Vec<AttemptId> = self
-            .subscriptions
-            .iter()
-            .filter(|(_, sub)| sub.server == id && !sub.is_ours_alone())
-            .map(|(attempt, _)| *attempt)
-            .collect();
-        for old in open {
+        for old in self.listens.at(id) {
             self.listen_anew(id, old);
         }
     }
 
     fn listen_anew(&mut self, id: ServerId, old: AttemptId) {
         let attempt = self.new_attempt();
-        let Some(mut subscription) = self.subscriptions.remove(&old) else { return };
-        self.timers.set(crate::timers::Owner::Listen(old), &mut subscription.armed, None);
+        let Some(mut subscription) = self.listens.close(&mut self.timers, old) else { return };
         subscription.again = true;
-        if let Some(client) = self.clients.get_mut(&subscription.client) {
-            client.close(&subscription.id, Open::Subscription(old));
-            client.open(subscription.id.key(), Open::Subscription(attempt));
-        }
+        self.clients.closes(subscription.client, &subscription.id, Open::Subscription(old));
+        self.clients.opens(subscription.client, subscription.id.key(), Open::Subscription(attempt));
         if let Some(span) = subscription.message.envelope.get(Field::Id) {
             let edit = Edit::replace(span, crate::id::own_id(attempt.0, subscription.id.is_text()));
             let outgoing = Outgoing::edited(subscription.message.bytes.clone(), vec![edit]);
             self.send(id, Some(attempt), Some(&subscription.message), outgoing);
         }
-        self.subscriptions.insert(attempt, subscription);
+        self.listens.open(attempt, subscription);
     }
 
     /// The stream of a subscription to an HTTP server broke a while ago: it is opened again.
     pub(super) fn listen_due(&mut self, attempt: AttemptId) {
-        let Some(subscription) = self.subscriptions.get_mut(&attempt) else { return };
-        subscription.armed = None;
-        let server = subscription.server;
+        let Some(server) = self.listens.ring(attempt) else { return };
         // While its server comes back it waits, and is opened with everything else.
         if self.servers.get(&server).is_some_and(|server| server.life == Life::Up) {
             self.listen_anew(server, attempt);
@@ -383,7 +372,7 @@ impl Engine {
             self.tell_everybody(id, &list_changed_message(what, None));
         }
         let mut told = Vec::new();
-        for subscription in self.subscriptions.values().filter(|subscription| subscription.server == id) {
+        for (_, subscription) in self.listens.iter().filter(|(_, listen)| listen.server == id) {
             let blanks = |byte: &u8| !byte.is_ascii_whitespace();
             let request: Vec<u8> = subscription.message.bytes.iter().copied().filter(blanks).collect();
             if memchr::memmem::find(&request, wanted.as_bytes()).is_some() {

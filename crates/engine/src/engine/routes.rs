@@ -90,7 +90,7 @@ impl Engine {
         let read = session.streams.iter().rev().find(read).map(|stream| Way::Stream(*stream));
         // Whoever comes back for a call finds it there.
         let kept = call.filter(|way| {
-            matches!(way, Way::Stream(id) if self.streams.get(id).is_some_and(|stream| stream.settled.is_none()))
+            matches!(way, Way::Stream(id) if self.clients.stream(*id).is_some_and(|stream| stream.settled.is_none()))
         });
         Some(read.or(kept).unwrap_or(standing))
     }
@@ -100,8 +100,8 @@ impl Engine {
             Way::Line | Way::Array(_) => true,
             Way::Ticket(_) | Way::Nowhere => false,
             Way::Stream(stream) => self
-                .streams
-                .get(&stream)
+                .clients
+                .stream(stream)
                 .is_some_and(|stream| stream.exchange.is_some() && stream.settled.is_none()),
         }
     }
@@ -135,7 +135,7 @@ impl Engine {
             let call = self.calls.get(id)?;
             return Some(self.real_way(call));
         }
-        if let Some(subscription) = self.subscriptions.get(&attempt) {
+        if let Some(subscription) = self.listens.get(attempt) {
             return Some((subscription.client, subscription.way));
         }
         self.fetched_for(attempt).map(|call| (call.request.client, call.request.way))

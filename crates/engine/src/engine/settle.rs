@@ -4,16 +4,14 @@ use super::{Engine, Restart, Transport};
 use crate::action::Note;
 use crate::calls::deadline::Reached;
 use crate::calls::{Call, Request, State};
-use crate::clients::{Door, Open, Subscription, TaskToken, Way};
+use crate::clients::{Open, Subscription, TaskToken, Way};
 use crate::error::{Failure, Kind, Retry, ServerState, json_text};
 use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
-use crate::limits;
 use crate::method::Method;
 use crate::policy::{Layer, Limit};
 use crate::servers::Life;
 use crate::tickets::Payer;
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::Outgoing;
 
 impl Engine {
@@ -23,9 +21,7 @@ impl Engine {
         if let State::Joined(joined) = &call.state {
             self.leave_task(call.request.server, id, joined);
         }
-        if let Some(client) = self.clients.get_mut(&call.request.client) {
-            client.close(&call.request.id, Open::Call(id));
-        }
+        self.clients.closes(call.request.client, &call.request.id, Open::Call(id));
         self.servers.call_is_over(call.request.server, id, call.queued);
         let shared = self.settle_key(id, &mut call, answer.as_ref());
         self.count_out(&call.request, call.holds);
@@ -61,11 +57,7 @@ impl Engine {
         };
         let server = call.request.server;
         let progress = self.calls.take_progress(id);
-        let Some(client) = self.clients.get_mut(&client) else { return };
-        if client.task_tokens.len() == limits::TASK_TOKENS {
-            client.task_tokens.pop_front();
-        }
-        client.task_tokens.push_back(TaskToken { attempt, server, token, progress });
+        self.clients.keep_task_token(client, TaskToken { attempt, server, token, progress });
     }
 
     /// Ends a call with an error of ours, and says so.
@@ -244,59 +236,34 @@ impl Engine {
     }
 
     pub(super) fn close_subscription(&mut self, attempt: AttemptId) -> Option<Subscription> {
-        let mut subscription = self.subscriptions.remove(&attempt)?;
-        self.timers.set(Owner::Listen(attempt), &mut subscription.armed, None);
-        if let Some(client) = self.clients.get_mut(&subscription.client) {
-            client.subscriptions -= 1;
-            client.close(&subscription.id, Open::Subscription(attempt));
-        }
+        let subscription = self.listens.close(&mut self.timers, attempt)?;
+        self.clients.unsubscribes(subscription.client, &subscription.id, attempt);
         Some(subscription)
     }
 
-    /// For whom a client's calls count; for nobody on a line.
-    pub(super) fn payer_of(&self, client: ClientId) -> Option<Payer> {
-        let client = self.clients.get(&client).filter(|client| !matches!(client.door, Door::Line))?;
-        Some(Payer(client.principal.clone()))
-    }
-
     pub(super) fn has_room_for(&self, payer: &Payer) -> bool {
-        self.in_flight.get(&payer.0).is_none_or(|count| *count < self.config.max_calls)
+        self.clients.has_room_for(payer, self.config.max_calls)
     }
 
     /// Counts what a principal has in flight. False if that is too much.
     pub(super) fn one_call_more(&mut self, client: ClientId) -> bool {
-        !self.comes_over_http(client) || self.one_more_over_http(client)
-    }
-
-    /// Whether a client's calls count; on a line it is alone.
-    fn comes_over_http(&self, client: ClientId) -> bool {
-        self.clients.get(&client).is_some_and(|client| !matches!(client.door, Door::Line))
+        !self.clients.comes_over_http(client) || self.one_more_over_http(client)
     }
 
     #[inline(never)]
     fn one_more_over_http(&mut self, client: ClientId) -> bool {
-        let Some(payer) = self.payer_of(client) else { return true };
+        let Some(payer) = self.clients.payer_of(client) else { return true };
         let room = self.has_room_for(&payer);
         if room {
-            *self.in_flight.entry(payer.0).or_default() += 1;
+            self.clients.charge(payer);
         }
         room
     }
 
     pub(super) fn one_call_less(&mut self, client: ClientId) {
-        if self.comes_over_http(client) {
-            self.one_less_for(self.payer_of(client));
-        }
-    }
-
-    #[inline(never)]
-    pub(super) fn one_less_for(&mut self, payer: Option<Payer>) {
-        let Some(payer) = payer else { return };
-        if let Some(count) = self.in_flight.get_mut(&payer.0) {
-            *count -= 1;
-            if *count == 0 {
-                self.in_flight.remove(&payer.0);
-            }
+        if self.clients.comes_over_http(client) {
+            let payer = self.clients.payer_of(client);
+            self.clients.discharge(payer);
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use super::Engine;
 use crate::action::{Action, Note};
-use crate::clients::{Client, Door, Open, Way};
+use crate::clients::{Client, Open, Sleep, Way};
 use crate::error::{Kind, error_answer};
 use crate::hash::fingerprint;
 use crate::id::{CallId, ClientId, JsonId, NOBODY, ServerId};
@@ -16,7 +16,6 @@ use crate::limits;
 use crate::method::Method;
 use crate::servers::{Alarm, Greeting, Life, ShareKey};
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::{Field, Message, Outgoing, scan_message};
 use bytes::Bytes;
 
@@ -152,9 +151,8 @@ impl Engine {
     }
 
     fn agree_on(&mut self, client: ClientId, version: Option<&str>) {
-        let session = self.clients.get_mut(&client).and_then(Client::session_mut);
-        if let (Some(session), Some(version)) = (session, version) {
-            session.version = version.into();
+        if let Some(version) = version {
+            self.clients.agrees_on(client, version);
         }
     }
 
@@ -174,125 +172,69 @@ impl Engine {
 
     /// `notifications/initialized` of a session: only the first one is for the server. True if it is.
     pub(super) fn initialized_by(&mut self, client: ClientId, message: &Message) -> bool {
-        let Some(client_state) = self.clients.get_mut(&client) else { return false };
-        let server = client_state.server;
-        match client_state.session_mut() {
-            None => true,
-            Some(session) => {
-                session.initialized = Some(message.owned());
-                self.keep_session(client);
-                self.servers.get(&server).is_some_and(|server| server.handshake.initialized.is_none())
-            }
+        let Some(server) = self.clients.get(&client).map(|client| client.server) else { return false };
+        if !self.clients.is_initialized(client, message) {
+            return true;
         }
+        self.keep_session(client);
+        self.servers.get(&server).is_some_and(|server| server.handshake.initialized.is_none())
     }
 
     // Sleep.
 
     pub(super) fn session_was_used(&mut self, now: Mono, client: ClientId) {
-        let idle = self.config.session_idle;
-        let Some(session) = self.clients.get_mut(&client).and_then(Client::session_mut) else { return };
-        session.used = now;
-        if session.armed.is_none() {
-            let at = now + idle;
-            self.timers.set(Owner::Session(client), &mut session.armed, Some(at));
-        }
+        self.clients.is_used(&mut self.timers, client, now, self.config.session_idle);
     }
 
     pub(super) fn session_due(&mut self, now: Mono, id: ClientId) {
         self.forget_old_streams(now, id);
         self.keep_session_alive(now, id);
-        let idle = self.config.session_idle;
-        let Some(client) = self.clients.get_mut(&id) else { return };
-        let busy_calls = client.is_busy();
-        let Some(session) = client.session_mut() else { return };
-        session.armed = None;
-        let (asleep, unused) = (session.asleep, now.since(session.used));
-        let streams: Vec<_> = session.streams.iter().copied().collect();
-        let read =
-            streams.iter().any(|id| self.streams.get(id).is_some_and(|stream| stream.exchange.is_some()));
-        if asleep && unused >= limits::SLEEP {
-            return self.forget_client(now, id);
-        }
-        let next = if asleep {
-            limits::SLEEP - unused
-        } else if busy_calls || read || unused < idle {
-            if unused < idle && !busy_calls && !read { idle - unused } else { idle }
-        } else {
-            self.fall_asleep(now, id);
-            limits::SLEEP
+        let next = match self.clients.session_rings(id, now, self.config.session_idle) {
+            None => return,
+            Some(Sleep::Ends) => return self.forget_client(now, id),
+            Some(Sleep::Stays(next)) => next,
+            Some(Sleep::Begins) => {
+                self.fall_asleep(now, id);
+                limits::SLEEP
+            }
         };
-        if let Some(session) = self.clients.get_mut(&id).and_then(Client::session_mut) {
-            self.timers.set(Owner::Session(id), &mut session.armed, Some(now + next));
-        }
+        self.clients.arm_session(&mut self.timers, id, now + next);
     }
 
     fn fall_asleep(&mut self, now: Mono, id: ClientId) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
-        let server = client.server;
-        let Some(session) = client.session_mut() else { return };
-        session.asleep = true;
-        let name = session.id[..8].into();
-        self.note(Note::SessionSleeps { session: name });
+        let Some((server, session)) = self.clients.sleeps(id) else { return };
+        self.note(Note::SessionSleeps { session });
         self.drop_asks_by(now, id);
         self.leave(now, id, server);
-        self.forget_sleepers(now);
-    }
-
-    fn forget_sleepers(&mut self, now: Mono) {
-        let asleep = |client: &&Client| client.session().is_some_and(|session| session.asleep);
-        let count = self.clients.values().filter(asleep).count();
-        if count <= limits::SLEEPERS {
-            return;
-        }
-        let oldest = self.clients.iter().filter(|(_, client)| asleep(client)).map(|(id, _)| *id).next();
-        if let Some(oldest) = oldest {
+        if let Some(oldest) = self.clients.sleeper_too_many() {
             self.forget_client(now, oldest);
         }
     }
 
     /// Keeps what a session sets up with its server, for the server that it is woken on.
     pub(super) fn keep_for_waking(&mut self, client: ClientId, method: &Method, message: &Message) {
-        let session = self.clients.get_mut(&client).and_then(Client::session_mut);
-        if session.is_some_and(|session| session.setup.take(method, message)) {
+        if self.clients.sets_up(client, method, message) {
             self.keep_session(client);
         }
     }
 
     /// A request comes for a session that sleeps: it gets a server that is told again what the old one was told.
     pub(super) fn wake(&mut self, now: Mono, id: ClientId) {
-        let principal = self.clients.get(&id).and_then(|client| client.principal.clone());
-        let Some(session) = self.clients.get_mut(&id).and_then(Client::session_mut).filter(|s| s.asleep)
-        else {
-            return;
-        };
-        session.asleep = false;
-        let (hello, initialize) = (session.hello, session.initialize.clone());
+        let Some(waking) = self.clients.wakes(id) else { return };
         // Many clients never send it, and a server may wait for it before it takes anything else.
-        let initialized = session.initialized.clone().or_else(own_initialized);
+        let initialized = waking.initialized.or_else(own_initialized);
         // What it set up would make a shared server its own.
-        let alone = !session.setup.is_empty();
-        let server_id = if alone {
-            self.new_server(now)
+        let server_id = if waking.setup.is_empty() {
+            self.server_for_session(now, waking.principal.as_deref(), waking.hello)
         } else {
-            self.server_for_session(now, principal.as_deref(), hello)
+            self.new_server(now)
         };
-        if let Some(client) = self.clients.get_mut(&id) {
-            client.server = server_id;
-        }
+        self.clients.has_server(id, server_id);
         self.join(id, server_id);
-        self.servers.will_be_greeted(server_id, id, initialize, initialized);
-        self.set_up_for(id, server_id);
+        self.servers.will_be_greeted(server_id, id, waking.initialize, initialized);
+        self.servers.will_be_set_up(server_id, id, &waking.setup);
         // Its timer stands where it would have been forgotten.
-        let at = now + self.config.session_idle;
-        if let Some(session) = self.clients.get_mut(&id).and_then(Client::session_mut) {
-            self.timers.set(Owner::Session(id), &mut session.armed, Some(at));
-        }
-    }
-
-    /// A new server will be told the log level and the subscriptions of a session, after the hello.
-    fn set_up_for(&mut self, client: ClientId, id: ServerId) {
-        let Some(session) = self.clients.get(&client).and_then(Client::session) else { return };
-        self.servers.will_be_set_up(id, client, &session.setup);
+        self.clients.arm_session(&mut self.timers, id, now + self.config.session_idle);
     }
 
     /// A server for a legacy call that an earlier process left there. Its client is gone, so the hello is
@@ -379,16 +321,14 @@ impl Engine {
     /// Forgets a client and everything of it.
     pub(super) fn forget_client(&mut self, now: Mono, id: ClientId) {
         self.drop_asks_by(now, id);
-        let Some(mut client) = self.clients.remove(&id) else { return };
-        if let Door::Session(session) = &mut client.door {
-            self.timers.set(Owner::Session(id), &mut session.armed, None);
-            self.sessions.remove(&session.id);
-            let streams: Vec<_> = session.streams.iter().copied().collect();
-            for stream in streams {
-                self.close_stream(stream);
-            }
+        let session = self.clients.get(&id).and_then(Client::session);
+        let streams: Vec<_> = session.iter().flat_map(|session| session.streams.iter()).copied().collect();
+        for stream in streams {
+            self.close_stream(stream);
         }
-        self.leave(now, id, client.server);
+        if let Some(client) = self.clients.end(&mut self.timers, id) {
+            self.leave(now, id, client.server);
+        }
     }
 
     /// A client does not need its server any more.

@@ -98,7 +98,7 @@ impl Engine {
     /// Forgets a task; the store may still have it.
     pub(super) fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
         let mut task = self.tickets.forget(&mut self.timers, no)?;
-        self.one_less_for(task.payer.take());
+        self.clients.discharge(task.payer.take());
         Some(task)
     }
 

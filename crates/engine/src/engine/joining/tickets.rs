@@ -186,9 +186,7 @@ impl Engine {
         let first =
             task.waiters.into_iter().find(|waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer));
         if let (Some((request, message)), Some(first)) = (task.start, first) {
-            if let Some(client) = self.clients.get_mut(&first.client) {
-                client.close(&first.id, Open::Wait(no));
-            }
+            self.clients.closes(first.client, &first.id, Open::Wait(no));
             let task = first.wants == Wants::Handle;
             let asking = task.then(|| with_task(&message, task_ttl)).flatten();
             let message = asking.unwrap_or(*message);

@@ -141,16 +141,12 @@ impl Engine {
         pending: impl FnOnce(Box<Asked>) -> Pending,
     ) {
         let number = self.ledger.next_lookup();
-        if let Some(client) = self.clients.get_mut(&asked.client) {
-            client.open(asked.id.key(), Open::Look(number));
-        }
+        self.clients.opens(asked.client, asked.id.key(), Open::Look(number));
         self.load(pending(Box::new(asked)), query);
     }
 
     fn found(&mut self, number: u64, asked: &Asked) {
-        if let Some(client) = self.clients.get_mut(&asked.client) {
-            client.close(&asked.id, Open::Look(number));
-        }
+        self.clients.closes(asked.client, &asked.id, Open::Look(number));
     }
 
     /// The store has been asked for a task.
@@ -242,9 +238,7 @@ impl Engine {
     /// An answer was left for the process that runs a task, or was not. What has ended needs none.
     pub(super) fn letter_was_posted(&mut self, no: TaskNo, number: u64, outcome: &Stored) {
         for waiter in self.tickets.take_waiters(no, |waiter| waiter.wants == Wants::Receipt(number)) {
-            if let Some(client) = self.clients.get_mut(&waiter.client) {
-                client.close(&waiter.id, Open::Wait(no));
-            }
+            self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             if arrived(outcome) {
                 self.show_task(no, &waiter);
             } else {
@@ -318,9 +312,7 @@ impl Engine {
                 return self.answer_error(waiter.client, waiter.way, &waiter.id, -32603, &text);
             }
         }
-        if let Some(client) = self.clients.get_mut(&waiter.client) {
-            client.open(waiter.id.key(), Open::Wait(no));
-        }
+        self.clients.opens(waiter.client, waiter.id.key(), Open::Wait(no));
         let (client, way) = (waiter.client, waiter.way);
         let limited = matches!(waiter.wants, Wants::Until(_));
         let hears = limited || waiter.wants == Wants::Result;
@@ -336,9 +328,7 @@ impl Engine {
 
     /// A client gives up a wait. The task goes on.
     pub(in crate::engine) fn stop_waiting(&mut self, client: ClientId, id: &JsonId, no: TaskNo) {
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.close(id, Open::Wait(no));
-        }
+        self.clients.closes(client, id, Open::Wait(no));
         let Some(waiter) = self.tickets.stop_waiting(no, client, id) else { return };
         self.leave_theirs(no);
         self.settled_without_answer(client, waiter.way);
@@ -346,9 +336,7 @@ impl Engine {
 
     /// A client gives up a question to the store.
     pub(in crate::engine) fn stop_looking(&mut self, client: ClientId, id: &JsonId, number: u64) {
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.close(id, Open::Look(number));
-        }
+        self.clients.closes(client, id, Open::Look(number));
         let pending = self.ledger.forget(number);
         if let Some((_, way)) = pending.as_ref().and_then(Pending::looks) {
             self.settled_without_answer(client, way);
@@ -358,19 +346,15 @@ impl Engine {
     /// A client that asked the store something is gone.
     pub(in crate::engine) fn forget_look(&mut self, client: ClientId, number: u64) {
         let pending = self.ledger.forget(number);
-        if let Some((id, _)) = pending.as_ref().and_then(Pending::looks)
-            && let Some(client) = self.clients.get_mut(&client)
-        {
-            client.close(id, Open::Look(number));
+        if let Some((id, _)) = pending.as_ref().and_then(Pending::looks) {
+            self.clients.closes(client, id, Open::Look(number));
         }
     }
 
     /// A client that waited is gone.
     pub(in crate::engine) fn forget_waiter(&mut self, client: ClientId, no: TaskNo) {
         let gone = self.tickets.take_waiters(no, |waiter| waiter.client == client);
-        if let Some(client) = self.clients.get_mut(&client) {
-            gone.iter().for_each(|waiter| client.close(&waiter.id, Open::Wait(no)));
-        }
+        gone.iter().for_each(|waiter| self.clients.closes(client, &waiter.id, Open::Wait(no)));
         self.leave_theirs(no);
         self.left_for_good(no);
     }
@@ -400,9 +384,7 @@ impl Engine {
         }
         let cancels = |waiter: &Waiter| matches!(waiter.wants, Wants::Task | Wants::Word);
         for waiter in self.tickets.take_waiters(no, cancels) {
-            if let Some(client) = self.clients.get_mut(&waiter.client) {
-                client.close(&waiter.id, Open::Wait(no));
-            }
+            self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             let text = "Internal error: the cancel could not be left for the process that runs the task; \
                         the log of outlast says why";
             self.answer_error(waiter.client, waiter.way, &waiter.id, -32603, text);

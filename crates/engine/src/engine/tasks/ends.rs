@@ -43,7 +43,7 @@ impl Engine {
     pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
         let why = answer.as_ref().filter(|_| state == State::Failed).and_then(reason);
         let Some(ended) = self.tickets.end(now, self.wall, no, state, answer, why) else { return };
-        self.one_less_for(ended.payer);
+        self.clients.discharge(ended.payer);
         if ended.made {
             self.write_end(no);
         }

@@ -7,7 +7,7 @@ use super::asking::{About, Asked};
 use crate::action::Note;
 use crate::calls::handoff::{self, KnownTools, Names};
 use crate::calls::{Call, Request};
-use crate::clients::{Client, Door, GaveUp, Open};
+use crate::clients::{Client, Open};
 use crate::engine::{Engine, Manner};
 use crate::error::{Failure, Kind, Retry, ServerState, cut};
 use crate::id::{CallId, ClientId, ServerId, TaskNo};
@@ -31,9 +31,7 @@ impl Engine {
     /// A client says who it is.
     pub(in crate::engine) fn meet(&mut self, client: ClientId, hello: &Message) {
         let cap = profile::hard_cap(self.config.profiles, hello);
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.cap = cap;
-        }
+        self.clients.has_cap(client, cap);
     }
 
     /// When the client of a request gives it up whatever progress it sees, if that is known.
@@ -67,18 +65,7 @@ impl Engine {
             return;
         }
         let age = self.at.since(call.began);
-        let Some(client) = self.clients.get_mut(&call.request.client) else { return };
-        let gave_up = match client.door {
-            Door::Exchange(_) => &mut self.exchanges_gave_up,
-            _ => &mut client.gave_up,
-        };
-        let cap = match *gave_up {
-            GaveUp::Noted => return,
-            GaveUp::Never => None,
-            GaveUp::After(before) => handoff::likely_cap(before, age),
-        };
-        *gave_up = cap.map_or(GaveUp::After(age), |_| GaveUp::Noted);
-        if let Some(cap) = cap {
+        if let Some(cap) = self.clients.gives_up(call.request.client, age) {
             self.note(Note::LikelyCap { cap });
         }
     }
@@ -132,9 +119,7 @@ impl Engine {
     /// Whoever waits longer than its time hears that the call still runs.
     pub(in crate::engine) fn waits_due(&mut self, now: Mono, no: TaskNo) {
         for waiter in self.tickets.waits_ring(now, no) {
-            if let Some(client) = self.clients.get_mut(&waiter.client) {
-                client.close(&waiter.id, Open::Wait(no));
-            }
+            self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             self.show_task(no, &waiter);
         }
         self.tickets.arm_waits(&mut self.timers, no);

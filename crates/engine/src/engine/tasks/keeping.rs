@@ -146,9 +146,7 @@ impl Engine {
         let (client, server) = (request.client, request.server);
         self.charge_task(client, no);
         self.one_call_less(client);
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.close(&request.id, Open::Call(id));
-        }
+        self.clients.closes(client, &request.id, Open::Call(id));
         self.task_runs(no, server, id);
         if held {
             self.one_ticket_less(self.at, server);
@@ -161,10 +159,8 @@ impl Engine {
         let Some(task) = self.drop_task(no) else { return };
         let wants = |waiter: &Waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer);
         let handle = task.waiters.into_iter().find(wants);
-        if let Some(handle) = &handle
-            && let Some(client) = self.clients.get_mut(&handle.client)
-        {
-            client.close(&handle.id, Open::Wait(no));
+        if let Some(handle) = &handle {
+            self.clients.closes(handle.client, &handle.id, Open::Wait(no));
         }
         if let (Some((request, message)), Some(handle)) = (task.start, handle) {
             self.begin_call(now, Request { way: handle.way, ..*request }, &message);
@@ -207,9 +203,7 @@ impl Engine {
         let Some(waiters) = self.tickets.may_be_shown(no) else { return };
         self.tell_status(no);
         for waiter in waiters {
-            if let Some(client) = self.clients.get_mut(&waiter.client) {
-                client.close(&waiter.id, Open::Wait(no));
-            }
+            self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             self.show_task(no, &waiter);
         }
     }

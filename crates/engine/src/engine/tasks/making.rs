@@ -60,7 +60,7 @@ impl Engine {
 
     /// Whether a principal may have one more call with a ticket; if not, it is told.
     pub(super) fn has_room_for_task(&mut self, now: Mono, request: &Request) -> bool {
-        let room = self.payer_of(request.client).is_none_or(|payer| self.has_room_for(&payer));
+        let room = self.clients.payer_of(request.client).is_none_or(|payer| self.has_room_for(&payer));
         if !room {
             let why = format!("{} calls are in flight (max-calls), tasks included", self.config.max_calls);
             self.refuse_request(now, request, Kind::Overloaded, why);
@@ -70,9 +70,9 @@ impl Engine {
 
     /// From now on a call with a ticket counts for whoever made it, until it ends.
     pub(super) fn charge_task(&mut self, client: ClientId, no: TaskNo) {
-        let Some(payer) = self.payer_of(client) else { return };
+        let Some(payer) = self.clients.payer_of(client) else { return };
         if self.tickets.charge(no, payer.clone()) {
-            *self.in_flight.entry(payer.0).or_default() += 1;
+            self.clients.charge(payer);
         }
     }
 

@@ -41,9 +41,7 @@ pub(in crate::engine) struct Resuming {
 
 impl Engine {
     pub(in crate::engine) fn learn_to_resume(&mut self, client: ClientId, initialize: &Message) {
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.resumes = declares(initialize);
-        }
+        self.clients.resumes(client, declares(initialize));
     }
 
     // How a call gets its token.
@@ -71,9 +69,7 @@ impl Engine {
         let started = Request { way: Way::Ticket(no), ..request.clone() };
         self.tickets.starts_with(no, started, message.owned());
         let Some(ticket) = self.tickets.make_resumable(now, no, request.id.clone()) else { return false };
-        if let Some(client) = self.clients.get_mut(&request.client) {
-            client.open(request.id.key(), Open::Wait(no));
-        }
+        self.clients.opens(request.client, request.id.key(), Open::Wait(no));
         self.name_stream(request.way, ticket);
         self.arm_resumes();
         true
@@ -87,16 +83,16 @@ impl Engine {
     fn is_alone_on_its_way(&self, way: Way) -> bool {
         match way {
             Way::Line => true,
-            Way::Stream(id) => self.streams.get(&id).is_some_and(|stream| stream.legacy && stream.open == 1),
+            Way::Stream(id) => {
+                self.clients.stream(id).is_some_and(|stream| stream.legacy && stream.open == 1)
+            }
             Way::Array(_) | Way::Ticket(_) | Way::Nowhere => false,
         }
     }
 
     fn name_stream(&mut self, way: Way, ticket: Ticket) {
-        if let Way::Stream(id) = way
-            && let Some(stream) = self.streams.get_mut(&id)
-        {
-            stream.ticket = Some(ticket);
+        if let Way::Stream(id) = way {
+            self.clients.has_ticket(id, ticket);
         }
     }
 
@@ -139,7 +135,7 @@ impl Engine {
         }
         match self.attached(no) {
             Some((_, Way::Stream(id))) => {
-                self.streams.get(&id).is_some_and(|stream| stream.exchange.is_some())
+                self.clients.stream(id).is_some_and(|stream| stream.exchange.is_some())
             }
             attached => attached.is_some(),
         }
@@ -211,9 +207,7 @@ impl Engine {
             return self.resume(now, no, resuming);
         }
         let number = self.ledger.next_lookup();
-        if let Some(client) = self.clients.get_mut(&resuming.client) {
-            client.open(resuming.id.key(), Open::Look(number));
-        }
+        self.clients.opens(resuming.client, resuming.id.key(), Open::Look(number));
         self.load(Pending::Resuming(Box::new(resuming)), Query::Record(ticket));
     }
 
@@ -266,9 +260,7 @@ impl Engine {
     fn end_generation(&mut self, no: TaskNo, confirmed: Option<(StreamId, u64)>) -> Vec<Bytes> {
         let waiter = self.tickets.take_waiter(no, |waiter| waiter.wants == Wants::Answer);
         let Some(waiter) = waiter else { return Vec::new() };
-        if let Some(client) = self.clients.get_mut(&waiter.client) {
-            client.close(&waiter.id, Open::Wait(no));
-        }
+        self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
         match waiter.way {
             Way::Stream(id) => self.take_from_stream(id, confirmed),
             way => {
@@ -281,7 +273,7 @@ impl Engine {
 
     /// Closes a stream and gives the messages on it that were not confirmed; not the answer, which is stored.
     fn take_from_stream(&mut self, id: StreamId, confirmed: Option<(StreamId, u64)>) -> Vec<Bytes> {
-        let Some(stream) = self.streams.get(&id) else { return Vec::new() };
+        let Some(stream) = self.clients.stream(id) else { return Vec::new() };
         let seen = confirmed.filter(|(stream, _)| *stream == id).map_or(0, |(_, number)| number);
         let answer = stream.settled.map(|_| stream.last);
         let left = stream.kept.iter().filter(|(number, _)| *number > seen && Some(*number) != answer);
@@ -305,7 +297,7 @@ impl Engine {
     }
 
     fn has_unwritten(&self, id: StreamId) -> bool {
-        self.streams.get(&id).is_some_and(|stream| stream.written < stream.last)
+        self.clients.stream(id).is_some_and(|stream| stream.written < stream.last)
     }
 
     fn tell_how_it_is(&mut self, resuming: &Resuming, status: &str, pending: bool, asked: bool) {
@@ -348,9 +340,7 @@ impl Engine {
     // What is not in memory.
 
     pub(super) fn found_to_resume(&mut self, now: Mono, number: u64, resuming: Resuming, outcome: &Loaded) {
-        if let Some(client) = self.clients.get_mut(&resuming.client) {
-            client.close(&resuming.id, Open::Look(number));
-        }
+        self.clients.closes(resuming.client, &resuming.id, Open::Look(number));
         let record = match outcome {
             Ok(Found::Record(Some(record))) if self.may_resume(record, &resuming) => record,
             Err(_) => {
@@ -416,10 +406,7 @@ impl Engine {
 
     fn resume_ended(&mut self, record: &Record, resuming: Resuming) {
         let ticket = &record.head.ticket;
-        let of_call = |(_, stream): &(&StreamId, &crate::clients::session::Stream)| {
-            stream.ticket.as_ref() == Some(ticket)
-        };
-        let stream = self.streams.iter().find(of_call).map(|(id, _)| *id);
+        let stream = self.clients.stream_with(ticket);
         if !resuming.takes {
             let pending = stream.is_none_or(|id| self.has_unwritten(id));
             return self.tell_how_it_is(&resuming, status_of(record.answer.as_ref()), pending, false);
@@ -459,7 +446,7 @@ impl Engine {
 
     /// The connection of a stream is gone; its call waits for somebody to come back.
     pub(in crate::engine) fn left_alone(&mut self, stream: StreamId) {
-        let ticket = self.streams.get(&stream).and_then(|stream| stream.ticket.as_ref());
+        let ticket = self.clients.stream(stream).and_then(|stream| stream.ticket.as_ref());
         if let Some(no) = ticket.and_then(|ticket| self.tickets.named(ticket)) {
             self.tickets.somebody_is_there(self.at, no);
         }
