@@ -16,7 +16,6 @@ use crate::clock;
 use crate::driver::Driver;
 use crate::http1::head::Request;
 use crate::http1::io::Io;
-use crate::http1::one_line;
 use answer::{Answer, Dates, Manner};
 use body::Visit;
 use bytes::Bytes;
@@ -179,7 +178,7 @@ impl Door {
                     Ok(body) => body,
                     Err(refusal) => return Some(*refusal),
                 };
-                let line = wire::scan(one_line(body));
+                let line = wire::scan(wire::one_line(body));
                 self.open(visit, connection, |exchange| Event::Posted(exchange, head, line)).await
             }
             Method::GET => self.open(visit, connection, |exchange| Event::Got(exchange, head)).await,
