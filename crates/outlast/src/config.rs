@@ -45,9 +45,9 @@ pub fn search_path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
-/// The proxies that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name.
-pub fn proxies() -> hyper_util::client::proxy::matcher::Matcher {
-    hyper_util::client::proxy::matcher::Matcher::from_env()
+/// A variable of the environment, whatever bytes it holds.
+pub fn any_variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// Our arguments, the program's name first.
