@@ -6,7 +6,7 @@ pub mod trace;
 
 use log::Log;
 use outlast_engine::wire::Scanned;
-use outlast_engine::{Action, Event, Note};
+use outlast_engine::{Action, Event, Level, Note};
 use stderr::Stderr;
 use trace::Trace;
 
@@ -27,6 +27,13 @@ impl Observers {
     /// Something that the engine wants seen.
     pub fn note(&mut self, note: &Note) {
         if let Some(line) = self.log.line(note) {
+            self.stderr.line(line.as_bytes());
+        }
+    }
+
+    /// Something that an edge wants seen.
+    pub fn warn(&mut self, kind: &'static str, text: String) {
+        if let Some(line) = self.log.line_of(Level::Warn, kind, || text) {
             self.stderr.line(line.as_bytes());
         }
     }

@@ -2,6 +2,7 @@
 
 use super::serve::{serving, take};
 use super::{Task, Wrong, distance, help};
+use crate::client::http::addresses;
 use crate::client::http::visitor::Doorman;
 use crate::config::{self, Settings};
 use crate::keep::{self, Request, Room, Way, What};
@@ -96,8 +97,8 @@ pub(super) fn enter(
         Box::new(Service {
             entrance: Entrance::Kept(kept),
             doorman,
-            max_bytes: settings.service.max_bytes,
-            max_connections: settings.service.max_connections,
+            bounds: settings.service.bounds,
+            addresses: addresses::Rules::default(),
         })
     }))
 }

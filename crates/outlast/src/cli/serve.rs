@@ -1,6 +1,7 @@
 //! `outlast URL`, `outlast serve` and `outlast token`.
 
 use super::{Task, Wrong};
+use crate::client::http::addresses;
 use crate::client::http::token::{self, Tokens};
 use crate::client::http::visitor::{Doorman, is_loopback};
 use crate::config::{self, Settings};
@@ -130,8 +131,11 @@ fn service(settings: &Settings) -> Result<Service, Wrong> {
             tokens,
             same_user: false,
         },
-        max_bytes: written.max_bytes,
-        max_connections: written.max_connections,
+        bounds: written.bounds,
+        addresses: addresses::Rules {
+            most: written.max_connections_per_address,
+            trusted: written.trusted_proxies.clone(),
+        },
     })
 }
 

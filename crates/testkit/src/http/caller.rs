@@ -1,7 +1,7 @@
 //! A client that sends exactly what a test says, on one connection.
 
 use std::io::{self, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use serde_json::Value;
 
@@ -216,6 +216,11 @@ impl Caller {
     /// Waits until the other side closes; false if it says something instead.
     pub fn wait_for_close(&mut self) -> bool {
         self.stream.read(&mut [0]).unwrap_or_else(|error| ended(&error).unwrap_or_default()) == 0
+    }
+
+    /// Writes no more, and goes on reading.
+    pub fn finish_writing(&mut self) {
+        self.stream.get_ref().shutdown(Shutdown::Write).expect("an open connection");
     }
 
     /// Closes with a reset.
