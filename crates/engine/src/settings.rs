@@ -717,9 +717,10 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Process,
         default: "",
         short: "record every message to this file (- for stderr)",
-        long: "One JSON object a line: time, direction, message. Values of keys that look like \
-               secrets (password, token, authorization, …) are replaced by `***`. The file is \
-               made with mode 0600.",
+        long: "One JSON object a line: time, direction, message; over HTTP also the number of the client's exchange, and a status \
+               that is no success. Values of keys that look like secrets (password, token, session, authorization, …) are \
+               replaced by `***`. The file gets mode 0600, also if it is there already. No call waits for it: up to \
+               16 MiB wait to be written, and what is lost beyond that is counted there and in the log.",
     },
 ];
 
