@@ -113,7 +113,9 @@ impl Observers {
     fn tell_lost(&mut self, at_the_end: bool) {
         if let Some(lost) = self.trace.as_mut().and_then(|trace| trace.lost(at_the_end)) {
             let more = if at_the_end { "" } else { " so far" };
-            let text = format!("trace-messages: {lost} messages were not recorded{more}: they cannot be written fast enough, or at all");
+            let text = format!(
+                "trace-messages: {lost} messages were not recorded{more}: they cannot be written fast enough, or at all"
+            );
             self.warn("trace-lost", text);
         }
     }

@@ -367,7 +367,8 @@ impl Door {
             }
             Refusal::Unauthorized => {
                 self.refuse(Reason::Token, from);
-                let why = "Unauthorized: send Authorization: Bearer TOKEN; `outlast token new NAME` makes one";
+                let why =
+                    "Unauthorized: send Authorization: Bearer TOKEN; `outlast token new NAME` makes one";
                 let answer = Answer::json_rpc(StatusCode::UNAUTHORIZED, -32000, why);
                 answer.with("www-authenticate", "Bearer")
             }

@@ -89,7 +89,8 @@ fn odd_one_of(texts: &'static [&'static str]) -> impl Strategy<Value = &'static 
 
 /// A body of a length that is nearly always the right one.
 fn measured() -> impl Strategy<Value = (Vec<&'static str>, String)> {
-    const LENGTHS: [&str; 5] = ["Content-Length: 5", "content-length: 11", "Content-Length: 0", "X: y", "Content-Length: 05"];
+    const LENGTHS: [&str; 5] =
+        ["Content-Length: 5", "content-length: 11", "Content-Length: 0", "X: y", "Content-Length: 05"];
     (prop::sample::select(&LENGTHS[..]), prop::sample::select(vec!["hello", "hello world", "", "\r\n\r\n\r"]))
         .prop_map(|(field, body)| (vec![field], body.to_owned()))
 }

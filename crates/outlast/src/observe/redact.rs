@@ -4,7 +4,16 @@ use serde_json::{Value, json};
 
 /// Parts of keys whose values are not written down; of a key only letters and digits count.
 const SECRET: [&str; 11] = [
-    "password", "passwd", "passphrase", "pwd", "secret", "apikey", "accesskey", "privatekey", "credential", "cookie",
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "secret",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "credential",
+    "cookie",
     "bearer",
 ];
 
@@ -25,8 +34,7 @@ pub fn redact(value: Value) -> Value {
 }
 
 fn is_secret(key: &str) -> bool {
-    let key: String =
-        key.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect();
+    let key: String = key.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect();
     let token = key.contains("token") && !key.contains("progresstoken") && !key.contains("tokens");
     token || key.contains("session") || is_about_auth(&key) || SECRET.iter().any(|word| key.contains(word))
 }
@@ -43,7 +51,8 @@ fn is_about_auth(key: &str) -> bool {
 fn redact_text(text: String) -> String {
     const SCHEMES: [&str; 2] = ["Bearer ", "Basic "];
     const BEGINNINGS: [&str; 5] = ["sk-", "ghp_", "github_pat_", "xoxb-", "AKIA"];
-    let names = |scheme: &&str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    let names =
+        |scheme: &&str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
     let secret = SCHEMES.iter().any(|scheme| names(&scheme))
         || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning));
     if secret { "***".into() } else { text }
@@ -69,8 +78,23 @@ mod tests {
     #[test]
     fn a_key_is_secret_however_it_is_written() {
         for key in [
-            "pwd", "dbPwd", "auth", "x-auth", "oauth", "basicAuth", "authHeader", "authentication", "Authorisation",
-            "bearer", "BEARER_VALUE", "session", "sessionId", "Mcp-Session-Id", "PHPSESSION", "private-key", "API-Key",
+            "pwd",
+            "dbPwd",
+            "auth",
+            "x-auth",
+            "oauth",
+            "basicAuth",
+            "authHeader",
+            "authentication",
+            "Authorisation",
+            "bearer",
+            "BEARER_VALUE",
+            "session",
+            "sessionId",
+            "Mcp-Session-Id",
+            "PHPSESSION",
+            "private-key",
+            "API-Key",
         ] {
             assert!(is_secret(key), "{key}");
         }

@@ -279,7 +279,10 @@ mod tests {
         assert_eq!(lines.next().unwrap()["lost"], lost);
         trace.record_bytes(Way { exchange: Some(7), status: Some(404), ..CLIENT }, &Bytes::from_static(b"1"));
         let last = lines.next().unwrap();
-        assert_eq!((&last["exchange"], &last["status"], &last["message"]), (&json!(7), &json!(404), &json!(1)));
+        assert_eq!(
+            (&last["exchange"], &last["status"], &last["message"]),
+            (&json!(7), &json!(404), &json!(1))
+        );
         trace.finish();
         assert_eq!(trace.lost(true), None);
     }

@@ -384,7 +384,10 @@ fn connections_of_one_address_are_bounded_and_the_log_counts_them() {
     let stderr = String::from_utf8(served.process.all_stderr()).unwrap();
     let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("turned away")).collect();
     let [first, rest] = lines[..] else { panic!("{stderr}") };
-    assert!(first.contains("turned away: 1 beyond max-connections-per-address; the last from 127.0.0.1"), "{first}");
+    assert!(
+        first.contains("turned away: 1 beyond max-connections-per-address; the last from 127.0.0.1"),
+        "{first}"
+    );
     assert!(rest.contains("beyond max-connections-per-address; the last from"), "{rest}");
 }
 

@@ -49,13 +49,12 @@ fn a_resumed_stream_holds_no_carriage_return_either() {
 fn answers_over_several_lines_are_one_line_everywhere() {
     let server = faulty(|request, connection| {
         let how = request.json()["params"]["arguments"]["how"].clone();
-        let pretty = serde_json::to_string_pretty(&said(request, &json!({"said": how, "list": [1, 2]}))).unwrap();
+        let pretty =
+            serde_json::to_string_pretty(&said(request, &json!({"said": how, "list": [1, 2]}))).unwrap();
         match how.as_str() {
             Some("json") => connection.answer("200 OK", &[JSON], pretty.replace('\n', "\r\n")),
             // No strict JSON: the line end stands raw inside a text.
-            Some("raw") => {
-                connection.answer("200 OK", &[JSON], pretty.replace("\"raw\"", "\"raw\r\n\n\""))
-            }
+            Some("raw") => connection.answer("200 OK", &[JSON], pretty.replace("\"raw\"", "\"raw\r\n\n\"")),
             _ => connection.all_events(format!("data: {}\n\n", pretty.replace('\n', "\r\ndata: "))),
         }
     });

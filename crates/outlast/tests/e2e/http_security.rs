@@ -246,11 +246,14 @@ fn refusals_are_counted_in_the_log() {
     }
     let evil = [ACCEPT, ("Host", "evil.example")];
     assert_eq!(served.ask("GET /mcp", &evil, "").status, 403);
-    served.process.stderr_where(|text| text.contains("turned away: 1 without a valid token; the last from 127.0.0.1"));
+    served
+        .process
+        .stderr_where(|text| text.contains("turned away: 1 without a valid token; the last from 127.0.0.1"));
     served.process.signal(nix::sys::signal::Signal::SIGTERM);
     served.process.end();
     let stderr = String::from_utf8(served.process.all_stderr()).unwrap();
-    let rest = "turned away: 1 with an unknown Host or Origin, 4 without a valid token; the last from 127.0.0.1";
+    let rest =
+        "turned away: 1 with an unknown Host or Origin, 4 without a valid token; the last from 127.0.0.1";
     assert!(stderr.contains(rest) && stderr.matches("turned away").count() == 2, "{stderr}");
 }
 

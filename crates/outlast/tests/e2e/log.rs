@@ -204,8 +204,14 @@ fn messages_over_http_are_recorded_on_both_sides() {
     };
     let calls = ways(&|message| message["method"] == "tools/call");
     assert_eq!(calls, ["client>", ">server"].repeat(3));
-    assert_eq!(ways(&|message| message["result"]["structuredContent"] == "on a stream"), ["server>", ">client"]);
-    assert_eq!(ways(&|message| message["result"]["structuredContent"]["seen"] == "in one piece"), ["server>", ">client"]);
+    assert_eq!(
+        ways(&|message| message["result"]["structuredContent"] == "on a stream"),
+        ["server>", ">client"]
+    );
+    assert_eq!(
+        ways(&|message| message["result"]["structuredContent"]["seen"] == "in one piece"),
+        ["server>", ">client"]
+    );
     assert_eq!(ways(&|message| message["error"]["code"] == -32602), ["server>", ">client"]);
     assert!(records.iter().any(|record| record["status"] == 400 && record["way"] == "server>"), "{text}");
     let exchanges = records.iter().filter(|record| record["way"].as_str().unwrap().contains("client"));

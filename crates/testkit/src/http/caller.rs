@@ -93,7 +93,13 @@ impl Caller {
         socket.set_read_timeout(Some(LIMIT)).expect("a limit");
         socket.set_write_timeout(Some(LIMIT)).expect("a limit");
         socket.set_nodelay(true).expect("an option");
-        Caller { address, stream: BufReader::new(socket), framing: Framing::Over, rest: Vec::new(), after_cr: false }
+        Caller {
+            address,
+            stream: BufReader::new(socket),
+            framing: Framing::Over,
+            rest: Vec::new(),
+            after_cr: false,
+        }
     }
 
     /// Sends bytes as they are; whether all of them left.

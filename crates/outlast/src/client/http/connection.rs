@@ -373,7 +373,11 @@ mod tests {
         assert_eq!(began.elapsed().as_secs(), crate::client::http::slow::IDLE.as_secs());
         assert!(!held.hold(&None, 5 << 20), "the other one still counts");
         let (mut read, mut all) = (vec![0; 1 << 20], 0);
-        let reads = async { while all < 8 << 20 { all += reader.read(&mut read).await.unwrap() } };
+        let reads = async {
+            while all < 8 << 20 {
+                all += reader.read(&mut read).await.unwrap()
+            }
+        };
         let (written, ()) = tokio::join!(late, reads);
         written.unwrap();
         assert!(held.hold(&None, 12 << 20), "nothing is left on the account");

@@ -203,10 +203,14 @@ mod tests {
     fn an_address_is_no_good_origin_unless_it_is_the_one_that_was_asked() {
         let door = Doorman::default();
         let check = |origin| door.check(&headers(&[("host", "10.0.0.1:7600"), ("origin", origin)]));
-        for origin in ["http://10.0.0.1:7600", "https://10.0.0.1:7600", "http://localhost:3000", "http://[::1]:1"] {
+        for origin in
+            ["http://10.0.0.1:7600", "https://10.0.0.1:7600", "http://localhost:3000", "http://[::1]:1"]
+        {
             assert_eq!(check(origin), Ok(None), "{origin}");
         }
-        for origin in ["http://6.6.6.6", "http://10.0.0.1", "http://10.0.0.1:1", "http://[2001:db8::1]", "null"] {
+        for origin in
+            ["http://6.6.6.6", "http://10.0.0.1", "http://10.0.0.1:1", "http://[2001:db8::1]", "null"]
+        {
             assert!(check(origin).is_err(), "{origin}");
         }
     }

@@ -53,14 +53,20 @@ pub fn of_environment(url: &Uri, variable: impl Fn(&str) -> Option<String>) -> R
 /// Whether a value can be understood; without a scheme it means `http`.
 fn is_proxy(value: &str) -> bool {
     let Ok(url) = value.parse::<Uri>() else { return false };
-    Host::of(&url).is_some() && Matcher::builder().all(value.to_owned()).build().intercept(&Uri::from_static("http://server.invalid")).is_some()
+    Host::of(&url).is_some()
+        && Matcher::builder()
+            .all(value.to_owned())
+            .build()
+            .intercept(&Uri::from_static("http://server.invalid"))
+            .is_some()
 }
 
 /// The proxy for a URL; none for this machine itself. The error is for people.
 pub fn of(url: &Uri, host: &Host, proxies: &Matcher) -> Result<Option<Proxy>, String> {
     let Some(found) = proxies.intercept(url).filter(|_| !host.is_loopback()) else { return Ok(None) };
     let scheme = found.uri().scheme_str().unwrap_or_default();
-    let proxy = Host::of(found.uri()).ok_or("the proxy of the environment has no host, or no port that can be")?;
+    let proxy =
+        Host::of(found.uri()).ok_or("the proxy of the environment has no host, or no port that can be")?;
     if scheme != "http" {
         return Err(format!(
             "the proxy {proxy} of the environment speaks {scheme}; only http:// proxies are supported \
