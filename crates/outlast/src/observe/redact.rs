@@ -52,8 +52,8 @@ fn redact_text(text: String) -> String {
     const SCHEMES: [&str; 2] = ["Bearer ", "Basic "];
     const BEGINNINGS: [&str; 5] = ["sk-", "ghp_", "github_pat_", "xoxb-", "AKIA"];
     let names =
-        |scheme: &&str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
-    let secret = SCHEMES.iter().any(|scheme| names(&scheme))
+        |scheme: &str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    let secret = SCHEMES.iter().any(|scheme| names(scheme))
         || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning));
     if secret { "***".into() } else { text }
 }

@@ -329,6 +329,8 @@ fn write_size(to: &mut Vec<u8>, size: usize) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods)] // it is the paused clock that is read here
+
     use super::*;
 
     #[test]

@@ -120,6 +120,8 @@ fn failed(address: SocketAddr, error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods)] // it is the paused clock that is read here
+
     use super::*;
 
     #[test]
