@@ -368,6 +368,7 @@ mod tests {
         let began = tokio::time::Instant::now();
         let mut late = Box::pin(second.respond(large(), &dates, Manner::LAST));
         let written = tokio::select! {
+            biased;
             written = first.respond(large(), &dates, Manner::LAST) => written,
             _ = &mut late => panic!("it is the other's turn"),
         };
