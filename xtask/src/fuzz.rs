@@ -4,7 +4,7 @@ use crate::shell::{program, root, run as run_program};
 use anyhow::{Result, bail};
 use std::fs;
 
-const TARGETS: [&str; 5] = ["scan", "engine", "sse", "http", "http1"];
+const TARGETS: [&str; 6] = ["scan", "engine", "sse", "http", "http1", "chunks"];
 
 /// What cargo-fuzz passes to a nightly compiler, without the sanitizers that need one.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

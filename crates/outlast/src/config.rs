@@ -5,6 +5,8 @@
 
 #![allow(clippy::disallowed_methods)] // this is the one place
 
+use crate::client::http::Bounds;
+use crate::client::http::addresses::Network;
 use crate::observe::log::{Format, Log};
 use crate::store::Place;
 use outlast_engine::idempotency::KeyPlace;
@@ -45,9 +47,9 @@ pub fn search_path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
-/// The proxies that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name.
-pub fn proxies() -> hyper_util::client::proxy::matcher::Matcher {
-    hyper_util::client::proxy::matcher::Matcher::from_env()
+/// A variable of the environment, whatever bytes it holds.
+pub fn any_variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// Our arguments, the program's name first.
@@ -130,10 +132,12 @@ pub struct ServiceSettings {
     pub hosts: Vec<String>,
     /// `allow-origin`.
     pub origins: Vec<String>,
-    /// `max-bytes`.
-    pub max_bytes: usize,
-    /// `max-connections`.
-    pub max_connections: usize,
+    /// `max-bytes` and `max-connections`.
+    pub bounds: Bounds,
+    /// `max-connections-per-address`, if it was written.
+    pub max_connections_per_address: Option<usize>,
+    /// `trusted-proxies`.
+    pub trusted_proxies: Vec<Network>,
 }
 
 impl Settings {
@@ -173,8 +177,9 @@ impl Settings {
                 no_auth: false,
                 hosts: Vec::new(),
                 origins: Vec::new(),
-                max_bytes: 256 << 20,
-                max_connections: 20_000,
+                bounds: Bounds { bytes: 256 << 20, connections: 20_000 },
+                max_connections_per_address: None,
+                trusted_proxies: Vec::new(),
             },
             own_key_places: false,
             unknown: Vec::new(),
@@ -254,10 +259,14 @@ impl Settings {
             (Key::ResumeMinWait, Value::Time(Some(time))) => self.engine.resume_min_wait = time,
             (Key::MaxSessions, Value::Count(count)) => self.engine.max_sessions = count as usize,
             (Key::MaxCalls, Value::Count(count)) => self.engine.max_calls = count as usize,
-            (Key::MaxBytes, Value::Size(size)) => self.service.max_bytes = size,
+            (Key::MaxBytes, Value::Size(size)) => self.service.bounds.bytes = size,
             (Key::MaxConnections, Value::Count(count)) => {
-                self.service.max_connections = count.max(1) as usize
+                self.service.bounds.connections = count.max(1) as usize
             }
+            (Key::MaxConnectionsPerAddress, Value::Count(count)) => {
+                self.service.max_connections_per_address = Some(count.max(1) as usize)
+            }
+            (Key::TrustedProxies, Value::Text(text)) => self.service.trusted_proxies.push(network(&text)?),
             (Key::Listen, Value::Text(text)) => self.service.listen = Some(text),
             (Key::TokenFile, Value::Text(path)) => self.service.token_file = Some(path.into()),
             (Key::NoAuth, Value::Switch(on)) => self.service.no_auth = on,
@@ -313,6 +322,12 @@ impl Settings {
 fn seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new().build_hasher().finish()
+}
+
+fn network(text: &str) -> Result<Network, BadValue> {
+    Network::parse(text.trim()).ok_or_else(|| {
+        BadValue(format!("trusted-proxies: `{text}` is no address or network; write 10.0.0.1 or 10.0.0.0/8"))
+    })
 }
 
 fn level(word: &str) -> Level {

@@ -358,6 +358,11 @@ impl Driver {
         self.max_message
     }
 
+    /// Has the log say something.
+    pub fn warn(&self, kind: &'static str, text: String) {
+        self.turn(|state| state.observers.warn(kind, text));
+    }
+
     /// Whether requests are taken and servers can be reached.
     pub fn is_ready(&self) -> bool {
         self.lock().engine.is_ready()

@@ -1,7 +1,7 @@
 //! Serve mode: clients come over HTTP, servers are started as they are needed.
 
 use crate::client::http::visitor::Doorman;
-use crate::client::http::{Door, Listener};
+use crate::client::http::{Bounds, Door, Listener, addresses};
 use crate::clock::{Clock, timestamp};
 use crate::config;
 use crate::driver::Driver;
@@ -49,10 +49,10 @@ pub struct Service {
     pub entrance: Entrance,
     /// Who is let in.
     pub doorman: Doorman,
-    /// Bytes of one principal in requests that are not answered.
-    pub max_bytes: usize,
-    /// Connections open at once.
-    pub max_connections: usize,
+    /// What they may take.
+    pub bounds: Bounds,
+    /// What is known of their addresses.
+    pub addresses: addresses::Rules,
 }
 
 /// Serves until a signal comes.
@@ -110,7 +110,7 @@ async fn serve(
         }
     });
     let (stop, stopped) = watch::channel(false);
-    let door = Door::new(driver.clone(), service.doorman, service.max_bytes, service.max_connections);
+    let door = Door::new(driver.clone(), service.doorman, service.bounds, service.addresses);
     let doors = tokio::spawn(door.listen(listener, stopped));
     // Programs wait for this line to know that we are there, and where.
     let _ = writeln!(io::stderr(), "{greeting}");

@@ -11,7 +11,7 @@ use crate::http::{Body, Response};
 use crate::id::{AskId, ClientId, ExchangeId, StreamId, own_id};
 use crate::limits;
 use crate::time::Mono;
-use crate::wire::{Field, Outgoing, Patch, Shape, scan_message};
+use crate::wire::{Field, Outgoing, Patch, Shape, one_line_from, scan_message};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -315,10 +315,13 @@ pub(super) fn message_in(event: &Bytes) -> Option<Bytes> {
     Some(event.slice(start..event.len().checked_sub(2)?))
 }
 
-/// One event as it is written, after its first line. Messages hold no line breaks, so one `data` line is enough.
+/// One event as it is written, after its first line. A carriage return in a message would end the `data` line,
+/// and what follows it could pass for an event of its own; so the message is made one line.
 fn event(mut event: Vec<u8>, message: &Outgoing) -> Bytes {
     event.extend_from_slice(b"data: ");
+    let start = event.len();
     message.append_to(&mut event);
+    one_line_from(&mut event, start);
     event.extend_from_slice(b"\n\n");
     event.into()
 }

@@ -2,6 +2,7 @@
 
 use super::serve::{serving, take};
 use super::{Task, Wrong, distance, help};
+use crate::client::http::addresses;
 use crate::client::http::visitor::Doorman;
 use crate::config::{self, Settings};
 use crate::keep::{self, Request, Room, Way, What};
@@ -48,7 +49,8 @@ pub(super) fn door(
         url: Uri::from_static("http://localhost/mcp"),
         headers: Vec::new(),
         ca_file: None,
-        proxies: config::proxies(),
+        // The way is on this machine.
+        proxies: hyper_util::client::proxy::matcher::Matcher::builder().build(),
         way: Some(Way::new(room, words).map_err(Wrong)?),
         connect: written.remote.connect,
         pool_idle: written.remote.pool_idle,
@@ -95,8 +97,8 @@ pub(super) fn enter(
         Box::new(Service {
             entrance: Entrance::Kept(kept),
             doorman,
-            max_bytes: settings.service.max_bytes,
-            max_connections: settings.service.max_connections,
+            bounds: settings.service.bounds,
+            addresses: addresses::Rules::default(),
         })
     }))
 }

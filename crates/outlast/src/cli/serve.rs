@@ -1,11 +1,12 @@
 //! `outlast URL`, `outlast serve` and `outlast token`.
 
 use super::{Task, Wrong};
+use crate::client::http::addresses;
 use crate::client::http::token::{self, Tokens};
 use crate::client::http::visitor::{Doorman, is_loopback};
 use crate::config::{self, Settings};
 use crate::serve::{Entrance, Service, Target};
-use crate::server::http::{Options, Remote, parse_header};
+use crate::server::http::{Options, Remote, parse_header, proxies_of_environment};
 use http::Uri;
 use lexopt::prelude::*;
 use outlast_engine::Manner;
@@ -89,11 +90,12 @@ fn reach(url: Uri, settings: &Settings) -> Result<Arc<Remote>, Wrong> {
     let remote = &settings.remote;
     let read =
         |text: &String| parse_header(text, config::variable).map_err(|why| Wrong(format!("--header: {why}")));
+    let proxies = proxies_of_environment(&url, config::any_variable).map_err(Wrong)?;
     let options = Options {
         url,
         headers: remote.headers.iter().map(read).collect::<Result<_, Wrong>>()?,
         ca_file: remote.ca_file.clone(),
-        proxies: config::proxies(),
+        proxies,
         way: None,
         connect: remote.connect,
         pool_idle: remote.pool_idle,
@@ -129,8 +131,11 @@ fn service(settings: &Settings) -> Result<Service, Wrong> {
             tokens,
             same_user: false,
         },
-        max_bytes: written.max_bytes,
-        max_connections: written.max_connections,
+        bounds: written.bounds,
+        addresses: addresses::Rules {
+            most: written.max_connections_per_address,
+            trusted: written.trusted_proxies.clone(),
+        },
     })
 }
 

@@ -27,21 +27,26 @@ pub struct Log {
 impl Log {
     /// The line for a note, if it is to be said.
     pub fn line(&self, note: &Note) -> Option<String> {
-        if note.level() > self.level {
+        self.line_of(note.level(), note.kind(), || note.to_string())
+    }
+
+    /// The line for what an edge wants seen, if it is to be said.
+    pub fn line_of(&self, level: Level, kind: &str, text: impl FnOnce() -> String) -> Option<String> {
+        if level > self.level {
             return None;
         }
-        let level = match note.level() {
+        let level = match level {
             Level::Error => "error",
             Level::Warn => "warn",
             Level::Info => "info",
             Level::Debug => "debug",
         };
-        let text = escape(note.to_string());
+        let text = escape(text());
         Some(match self.format {
             Format::Text => format!("outlast: {level}: {text}\n"),
             Format::Json => {
                 let line = serde_json::json!({
-                    "time": clock::timestamp(), "level": level, "kind": note.kind(), "message": text,
+                    "time": clock::timestamp(), "level": level, "kind": kind, "message": text,
                 });
                 format!("{line}\n")
             }

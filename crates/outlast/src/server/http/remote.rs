@@ -63,7 +63,7 @@ impl Remote {
             Some("http") => false,
             _ => return Err("a server's URL begins with http:// or https://".into()),
         };
-        let host = Host::of(&url).ok_or("the server's URL names no host")?;
+        let host = Host::of(&url).ok_or("the server's URL names no host, or a port that cannot be")?;
         if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
             return Err(format!(
                 "the URL of {host} holds credentials; give them with --header 'Authorization: …'"

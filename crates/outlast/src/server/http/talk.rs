@@ -8,7 +8,6 @@ use super::reply::{LINGER, Reply};
 use super::session::{Inner, Of};
 use super::words;
 use crate::http1::fields::{self, Known};
-use crate::http1::one_line;
 use crate::server::sse::{Parsed, Parser};
 use bytes::Bytes;
 use http::Method;
@@ -124,7 +123,7 @@ async fn json(inner: &Inner, attempt: AttemptId, mut reply: Reply) {
         }
         Err(why) => return inner.fail(Some(attempt), words::broken(&why)),
     };
-    let line = one_line(body);
+    let line = wire::one_line(body);
     inner.settled(attempt);
     if line.is_empty() {
         inner.fail(Some(attempt), Trouble::NotMcp("an empty answer".into()));
@@ -264,7 +263,7 @@ impl Events<'_> {
             let id = match parsed {
                 Parsed::Event { data, id, name } => {
                     if name.is_none_or(|name| name.is_empty() || name == "message"[..]) {
-                        let line = wire::scan(one_line(data));
+                        let line = wire::scan(wire::one_line(data));
                         found.push(match of {
                             Of::Attempt(attempt) => {
                                 *answered |= has_answer(&line, *attempt);
