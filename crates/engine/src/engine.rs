@@ -355,6 +355,9 @@ impl Engine {
         }
         let at = now.mono;
         (self.at, self.wall) = (at, now.wall);
+        if self.ending.is_some() {
+            self.heed_whose_words(&event);
+        }
         match &event {
             Event::FromClient(client, line) => self.line_from_client(at, *client, line),
             Event::FromServer(server, run, line) if self.is_current(*server, *run) => {
@@ -379,8 +382,8 @@ impl Engine {
             Event::OutputClosed(server, run) if self.is_current(*server, *run) => {
                 self.output_closed(at, *server);
             }
-            Event::InputBroken(server, run) if self.is_current(*server, *run) => {
-                self.input_broken(at, *server);
+            Event::InputBroken(server, run, unsent) if self.is_current(*server, *run) => {
+                self.input_broken(at, *server, unsent);
             }
             Event::Stderr(server, run, bytes) if self.is_current(*server, *run) => {
                 self.stderr(at, *server, bytes);

@@ -18,7 +18,7 @@ use crate::sys::unix::Sink;
 use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::store::{Query, Trouble, Write};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, wire};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -169,7 +169,7 @@ impl Driver {
         match state.client.write() {
             Wrote::All => {}
             Wrote::Some => self.client.backlog.notify_one(),
-            Wrote::Broken => state.feed(Event::ClientGone(CLIENT)),
+            Wrote::Broken(_) => state.feed(Event::ClientGone(CLIENT)),
         }
         if let Some(congested) = state.client.outbox.check_marks() {
             state.feed(Event::Congested(CLIENT, congested));
@@ -185,7 +185,10 @@ impl Driver {
         match process.outlet.write() {
             Wrote::All => {}
             Wrote::Some => process.signals.backlog.notify_one(),
-            Wrote::Broken => state.feed(Event::InputBroken(id, run)),
+            Wrote::Broken(unsent) => {
+                let unsent = unsent.into_iter().filter_map(wire::scan_message).collect();
+                state.feed(Event::InputBroken(id, run, unsent));
+            }
         }
         let Some(Link::Process(process)) = state.links.get_mut(&id) else { return };
         match process.outlet.outbox.check_marks() {

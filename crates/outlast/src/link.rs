@@ -6,6 +6,7 @@ use crate::outbox::Outbox;
 use crate::server::http::{Feed, Happening, Remote, Session};
 use crate::server::stdio;
 use crate::sys::unix::Sink;
+use bytes::Bytes;
 use nix::unistd::Pid;
 use outlast_engine::Event;
 use outlast_engine::event::{Exit, StartFailure};
@@ -266,8 +267,8 @@ pub enum Wrote {
     All,
     /// What fitted.
     Some,
-    /// Nobody reads there any more.
-    Broken,
+    /// Nobody reads there any more. These lines have never left.
+    Broken(Vec<Bytes>),
 }
 
 impl Outlet {
@@ -307,8 +308,9 @@ impl Outlet {
                 Err(_) => {
                     self.broken = true;
                     self.sink = None;
+                    let unsent = self.outbox.unsent();
                     self.outbox.clear();
-                    return Wrote::Broken;
+                    return Wrote::Broken(unsent);
                 }
             }
         }

@@ -3,10 +3,14 @@
 //! After the client's end nothing is cancelled: the server's input is closed, and calls may finish
 //! within `drain`. Then the server has a second to end by itself, then SIGTERM, half a second,
 //! SIGKILL. A signal skips to SIGTERM: clients send SIGKILL two seconds after it.
+//!
+//! From its end on a client hears only what its server says, and limits that fire. Without us it would
+//! hear no more either, and there are clients that break on an answer that comes while they close.
 
 use super::Engine;
 use crate::action::{Action, Note};
 use crate::error::Kind;
+use crate::event::Event;
 use crate::id::{CallId, ClientId, ExchangeId, ServerId};
 use crate::limits;
 use crate::method::Method;
@@ -32,9 +36,38 @@ pub(super) struct Ending {
     /// The status to end with, if it is not the server's.
     status: Option<u8>,
     pub(super) armed: Option<Mono>,
+    /// What is being handled is of the server, or of a limit, and not a word of our own.
+    passes_on: bool,
 }
 
 impl Engine {
+    /// Notes whose words an event brings, once that matters. What was stored are ends of calls.
+    #[cold]
+    pub(super) fn heed_whose_words(&mut self, event: &Event) {
+        let of_server = matches!(
+            event,
+            Event::FromServer(..) | Event::FromStream(..) | Event::ServerOversized(..) | Event::Stored(..)
+        );
+        self.pass_on(of_server);
+    }
+
+    pub(super) fn pass_on(&mut self, passes_on: bool) {
+        if let Some(ending) = &mut self.ending {
+            ending.passes_on = passes_on;
+        }
+    }
+
+    /// Whether a word of our own is not for this client any more.
+    #[inline]
+    pub(super) fn is_hushed(&self, client: ClientId) -> bool {
+        self.ending.as_ref().is_some_and(|ending| !ending.passes_on) && self.has_finished(client)
+    }
+
+    #[cold]
+    fn has_finished(&self, client: ClientId) -> bool {
+        self.clients.get(&client).is_some_and(|client| client.finished)
+    }
+
     pub(super) fn client_eof(&mut self, now: Mono, client: ClientId) {
         self.client_leaves(now, client, "the client closed its end", true);
     }
@@ -44,7 +77,9 @@ impl Engine {
     }
 
     fn client_leaves(&mut self, now: Mono, client: ClientId, why: &'static str, drains: bool) {
-        let Some(server) = self.clients.get(&client).map(|client| client.server) else { return };
+        let Some(client) = self.clients.get_mut(&client) else { return };
+        client.finished = true;
+        let server = client.server;
         let calls = self.calls.len() + self.waiting_for_keys();
         let begun = self.ending.as_ref().map(|ending| ending.stage);
         if begun.is_some_and(|stage| drains || stage != Stage::Draining) {
@@ -54,7 +89,7 @@ impl Engine {
         if begun.is_none() {
             self.act(Action::CloseInput(server));
         }
-        if !self.servers[&server].has_process() && calls == 0 {
+        if !self.servers.get(&server).is_some_and(Server::has_process) && calls == 0 {
             return self.end_with_server(now, server);
         }
         let stage = if drains && calls > 0 { Stage::Draining } else { Stage::Closing };
@@ -126,7 +161,7 @@ impl Engine {
                 Stage::Killing => self.act(Action::Kill(server)),
             }
         }
-        let mut ending = self.ending.take().unwrap_or(Ending { stage, status, armed: None });
+        let mut ending = self.ending.take().unwrap_or(Ending { stage, status, armed: None, passes_on: false });
         ending.stage = stage;
         ending.status = status.or(ending.status);
         self.timers.set(Owner::Ending, &mut ending.armed, Some(now + wait));

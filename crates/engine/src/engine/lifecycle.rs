@@ -6,12 +6,12 @@ use crate::action::{Action, Note};
 use crate::client::{Client, Door};
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
-use crate::id::{AttemptId, CallId, ClientId, Run, ServerId};
+use crate::id::{AttemptId, CallId, ClientId, Run, ServerId, read_own_id};
 use crate::limits;
 use crate::server::{Alarm, Life, Readiness, Server};
 use crate::settings::show_duration;
 use crate::time::Mono;
-use crate::wire::Outgoing;
+use crate::wire::{Field, Message, Outgoing, Shape};
 use bytes::Bytes;
 
 impl Engine {
@@ -31,7 +31,7 @@ impl Engine {
     pub(super) fn started(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         let note = Note::Started { server: server.name.clone(), run: server.run };
-        let closed = server.output_closed;
+        let closed = server.output_closed || server.input_closed;
         if self.config.transport == Transport::Process {
             server.last_trouble = None;
         }
@@ -103,17 +103,31 @@ impl Engine {
     }
 
     /// What cannot be told anything is of no use; but what it is about to say still counts.
-    pub(super) fn input_broken(&mut self, now: Mono, id: ServerId) {
-        let Some(server) = self.servers.get(&id) else { return };
-        if self.ending.is_some()
-            || server.alarm.is_some()
-            || !matches!(server.life, Life::Up | Life::Reviving(_))
-        {
+    pub(super) fn input_broken(&mut self, now: Mono, id: ServerId, unsent: &[Message]) {
+        let ends = self.ending.is_some();
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        let runs = matches!(server.life, Life::Up | Life::Reviving(_));
+        let (first, name) = (!std::mem::replace(&mut server.input_closed, true), server.name.clone());
+        let stops = !matches!(server.alarm, None | Some(Alarm::Idle | Alarm::Handshake));
+        if !runs {
+            // Whether it runs at all will be told; of what has ended nothing more is sent.
             return;
         }
-        let note = Note::Closed { server: server.name.clone(), what: "stdin" };
-        self.note(note);
-        self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
+        if first && !stops && !ends {
+            self.note(Note::Closed { server: name, what: "stdin" });
+            self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
+        }
+        for call in unsent.iter().filter_map(|message| self.call_at(id, message)).collect::<Vec<_>>() {
+            self.never_arrived(now, call, "it has closed its stdin");
+        }
+    }
+
+    /// The call that a request to a server is of.
+    fn call_at(&self, server: ServerId, message: &Message) -> Option<CallId> {
+        let number = message.raw(Field::Id).filter(|_| message.shape == Shape::Request);
+        let (number, _) = number.and_then(read_own_id)?;
+        let id = *self.attempts.get(&AttemptId(number))?;
+        (self.calls.get(id)?.request.server == server).then_some(id)
     }
 
     pub(super) fn stderr(&mut self, now: Mono, id: ServerId, bytes: &Bytes) {

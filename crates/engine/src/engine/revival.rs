@@ -235,6 +235,10 @@ impl Engine {
     }
 
     fn up_again(&mut self, now: Mono, id: ServerId) {
+        if self.servers.get(&id).is_some_and(|server| server.input_closed) {
+            // It answers, but does not listen any more: it is being stopped.
+            return;
+        }
         self.arm_server(id, None);
         let Some(server) = self.servers.get_mut(&id) else { return };
         let whole = self.config.transport == Transport::Http && server.made_whole == Some(server.run);
