@@ -291,6 +291,12 @@ impl Config {
     pub fn has_tickets(&self) -> bool {
         self.tasks || self.resumable || self.client_cap.is_some()
     }
+
+    /// Whether anything may be stored, so that the server needs a name in the store.
+    pub fn uses_store(&self) -> bool {
+        let verified = || self.profiles.iter().any(|profile| profile.verified);
+        self.has_tickets() || self.durable || self.rules.any_keeps_answers() || verified()
+    }
 }
 
 impl Engine {

@@ -23,6 +23,8 @@ use std::process::ExitCode;
 /// The status for a command line that cannot be understood.
 const USAGE: u8 = 2;
 
+const CLEAR: &str = "write: outlast cache clear [--state DIR]";
+
 /// What is to be done.
 enum Task {
     /// Print this and end.
@@ -38,7 +40,8 @@ enum Task {
     Keep(crate::keep::Request),
     Demo,
     DemoServer,
-    ClearCache,
+    /// Forget what is kept for instant starts, here.
+    ClearCache(Place),
     Install(installer::Request),
     Doctor(crate::doctor::Options, Vec<OsString>),
     DoctorClient,
@@ -117,7 +120,7 @@ fn run(task: Task) -> ExitCode {
         Task::Keep(request) => crate::keep::run(&request),
         Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
         Task::Demo => demo::run(),
-        Task::ClearCache => memory::clear().map(|count| {
+        Task::ClearCache(place) => memory::clear(&place).map(|count| {
             complain(&format!("{count} remembered server(s) forgotten"));
             ExitCode::SUCCESS
         }),
@@ -225,8 +228,8 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
         "demo" => Task::Demo,
         "demo-server" => Task::DemoServer,
         "cache" => match parser.next()? {
-            Some(Value(word)) if word == "clear" => Task::ClearCache,
-            _ => return Err(Wrong("write: outlast cache clear".into())),
+            Some(Value(word)) if word == "clear" => return cache_to_clear(parser),
+            _ => return Err(Wrong(CLEAR.into())),
         },
         "token" => return serve::token(parser),
         "tasks" => return tasks::parse(parser),
@@ -248,6 +251,18 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
         None => Ok(task),
         Some(_) => Err(Wrong(format!("`outlast {word}` takes nothing more"))),
     }
+}
+
+/// `outlast cache clear [--state DIR]`.
+fn cache_to_clear(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
+    let mut state = None;
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("state") => state = Some(parser.value()?.to_string_lossy().into_owned()),
+            _ => return Err(Wrong(CLEAR.into())),
+        }
+    }
+    Ok(Task::ClearCache(config::place(state.as_deref())))
 }
 
 fn wrap_task(flags: &[(&'static Setting, String)], command: Vec<OsString>) -> Result<Task, Wrong> {

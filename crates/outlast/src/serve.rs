@@ -3,7 +3,6 @@
 use crate::client::http::visitor::Doorman;
 use crate::client::http::{Door, Listener};
 use crate::clock::{Clock, timestamp};
-use crate::config;
 use crate::driver::Driver;
 use crate::keep::Kept;
 use crate::link::Starter;
@@ -11,7 +10,7 @@ use crate::observe::Observers;
 use crate::server::http::Remote;
 use crate::store::Place;
 use crate::sys::unix;
-use crate::wrap::watch_signals;
+use crate::wrap::{identity_key, watch_signals};
 use outlast_engine::{Config, Event};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -58,22 +57,26 @@ pub struct Service {
 /// Serves until a signal comes.
 pub fn run(
     mut config: Config,
-    observers: Observers,
+    mut observers: Observers,
     place: Place,
     service: Service,
     target: Target,
 ) -> io::Result<ExitCode> {
     config.durable = matches!(place, Place::Folder(_));
+    let key = identity_key(&place, &mut observers);
     let mut starter = Starter::default();
     match target {
         Target::Command(command) => {
-            config::identify(&mut config, &command);
+            config.identity = key.of_command(&config.server_name, &command);
             starter.command = command;
         }
-        Target::Remote(remote) => starter.remote = Some(remote),
+        Target::Remote(remote) => {
+            config.identity = remote.identity(&key);
+            starter.remote = Some(remote);
+        }
     }
     unix::adopt_orphans();
-    unix::raise_file_limit();
+    starter.file_limit = unix::raise_file_limit();
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let status = runtime.block_on(serve(config, observers, place, service, starter))?;
@@ -120,9 +123,7 @@ async fn serve(
     };
     let _ = stop.send(true);
     let _ = doors.await;
-    for guardian in driver.let_go_of_servers() {
-        guardian.finish(&[]);
-    }
+    driver.end_servers();
     driver.close_store();
     driver.let_go_of_client();
     Ok(status)

@@ -2,6 +2,7 @@
 
 use super::{Room, SERVICE, lock_within};
 use crate::config;
+use crate::sys::unix::FileLimit;
 use nix::fcntl::Flock;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
@@ -32,6 +33,8 @@ pub struct Way {
     room: Room,
     /// What follows the service's name on its command line.
     arguments: Vec<OsString>,
+    /// How many descriptors the service may have, before we raise that for ourselves.
+    file_limit: Option<FileLimit>,
     _user: Flock<File>,
 }
 
@@ -44,7 +47,7 @@ impl Way {
         let user = user.ok_or_else(|| {
             format!("the service that ran before does not end; write: outlast keep stop {}", room.name)
         })?;
-        Ok(Arc::new(Way { room, arguments, _user: user }))
+        Ok(Arc::new(Way { room, arguments, file_limit: FileLimit::now(), _user: user }))
     }
 
     /// A connection to the service. The error is for people.
@@ -86,10 +89,11 @@ impl Way {
     }
 
     fn spawn(&self, listener: UnixListener, log: File) -> io::Result<()> {
-        let mut first = Command::new(config::own_program()?)
+        let mut first = Command::new(config::this_program()?)
             .arg0("outlast")
             .arg(SERVICE)
             .arg(&self.room.name)
+            .arg(FileLimit::word(self.file_limit))
             .args(&self.arguments)
             .stdin(Stdio::from(OwnedFd::from(listener)))
             .stdout(Stdio::null())

@@ -17,12 +17,12 @@ use crate::world::{Tree, fake_server, outlast};
 struct Home {
     folder: TempDir,
     flags: Vec<&'static str>,
-    trees: Vec<Tree>,
+    tree: Tree,
 }
 
 impl Home {
     fn new(flags: &[&'static str]) -> Home {
-        Home { folder: TempDir::new().unwrap(), flags: flags.into(), trees: Vec::new() }
+        Home { folder: TempDir::new().unwrap(), flags: flags.into(), tree: Tree::new() }
     }
 
     fn path(&self) -> &Path {
@@ -38,8 +38,17 @@ impl Home {
 
     fn start(&mut self) -> Peer {
         let mut command = self.command();
-        self.trees.push(Tree::mark(&mut command));
+        self.tree.marks(&mut command);
         Peer::start(&mut command)
+    }
+
+    /// A client whose server has a token.
+    fn client_with_token(&mut self, token: &str) -> Peer {
+        let mut command = self.command();
+        self.tree.marks(&mut command);
+        let mut client = Peer::start(command.env("API_TOKEN", token));
+        client.handshake();
+        client
     }
 
     /// The same, ready for calls.
@@ -60,9 +69,7 @@ impl Home {
     }
 
     fn wait_until_gone(&self) {
-        for tree in &self.trees {
-            tree.wait_until_gone();
-        }
+        self.tree.wait_until_gone();
     }
 }
 
@@ -108,6 +115,34 @@ fn two_clients_share_one_service_that_nobody_else_can_reach() {
     assert!(stop.status.success() && err(&stop).starts_with("outlast: stopped "), "{}", err(&stop));
     home.wait_until_gone();
     assert_eq!(home.services(), Vec::<Value>::new());
+}
+
+/// Two entries of one configuration with the same command and other credentials are two servers.
+#[test]
+fn servers_with_other_credentials_share_no_process_and_no_ticket() {
+    let mut home = Home::new(&[]);
+    let (mut one, mut two) = (home.client_with_token("a"), home.client_with_token("b"));
+    assert_ne!(one.value_of("tell_pid", &json!({})), two.value_of("tell_pid", &json!({})));
+    assert_eq!(home.services().len(), 2);
+    let task = begin(&mut one, "silent", &json!({"ms": 10}));
+    let id = two.request("tasks/get", &json!({"taskId": task}));
+    assert!(two.answer(&id)["error"].is_object());
+    let mut again = home.client_with_token("a");
+    assert_eq!(one.value_of("tell_pid", &json!({})), again.value_of("tell_pid", &json!({})));
+    let id = again.request("tasks/result", &json!({"taskId": task}));
+    assert_eq!(again.answer(&id)["result"]["structuredContent"], "done");
+    for entry in walk(home.path()) {
+        let found = std::fs::read(&entry).unwrap_or_default();
+        assert!(!found.windows(9).any(|part| part == b"API_TOKEN"), "{}", entry.display());
+    }
+}
+
+/// Every file below a folder.
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    files.retain(|path| path.is_file());
+    files.into_iter().chain(folders.iter().flat_map(|folder| walk(folder))).collect()
 }
 
 #[test]
@@ -234,6 +269,7 @@ fn what_was_begun_without_it_is_found_with_it() {
     let mut home = Home::new(&[]);
     let mut command = outlast();
     command.args(["--tasks", "--state"]).arg(home.path()).arg("--").arg(fake_server());
+    home.tree.marks(&mut command);
     let mut client = Peer::start(&mut command);
     client.handshake();
     let id = begin(&mut client, "echo", &json!({"n": 1}));

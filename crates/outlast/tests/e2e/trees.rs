@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use outlast_testkit::peer::Peer;
+use outlast_testkit::peer::{LIMIT, Peer, wait_until};
 use serde_json::json;
 
 use crate::world::{OUTLAST, Tree, data, fake_server, outlast, wrapping};
@@ -129,6 +129,25 @@ fn nothing_survives_a_guardian_that_was_killed() {
     kill(Pid::from_raw(guardian as i32), Signal::SIGKILL).unwrap();
     client.close_input();
     client.end_within(Duration::from_secs(5));
+    tree.wait_until_gone();
+}
+
+#[test]
+fn a_guardian_that_was_killed_is_replaced_and_what_it_held_is_ended() {
+    let (mut client, tree) = worst();
+    for _ in 0..2 {
+        let outlast = client.pid();
+        let parent = |pid: &u32| parent_of(*pid) == Some(outlast);
+        let before = tree.processes();
+        let guardian = *before.iter().find(|pid| parent(pid)).expect("a guardian");
+        kill(Pid::from_raw(guardian as i32), Signal::SIGKILL).unwrap();
+        let lives = |pid: &u32| *pid != outlast && tree.processes().contains(pid);
+        assert!(wait_until(LIMIT, || !before.iter().any(lives)), "what it held lives on");
+        while client.call("echo", &json!({})).get("result").is_none() {}
+        // Outlast, its new guardian, the new server.
+        assert_eq!(tree.processes().len(), 3);
+    }
+    client.hang_up();
     tree.wait_until_gone();
 }
 
