@@ -3,6 +3,7 @@
 mod asks;
 mod batches;
 mod door;
+mod doorway;
 mod durable;
 mod ending;
 mod from_client;
@@ -139,6 +140,9 @@ pub struct Config {
     pub profiles: &'static [Profile],
     /// Clients that know how may resume calls after a lost connection.
     pub resumable: bool,
+    /// We are only the door to a service of our own, which keeps the calls: what a client declares about
+    /// resuming, and what it asks about it, goes there.
+    pub door: bool,
     /// What the server is called in the store: the same after a restart of ours.
     pub identity: Box<str>,
     /// Sessions and streams over HTTP are stored, because the store outlives this process.
@@ -197,6 +201,7 @@ impl Default for Config {
             client_cap: None,
             profiles: PROFILES,
             resumable: false,
+            door: false,
             identity: "".into(),
             durable: false,
             max_sessions: 1_000,
@@ -354,10 +359,7 @@ impl Engine {
     /// Takes one event. Total: it never fails, blocks or panics, whatever the event.
     pub fn handle(&mut self, now: Now, event: Event) {
         if self.ended {
-            if let Event::Stop(signal) = event {
-                self.stop_after_the_end(signal);
-            }
-            return;
+            return self.handle_after_the_end(&event);
         }
         let at = now.mono;
         (self.at, self.wall) = (at, now.wall);

@@ -11,6 +11,7 @@ mod timeout_mcp;
 use crate::config::{self, Settings};
 use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
+use crate::observe::text::say;
 use crate::observe::trace::Trace;
 use crate::store::Place;
 use crate::{demo, install as installer, memory, wrap};
@@ -74,24 +75,19 @@ pub fn main() -> ExitCode {
     match task {
         Ok(task) => run(task),
         Err(Wrong(why)) => {
-            complain(&why);
+            say(&why);
             ExitCode::from(USAGE)
         }
     }
 }
 
-fn complain(why: &str) {
-    // Where even stderr is closed there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "outlast: {why}");
-}
-
 fn run(task: Task) -> ExitCode {
     let done = match task {
         Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
-        Task::PrintAndTell(text, told) => std::io::stderr()
-            .write_all(format!("outlast: {told}\n").as_bytes())
-            .and_then(|()| std::io::stdout().write_all(text.as_bytes()))
-            .map(|()| ExitCode::SUCCESS),
+        Task::PrintAndTell(text, told) => {
+            say(&told);
+            std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS)
+        }
         Task::Wrap(settings, command) => {
             return with_observers(*settings, |config, observers, place| {
                 wrap::run(config, observers, place, &command)
@@ -111,7 +107,7 @@ fn run(task: Task) -> ExitCode {
             Ok(None) => Ok(ExitCode::SUCCESS),
             Ok(Some(service)) => {
                 let target = crate::serve::Target::Command(command);
-                return with_observers(*settings, |config, observers, place| {
+                return with_log(*settings, service.log(), |config, observers, place| {
                     crate::serve::run(config, observers, place, *service, target)
                 });
             }
@@ -121,7 +117,7 @@ fn run(task: Task) -> ExitCode {
         Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
         Task::Demo => demo::run(),
         Task::ClearCache(place) => memory::clear(&place).map(|count| {
-            complain(&format!("{count} remembered server(s) forgotten"));
+            say(&format!("{count} remembered server(s) forgotten"));
             ExitCode::SUCCESS
         }),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
@@ -131,7 +127,7 @@ fn run(task: Task) -> ExitCode {
         Task::Tasks(request) => crate::tasks::run(&request),
     };
     done.unwrap_or_else(|error| {
-        complain(&error.to_string());
+        say(&error.to_string());
         ExitCode::FAILURE
     })
 }
@@ -140,21 +136,29 @@ fn with_observers(
     settings: Settings,
     run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
 ) -> ExitCode {
+    with_log(settings, Stderr::default(), run)
+}
+
+fn with_log(
+    settings: Settings,
+    stderr: Stderr,
+    run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
+) -> ExitCode {
     for name in &settings.unknown {
-        complain(&format!("warn: the variable {name} is no setting of ours; ignored"));
+        say(&format!("warn: the variable {name} is no setting of ours; ignored"));
     }
     let trace = match settings.trace.as_deref().map(Trace::open).transpose() {
         Ok(trace) => trace,
         Err(error) => {
             let path = settings.trace.unwrap_or_default();
-            complain(&format!("--trace-messages: cannot write `{path}`: {error}"));
+            say(&format!("--trace-messages: cannot write `{path}`: {error}"));
             return ExitCode::from(USAGE);
         }
     };
     let place = settings.place();
-    let observers = Observers::new(Stderr::default(), settings.log, trace);
+    let observers = Observers::new(stderr, settings.log, trace);
     run(settings.engine, observers, place).unwrap_or_else(|error| {
-        complain(&format!("cannot start: {error}"));
+        say(&format!("cannot start: {error}"));
         ExitCode::FAILURE
     })
 }

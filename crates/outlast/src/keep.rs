@@ -72,6 +72,11 @@ impl Room {
         self.file("sock")
     }
 
+    /// What the service writes; the one before it is beside it.
+    pub fn log(&self) -> PathBuf {
+        self.file("log")
+    }
+
     fn file(&self, kind: &str) -> PathBuf {
         self.folder.join(format!("{}.{kind}", self.name))
     }

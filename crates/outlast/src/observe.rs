@@ -1,7 +1,9 @@
 //! Who looks on: the log, and the record of messages. Observers read; nothing waits for them.
 
 pub mod log;
+pub mod rotation;
 pub mod stderr;
+pub mod text;
 pub mod trace;
 
 use log::Log;

@@ -7,6 +7,7 @@ use crate::driver::Driver;
 use crate::keep::Kept;
 use crate::link::Starter;
 use crate::observe::Observers;
+use crate::observe::stderr::Stderr;
 use crate::server::http::Remote;
 use crate::store::Place;
 use crate::sys::unix;
@@ -52,6 +53,16 @@ pub struct Service {
     pub max_bytes: usize,
     /// Connections open at once.
     pub max_connections: usize,
+}
+
+impl Service {
+    /// Where what we say goes.
+    pub fn log(&self) -> Stderr {
+        match &self.entrance {
+            Entrance::Address(_) => Stderr::default(),
+            Entrance::Kept(kept) => kept.log(),
+        }
+    }
 }
 
 /// Serves until a signal comes.

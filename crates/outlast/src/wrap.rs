@@ -62,8 +62,11 @@ pub fn run(
 /// account's either.
 pub fn identity_key(place: &Place, observers: &mut Observers) -> Key {
     Key::of(place).unwrap_or_else(|error| {
-        let why = format!("calls will not be found again by another process of outlast: {error}");
-        observers.note(&Note::StoreLost { why });
+        // Of a folder that cannot be used at all the store will tell.
+        if error.kind() == io::ErrorKind::InvalidData {
+            let why = format!("calls will not be found again by another process of outlast: {error}");
+            observers.note(&Note::StoreLost { why });
+        }
         Key::fresh()
     })
 }

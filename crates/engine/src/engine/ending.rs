@@ -206,13 +206,25 @@ impl Engine {
         let by_signal = self.ending.as_ref().and_then(|ending| ending.status);
         self.settle_what_is_left(now);
         self.hang_up_everywhere();
+        // There may be room again for what could not be stored.
+        self.write_ends_again();
         self.ended = true;
         let patience = if by_signal.is_some() { limits::HASTY_WRITE } else { self.config.drain };
         self.act(Action::End { status: by_signal.unwrap_or(status), patience });
     }
 
+    /// All that still matters: whoever is in a hurry, and what became of the last tries to store something.
+    #[cold]
+    pub(super) fn handle_after_the_end(&mut self, event: &Event) {
+        match event {
+            Event::Stop(signal) => self.stop_after_the_end(*signal),
+            Event::Stored(number, outcome) => self.stored_after_the_end(*number, outcome),
+            _ => {}
+        }
+    }
+
     /// A signal after the end: what the client has not read by now is given up.
-    pub(super) fn stop_after_the_end(&mut self, signal: u8) {
+    fn stop_after_the_end(&mut self, signal: u8) {
         let status = 128u8.wrapping_add(signal);
         self.act(Action::End { status, patience: std::time::Duration::ZERO });
     }

@@ -13,6 +13,7 @@ use crate::error::{Kind, json_text};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
 use crate::json;
+use crate::method::Method;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
@@ -41,6 +42,7 @@ impl Engine {
         {
             call.policy = Some(Box::new(policy));
             self.keep_names_at_server(id);
+            self.pass_policy_on(id, message);
         }
         true
     }
@@ -63,6 +65,10 @@ impl Engine {
         let Some((id, call)) = id.and_then(|id| self.calls.get_mut(id).map(|call| (id, call))) else {
             return false;
         };
+        if self.config.door && self.ending.is_some() {
+            // Its client has gone, and may be back at another door by now.
+            return false;
+        }
         let Some(policy) = &call.policy else { return false };
         let lost = if was_open { now } else { call.lost.unwrap_or(now) };
         if policy.max_wait.is_some_and(|most| now.since(lost) >= most) {
@@ -110,6 +116,10 @@ impl Engine {
         let Some(id) = self.attempts.get(&attempt).copied() else { return false };
         let Some(call) = self.calls.get_mut(id).filter(|call| call.lost.is_some()) else { return false };
         call.lost = None;
+        if call.request.method == Method::RequestsResume {
+            // Its client came back for it through us, and hears what the service says.
+            return false;
+        }
         let code = match line {
             Ok(Scanned::Message(message)) => super::remote::error_code(message),
             _ => None,

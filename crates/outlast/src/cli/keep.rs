@@ -42,6 +42,7 @@ pub(super) fn door(
     let room = Room::open(&state, &keep::name(&key, &words, &command)).map_err(Wrong)?;
     let mut settings = Settings::new(&command);
     settings.engine.transport = Transport::Http;
+    settings.engine.door = true;
     settings.engine.rules.add(Key::Method, NO_LIMITS, "--keep")?;
     settings.engine.max_message = written.engine.max_message;
     settings.engine.drain = written.engine.drain;

@@ -145,6 +145,66 @@ fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
     files.into_iter().chain(folders.iter().flat_map(|folder| walk(folder))).collect()
 }
 
+/// A client that declares `resumableRequests` resumes a call at the service, through whichever door.
+#[test]
+fn a_killed_client_resumes_its_call_through_another_door() {
+    let mut home = Home::new(&[]);
+    let resumes = |home: &mut Home| {
+        let mut client = home.start();
+        let who = json!({"name": "test", "version": "1"});
+        let capabilities = json!({"resumableRequests": {}});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": who});
+        client.send(json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params}));
+        assert!(client.answer(&json!("hello"))["result"].is_object());
+        client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    };
+    let mut client = resumes(&mut home);
+    // So that the numbers of the two doors differ.
+    client.value_of("echo", &json!({}));
+    let arguments = json!({"every_ms": 300, "values": [1, 2, 3, 4, 5, 6]});
+    let params = json!({"name": "progress", "arguments": arguments, "_meta": {"progressToken": "t"}});
+    client.send(json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": params}));
+    let policy = client.message_where(|message| message["params"]["requestId"] == 77);
+    assert_eq!(policy["method"], "notifications/requests/resumePolicy");
+    let token = policy["params"]["resumeToken"].clone();
+    client.message_where(|message| message["params"]["progressToken"] == "t");
+    client.signal(Signal::SIGKILL);
+    client.end();
+
+    let mut client = resumes(&mut home);
+    let params = json!({"requestId": 77, "resumeToken": token});
+    client.send(json!({"jsonrpc": "2.0", "id": 5, "method": "requests/getStatus", "params": params}));
+    let status = client.answer(&json!(5));
+    assert_eq!(status["result"]["requestId"], 77, "{status}");
+    assert_eq!(status["result"]["status"], "processing", "{status}");
+    let params = json!({"resumeToken": token});
+    client.send(json!({"jsonrpc": "2.0", "id": 77, "method": "requests/resume", "params": params}));
+    client.message_where(|message| message["params"]["progressToken"] == "t");
+    assert_eq!(client.answer(&json!(77))["result"]["structuredContent"], "done");
+    // A token that was changed is nobody's.
+    let wrong = token.as_str().expect("text").replace('.', "0.");
+    let params = json!({"resumeToken": wrong});
+    client.send(json!({"jsonrpc": "2.0", "id": 77, "method": "requests/resume", "params": params}));
+    assert_eq!(client.answer(&json!(77))["error"]["code"], -31010);
+}
+
+/// A server may be talkative for months.
+#[test]
+fn its_log_does_not_grow_without_bound() {
+    let mut home = Home::new(&[]);
+    let mut client = home.client();
+    let logs = |home: &Home| {
+        let files = walk(home.path()).into_iter().filter(|path| path.to_string_lossy().contains(".log"));
+        files.map(|path| metadata(path).map_or(0, |file| file.len())).collect::<Vec<u64>>()
+    };
+    for _ in 0..6 {
+        client.value_of("flood_stderr", &json!({"bytes": 700_000}));
+    }
+    assert!(wait_until(LIMIT, || logs(&home).len() == 2), "{:?}", logs(&home));
+    assert!(logs(&home).iter().all(|length| *length < 1_300_000), "{:?}", logs(&home));
+}
+
 #[test]
 fn clients_that_come_at_once_start_one_service() {
     let mut home = Home::new(&[]);

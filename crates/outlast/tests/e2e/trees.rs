@@ -172,7 +172,7 @@ fn nothing_survives_sigkill_in_the_first_moments() {
 fn nothing_survives_when_the_client_ends_in_the_middle_of_a_restart() {
     let mut command = outlast();
     command
-        .args(["timeout-mcp", "--auto-restart", "0.3"])
+        .args(["timeout-mcp", "--auto-restart", "--timeout", "300ms", "--"])
         .arg(fake_server())
         .args(["--ignore-term", "--ignore-eof"]);
     let tree = Tree::mark(&mut command);
@@ -200,7 +200,7 @@ fn nothing_survives_of_an_outlast_behind_an_outlast() {
 #[test]
 fn a_restart_leaves_nothing_of_the_old_server() {
     let mut command = outlast();
-    command.args(["timeout-mcp", "--auto-restart", "0.5"]).arg(fake_server()).arg("--ignore-term");
+    command.args(["timeout-mcp", "--auto-restart", "--timeout", "500ms", "--"]).arg(fake_server()).arg("--ignore-term");
     let tree = Tree::mark(&mut command);
     let mut client = Peer::start(&mut command);
     client.handshake();

@@ -80,7 +80,7 @@ impl Engine {
     }
 
     /// Tries to store the ends again that could not be stored.
-    pub(super) fn write_ends_again(&mut self) {
+    pub(in crate::engine) fn write_ends_again(&mut self) {
         let under_way: BTreeSet<TaskNo> = self.pending.values().filter_map(Pending::changes).collect();
         let waits = |no: &TaskNo, task: &Task| task.unwritten && !under_way.contains(no);
         let unwritten = self.tasks.iter().filter(|(no, task)| waits(no, task)).map(|(no, _)| *no);

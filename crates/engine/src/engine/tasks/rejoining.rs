@@ -78,7 +78,7 @@ impl Engine {
         self.follow(now, id, Joined::named(task, meta, None, now), true);
     }
 
-    fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
+    pub(in crate::engine) fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
         self.taken_up += 1;
         let Some(attempt) = AttemptId::left_behind(number, self.taken_up) else {
             self.left_is_lost(now, id, "its server cannot be asked for it");

@@ -2,11 +2,12 @@
 //! other processes are watched, and those of processes that have ended are taken over.
 
 use super::Pending;
+use crate::action::Note;
 use crate::engine::Engine;
 use crate::id::TaskNo;
 use crate::limits;
 use crate::record::{Body, Head, Ticket};
-use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Write};
+use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Trouble, Write};
 use crate::task::Task;
 use crate::time::Mono;
 use crate::timers::Owner;
@@ -24,6 +25,17 @@ pub(in crate::engine) struct Upkeep {
     /// Why the last write, the last question failed, if it did.
     pub(super) not_written: Option<String>,
     pub(super) not_read: Option<String>,
+    /// What came of the last tries to store ends.
+    last: LastTries,
+}
+
+/// Ends of calls that are being stored while everything ends.
+#[derive(Debug, Default)]
+struct LastTries {
+    /// Stored, though not the first time.
+    late: usize,
+    lost: usize,
+    why: String,
 }
 
 impl Engine {
@@ -93,6 +105,31 @@ impl Engine {
         };
         let gone: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| over(task)).map(|(no, _)| *no).collect();
         gone.into_iter().for_each(|no| drop(self.drop_task(no)));
+    }
+
+    /// The last of what is being stored tells how it went.
+    pub(in crate::engine) fn stored_after_the_end(&mut self, number: u64, outcome: &Stored) {
+        let Some(Pending::Changed(no)) = self.pending.remove(&number) else { return };
+        let ended = self.tasks.get(&no).filter(|task| task.has_ended());
+        match (ended, outcome) {
+            (Some(task), Ok(_)) => self.upkeep.last.late += usize::from(task.unwritten),
+            (Some(_), Err(Trouble::Failed(why))) => {
+                self.upkeep.last.lost += 1;
+                self.upkeep.last.why.clone_from(why);
+            }
+            // It runs on elsewhere, or another process has it.
+            _ => {}
+        }
+        if self.pending.values().any(|pending| pending.changes().is_some()) {
+            return;
+        }
+        let LastTries { late, lost, why } = std::mem::take(&mut self.upkeep.last);
+        if late > 0 {
+            self.note(Note::StoredAtLast { count: late });
+        }
+        if lost > 0 {
+            self.note(Note::NeverStored { count: lost, why });
+        }
     }
 
     // What the store says.
