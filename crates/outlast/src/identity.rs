@@ -33,17 +33,69 @@ const SHOWN: usize = 16;
 
 /// Variables that do not count: where somebody sits, and how it looks there.
 const SESSION: [&str; 44] = [
-    "_", "COLORFGBG", "COLORTERM", "COLUMNS", "DBUS_SESSION_BUS_ADDRESS", "DESKTOP_SESSION", "DISPLAY", "EDITOR",
-    "GPG_TTY", "HOSTNAME", "INIT_CWD", "INVOCATION_ID", "JOURNAL_STREAM", "LANG", "LANGUAGE", "LINES",
-    "LS_COLORS", "MAIL", "NO_COLOR", "OLDPWD", "PAGER", "PATH", "PWD", "SESSION_MANAGER", "SHELL", "SHLVL",
-    "SSH_AGENT_PID", "SSH_AUTH_SOCK", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "STY", "TEMP", "TERM", "TMP",
-    "TMPDIR", "TMUX", "TMUX_PANE", "TZ", "VISUAL", "WAYLAND_DISPLAY", "WINDOWID", "XAUTHORITY", "XDG_RUNTIME_DIR",
+    "_",
+    "COLORFGBG",
+    "COLORTERM",
+    "COLUMNS",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DESKTOP_SESSION",
+    "DISPLAY",
+    "EDITOR",
+    "GPG_TTY",
+    "HOSTNAME",
+    "INIT_CWD",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "LANG",
+    "LANGUAGE",
+    "LINES",
+    "LS_COLORS",
+    "MAIL",
+    "NO_COLOR",
+    "OLDPWD",
+    "PAGER",
+    "PATH",
+    "PWD",
+    "SESSION_MANAGER",
+    "SHELL",
+    "SHLVL",
+    "SSH_AGENT_PID",
+    "SSH_AUTH_SOCK",
+    "SSH_CLIENT",
+    "SSH_CONNECTION",
+    "SSH_TTY",
+    "STY",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TMUX",
+    "TMUX_PANE",
+    "TZ",
+    "VISUAL",
+    "WAYLAND_DISPLAY",
+    "WINDOWID",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
 ];
 
 /// Beginnings of such names.
 const SESSION_PREFIXES: [&str; 15] = [
-    "ALACRITTY_", "GNOME_", "ITERM_", "KDE_", "KITTY_", "KONSOLE_", "LC_", "SYSTEMD_", "TERM_", "VSCODE_", "VTE_",
-    "WEZTERM_", "XDG_CURRENT_", "XDG_SESSION_", "npm_lifecycle_",
+    "ALACRITTY_",
+    "GNOME_",
+    "ITERM_",
+    "KDE_",
+    "KITTY_",
+    "KONSOLE_",
+    "LC_",
+    "SYSTEMD_",
+    "TERM_",
+    "VSCODE_",
+    "VTE_",
+    "WEZTERM_",
+    "XDG_CURRENT_",
+    "XDG_SESSION_",
+    "npm_lifecycle_",
 ];
 
 /// Whether a variable of the environment says who a server is.
@@ -193,11 +245,23 @@ mod tests {
     }
 
     #[test]
+    fn the_page_names_every_variable_that_does_not_count() {
+        let page = include_str!("../../../docs/tasks.md");
+        let plain = SESSION.iter().map(|name| format!("`{name}`"));
+        let begins = SESSION_PREFIXES.iter().map(|prefix| format!("`{prefix}"));
+        for shown in plain.chain(begins) {
+            assert!(page.contains(&shown), "{shown} is not in docs/tasks.md");
+        }
+    }
+
+    #[test]
     fn what_differs_between_terminals_does_not_count_and_credentials_do() {
         for name in ["PATH", "SHLVL", "TERM_SESSION_ID", "LC_ALL", "VSCODE_PID", "SSH_AUTH_SOCK"] {
             assert!(!counts(name), "{name}");
         }
-        for name in ["API_TOKEN", "GITHUB_TOKEN", "AWS_PROFILE", "HOME", "XDG_CONFIG_HOME", "npm_config__auth"] {
+        for name in
+            ["API_TOKEN", "GITHUB_TOKEN", "AWS_PROFILE", "HOME", "XDG_CONFIG_HOME", "npm_config__auth"]
+        {
             assert!(counts(name), "{name}");
         }
     }

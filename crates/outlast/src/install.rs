@@ -20,8 +20,8 @@ mod yaml;
 
 pub use edit::Aim;
 
-use crate::observe::text::say as tell;
 use crate::config;
+use crate::observe::text::say as tell;
 use clients::{Client, Place, Scope};
 use diff::visible;
 use plan::Plan;

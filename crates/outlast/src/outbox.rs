@@ -233,9 +233,12 @@ mod tests {
                 outbox.consume(step);
                 left -= step;
             }
-            let begins = |index: usize| messages[..index].iter().map(|message| message.len() + 1).sum::<usize>();
-            let expected: Vec<&[u8]> =
-                (0..4).filter(|index| begins(*index) >= written).map(|index| messages[index].as_bytes()).collect();
+            let begins =
+                |index: usize| messages[..index].iter().map(|message| message.len() + 1).sum::<usize>();
+            let expected: Vec<&[u8]> = (0..4)
+                .filter(|index| begins(*index) >= written)
+                .map(|index| messages[index].as_bytes())
+                .collect();
             assert_eq!(outbox.unsent(), expected, "after {written} bytes");
         }
     }

@@ -40,7 +40,8 @@ impl Pass {
         let (number, progress, token) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
         let byte = |at: usize| u8::from_str_radix(progress.get(at..at + 2)?, 16).ok();
         let raw: Vec<u8> = (0..progress.len()).step_by(2).map(byte).collect::<Option<_>>()?;
-        let progress = if raw.is_empty() { None } else { Some(JsonId::token(&raw).filter(JsonId::is_whole)?) };
+        let progress =
+            if raw.is_empty() { None } else { Some(JsonId::token(&raw).filter(JsonId::is_whole)?) };
         Some(Pass { number, progress, token: token.into() })
     }
 
@@ -61,7 +62,9 @@ impl Engine {
         let (Some(policy), Some(attempt)) = (&call.policy, call.attempt()) else { return };
         let pass = Pass::text(attempt.on_wire(), call.request.token.as_ref(), &policy.token);
         let token = message.raw(Field::Params).and_then(|params| json::member(params, "resumeToken"));
-        let (Some(token), Some(named)) = (token, message.envelope.get(Field::ParamsRequestId)) else { return };
+        let (Some(token), Some(named)) = (token, message.envelope.get(Field::ParamsRequestId)) else {
+            return;
+        };
         let edits = vec![
             Edit::replace(named, call.request.id.patch()),
             Edit::range(range_in(&message.bytes, token), Patch::of(&[&json_text(&pass)])),
@@ -80,7 +83,9 @@ impl Engine {
         let number = format!(r#""{NUMBER}":{}"#, pass.number);
         let named = match message.raw(Field::ParamsMeta) {
             Some(meta) => json::insert_member(&message.bytes, meta, number.as_bytes())?,
-            None => json::insert_member(&message.bytes, params, format!(r#""_meta":{{{number}}}"#).as_bytes())?,
+            None => {
+                json::insert_member(&message.bytes, params, format!(r#""_meta":{{{number}}}"#).as_bytes())?
+            }
         };
         let token = Edit::range(range_in(&message.bytes, token), Patch::of(&[&json_text(&pass.token)]));
         let edits = vec![named, token];

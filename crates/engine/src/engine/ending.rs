@@ -161,7 +161,8 @@ impl Engine {
                 Stage::Killing => self.act(Action::Kill(server)),
             }
         }
-        let mut ending = self.ending.take().unwrap_or(Ending { stage, status, armed: None, passes_on: false });
+        let mut ending =
+            self.ending.take().unwrap_or(Ending { stage, status, armed: None, passes_on: false });
         ending.stage = stage;
         ending.status = status.or(ending.status);
         self.timers.set(Owner::Ending, &mut ending.armed, Some(now + wait));

@@ -63,7 +63,9 @@ fn seconds(word: &str) -> Result<Option<Duration>, Wrong> {
         return Ok(Some(Duration::from_secs(whole)));
     }
     if word.parse::<f64>().is_ok() || parse_duration(word).is_ok() {
-        return Err(Wrong(format!("`{word}` is no whole number of seconds; {FORM} (or --timeout 500ms -- COMMAND…)")));
+        return Err(Wrong(format!(
+            "`{word}` is no whole number of seconds; {FORM} (or --timeout 500ms -- COMMAND…)"
+        )));
     }
     Ok(None)
 }

@@ -20,10 +20,10 @@ mod report;
 mod talk;
 mod visit;
 
+use crate::observe::text::say;
 use noted::Noted;
 use outlast_engine::event::StartFailure;
 use process::Lab;
-use crate::observe::text::say;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -47,7 +47,9 @@ mod tests {
 
     #[test]
     fn nothing_steers_a_terminal_or_hides() {
-        for odd in ['\n', '\u{1b}', '\u{7f}', '\u{9b}', '\u{2028}', '\u{2029}', '\u{202e}', '\u{2066}', '\u{200b}'] {
+        for odd in
+            ['\n', '\u{1b}', '\u{7f}', '\u{9b}', '\u{2028}', '\u{2029}', '\u{202e}', '\u{2066}', '\u{200b}']
+        {
             let shown = escape(&format!("a{odd}b"));
             assert_eq!(shown, format!("a\\u{{{:x}}}b", odd as u32));
         }

@@ -84,7 +84,8 @@ mod tests {
     /// However many ask, the thread answers each, and of what has no process it says nothing.
     #[test]
     fn everybody_who_asks_is_answered() {
-        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let (told, answers) = sync_channel(100);
         let mut sampler = Sampler::default();
         for root in [Pid::this(), Pid::from_raw(i32::MAX)].into_iter().cycle().take(20) {

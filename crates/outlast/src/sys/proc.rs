@@ -27,7 +27,8 @@ impl Table {
     pub fn below(&self, root: Pid) -> Vec<Pid> {
         let (mut found, mut parents) = (Vec::new(), VecDeque::from([root]));
         while let Some(parent) = parents.pop_front() {
-            let children = self.0.iter().filter(|process| process.parent == parent).map(|process| process.pid);
+            let children =
+                self.0.iter().filter(|process| process.parent == parent).map(|process| process.pid);
             parents.extend(children.clone());
             found.extend(children);
         }
@@ -220,7 +221,11 @@ mod tests {
         assert_eq!(raw(table.below(Pid::from_raw(5))), [7, 9, 6]);
         assert_eq!(raw(table.below(Pid::from_raw(8))), [] as [i32; 0]);
         assert_eq!(raw(table.children_elsewhere(Pid::from_raw(5))), [7]);
-        assert_eq!(raw(table.children_elsewhere(Pid::from_raw(1))), [] as [i32; 0], "they are in its session");
+        assert_eq!(
+            raw(table.children_elsewhere(Pid::from_raw(1))),
+            [] as [i32; 0],
+            "they are in its session"
+        );
     }
 
     #[test]

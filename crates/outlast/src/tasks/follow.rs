@@ -2,8 +2,8 @@
 
 use super::shelf::{Alive, Shelf};
 use super::{Problem, Status, print, show};
-use crate::observe::text::{escape, say};
 use crate::clock;
+use crate::observe::text::{escape, say};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use outlast_engine::record::{Body, Head, Record, State};
 use outlast_engine::settings::show_duration;

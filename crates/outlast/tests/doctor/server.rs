@@ -120,7 +120,9 @@ fn an_error_without_an_id_is_noticed() {
 #[test]
 fn an_error_of_any_shape_is_read_and_null_beside_a_result_is_none() {
     let odd_error = |error: &str| format!(r#"printf '{{"jsonrpc":"2.0","id":%s,"error":{error}}}\n' "$id""#);
-    for (error, message) in [(r#""boom""#, "boom"), ("7", "7"), (r#"{"code":"x","message":["m"]}"#, r#"["m"]"#)] {
+    for (error, message) in
+        [(r#""boom""#, "boom"), ("7", "7"), (r#"{"code":"x","message":["m"]}"#, r#"["m"]"#)]
+    {
         let cases = [
             ("initialize", &*one_tool()),
             ("tools/list", r#"say '{"tools":[]}'"#),

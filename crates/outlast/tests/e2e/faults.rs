@@ -161,7 +161,10 @@ fn a_server_that_closes_its_input_and_lives_on_does_not_keep_limits_from_firing(
     client.value_of("close_stdin", &json!({}));
     // The first finds out, and is told that it has never left; the next waits for another process.
     let answer = client.call("echo", &json!({}));
-    assert_eq!((&data(&answer)["serverState"], &data(&answer)["retry"]), (&json!("never-reached"), &json!("safe")));
+    assert_eq!(
+        (&data(&answer)["serverState"], &data(&answer)["retry"]),
+        (&json!("never-reached"), &json!("safe"))
+    );
     assert_eq!(data(&client.call("echo", &json!({})))["kind"], "timeout");
 }
 

@@ -61,7 +61,8 @@ fn servers_have_the_limit_of_descriptors_that_they_would_have_without_us() {
     let served = listening(&mut command);
     let limit = |pid: &Value| {
         let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it runs");
-        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit").to_owned();
+        let line =
+            limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit").to_owned();
         line.split_ascii_whitespace().next().and_then(|soft| soft.parse::<u64>().ok()).expect("a number")
     };
     assert_eq!(limit(&served.session().value_of("tell_pid", &json!({}))), 200);

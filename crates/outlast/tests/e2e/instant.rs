@@ -68,7 +68,8 @@ fn the_memory_is_private_and_can_be_cleared() {
     assert_eq!(kept.len(), 1);
     assert_eq!(metadata(&kept[0]).expect("a file").permissions().mode() & 0o777, 0o600);
     let elsewhere = tempfile::tempdir().expect("a folder");
-    let clear = |state: &Path| outlast().args(["cache", "clear", "--state"]).arg(state).status().expect("it runs");
+    let clear =
+        |state: &Path| outlast().args(["cache", "clear", "--state"]).arg(state).status().expect("it runs");
     assert!(clear(elsewhere.path()).success() && files(home.path()).len() == 1);
     assert!(clear(&home.path().join("outlast")).success() && files(home.path()).is_empty());
 }

@@ -153,7 +153,8 @@ fn a_killed_client_resumes_its_call_through_another_door() {
         let mut client = home.start();
         let who = json!({"name": "test", "version": "1"});
         let capabilities = json!({"resumableRequests": {}});
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": who});
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": who});
         client.send(json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params}));
         assert!(client.answer(&json!("hello"))["result"].is_object());
         client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));

@@ -48,8 +48,10 @@ fn durations_are_written_as_go_does() {
 
 #[test]
 fn initialize_and_the_list_of_tools_are_timed_too() {
-    let mut client =
-        Peer::start(&mut timeout_mcp(&["--timeout", "300ms", "--"], &["--mute", "initialize", "--mute", "tools/list"]));
+    let mut client = Peer::start(&mut timeout_mcp(
+        &["--timeout", "300ms", "--"],
+        &["--mute", "initialize", "--mute", "tools/list"],
+    ));
     assert_eq!(error(&client.handshake()), (-32603, "Method 'initialize' timed out after 300ms"));
     let id = client.request("tools/list", &json!({}));
     assert_eq!(error(&client.answer(&id)), (-32603, "Method 'tools/list' timed out after 300ms"));
@@ -57,7 +59,8 @@ fn initialize_and_the_list_of_tools_are_timed_too() {
 
 #[test]
 fn other_methods_are_not_timed() {
-    let mut client = connect(&["--timeout", "300ms", "--"], &["--mute", "resources/read", "--mute", "vendor/thing"]);
+    let mut client =
+        connect(&["--timeout", "300ms", "--"], &["--mute", "resources/read", "--mute", "vendor/thing"]);
     client.request("resources/read", &json!({"uri": "x"}));
     client.request("vendor/thing", &json!({}));
     client.call("hang", &json!({}));
@@ -207,7 +210,8 @@ fn a_server_that_ignores_sigterm_is_restarted_too() {
 fn a_restart_that_fails_does_not_end_it_and_is_tried_again() {
     let directory = tempfile::tempdir().unwrap();
     let broken = directory.path().join("broken");
-    let mut client = connect(&["--auto-restart", "--timeout", "500ms", "--"], &["--exit-if", broken.to_str().unwrap()]);
+    let mut client =
+        connect(&["--auto-restart", "--timeout", "500ms", "--"], &["--exit-if", broken.to_str().unwrap()]);
     fs::write(&broken, "").unwrap();
     client.call("hang", &json!({}));
     client.stderr_where(|text| text.contains("restart of `fake_server` failed"));
@@ -224,8 +228,10 @@ fn a_restart_that_fails_does_not_end_it_and_is_tried_again() {
 fn a_server_that_does_not_answer_its_second_initialize_is_restarted_again() {
     let directory = tempfile::tempdir().unwrap();
     let mute = directory.path().join("mute");
-    let mut client =
-        connect(&["--auto-restart", "--timeout", "500ms", "--"], &["--mute-if", mute.to_str().unwrap(), "initialize"]);
+    let mut client = connect(
+        &["--auto-restart", "--timeout", "500ms", "--"],
+        &["--mute-if", mute.to_str().unwrap(), "initialize"],
+    );
     fs::write(&mute, "").unwrap();
     client.call("hang", &json!({}));
     client.stderr_where(|text| text.contains("restart of `fake_server` failed: no answer to initialize"));
@@ -255,7 +261,8 @@ fn a_command_that_vanished_does_not_end_it() {
     let directory = tempfile::tempdir().unwrap();
     let link = directory.path().join("server");
     symlink(fake_server(), &link).unwrap();
-    let mut client = Peer::start(outlast().args(["timeout-mcp", "--auto-restart", "--timeout", "500ms", "--"]).arg(&link));
+    let mut client =
+        Peer::start(outlast().args(["timeout-mcp", "--auto-restart", "--timeout", "500ms", "--"]).arg(&link));
     client.handshake();
     fs::remove_file(&link).unwrap();
     client.call("exit", &json!({"status": 1}));

@@ -200,7 +200,10 @@ fn nothing_survives_of_an_outlast_behind_an_outlast() {
 #[test]
 fn a_restart_leaves_nothing_of_the_old_server() {
     let mut command = outlast();
-    command.args(["timeout-mcp", "--auto-restart", "--timeout", "500ms", "--"]).arg(fake_server()).arg("--ignore-term");
+    command
+        .args(["timeout-mcp", "--auto-restart", "--timeout", "500ms", "--"])
+        .arg(fake_server())
+        .arg("--ignore-term");
     let tree = Tree::mark(&mut command);
     let mut client = Peer::start(&mut command);
     client.handshake();

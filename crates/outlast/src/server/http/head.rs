@@ -62,9 +62,10 @@ fn expand(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Strin
         let (name, after) = after.split_once('}').ok_or("`${` without `}`")?;
         let name = name.trim();
         whole.push_str(before);
-        whole.push_str(&variable(name).ok_or_else(|| {
-            format!("the variable {} is not set", crate::observe::text::escape(name))
-        })?);
+        whole.push_str(
+            &variable(name)
+                .ok_or_else(|| format!("the variable {} is not set", crate::observe::text::escape(name)))?,
+        );
         rest = after;
     }
     Ok(whole + rest)
