@@ -303,6 +303,13 @@ impl Calls {
         }
     }
 
+    /// A call reports under another token of its client.
+    pub(crate) fn has_token(&mut self, id: CallId, token: Option<JsonId>) {
+        if let Some(call) = self.all.get_mut(id) {
+            call.request.token = token;
+        }
+    }
+
     /// From now on a call is answered by its ticket. Gives back whose it was.
     pub(crate) fn goes_to_ticket(&mut self, id: CallId, no: TaskNo) -> Option<Parted> {
         let call = self.all.get_mut(id)?;

@@ -195,6 +195,13 @@ impl Clients {
         self.at(id).is_some_and(|client| !std::mem::replace(&mut client.modern, true))
     }
 
+    /// It has said its last word: only its server is passed on to it. Gives back its server.
+    pub(crate) fn finishes(&mut self, id: ClientId) -> Option<ServerId> {
+        let client = self.at(id)?;
+        client.finished = true;
+        Some(client.server)
+    }
+
     pub(crate) fn is_congested(&mut self, id: ClientId, congested: bool) {
         if let Some(client) = self.at(id) {
             client.congested = congested;

@@ -3,6 +3,7 @@
 mod asks;
 mod batches;
 mod door;
+mod doorway;
 mod durable;
 mod ending;
 mod from_client;
@@ -134,6 +135,9 @@ pub struct Config {
     pub profiles: &'static [Profile],
     /// Clients that know how may resume calls after a lost connection.
     pub resumable: bool,
+    /// We are only the door to a service of our own, which keeps the calls: what a client declares about
+    /// resuming, and what it asks about it, goes there.
+    pub door: bool,
     /// What the server is called in the store: the same after a restart of ours.
     pub identity: Box<str>,
     /// Sessions and streams over HTTP are stored, because the store outlives this process.
@@ -192,6 +196,7 @@ impl Default for Config {
             client_cap: None,
             profiles: PROFILES,
             resumable: false,
+            door: false,
             identity: "".into(),
             durable: false,
             max_sessions: 1_000,
@@ -245,6 +250,12 @@ impl Config {
     pub fn has_tickets(&self) -> bool {
         self.tasks || self.resumable || self.client_cap.is_some()
     }
+
+    /// Whether anything may be stored, so that the server needs a name in the store.
+    pub fn uses_store(&self) -> bool {
+        let verified = || self.profiles.iter().any(|profile| profile.verified);
+        self.has_tickets() || self.durable || self.rules.any_keeps_answers() || verified()
+    }
 }
 
 impl Engine {
@@ -275,13 +286,13 @@ impl Engine {
     /// Takes one event. Total: it never fails, blocks or panics, whatever the event.
     pub fn handle(&mut self, now: Now, event: Event) {
         if self.ended {
-            if let Event::Stop(signal) = event {
-                self.stop_after_the_end(signal);
-            }
-            return;
+            return self.handle_after_the_end(&event);
         }
         let at = now.mono;
         (self.at, self.wall) = (at, now.wall);
+        if self.ending.is_some() {
+            self.heed_whose_words(&event);
+        }
         match &event {
             Event::FromClient(client, line) => self.line_from_client(at, *client, line),
             Event::FromServer(server, run, line) if self.is_current(*server, *run) => {
@@ -306,8 +317,8 @@ impl Engine {
             Event::OutputClosed(server, run) if self.is_current(*server, *run) => {
                 self.output_closed(at, *server);
             }
-            Event::InputBroken(server, run) if self.is_current(*server, *run) => {
-                self.input_broken(at, *server);
+            Event::InputBroken(server, run, unsent) if self.is_current(*server, *run) => {
+                self.input_broken(at, *server, unsent);
             }
             Event::Stderr(server, run, bytes) if self.is_current(*server, *run) => {
                 self.stderr(at, *server, bytes);

@@ -287,7 +287,8 @@ pub static SETTINGS: &[Setting] = &[
         default: "30s",
         short: "how long calls in flight may finish after the client closed its end",
         long: "So `printf … | outlast -- server` prints the answers, if the server goes on after the \
-               end of its input. Then the server has a second to end, gets SIGTERM, and half a second later \
+               end of its input. After its end a client hears only what the server says, and limits that fire: \
+               a call that the server leaves unanswered stays so. Then the server has a second to end, gets SIGTERM, and half a second later \
                SIGKILL. On SIGTERM or SIGINT that begins with SIGTERM at once, and the status is 143 or 130.",
     },
     Setting {
@@ -390,9 +391,10 @@ pub static SETTINGS: &[Setting] = &[
         default: "false",
         short: "answer the handshake and the lists from memory while the server starts",
         long: "What a server answered to `initialize` (or `server/discover`) and to the lists of tools, prompts \
-               and resources is remembered under the command, the working directory, the client and the \
-               program's date. The next start answers from it in milliseconds; calls wait for the server. \
-               If its real answers differ, the client gets `list_changed`. `outlast cache clear` forgets all.",
+               and resources is remembered in the state directory, under the command, the working directory, the \
+               server's environment, the client and the program's date. The next start answers from it in \
+               milliseconds; calls wait for the server. If its real answers differ, the client gets \
+               `list_changed`. `outlast cache clear` forgets all.",
     },
     Setting {
         key: Key::Connect,

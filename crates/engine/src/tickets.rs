@@ -25,6 +25,7 @@ use crate::time::{Mono, Wall};
 use crate::timers::{Owner, Timers};
 use crate::wire::{Message, Outgoing};
 use std::collections::BTreeMap;
+pub(crate) use upkeep::LastTries;
 use upkeep::Upkeep;
 
 /// Every call with a ticket that is in memory.

@@ -11,6 +11,7 @@ mod timeout_mcp;
 use crate::config::{self, Settings};
 use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
+use crate::observe::text::say;
 use crate::observe::trace::Trace;
 use crate::store::Place;
 use crate::{demo, install as installer, memory, wrap};
@@ -22,6 +23,8 @@ use std::process::ExitCode;
 
 /// The status for a command line that cannot be understood.
 const USAGE: u8 = 2;
+
+const CLEAR: &str = "write: outlast cache clear [--state DIR]";
 
 /// What is to be done.
 enum Task {
@@ -38,7 +41,8 @@ enum Task {
     Keep(crate::keep::Request),
     Demo,
     DemoServer,
-    ClearCache,
+    /// Forget what is kept for instant starts, here.
+    ClearCache(Place),
     Install(installer::Request),
     Doctor(crate::doctor::Options, Vec<OsString>),
     DoctorClient,
@@ -71,24 +75,19 @@ pub fn main() -> ExitCode {
     match task {
         Ok(task) => run(task),
         Err(Wrong(why)) => {
-            complain(&why);
+            say(&why);
             ExitCode::from(USAGE)
         }
     }
 }
 
-fn complain(why: &str) {
-    // Where even stderr is closed there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "outlast: {why}");
-}
-
 fn run(task: Task) -> ExitCode {
     let done = match task {
         Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
-        Task::PrintAndTell(text, told) => std::io::stderr()
-            .write_all(format!("outlast: {told}\n").as_bytes())
-            .and_then(|()| std::io::stdout().write_all(text.as_bytes()))
-            .map(|()| ExitCode::SUCCESS),
+        Task::PrintAndTell(text, told) => {
+            say(&told);
+            std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS)
+        }
         Task::Wrap(settings, command) => {
             return with_observers(*settings, |config, observers, place| {
                 wrap::run(config, observers, place, &command)
@@ -108,7 +107,7 @@ fn run(task: Task) -> ExitCode {
             Ok(None) => Ok(ExitCode::SUCCESS),
             Ok(Some(service)) => {
                 let target = crate::serve::Target::Command(command);
-                return with_observers(*settings, |config, observers, place| {
+                return with_log(*settings, service.log(), |config, observers, place| {
                     crate::serve::run(config, observers, place, *service, target)
                 });
             }
@@ -117,8 +116,8 @@ fn run(task: Task) -> ExitCode {
         Task::Keep(request) => crate::keep::run(&request),
         Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
         Task::Demo => demo::run(),
-        Task::ClearCache => memory::clear().map(|count| {
-            complain(&format!("{count} remembered server(s) forgotten"));
+        Task::ClearCache(place) => memory::clear(&place).map(|count| {
+            say(&format!("{count} remembered server(s) forgotten"));
             ExitCode::SUCCESS
         }),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
@@ -128,7 +127,7 @@ fn run(task: Task) -> ExitCode {
         Task::Tasks(request) => crate::tasks::run(&request),
     };
     done.unwrap_or_else(|error| {
-        complain(&error.to_string());
+        say(&error.to_string());
         ExitCode::FAILURE
     })
 }
@@ -137,21 +136,29 @@ fn with_observers(
     settings: Settings,
     run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
 ) -> ExitCode {
+    with_log(settings, Stderr::default(), run)
+}
+
+fn with_log(
+    settings: Settings,
+    stderr: Stderr,
+    run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
+) -> ExitCode {
     for name in &settings.unknown {
-        complain(&format!("warn: the variable {name} is no setting of ours; ignored"));
+        say(&format!("warn: the variable {name} is no setting of ours; ignored"));
     }
     let trace = match settings.trace.as_deref().map(Trace::open).transpose() {
         Ok(trace) => trace,
         Err(error) => {
             let path = settings.trace.unwrap_or_default();
-            complain(&format!("--trace-messages: cannot write `{path}`: {error}"));
+            say(&format!("--trace-messages: cannot write `{path}`: {error}"));
             return ExitCode::from(USAGE);
         }
     };
     let place = settings.place();
-    let observers = Observers::new(Stderr::default(), settings.log, trace);
+    let observers = Observers::new(stderr, settings.log, trace);
     run(settings.engine, observers, place).unwrap_or_else(|error| {
-        complain(&format!("cannot start: {error}"));
+        say(&format!("cannot start: {error}"));
         ExitCode::FAILURE
     })
 }
@@ -225,8 +232,8 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
         "demo" => Task::Demo,
         "demo-server" => Task::DemoServer,
         "cache" => match parser.next()? {
-            Some(Value(word)) if word == "clear" => Task::ClearCache,
-            _ => return Err(Wrong("write: outlast cache clear".into())),
+            Some(Value(word)) if word == "clear" => return cache_to_clear(parser),
+            _ => return Err(Wrong(CLEAR.into())),
         },
         "token" => return serve::token(parser),
         "tasks" => return tasks::parse(parser),
@@ -248,6 +255,18 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
         None => Ok(task),
         Some(_) => Err(Wrong(format!("`outlast {word}` takes nothing more"))),
     }
+}
+
+/// `outlast cache clear [--state DIR]`.
+fn cache_to_clear(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
+    let mut state = None;
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("state") => state = Some(parser.value()?.to_string_lossy().into_owned()),
+            _ => return Err(Wrong(CLEAR.into())),
+        }
+    }
+    Ok(Task::ClearCache(config::place(state.as_deref())))
 }
 
 fn wrap_task(flags: &[(&'static Setting, String)], command: Vec<OsString>) -> Result<Task, Wrong> {

@@ -22,14 +22,26 @@ pub fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OUTLAST_"))
 }
 
+/// Variables that a server sees.
+pub fn servers_variables() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| !name.to_string_lossy().starts_with("OUTLAST_"))
+}
+
 /// A variable of the environment, for `${VAR}`.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The path of our own program.
+/// The path of our own program, for people and their files.
 pub fn own_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
+}
+
+/// The program that runs here, to start another process of it: on Linux also after somebody has replaced or
+/// removed its file.
+pub fn this_program() -> std::io::Result<PathBuf> {
+    let runs = PathBuf::from("/proc/self/exe");
+    if runs.exists() { Ok(runs) } else { own_program() }
 }
 
 /// The person's home directory.
@@ -152,7 +164,6 @@ impl Settings {
         let host = url.host().unwrap_or_default();
         let mut settings = Settings::named(host, host);
         settings.engine.transport = Transport::Http;
-        settings.engine.identity = identity(host, &[url.to_string().into()], None);
         settings
     }
 
@@ -358,22 +369,6 @@ fn restart(word: &str) -> Restart {
 
 fn format_named(word: &str) -> Format {
     if word == "json" { Format::Json } else { Format::Text }
-}
-
-/// Gives the server of a command its name in the store. Not a part of the settings, because it takes a while,
-/// and only the engine needs it.
-pub fn identify(config: &mut Config, command: &[OsString]) {
-    config.identity = identity(&config.server_name, command, working_directory());
-}
-
-/// What a server is called in the store: its name for people, and what tells it apart from others of
-/// that name. Arguments may hold secrets, so only their digest is kept.
-fn identity(name: &str, words: &[OsString], folder: Option<String>) -> Box<str> {
-    let mut text: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    text.extend(folder);
-    let digest = ring::digest::digest(&ring::digest::SHA256, text.join("\0").as_bytes());
-    let digest: String = digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{name}#{digest}").into()
 }
 
 /// What a person would call the server: of `npx -y some-server` that is `some-server`.

@@ -59,9 +59,9 @@ fn wrapped(text: &str, width: usize, indent: &str) -> String {
 
 /// A peer's text for a person: cut, and nothing in it can steer a terminal.
 pub fn glimpse(bytes: &[u8], most: usize) -> String {
-    let cut = &bytes[..bytes.len().min(most)];
-    let dots = if cut.len() < bytes.len() { "…" } else { "" };
-    crate::observe::log::escape(String::from_utf8_lossy(cut).into_owned()) + dots
+    // Not more than what may be shown is looked at; one byte more tells that there is more.
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(most + 4)]);
+    crate::observe::text::escape_up_to(&text, most).into_owned()
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub use list::{Request, What, run};
 pub use service::{Kept, enter};
 pub use way::Way;
 
+use crate::identity::{self, Key};
 use crate::{clock, config};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -71,6 +72,11 @@ impl Room {
         self.file("sock")
     }
 
+    /// What the service writes; the one before it is beside it.
+    pub fn log(&self) -> PathBuf {
+        self.file("log")
+    }
+
     fn file(&self, kind: &str) -> PathBuf {
         self.folder.join(format!("{}.{kind}", self.name))
     }
@@ -94,15 +100,11 @@ fn make_private(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What a service is called: the same for the same user, version, folder, options and command. The
-/// arguments may hold secrets, so the name is a digest of them.
-pub fn name(words: &[OsString], command: &[OsString]) -> String {
+/// What a service is called: the same for the same user, version, options and server. What says who the
+/// server is may hold secrets, so the name is a digest.
+pub fn name(key: &Key, words: &[OsString], command: &[OsString]) -> String {
     let user = nix::unistd::geteuid().to_string();
-    let mut parts: Vec<Vec<u8>> = vec![
-        env!("CARGO_PKG_VERSION").into(),
-        user.into_bytes(),
-        config::working_directory().unwrap_or_default().into_bytes(),
-    ];
+    let mut parts: Vec<Vec<u8>> = vec![env!("CARGO_PKG_VERSION").into(), user.into_bytes()];
     let mut variables: Vec<_> = config::own_variables().collect();
     variables.sort();
     for (name, value) in variables {
@@ -110,9 +112,8 @@ pub fn name(words: &[OsString], command: &[OsString]) -> String {
     }
     parts.extend(words.iter().map(|word| word.as_bytes().to_vec()));
     parts.push(b"--".to_vec());
-    parts.extend(command.iter().map(|word| word.as_bytes().to_vec()));
-    let digest = ring::digest::digest(&ring::digest::SHA256, &parts.join(&0));
-    digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    parts.extend(identity::parts_of(command));
+    key.digest(&parts)
 }
 
 /// A lock of a file that need not be there; `None` if somebody else holds one that forbids it.

@@ -2,7 +2,9 @@
 
 pub mod log;
 mod redact;
+pub mod rotation;
 pub mod stderr;
+pub mod text;
 pub mod trace;
 
 use bytes::Bytes;

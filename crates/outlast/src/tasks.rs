@@ -8,6 +8,7 @@ mod follow;
 mod shelf;
 mod show;
 
+use crate::observe::text::say;
 use crate::store::Place;
 use outlast_engine::record::{Answer, Record, State};
 use shelf::Shelf;
@@ -176,9 +177,4 @@ fn print(bytes: &[u8]) -> Result<Status, Problem> {
         }
         _ => Ok(Status::Done),
     }
-}
-
-fn say(what: &str) {
-    // Where even stderr is closed there is nobody to tell.
-    let _ = writeln!(io::stderr(), "outlast: {what}");
 }

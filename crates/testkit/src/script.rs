@@ -324,7 +324,10 @@ impl World {
             "start-failed" => Event::StartFailed(self.server, self.run(), start_failure(rest)),
             "exited" => Event::Exited(self.server, self.run(), exit(rest)),
             "output-closed" => Event::OutputClosed(self.server, self.run()),
-            "input-broken" => Event::InputBroken(self.server, self.run()),
+            // With a message that has never left.
+            "input-broken" => {
+                Event::InputBroken(self.server, self.run(), wire::scan_message(bytes()).into_iter().collect())
+            }
             "stderr" => Event::Stderr(self.server, self.run(), bytes()),
             "slept" => Event::Slept(parse_duration(rest).ok()?),
             "stop" => Event::Stop(rest.parse().ok()?),

@@ -66,6 +66,8 @@ pub(crate) struct Client {
     pub(crate) next_batch: u64,
     pub(crate) task_tokens: VecDeque<TaskToken>,
     pub(crate) congested: bool,
+    /// It closed its end: it hears what its server says, and nothing of ours but limits.
+    pub(crate) finished: bool,
     /// When it gives a tool up, as its profile says.
     pub(crate) cap: Option<Duration>,
     /// The age of the last silent call that it cancelled, until that has been noted.
@@ -162,6 +164,7 @@ impl Client {
             next_batch: 0,
             task_tokens: VecDeque::new(),
             congested: false,
+            finished: false,
             cap: None,
             gave_up: GaveUp::Never,
             resumes,

@@ -32,6 +32,8 @@ impl Engine {
     /// Gives a client an answer: at once, or as part of its array, or on a stream.
     pub(super) fn reply(&mut self, client: ClientId, way: Way, to: Option<&JsonId>, answer: Outgoing) {
         match way {
+            Way::Array(id) if self.is_hushed(client) => self.member_done(client, id),
+            Way::Line if self.is_hushed(client) => {}
             Way::Array(id) => self.collect(client, id, to, answer),
             Way::Line => self.act(Action::ToClient(client, answer)),
             Way::Ticket(no) => self.task_answered(no, &answer),

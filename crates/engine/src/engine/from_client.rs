@@ -125,6 +125,8 @@ impl Engine {
         if self.config.resumable && self.resume_request(now, &request, message) {
             return;
         }
+        let for_service = self.status_for_service(&request, message);
+        let message = for_service.as_ref().unwrap_or(message);
         if request.method == Method::Listen {
             self.subscribe(now, request, message);
         } else if request.method != Method::ResourcesUnsubscribe
@@ -249,7 +251,10 @@ impl Engine {
 
     /// Sends a call to its server, under a number of ours.
     pub(super) fn send_attempt(&mut self, now: Mono, id: CallId, message: &Message) {
-        if self.rejoin(now, id, message) || self.comes_back_to_task(now, id, message) {
+        if self.rejoin(now, id, message)
+            || self.comes_back_to_task(now, id, message)
+            || self.resumes_at_service(now, id, message)
+        {
             return;
         }
         let Some((attempt, call)) = self.calls.send(id) else { return };

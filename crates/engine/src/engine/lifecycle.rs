@@ -6,12 +6,12 @@ use crate::action::{Action, Note};
 use crate::clients::{Client, Door};
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
-use crate::id::{AttemptId, CallId, ClientId, Run, ServerId};
+use crate::id::{AttemptId, CallId, ClientId, Run, ServerId, read_own_id};
 use crate::limits;
 use crate::servers::{Alarm, Life, Readiness, Server};
 use crate::settings::show_duration;
 use crate::time::Mono;
-use crate::wire::Outgoing;
+use crate::wire::{Field, Message, Outgoing, Shape};
 use bytes::Bytes;
 
 impl Engine {
@@ -29,7 +29,7 @@ impl Engine {
     pub(super) fn started(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
         let note = Note::Started { server: server.name.clone(), run: server.run };
-        let (closed, life) = (server.output_closed, server.life);
+        let (closed, life) = (server.output_closed || server.input_closed, server.life);
         if self.config.transport == Transport::Process {
             self.servers.is_reached(id);
         }
@@ -98,17 +98,31 @@ impl Engine {
     }
 
     /// What cannot be told anything is of no use; but what it is about to say still counts.
-    pub(super) fn input_broken(&mut self, now: Mono, id: ServerId) {
+    pub(super) fn input_broken(&mut self, now: Mono, id: ServerId, unsent: &[Message]) {
+        let ends = self.ending.is_some();
+        let Some(first) = self.servers.closed_its_input(id) else { return };
         let Some(server) = self.servers.get(&id) else { return };
-        if self.ending.is_some()
-            || server.alarm.is_some()
-            || !matches!(server.life, Life::Up | Life::Reviving(_))
-        {
+        let runs = matches!(server.life, Life::Up | Life::Reviving(_));
+        let name = server.name.clone();
+        let stops = !matches!(server.alarm, None | Some(Alarm::Idle | Alarm::Handshake));
+        if !runs {
+            // Whether it runs at all will be told; of what has ended nothing more is sent.
             return;
         }
-        let note = Note::Closed { server: server.name.clone(), what: "stdin" };
-        self.note(note);
-        self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
+        if first && !stops && !ends {
+            self.note(Note::Closed { server: name, what: "stdin" });
+            self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
+        }
+        for call in unsent.iter().filter_map(|message| self.call_in(id, message)).collect::<Vec<_>>() {
+            self.never_arrived(now, call, "it has closed its stdin");
+        }
+    }
+
+    /// The call that a request to a server is of.
+    fn call_in(&self, server: ServerId, message: &Message) -> Option<CallId> {
+        let number = message.raw(Field::Id).filter(|_| message.shape == Shape::Request);
+        let (number, _) = number.and_then(read_own_id)?;
+        self.calls.of(server, AttemptId(number))
     }
 
     pub(super) fn stderr(&mut self, now: Mono, id: ServerId, bytes: &Bytes) {

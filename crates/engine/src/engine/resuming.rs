@@ -14,6 +14,7 @@ use crate::error::{Kind, json_text};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
 use crate::json;
+use crate::method::Method;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
@@ -40,6 +41,7 @@ impl Engine {
         if let (Some(id), Some(policy)) = (call, policy) {
             self.calls.has_policy(id, policy);
             self.keep_names_at_server(id);
+            self.pass_policy_on(id, message);
         }
         true
     }
@@ -60,6 +62,10 @@ impl Engine {
         was_open: bool,
     ) -> bool {
         let Some(id) = attempt.and_then(|attempt| self.calls.of(server, attempt)) else { return false };
+        if self.config.door && self.ending.is_some() {
+            // Its client has gone, and may be back at another door by now.
+            return false;
+        }
         if !self.calls.resume_later(now, id, wish, was_open) {
             return false;
         }
@@ -98,6 +104,10 @@ impl Engine {
     ) -> bool {
         let Some(id) = self.calls.of(server, attempt) else { return false };
         if !self.calls.is_found(id) {
+            return false;
+        }
+        if self.calls.get(id).is_some_and(|call| call.request.method == Method::RequestsResume) {
+            // Its client came back for it through us, and hears what the service says.
             return false;
         }
         let code = match line {

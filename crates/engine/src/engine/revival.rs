@@ -222,6 +222,10 @@ impl Engine {
     }
 
     fn up_again(&mut self, now: Mono, id: ServerId) {
+        if self.servers.get(&id).is_some_and(|server| server.input_closed) {
+            // It answers, but does not listen any more: it is being stopped.
+            return;
+        }
         self.arm_server(id, None);
         let remote = self.config.transport == Transport::Http;
         let Some(Back { whole, restarted, away, waiting }) = self.servers.is_back(now, id, remote) else {

@@ -54,6 +54,7 @@ impl Engine {
     /// Tells a client something about a request of its own.
     pub(super) fn tell(&mut self, client: ClientId, way: Way, message: Outgoing) {
         match way {
+            Way::Line | Way::Array(_) if self.is_hushed(client) => {}
             Way::Line | Way::Array(_) => self.act(Action::ToClient(client, message)),
             Way::Stream(stream) => self.tell_stream(stream, &message),
             Way::Nowhere => {}

@@ -195,7 +195,9 @@ impl Engine {
         let cancels = !call.request.method.is_handshake();
         let again = kind == Kind::Timeout && self.retry_after_timeout(now, id);
         if !again {
+            self.pass_on(true);
             self.fail_by_limit(now, id, kind, limit);
+            self.pass_on(false);
         }
         if let Some(attempt) = attempt.filter(|_| cancels) {
             self.tell_to_cancel(server, attempt, modern, text, limit);

@@ -108,6 +108,11 @@ impl Servers {
         }
     }
 
+    /// It can be told nothing any more. Whether that is news.
+    pub(crate) fn closed_its_input(&mut self, id: ServerId) -> Option<bool> {
+        self.at(id).map(|server| !std::mem::replace(&mut server.input_closed, true))
+    }
+
     /// Nothing of it is left to read.
     pub(crate) fn is_gone(&mut self, id: ServerId, restarts: bool, exit: Exit) {
         self.lives(id, if restarts { Life::Resting } else { Life::Ended(exit) });

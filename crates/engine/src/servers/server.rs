@@ -8,7 +8,7 @@
 //! | `a_server_that_never_answered_ends_us_after_the_first_request` | up | ended, nothing answered | ended | the first request gets `server-gone`, then we end |
 //! | `what_an_ended_server_wrote_last_still_counts` | up | exit before the last output | up | the output is read first |
 //! | `a_server_that_closed_its_output_is_stopped` | up | output closed, lives on | up | terminated after a second |
-//! | `a_server_that_closed_its_input_is_stopped` | up | a message could not be written | up | terminated after a second |
+//! | `a_server_that_closed_its_input_is_stopped` | up | a message could not be written | up | that call fails as never sent, others wait; terminated after a second |
 //! | `a_timeout_restarts_where_asked` | up | a written `timeout`, `--restart on-timeout` | stopping | calls are repeated or fail, the tree is stopped |
 //! | `a_hung_server_is_replaced` | up | no sign of life within `cancel-grace` | stopping | the same |
 //! | `a_crash_restarts` | up | ended | resting | calls are repeated or fail |
@@ -164,6 +164,8 @@ pub(crate) struct Server {
     pub(crate) came_up: bool,
     pub(crate) exit: Option<Exit>,
     pub(crate) output_closed: bool,
+    /// It does not read any more: it is being stopped, and what comes waits for the next run.
+    pub(crate) input_closed: bool,
     pub(crate) alarm: Option<Alarm>,
     pub(crate) armed: Option<Mono>,
 
@@ -341,6 +343,7 @@ impl Server {
             came_up: true,
             exit: None,
             output_closed: false,
+            input_closed: false,
             alarm: None,
             armed: None,
             clock: WorkClock::default(),
@@ -379,6 +382,7 @@ impl Server {
 
     pub(crate) fn readiness(&self) -> Readiness {
         match self.life {
+            Life::Starting | Life::Up if self.input_closed => Readiness::ComesBack,
             Life::Starting | Life::Up => Readiness::Runs,
             Life::Stopping | Life::Resting | Life::Restarting | Life::Reviving(_) => Readiness::ComesBack,
             Life::Down | Life::Leaving | Life::Ended(_) | Life::Failed(_) => Readiness::IsGone,
@@ -398,6 +402,7 @@ impl Server {
         self.own.clear();
         self.exit = None;
         self.output_closed = false;
+        self.input_closed = false;
         self.heard = None;
         self.sample = None;
         self.sampling = false;

@@ -1,6 +1,7 @@
 //! What is done from time to time while tasks are open, and when it was done last.
 
 use super::Tickets;
+use crate::id::TaskNo;
 use crate::limits;
 use crate::time::Mono;
 use crate::timers::{Owner, Timers};
@@ -15,6 +16,16 @@ pub(super) struct Upkeep {
     /// Questions to the store that are not answered.
     asks_for_mail: bool,
     watches: bool,
+    last: LastTries,
+}
+
+/// What came of ends of calls that are stored while everything ends.
+#[derive(Debug, Default)]
+pub(crate) struct LastTries {
+    /// Stored, though not the first time.
+    pub(crate) late: usize,
+    pub(crate) lost: usize,
+    pub(crate) why: String,
 }
 
 /// Whether something is done now that was last done at `last`, and at most once in `interval`.
@@ -69,6 +80,25 @@ impl Tickets {
     /// Whether other processes' tasks are looked at now.
     pub(crate) fn watches(&mut self) -> bool {
         !std::mem::replace(&mut self.upkeep.watches, true)
+    }
+
+    /// An end was stored while everything ends; or was not, and why. What runs on elsewhere does not count.
+    pub(crate) fn was_tried_at_last(&mut self, no: TaskNo, failed: Option<&str>) {
+        let Some(late) = self.get(no).filter(|task| task.has_ended()).map(|task| task.unwritten) else {
+            return;
+        };
+        let last = &mut self.upkeep.last;
+        match failed {
+            None => last.late += usize::from(late),
+            Some(why) => {
+                last.lost += 1;
+                last.why = why.to_owned();
+            }
+        }
+    }
+
+    pub(crate) fn take_last_tries(&mut self) -> LastTries {
+        std::mem::take(&mut self.upkeep.last)
     }
 
     pub(crate) fn others_were_looked_at(&mut self) {

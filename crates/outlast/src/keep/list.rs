@@ -2,6 +2,7 @@
 
 use super::service::Card;
 use super::{clock, folder, rest, try_lock, try_lock_file};
+use crate::observe::text::{escape, say};
 use crate::store::{Place, no_folder};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -111,8 +112,8 @@ fn list(found: &[Running], json: bool) -> io::Result<ExitCode> {
         );
         for Running { card, in_use, .. } in found {
             let age = crate::tasks::rough(now, outlast_engine::Wall(card.since));
-            let command = crate::observe::log::escape(card.command.join(" "));
-            let server = crate::observe::log::escape(card.server.clone());
+            let command = escape(&card.command.join(" "));
+            let server = escape(&card.server);
             let used = if *in_use { "yes" } else { "no" };
             text += &format!(
                 "{:<16}  {server:<20}  {:>7}  {age:>4}  {used:<6}  {command}\n",
@@ -159,9 +160,4 @@ fn stop(found: Vec<Running>) -> io::Result<ExitCode> {
         }
     }
     Ok(status)
-}
-
-fn say(what: &str) {
-    // Where even stderr is closed there is nobody to tell.
-    let _ = writeln!(io::stderr(), "outlast: {what}");
 }

@@ -1,8 +1,6 @@
-//! Notes as lines: for people, or an object each for programs.
-//!
-//! Names and texts come from servers, so every control character is escaped: one note is one line,
-//! whatever it says.
+//! Notes as lines: for people, or an object each for programs. One note is one line, whatever it says.
 
+use super::text::escape;
 use crate::clock;
 use outlast_engine::{Level, Note};
 
@@ -41,7 +39,7 @@ impl Log {
             Level::Info => "info",
             Level::Debug => "debug",
         };
-        let text = escape(text());
+        let text = escape(&text());
         Some(match self.format {
             Format::Text => format!("outlast: {level}: {text}\n"),
             Format::Json => {
@@ -54,25 +52,6 @@ impl Log {
     }
 }
 
-/// Control characters, and those that turn the direction of writing, as escapes.
-pub fn escape(text: String) -> String {
-    let odd = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
-        return text;
-    }
-    text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
-        if odd(c) {
-            line.extend(c.escape_unicode());
-        } else {
-            line.push(c);
-        }
-        line
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,11 +59,13 @@ mod tests {
 
     #[test]
     fn a_note_is_one_line_whatever_it_says() {
-        let server = "a\nb\u{1b}[31m\u{202e}c".into();
+        let server = "a\nb\u{9b}31m\u{202e}c\u{2028}".into();
         let note = Note::Exited { server, exit: Exit::Code(1) };
         let log = Log { level: Level::Warn, format: Format::Text };
         let line = log.line(&note).unwrap();
-        assert_eq!(line, "outlast: warn: `a\\u{a}b\\u{1b}[31m\\u{202e}c` ended: exit status 1\n");
+        assert_eq!(line, "outlast: warn: `a\\u{a}b\\u{9b}31m\\u{202e}c\\u{2028}` ended: exit status 1\n");
+        let long = Note::Exited { server: "x".repeat(1 << 20).into(), exit: Exit::Code(1) };
+        assert!(log.line(&long).unwrap().len() < 5_000);
         let json = Log { format: Format::Json, ..log }.line(&note).unwrap();
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!((&json["level"], &json["kind"]), (&"warn".into(), &"exited".into()));

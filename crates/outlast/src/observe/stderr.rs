@@ -3,6 +3,7 @@
 //! A host may stop reading stderr. So a thread of its own writes it, made when there is first
 //! something to write; what it cannot write in time waits, up to a bound, and is then dropped.
 
+use super::rotation::Rotation;
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,9 @@ const SERVER: usize = 1 << 20;
 
 /// Bytes that may wait in all: our own lines are few, unless ten thousand limits fire at once.
 const ALL: usize = 4 << 20;
+
+/// Bytes that are written at once.
+const PART: usize = 64 << 10;
 
 /// How long the end waits for what is left.
 const LAST: Duration = Duration::from_millis(300);
@@ -23,6 +27,8 @@ pub struct Stderr {
     turn: Vec<u8>,
     shared: Arc<Shared>,
     runs: bool,
+    /// It is a log that must not grow; taken by the thread.
+    rotation: Option<Rotation>,
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +51,11 @@ impl Shared {
 }
 
 impl Stderr {
+    /// Our stderr where it is a log of our own.
+    pub fn rotated(rotation: Rotation) -> Stderr {
+        Stderr { rotation: Some(rotation), ..Stderr::default() }
+    }
+
     /// Takes a line of ours; it leaves with [`Stderr::flush`]. Never waits.
     pub fn line(&mut self, line: &[u8]) {
         if self.turn.len() + line.len() > ALL {
@@ -71,9 +82,9 @@ impl Stderr {
         self.shared.lock().take(bytes, bound);
         self.shared.changed.notify_all();
         if !self.runs {
-            let shared = self.shared.clone();
+            let (shared, rotation) = (self.shared.clone(), self.rotation.take());
             let thread = std::thread::Builder::new().name("stderr".into());
-            self.runs = thread.spawn(move || write_all(&shared)).is_ok();
+            self.runs = thread.spawn(move || write_all(&shared, rotation)).is_ok();
         }
     }
 
@@ -106,7 +117,7 @@ impl Waiting {
     }
 }
 
-fn write_all(shared: &Shared) {
+fn write_all(shared: &Shared, mut rotation: Option<Rotation>) {
     loop {
         let mut waiting = shared.lock();
         waiting.writing = false;
@@ -117,7 +128,10 @@ fn write_all(shared: &Shared) {
         waiting.writing = true;
         let bytes = std::mem::take(&mut waiting.bytes);
         drop(waiting);
-        // A stderr that is closed takes nothing; there is nowhere to say so.
-        let _ = std::io::stderr().write_all(&bytes);
+        for part in bytes.chunks(PART) {
+            // A stderr that is closed takes nothing; there is nowhere to say so.
+            let _ = std::io::stderr().write_all(part);
+            rotation.iter_mut().for_each(|rotation| rotation.wrote(part.len()));
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Waiting for a task: until it has ended, or until its owner has cancelled it.
 
 use super::shelf::{Alive, Shelf};
-use super::{Problem, Status, print, say, show};
+use super::{Problem, Status, print, show};
 use crate::clock;
+use crate::observe::text::{escape, say};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use outlast_engine::record::{Body, Head, Record, State};
 use outlast_engine::settings::show_duration;
@@ -146,7 +147,7 @@ impl Line {
         if text == self.last {
             return;
         }
-        let shown = crate::observe::log::escape(text.clone());
+        let shown = escape(&text);
         self.last = text;
         match self.terminal {
             // Written over the line before.

@@ -322,6 +322,21 @@ fn a_disk_that_is_full_for_a_while() {
     tasks_work(&mut client);
 }
 
+/// Between two tries everything ends: there is one more.
+#[test]
+fn a_disk_that_has_room_again_at_the_end() {
+    let (folder, _) = with_one_task();
+    let mut client = greeted(with_little_room(400, &wrapping(&flags(folder.path()), &[])));
+    let large = json!({"large": "x".repeat(120_000)});
+    let running = ticket(&ask(&mut client, "echo", &large));
+    assert_eq!(about(&mut client, "tasks/result", &running)["result"]["structuredContent"], large);
+    client.stderr_where(|log| log.contains("its disk does not work, or takes no more"));
+    assert!(lists_as_working(folder.path(), &running));
+    make_room(&client);
+    client.hang_up();
+    assert!(!lists_as_working(folder.path(), &running), "{}", client.stderr());
+}
+
 fn lists_as_working(folder: &Path, ticket: &str) -> bool {
     let list = list(folder);
     let list = String::from_utf8_lossy(&list.stdout);

@@ -177,7 +177,7 @@ impl World {
             _ if remote => Event::StandingEnded(id, run, end),
             12 => Event::StartFailed(id, run, StartFailure::NotFound),
             13 => Event::Stderr(id, run, bytes),
-            _ => Event::InputBroken(id, run),
+            _ => Event::InputBroken(id, run, Vec::new()),
         })
     }
 

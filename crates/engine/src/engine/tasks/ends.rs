@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// Tries to store the ends again that could not be stored.
-    pub(super) fn write_ends_again(&mut self) {
+    pub(in crate::engine) fn write_ends_again(&mut self) {
         let under_way: BTreeSet<TaskNo> = self.ledger.writes().filter_map(Pending::changes).collect();
         let mut unwritten = self.tickets.numbers(|task| task.unwritten);
         unwritten.retain(|no| !under_way.contains(no));

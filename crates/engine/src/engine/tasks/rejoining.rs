@@ -73,7 +73,7 @@ impl Engine {
         self.follow(now, id, Joined::named(task, meta, None, now), true);
     }
 
-    fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
+    pub(in crate::engine) fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
         if !self.calls.take_up(now, id, token, number) {
             self.left_is_lost(now, id, "its server cannot be asked for it");
             return;

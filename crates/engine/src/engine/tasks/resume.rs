@@ -4,6 +4,7 @@ use crate::calls::Request;
 use crate::calls::resume::{Resume, declares, seconds};
 use crate::clients::{Open, Way};
 use crate::engine::Engine;
+use crate::engine::doorway::NUMBER;
 use crate::engine::ledger::Pending;
 use crate::engine::streams::message_in;
 use crate::error::{Failure, Kind, Retry, ServerState};
@@ -33,10 +34,23 @@ pub(in crate::engine) struct Resuming {
     principal: Box<str>,
     /// The id of the call.
     call: JsonId,
+    /// The number that a door of ours gave it, where the id is the one of the door's client.
+    number: Option<JsonId>,
     /// To have it, not only to see how it is.
     takes: bool,
     /// The last event that it has seen.
     confirmed: Option<(StreamId, u64)>,
+}
+
+impl Resuming {
+    fn names(&self, id: &JsonId) -> bool {
+        self.number.as_ref().unwrap_or(&self.call).key() == id.key()
+    }
+}
+
+/// What the door of `--keep` adds; the token is what lets anybody in, so no more is checked.
+fn number_at_door(message: &Message) -> Option<JsonId> {
+    json::member(message.raw(Field::ParamsMeta)?, NUMBER).and_then(JsonId::new)
 }
 
 impl Engine {
@@ -192,6 +206,7 @@ impl Engine {
             id: request.id.clone(),
             principal: self.principal_of(request.client),
             call: call.clone().unwrap_or_else(|| request.id.clone()),
+            number: number_at_door(message),
             takes,
             confirmed: self.confirmed,
         };
@@ -215,7 +230,7 @@ impl Engine {
     fn task_to_resume(&self, ticket: &Ticket, resuming: &Resuming) -> Option<TaskNo> {
         let no = self.tickets.named(ticket)?;
         let task = self.tickets.get(no)?;
-        let named = task.resume.as_ref().is_some_and(|resume| resume.id.key() == resuming.call.key());
+        let named = task.resume.as_ref().is_some_and(|resume| resuming.names(&resume.id));
         (named && task.principal == resuming.principal && task.state != State::Cancelled).then_some(no)
     }
 
@@ -371,7 +386,7 @@ impl Engine {
             && origin.server == self.config.identity
             && *state != State::Cancelled
             && !record.head.is_over(self.wall)
-            && id.is_some_and(|id| id.key() == resuming.call.key())
+            && id.is_some_and(|id| resuming.names(&id))
     }
 
     /// Another process has it: its messages are there, its answer can be waited for.

@@ -1,12 +1,13 @@
-//! What is done from time to time while tasks, or calls whose streams are stored, are open: letters are fetched, the lease is renewed, tasks of
-//! other processes are watched, and those of processes that have ended are taken over.
+//! What is done from time to time while tasks, or calls whose streams are stored, are open: letters are fetched, the
+//! lease is renewed, tasks of other processes are watched, and those of processes that have ended are taken over.
 
+use crate::action::Note;
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::id::TaskNo;
 use crate::record::{Head, Ticket};
-use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Write};
-use crate::tickets::{Task, Theirs};
+use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Trouble, Write};
+use crate::tickets::{LastTries, Task, Theirs};
 use crate::time::Mono;
 
 impl Engine {
@@ -64,6 +65,27 @@ impl Engine {
             over && task.waiters.is_empty() && task.stored
         };
         self.tickets.numbers(over).into_iter().for_each(|no| drop(self.drop_task(no)));
+    }
+
+    /// The last of what is being stored tells how it went.
+    pub(in crate::engine) fn stored_after_the_end(&mut self, number: u64, outcome: &Stored) {
+        let Some((Pending::Changed(no), _)) = self.ledger.stored(number, outcome) else { return };
+        match outcome {
+            Ok(_) => self.tickets.was_tried_at_last(no, None),
+            Err(Trouble::Failed(why)) => self.tickets.was_tried_at_last(no, Some(why)),
+            // Another process has it.
+            Err(Trouble::Refused { .. }) => {}
+        }
+        if self.ledger.writes().any(|pending| pending.changes().is_some()) {
+            return;
+        }
+        let LastTries { late, lost, why } = self.tickets.take_last_tries();
+        if late > 0 {
+            self.note(Note::StoredAtLast { count: late });
+        }
+        if lost > 0 {
+            self.note(Note::NeverStored { count: lost, why });
+        }
     }
 
     // What the store says.
