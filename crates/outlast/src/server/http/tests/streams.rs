@@ -62,7 +62,7 @@ async fn a_stream_that_ends_early_can_be_taken_up_from_its_last_event() {
     world.session.reconnect(AttemptId(7));
     let told = world.told().await;
     assert!(
-        told.starts_with("ended 7: resumable=false") && told.ends_with("no event id to go on from"),
+        told.starts_with("ended 7: unopened resumable=false") && told.ends_with("no event id to go on from"),
         "{told}"
     );
 }
