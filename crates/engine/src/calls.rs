@@ -33,6 +33,7 @@ use crate::wire::{Message, Outgoing};
 use arena::Arena;
 use deadline::WorkClock;
 use progress::Progress;
+use std::time::Duration;
 
 /// Every open call.
 #[derive(Debug)]
@@ -56,30 +57,26 @@ pub(crate) struct Ended {
     pub(crate) queued: Option<usize>,
     /// Its server stayed for it.
     pub(crate) holds: bool,
-    /// What its key needs to know.
-    pub(crate) keeps: bool,
-    pub(crate) kept_for_task: Option<Box<Message>>,
-    pub(crate) began: Began,
+    /// What is done for its key, if it has one.
+    pub(crate) keyed: Keyed,
 }
 
-/// Since when a call runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Began {
-    at: Mono,
+/// What the key of a call that is over needs to know of it.
+#[derive(Debug)]
+pub(crate) struct Keyed {
+    /// Another call had its attempt.
+    pub(crate) shared: bool,
+    /// Its answer is to be kept, with the request that it answers.
+    pub(crate) keeps: bool,
+    pub(crate) message: Option<Box<Message>>,
+    began: Mono,
     before: Option<Span>,
 }
 
-impl Began {
-    /// How long its client has waited for it.
-    pub(crate) fn age(self, now: Mono) -> std::time::Duration {
-        self.before.map_or(std::time::Duration::ZERO, std::time::Duration::from) + now.since(self.at)
-    }
-}
-
-impl Ended {
-    /// Whether another call had its attempt.
-    pub(crate) fn shared(&self) -> bool {
-        matches!(self.state, State::Shares)
+impl Keyed {
+    /// How long the client has waited for the call.
+    pub(crate) fn age(&self, now: Mono) -> Duration {
+        self.before.map_or(Duration::ZERO, Duration::from) + now.since(self.began)
     }
 }
 
@@ -198,9 +195,10 @@ impl Calls {
             State::Waiting(message) if call.retry_at.is_none() => Some(message.bytes.len()),
             _ => None,
         };
-        let began = Began { at: call.began, before: call.before };
-        let Call { request, state, holds, keeps, kept_for_task, .. } = *call;
-        Some(Ended { request, state, queued, holds, keeps, kept_for_task, began })
+        let shared = call.shares();
+        let Call { request, state, holds, keeps, kept_for_task, began, before, .. } = *call;
+        let keyed = Keyed { shared, keeps, message: kept_for_task, began, before };
+        Some(Ended { request, state, queued, holds, keyed })
     }
 }
 

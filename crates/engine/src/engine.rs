@@ -2,10 +2,12 @@
 
 mod asks;
 mod batches;
+mod begin;
 mod door;
 mod doorway;
 mod durable;
 mod ending;
+mod ends;
 mod from_client;
 mod from_server;
 mod hang;
@@ -46,6 +48,7 @@ use ending::Ending;
 use ledger::Ledger;
 pub use sharing::Share;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Whose habits we have.
@@ -223,6 +226,8 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
+    /// Those of the calls that begin now; a call keeps the ones that it began with.
+    rules: Arc<Rules>,
     clients: Clients,
     servers: Servers,
     calls: Calls,
@@ -279,6 +284,7 @@ impl Engine {
             ending: None,
             ended: false,
             actions: VecDeque::new(),
+            rules: Arc::new(config.rules.clone()),
             config,
         }
     }

@@ -39,10 +39,11 @@ use super::resume;
 use crate::clients::Way;
 use crate::id::{AttemptId, ClientId, JointNo, JsonId, ServerId};
 use crate::method::Method;
-use crate::policy::Policy;
+use crate::policy::{Policy, Rules};
 use crate::time::{Mono, Span};
 use crate::wire::Message;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where a call is.
@@ -93,6 +94,8 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) request: Request,
+    /// The limits and choices that its policy was made of: a reload does not change them.
+    pub(crate) rules: Arc<Rules>,
     /// How it was told to its server, whoever waits for it now: in the modern era, under an id that is text.
     pub(crate) modern: bool,
     pub(crate) text: bool,
@@ -149,13 +152,20 @@ pub(crate) struct Call {
 
 impl Call {
     /// Built where it stays: a call is large, and every move of it would cost.
-    pub(crate) fn new(request: Request, policy: &Policy, now: Mono, clock: &WorkClock) -> Box<Call> {
+    pub(crate) fn new(
+        request: Request,
+        policy: &Policy,
+        rules: Arc<Rules>,
+        now: Mono,
+        clock: &WorkClock,
+    ) -> Box<Call> {
         let room = Box::new_uninit();
         let call = Call {
             keep_alive: policy.keep_alive.filter(|_| request.token.is_some()).map(Span::from),
             modern: request.modern,
             text: request.id.is_text(),
             request,
+            rules,
             state: State::New,
             progress: Progress::default(),
             signs_of_call: policy.signs.call,

@@ -174,8 +174,9 @@ impl Clients {
         Some(Settled { client, legacy, exchange: exchange.map(|exchange| (exchange, begun)) })
     }
 
-    /// Forgets a stream and what was kept of it. Gives back the connection that carries it.
-    pub(crate) fn close_stream(&mut self, id: StreamId) -> Option<ExchangeId> {
+    /// Forgets a stream and what was kept of it. Gives back the connection that carries it, and whether the response
+    /// has begun.
+    pub(crate) fn close_stream(&mut self, id: StreamId) -> Option<(ExchangeId, bool)> {
         let stream = self.streams.remove(&id)?;
         self.kept_more(stream.client, -(stream.kept_bytes() as isize));
         if let Some(session) = self.at(stream.client).and_then(Client::session_mut) {
@@ -184,7 +185,7 @@ impl Clients {
         }
         let exchange = stream.exchange?;
         self.exchanges.remove(&exchange);
-        Some(exchange)
+        Some((exchange, stream.begun))
     }
 
     /// Settled streams that nobody came back for.

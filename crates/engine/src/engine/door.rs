@@ -195,23 +195,7 @@ impl Engine {
         // Also a session that finds no room stays its client's.
         self.session_was_used(now, client);
         self.wake_if(now, head, client, |_| true)?;
-        let asks = |member: &&Result<Message, Refused>| !matches!(member, Ok(message) if message.shape != Shape::Request);
-        let open = members.iter().filter(asks).count();
-        let way = if open > 0 {
-            let stream = self.new_stream(client, Some(exchange), true, open);
-            if begins {
-                let session = self.clients.get(&client).and_then(Client::session);
-                let name = session.map(|session| session.id.clone());
-                self.clients.names_session(stream, name);
-            }
-            if self.config.stream_head.is_zero() {
-                self.begin_stream(stream);
-            }
-            Way::Stream(stream)
-        } else {
-            self.respond(exchange, 202, Body::Empty);
-            Way::Line
-        };
+        let way = self.way_back(exchange, client, members, begins);
         for member in members {
             match member {
                 Ok(message) if begins => self.initialize_session(now, client, message, way),
@@ -229,6 +213,32 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// The stream on which what a POST asks is answered; if it asks nothing, it is confirmed at once.
+    fn way_back(
+        &mut self,
+        exchange: ExchangeId,
+        client: ClientId,
+        members: &[Result<Message, Refused>],
+        begins: bool,
+    ) -> Way {
+        let asks = |member: &&Result<Message, Refused>| !matches!(member, Ok(message) if message.shape != Shape::Request);
+        let open = members.iter().filter(asks).count();
+        if open == 0 {
+            self.respond(exchange, 202, Body::Empty);
+            return Way::Line;
+        }
+        let stream = self.new_stream(client, Some(exchange), true, open);
+        if begins {
+            let session = self.clients.get(&client).and_then(Client::session);
+            let name = session.map(|session| session.id.clone());
+            self.clients.names_session(stream, name);
+        }
+        if self.config.stream_head.is_zero() {
+            self.begin_stream(stream);
+        }
+        Way::Stream(stream)
     }
 
     /// The session that a request names. One of another principal does not exist for it.
@@ -388,6 +398,11 @@ impl Engine {
         let why = "Bad Request: Last-Event-ID names no event that is still kept for this session; \
                    if it is of an outlast that has ended, the call on its stream may have run";
         self.refuse(exchange, None, &No(400, -32000, why.into()));
+    }
+
+    /// The session that a request came in has ended, and its call with it.
+    pub(super) fn refuse_ended(&mut self, exchange: ExchangeId) {
+        self.refuse(exchange, None, &No(404, -32001, "Session not found; it has just ended".into()));
     }
 
     pub(super) fn refuse_old_event(&mut self, exchange: ExchangeId) {

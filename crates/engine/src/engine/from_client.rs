@@ -1,21 +1,18 @@
 //! What a client sends: requests become calls, cancels find their call, answers go to who asked.
 
-use super::settle::LET_GO;
 use super::{Engine, Transport};
 use crate::action::Note;
-use crate::calls::{Call, Request, State};
+use crate::calls::{Call, Request};
 use crate::clients::{Open, Subscription, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, own_id};
 use crate::limits;
 use crate::method::Method;
-use crate::policy::CallFacts;
-use crate::servers::{Life, Readiness};
+use crate::servers::Readiness;
 use crate::time::{Mono, Span};
 use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape};
 use std::num::NonZeroU64;
-use std::time::Duration;
 
 impl Engine {
     pub(super) fn line_from_client(&mut self, now: Mono, client: ClientId, line: &Line) {
@@ -113,6 +110,11 @@ impl Engine {
         let joint = None;
         let request =
             Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap, joint };
+        self.route(now, request, message);
+    }
+
+    /// Whose a request is: our own tools', our tasks' and tickets', or the server's.
+    fn route(&mut self, now: Mono, request: Request, message: &Message) {
         if self.own_tool_called(now, &request, message) {
             return;
         }
@@ -151,104 +153,6 @@ impl Engine {
         self.reply(client, way, Some(id), Outgoing::plain(answer));
     }
 
-    pub(super) fn begin_call(&mut self, now: Mono, mut request: Request, message: &Message) {
-        let joins = self.call_to_join(&mut request);
-        let Some(server) = self.servers.get(&request.server) else {
-            return self.begin_without_server(now, &request);
-        };
-        let mut policy = self.config.rules.for_call(CallFacts {
-            method: &request.method,
-            tool: request.tool.as_deref(),
-            has_token: request.token.is_some(),
-            cap: request.cap.filter(|_| request.method == Method::ToolsCall).map(Duration::from),
-            wish: wish(message),
-            declared: &server.declared,
-        });
-        if policy.honours_keys && message.has(Field::ParamsIdempotencyKey) {
-            policy.repeatable.get_or_insert(true);
-        }
-        if self.config.manner.serves() && request.method.is_handshake() {
-            policy.for_handshake_of_service();
-        }
-        let (readiness, server_is_down) = (server.readiness(), server.life == Life::Down);
-        let full = self.calls.is_full()
-            || (readiness == Readiness::ComesBack
-                && joins.is_none()
-                && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
-        let mut call = Call::new(request, &policy, now, &server.clock);
-        call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
-        call.task_at = self.task_after(&call.request, message, now);
-        self.plan_hand_off(&mut call, now);
-        let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
-        call.kept_for_task = keeps.then(|| Box::new(message.owned()));
-        if let Way::Ticket(no) = call.request.way {
-            self.goes_on_with(now, &mut call, no, message);
-        }
-        let as_task = self.as_servers_task(&mut call, message);
-        let message = as_task.as_deref().unwrap_or(message);
-        let counts = !matches!(call.request.way, Way::Ticket(_));
-        if !full && counts && !self.one_call_more(call.request.client) {
-            let why = format!("{} calls are in flight (max-calls)", self.config.max_calls);
-            return self.refuse_call(now, &call, Kind::Overloaded, why);
-        }
-        if full {
-            return self.refuse_call(now, &call, Kind::Overloaded, "too many calls are in flight".into());
-        }
-        if let Some(first) = joins {
-            return self.join_call(now, call, first);
-        }
-        let waits = call.is_kept_at_server() && server_is_down;
-        match if waits { Readiness::ComesBack } else { readiness } {
-            Readiness::IsGone => {
-                if counts {
-                    self.one_call_less(call.request.client);
-                }
-                self.refuse_by_gone_server(now, &call);
-            }
-            Readiness::ComesBack => {
-                self.make_repeatable(&mut call, &policy, message);
-                self.wait_for_server(now, call, message);
-            }
-            Readiness::Runs => {
-                self.make_repeatable(&mut call, &policy, message);
-                let id = self.open_call(call);
-                self.send_attempt(now, id, message);
-                self.arm_call(now, id);
-            }
-        }
-    }
-
-    /// A call that waited for the store finds its server let go of: its client left meanwhile, or the process
-    /// ended. It never ran, and whoever may still ask for it is told so.
-    #[cold]
-    fn begin_without_server(&mut self, now: Mono, request: &Request) {
-        self.refuse_request(now, request, Kind::ServerGone, LET_GO.into());
-    }
-
-    pub(super) fn open_call(&mut self, call: Box<Call>) -> CallId {
-        let (client, key) = (call.request.client, call.request.id.key());
-        let (server, way) = (call.request.server, call.request.way);
-        let joint = call.request.joint.filter(|_| !call.shares());
-        let id = self.calls.open(call);
-        if let Way::Ticket(no) = way {
-            self.task_runs(no, server, id);
-        } else {
-            self.clients.opens(client, key, Open::Call(id));
-        }
-        if let Some(joint) = joint {
-            self.key_runs(joint, id);
-        }
-        id
-    }
-
-    fn wait_for_server(&mut self, now: Mono, mut call: Box<Call>, message: &Message) {
-        let server = call.request.server;
-        call.state = State::Waiting(Box::new(message.owned()));
-        let id = self.open_call(call);
-        self.servers.queue(server, id, message.bytes.len());
-        self.arm_call(now, id);
-    }
-
     /// Sends a call to its server, under a number of ours.
     pub(super) fn send_attempt(&mut self, now: Mono, id: CallId, message: &Message) {
         if self.rejoin(now, id, message)
@@ -280,8 +184,8 @@ impl Engine {
         };
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
         if full || server.readiness() != Readiness::Runs {
-            let policy = self.config.rules.for_ask(&request.method);
-            let call = Call::new(request, &policy, now, &server.clock);
+            let policy = self.rules.for_ask(&request.method);
+            let call = Call::new(request, &policy, self.rules.clone(), now, &server.clock);
             if full {
                 let why = "too many subscriptions are open".into();
                 return self.refuse_call(now, &call, Kind::Overloaded, why);
@@ -393,18 +297,6 @@ impl Engine {
         self.send(server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
         self.abandon(server, attempt);
     }
-}
-
-/// The request's own limit, in milliseconds.
-fn wish(message: &Message) -> Option<Duration> {
-    message.has(Field::MetaTimeoutMs).then(|| read_wish(message)).flatten()
-}
-
-#[cold]
-fn read_wish(message: &Message) -> Option<Duration> {
-    // Python writes whole numbers as `300.0` too.
-    let millis = message.number(Field::MetaTimeoutMs)?;
-    Duration::try_from_secs_f64(millis / 1000.0).ok().filter(|time| *time >= Duration::from_millis(1))
 }
 
 /// What differs in a request on its way to the server: its id and its progress token.

@@ -17,7 +17,7 @@ use super::Engine;
 use super::from_server::forwarded;
 use super::remote::error_code;
 use crate::action::{Action, Note};
-use crate::calls::{Call, Ended, Parted, Request};
+use crate::calls::{Call, Keyed, Parted, Request};
 use crate::clients::{Open, Way};
 use crate::error::{Failure, Kind};
 use crate::id::{CallId, ClientId, JointNo, JsonId, ServerId, TaskNo};
@@ -62,7 +62,7 @@ impl Engine {
         if let Some(no) = self.keys.named(&name) {
             return self.meets(now, no, request, message, arguments);
         }
-        let asks = self.config.tasks || self.may_hand_off() || self.config.rules.any_keeps_answers();
+        let asks = self.config.tasks || self.may_hand_off() || self.rules.any_keeps_answers();
         let query = Query::Key {
             principal: name.0.clone(),
             server: self.config.identity.clone(),
@@ -126,7 +126,7 @@ impl Engine {
 
     /// The same call with a key, for a server that honours keys: its client's own, or a new one.
     fn with_own_key(&mut self, request: &Request, message: &Message) -> Option<Message> {
-        let wanted = self.config.rules.honours_keys(&request.method, request.tool.as_deref())
+        let wanted = self.rules.honours_keys(&request.method, request.tool.as_deref())
             && !message.has(Field::ParamsIdempotencyKey)
             && message.is_object(Field::Params);
         if !wanted {
@@ -147,8 +147,9 @@ impl Engine {
     pub(super) fn refuse_request(&mut self, now: Mono, request: &Request, kind: Kind, why: String) {
         // Its limits do not matter any more, so neither does whose clock they run on.
         let clock = self.servers.get(&request.server).map(|server| server.clock).unwrap_or_default();
-        let policy = self.config.rules.for_ask(&request.method);
-        let call = Call::new(Request { joint: None, ..request.clone() }, &policy, now, &clock);
+        let policy = self.rules.for_ask(&request.method);
+        let call =
+            Call::new(Request { joint: None, ..request.clone() }, &policy, self.rules.clone(), now, &clock);
         self.refuse_call(now, &call, kind, why);
     }
 
@@ -356,10 +357,11 @@ impl Engine {
     pub(super) fn settle_key(
         &mut self,
         id: CallId,
-        call: &mut Ended,
+        request: &Request,
+        keyed: Keyed,
         answer: Option<&Outgoing>,
     ) -> Option<Shared> {
-        self.settle_joint(call.request.joint?, id, call, answer)
+        self.settle_joint(request.joint?, id, request, keyed, answer)
     }
 
     #[inline(never)]
@@ -367,19 +369,20 @@ impl Engine {
         &mut self,
         no: JointNo,
         id: CallId,
-        call: &mut Ended,
+        request: &Request,
+        keyed: Keyed,
         answer: Option<&Outgoing>,
     ) -> Option<Shared> {
-        if call.shared() {
+        if keyed.shared {
             self.keys.part(Some(no), id);
             return None;
         }
         let joined = self.keys.settle(no, id)?;
-        let kept = answer.is_some_and(|answer| self.keep_answer(no, call, answer));
+        let kept = answer.is_some_and(|answer| self.keep_answer(no, request, keyed, answer));
         if !kept {
             self.keys.forget(&mut self.timers, no);
         }
-        let ticket = match call.request.way {
+        let ticket = match request.way {
             Way::Ticket(no) => Some(no),
             _ => None,
         };
@@ -420,13 +423,13 @@ impl Engine {
     }
 
     /// Keeps an answer that nobody got, or that a person wants kept. False if there is no reason to.
-    fn keep_answer(&mut self, no: JointNo, call: &mut Ended, answer: &Outgoing) -> bool {
-        let unfetched = call.request.way == Way::Nowhere;
-        if !unfetched && !call.keeps {
+    fn keep_answer(&mut self, no: JointNo, request: &Request, keyed: Keyed, answer: &Outgoing) -> bool {
+        let unfetched = request.way == Way::Nowhere;
+        if !unfetched && !keyed.keeps {
             return false;
         }
         let Ok(Scanned::Message(answer)) = scan(answer.to_vec().into()) else { return false };
-        let stored = call.keeps && self.store_answer(no, call, &answer);
+        let stored = keyed.keeps && self.store_answer(no, request, keyed, &answer);
         let waits = unfetched && self.keys.has_room_for(&answer);
         if !stored && !waits {
             return false;

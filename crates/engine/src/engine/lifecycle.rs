@@ -179,7 +179,7 @@ impl Engine {
         let before = server.life;
         let (ever_answered, name) = (server.ever_answered, server.name.clone());
         if before == Life::Leaving {
-            return self.let_go(id);
+            return self.end_server(id);
         }
         if before != Life::Stopping && self.ending.is_none() {
             self.note(Note::Exited { server: name.clone(), exit });

@@ -4,7 +4,7 @@ use super::{Engine, Restart, Transport};
 use crate::action::Note;
 use crate::calls::deadline::Reached;
 use crate::calls::{Call, Request, State};
-use crate::clients::{Open, Subscription, TaskToken, Way};
+use crate::clients::{Subscription, TaskToken, Way};
 use crate::error::{Failure, Kind, Retry, ServerState, json_text};
 use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
 use crate::method::Method;
@@ -15,26 +15,6 @@ use crate::time::Mono;
 use crate::wire::Outgoing;
 
 impl Engine {
-    /// Ends a call; with an answer unless the client gave it up.
-    pub(super) fn settle(&mut self, id: CallId, answer: Option<Outgoing>) {
-        let Some(mut call) = self.calls.end(&mut self.timers, id) else { return };
-        if let State::Joined(joined) = &call.state {
-            self.leave_task(call.request.server, id, joined);
-        }
-        self.clients.closes(call.request.client, &call.request.id, Open::Call(id));
-        self.servers.call_is_over(call.request.server, id, call.queued);
-        let shared = self.settle_key(id, &mut call, answer.as_ref());
-        self.count_out(&call.request, call.holds);
-        match (answer, call.request.way) {
-            (Some(answer), way) => self.reply(call.request.client, way, Some(&call.request.id), answer),
-            (None, way) => self.settled_without_answer(call.request.client, way),
-        }
-        if let Some(shared) = shared {
-            self.settle_joined(shared);
-        }
-        self.drained();
-    }
-
     /// A request is not in flight any more, and its server need not stay for it.
     pub(super) fn count_out(&mut self, request: &Request, holds: bool) {
         let ticket = matches!(request.way, Way::Ticket(_));
@@ -171,7 +151,7 @@ impl Engine {
             tool: call.request.tool.clone(),
             elapsed: call.age(now),
             limit: limit.map(|limit| limit.time),
-            setting: limit.map(|limit| self.config.rules.source(limit.layer).into()),
+            setting: limit.map(|limit| call.rules.source(limit.layer).into()),
             attempts: call.attempts.into(),
             state,
             retry,

@@ -122,8 +122,7 @@ impl Engine {
         if let Some(name) = session.map(|session| session.id.clone()) {
             self.forget_stored_session(&name);
             self.fail_what_came_early(client);
-            self.cancel_everything(client);
-            self.forget_client(self.at, client);
+            self.end_client(self.at, client);
         }
     }
 
@@ -191,7 +190,7 @@ impl Engine {
         self.keep_session_alive(now, id);
         let next = match self.clients.session_rings(id, now, self.config.session_idle) {
             None => return,
-            Some(Sleep::Ends) => return self.forget_client(now, id),
+            Some(Sleep::Ends) => return self.end_client(now, id),
             Some(Sleep::Stays(next)) => next,
             Some(Sleep::Begins) => {
                 self.fall_asleep(now, id);
@@ -207,7 +206,7 @@ impl Engine {
         self.drop_asks_by(now, id);
         self.leave(now, id, server);
         if let Some(oldest) = self.clients.sleeper_too_many() {
-            self.forget_client(now, oldest);
+            self.end_client(now, oldest);
         }
     }
 
@@ -248,91 +247,10 @@ impl Engine {
         Some(id)
     }
 
-    // The end of a client.
-
-    pub(super) fn end_session(&mut self, now: Mono, id: ClientId) {
-        let name = self.clients.get(&id).and_then(Client::session).map(|session| session.id.clone());
-        if let Some(name) = name {
-            self.forget_stored_session(&name);
-        }
-        self.cancel_everything(id);
-        self.forget_client(now, id);
-    }
-
-    /// Cancels what a client has open, because nobody waits for it any more.
-    pub(super) fn cancel_everything(&mut self, id: ClientId) {
-        let Some(client) = self.clients.get(&id) else { return };
-        let mut open: Vec<Open> = client.all_open().collect();
-        open.sort_by_key(|open| match open {
-            Open::Call(id) => (0, u64::from(id.slot)),
-            Open::Subscription(attempt) => (1, attempt.0),
-            Open::Wait(no) => (2, no.0),
-            Open::Look(number) => (3, *number),
-            Open::Joint(no) => (4, no.0.get()),
-        });
-        for open in open {
-            match open {
-                Open::Call(call) => self.give_up(call, "the client hung up"),
-                Open::Wait(no) => self.forget_waiter(id, no),
-                Open::Look(number) => self.forget_look(id, number),
-                Open::Joint(no) => self.forget_asking_for_key(id, no),
-                Open::Subscription(attempt) => {
-                    let Some(subscription) = self.close_subscription(attempt) else { continue };
-                    if subscription.is_ours_alone() {
-                        continue;
-                    }
-                    self.cancel_attempt(
-                        subscription.server,
-                        attempt,
-                        true,
-                        subscription.id.is_text(),
-                        "the client hung up",
-                    );
-                }
-            }
-        }
-        // A call of its own that was joined to another may have taken that one's place.
-        let has_calls = |client: &Client| client.all_open().any(|open| matches!(open, Open::Call(_)));
-        if self.clients.get(&id).is_some_and(has_calls) {
-            self.cancel_everything(id);
-        }
-    }
-
-    pub(super) fn give_up(&mut self, id: CallId, why: &str) {
-        let Some(call) = self.calls.get(id) else { return };
-        let (server, attempt) = (call.request.server, call.attempt());
-        let (modern, text) = (call.modern, call.text);
-        // Of all requests only `initialize` must not be cancelled.
-        let cancels = call.request.method != Method::Initialize;
-        if self.leave_to_others(id) {
-            return;
-        }
-        // Before its server learns that nobody needs it any more.
-        match attempt {
-            Some(attempt) if cancels => {
-                self.cancel_attempt(server, attempt, modern, text, why);
-            }
-            Some(attempt) => self.abandon(server, attempt),
-            None => {}
-        }
-        self.settle(id, None);
-    }
-
-    /// Forgets a client and everything of it.
-    pub(super) fn forget_client(&mut self, now: Mono, id: ClientId) {
-        self.drop_asks_by(now, id);
-        let session = self.clients.get(&id).and_then(Client::session);
-        let streams: Vec<_> = session.iter().flat_map(|session| session.streams.iter()).copied().collect();
-        for stream in streams {
-            self.close_stream(stream);
-        }
-        if let Some(client) = self.clients.end(&mut self.timers, id) {
-            self.leave(now, id, client.server);
-        }
-    }
+    // A server that is not needed.
 
     /// A client does not need its server any more.
-    fn leave(&mut self, now: Mono, client: ClientId, id: ServerId) {
+    pub(super) fn leave(&mut self, now: Mono, client: ClientId, id: ServerId) {
         let unheard = self.servers.part(id, client);
         self.unsubscribe_gone(client, id);
         if unheard {
@@ -364,22 +282,15 @@ impl Engine {
         self.servers.share_no_more(id);
         let Some(runs) = self.servers.leaves(id) else { return };
         if !runs {
-            return self.let_go(id);
+            return self.end_server(id);
         }
         self.servers.stop_watching(&mut self.timers, id);
         self.act(Action::CloseInput(id));
         self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
     }
 
-    pub(super) fn let_go(&mut self, id: ServerId) {
-        // Whoever waits for a task here may be a client of another server.
-        self.drop_asks_of(self.at, id);
-        self.servers.end(&mut self.timers, id);
-        self.act(Action::LetGo(id));
-    }
-
     /// A client that was asked something is gone: whoever asked is told so.
-    fn drop_asks_by(&mut self, now: Mono, client: ClientId) {
+    pub(super) fn drop_asks_by(&mut self, now: Mono, client: ClientId) {
         for id in self.asks.numbers(|ask| ask.client == client) {
             let Some(ask) = self.close_ask(now, id) else { continue };
             let answer = error_answer(ask.id.patch().as_slice(), -32603, "outlast: the client is gone", None);

@@ -251,8 +251,11 @@ impl Engine {
     /// Forgets a stream and what was kept of it.
     pub(super) fn close_stream(&mut self, id: StreamId) {
         self.forget_stored_stream(id);
-        if let Some(exchange) = self.clients.close_stream(id) {
-            self.act(Action::Finish(exchange));
+        match self.clients.close_stream(id) {
+            Some((exchange, true)) => self.act(Action::Finish(exchange)),
+            // Its session was ended before there was anything to say: whoever asked has a response all the same.
+            Some((exchange, false)) => self.refuse_ended(exchange),
+            None => {}
         }
     }
 
@@ -285,13 +288,12 @@ impl Engine {
         self.close_stream(id);
         self.hung_up_on_calls(client);
         self.leave_behind(now, client);
-        self.cancel_everything(client);
         self.exchange_is_over(now, client);
     }
 
     fn exchange_is_over(&mut self, now: Mono, client: ClientId) {
         if self.clients.get(&client).is_some_and(|client| matches!(client.door, Door::Exchange(_))) {
-            self.forget_client(now, client);
+            self.end_client(now, client);
         }
     }
 }

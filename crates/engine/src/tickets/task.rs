@@ -164,6 +164,44 @@ impl Input {
 }
 
 impl Task {
+    /// A task of a call of ours, which is not stored yet. It began at the first of the two times.
+    pub(crate) fn new(
+        ticket: Ticket,
+        principal: Box<str>,
+        request: &Request,
+        (faces, body): (Faces, Body),
+        (created, now): (Wall, Wall),
+        waiter: Waiter,
+    ) -> Task {
+        Task {
+            ticket,
+            principal,
+            client: request.client,
+            modern: request.modern,
+            epoch: 1,
+            theirs: None,
+            call: None,
+            joint: request.joint,
+            state: State::Working,
+            created,
+            updated: now,
+            body,
+            known: now,
+            answer: None,
+            stored: false,
+            unwritten: false,
+            start: None,
+            waiters: vec![waiter],
+            ended: None,
+            faces,
+            tool: request.tool.clone().unwrap_or_default(),
+            armed: None,
+            input: Input::default(),
+            resume: None,
+            payer: None,
+        }
+    }
+
     /// A task as a store has it.
     pub(crate) fn of_head(head: &Head, client: ClientId) -> Task {
         Task {

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::action::Action;
-use crate::calls::{Ended, Request};
+use crate::calls::{Keyed, Request};
 use crate::clients::Open;
 use crate::engine::ledger::Pending;
 use crate::engine::tasks::{declares_tasks, millis, with_task};
@@ -208,7 +208,13 @@ impl Engine {
     }
 
     /// Has an answer stored under its key. False if it is none to be kept.
-    pub(super) fn store_answer(&mut self, no: JointNo, call: &mut Ended, answer: &Message) -> bool {
+    pub(super) fn store_answer(
+        &mut self,
+        no: JointNo,
+        request: &Request,
+        keyed: Keyed,
+        answer: &Message,
+    ) -> bool {
         let Some(entry) = self.keys.get(Some(no)) else { return false };
         if self.open_ticket(entry).is_some() {
             return false;
@@ -217,15 +223,16 @@ impl Engine {
         let result = answer.envelope.get(Field::Result);
         let result = result.map(|span| Answer::Result(answer.bytes.slice(span.start()..span.end())));
         let Some(result) = result.filter(idempotency::may_be_given_again) else { return false };
-        let Some(request) = call.kept_for_task.take() else { return false };
+        let age = keyed.age(self.at);
+        let Some(message) = keyed.message else { return false };
         let Some(entropy) = self.ledger.take_entropy() else { return false };
         self.act(Action::NeedEntropy);
         let ticket = Ticket::of(&entropy);
         let origin = Origin {
             principal,
             server: self.config.identity.clone(),
-            method: call.request.method.as_str().into(),
-            tool: call.request.tool.clone().unwrap_or_default(),
+            method: request.method.as_str().into(),
+            tool: request.tool.clone().unwrap_or_default(),
             key: Some(key),
         };
         let faces = Faces::default();
@@ -235,10 +242,10 @@ impl Engine {
             origin,
             faces,
             seen,
-            began: Wall(self.wall.0.saturating_sub(millis(call.began.age(self.at)))),
+            began: Wall(self.wall.0.saturating_sub(millis(age))),
             at: self.wall,
             body,
-            request: request.bytes,
+            request: message.bytes,
         };
         let change = Change {
             ticket,

@@ -11,9 +11,9 @@ use crate::id::{CallId, ClientId, TaskNo};
 use crate::json;
 use crate::method::Method;
 use crate::policy::CallFacts;
-use crate::record::{Body, Faces, New, Origin, State, Ticket};
+use crate::record::{Body, Faces, New, Origin, Ticket};
 use crate::store::Write;
-use crate::tickets::{Input, Task, TaskRule, Waiter, Wants};
+use crate::tickets::{Task, TaskRule, Waiter, Wants};
 use crate::time::{Mono, Wall};
 use crate::wire::{Edit, Field, Message};
 use std::time::Duration;
@@ -90,42 +90,11 @@ impl Engine {
         // A model copies it: no longer than it must be.
         let enough = if faces == Faces::HAND_OFF { 16 } else { entropy.len() };
         let ticket = Ticket::of(&entropy[..enough]);
-        let policy = self.policy_of(request);
-        let least = policy.max.time + self.config.task_ttl;
-        let most = self.config.task_ttl_max.max(least);
         // It is as old as its call, also to whoever finds it after a crash.
         let began = Wall(self.wall.0.saturating_sub(millis(ran)));
-        let task = Task {
-            ticket,
-            principal: self.principal_of(request.client),
-            client: request.client,
-            modern: request.modern,
-            epoch: 1,
-            theirs: None,
-            call: None,
-            joint: request.joint,
-            state: State::Working,
-            created: began,
-            updated: self.wall,
-            body: Body {
-                ttl_ms: Some(millis(wish.unwrap_or(least).clamp(least, most))),
-                repeatable: self.why_repeatable(request, &policy).map(str::to_owned),
-                ..Body::default()
-            },
-            known: self.wall,
-            answer: None,
-            stored: false,
-            unwritten: false,
-            start: None,
-            waiters: vec![waiter],
-            ended: None,
-            faces,
-            tool: request.tool.clone().unwrap_or_default(),
-            armed: None,
-            input: Input::default(),
-            resume: None,
-            payer: None,
-        };
+        let body = self.body_of_new(request, wish);
+        let principal = self.principal_of(request.client);
+        let task = Task::new(ticket, principal, request, (faces, body), (began, self.wall), waiter);
         let origin = Origin {
             principal: task.principal.clone(),
             server: self.config.identity.clone(),
@@ -147,6 +116,18 @@ impl Engine {
         self.key_has_ticket(request.joint, no);
         self.submit(Pending::Made(no), Write::Create(Box::new(new)));
         Some(no)
+    }
+
+    /// What is stored of a new task besides its request: how long it is kept, and why it may be repeated.
+    fn body_of_new(&self, request: &Request, wish: Option<Duration>) -> Body {
+        let policy = self.policy_of(request);
+        let least = policy.max.time + self.config.task_ttl;
+        let most = self.config.task_ttl_max.max(least);
+        Body {
+            ttl_ms: Some(millis(wish.unwrap_or(least).clamp(least, most))),
+            repeatable: self.why_repeatable(request, &policy).map(str::to_owned),
+            ..Body::default()
+        }
     }
 
     /// A modern call has taken so long that its client gets a handle.
@@ -196,7 +177,7 @@ impl Engine {
     pub(super) fn policy_of(&self, request: &Request) -> crate::policy::Policy {
         let declared = crate::policy::Declared::default();
         let declared = self.servers.get(&request.server).map_or(&declared, |server| &server.declared);
-        self.config.rules.for_call(CallFacts {
+        self.rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: true,
