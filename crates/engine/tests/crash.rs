@@ -16,6 +16,7 @@ const H1: &str = "01010101010101010101010101010101";
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
 const PLAIN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
+#[track_caller]
 fn play(scenario: &str) {
     let scenario = scenario.replace("META", META).replace("PLAIN", PLAIN);
     check(&format!("set tool x=repeatable:true\n{scenario}").replace("T1", T1).replace("H1", H1));

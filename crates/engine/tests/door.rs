@@ -48,6 +48,7 @@ const SESSION: &str = r#"
         >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
+#[track_caller]
 fn in_session(settings: &str, scenario: &str) {
     check(&format!("set serve\n{settings}\n{SESSION}\n{scenario}"));
 }
@@ -65,6 +66,7 @@ const LATE_SESSION: &str = r#"
         << 1: finish
 "#;
 
+#[track_caller]
 fn in_late_session(scenario: &str) {
     check(&format!("set serve\nset stream-head 5ms\n{LATE_SESSION}\n{scenario}"));
 }
@@ -200,6 +202,7 @@ fn a_call_that_waits_for_its_client_can_end_before_the_service_does() {
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 /// `M` stands for the headers of a modern `tools/call` of `x`, `B` for its body.
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"x","arguments":{{}},{META}}}}}"#

@@ -22,6 +22,7 @@ const SESSION: &str = r#"
         stored 2
 "#;
 
+#[track_caller]
 fn in_session(scenario: &str) {
     check(&format!("set serve\nset durable\n{SESSION}\n{scenario}"));
 }

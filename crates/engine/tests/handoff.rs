@@ -6,11 +6,13 @@ use outlast_testkit::script::check;
 const T1: &str = "01010101010101010101010101010101";
 const T2: &str = "02020202020202020202020202020202";
 
+#[track_caller]
 fn play(scenario: &str) {
     check(&scenario.replace("T1", T1).replace("T2", T2));
 }
 
 /// A stdio client that gives up after 60 seconds; the next attempt is 1.
+#[track_caller]
 fn capped(scenario: &str) {
     play(&format!("set client-cap 60s\n{scenario}"));
 }
@@ -26,6 +28,7 @@ const HANDED_OFF: &str = r#"
         << …
 "#;
 
+#[track_caller]
 fn handed_off(scenario: &str) {
     capped(&format!("{HANDED_OFF}\n{scenario}"));
 }
@@ -602,6 +605,7 @@ fn the_key_of_a_call_that_was_handed_off_finds_its_result_after_a_restart() {
 }
 
 /// A client without a known cap, whose cancels are looked at.
+#[track_caller]
 fn cancelled_after(times: &[&str], notes: &str) {
     let calls: String = times
         .iter()

@@ -8,6 +8,7 @@ const FIRST: &str = r#"
         >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"sum":1,"to":"ann"},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":1}}}
 "#;
 
+#[track_caller]
 fn first(settings: &str, scenario: &str) {
     check(&format!("{settings}\n{FIRST}\n{scenario}"));
 }
@@ -401,6 +402,7 @@ fn modern_call(exchange: u32, id: u32, who: &str, more: &str) -> String {
 const KEY: &str = r#","dev.outlast/idempotencyKey":"k""#;
 
 /// A modern service with one call of Ann's that was sent.
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let begin = modern_call(1, 7, "ann", KEY);
     let scenario = scenario
@@ -609,6 +611,7 @@ fn plain_call(id: u32) -> String {
     )
 }
 
+#[track_caller]
 fn legacy(scenario: &str) {
     let mut scenario =
         scenario.replace("T1", T1).replace("T8", T8).replace("T9", T9).replace("HELLO", LEGACY);

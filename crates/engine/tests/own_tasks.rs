@@ -17,6 +17,7 @@ const LEGACY: &str = r#"
         << {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"fast","execution":{"taskSupport":"optional"}},{"name":"slow","execution":{"taskSupport":"required"}}]}}
 "#;
 
+#[track_caller]
 fn legacy(settings: &str, scenario: &str) {
     check(&format!("{settings}\n{LEGACY}\n{scenario}"));
 }
@@ -28,6 +29,7 @@ const RUNNING: &str = r#"
         < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"working","createdAt":"c","lastUpdatedAt":"1","ttl":1,"pollInterval":2000}}}
 "#;
 
+#[track_caller]
 fn running(settings: &str, scenario: &str) {
     legacy(settings, &format!("{RUNNING}\n{scenario}"));
 }
@@ -300,6 +302,7 @@ const WITH: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 
 const REFUSED: &str = r#""error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
 
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let scenario = scenario.replace("META", META).replace("WITH", WITH).replace("REFUSED", REFUSED);
     check(&format!("{settings}\n{scenario}"));

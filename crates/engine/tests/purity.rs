@@ -52,20 +52,3 @@ fn the_engine_reads_no_clock_file_or_environment() {
     }
     assert!(seen > 20, "only {seen} files were looked at");
 }
-
-/// A table that nobody checks is a story.
-#[test]
-fn every_row_of_the_two_tables_has_a_test_of_its_name() {
-    for (source, tests) in [("src/call.rs", "tests/call.rs"), ("src/server.rs", "tests/server.rs")] {
-        let read = |path: &str| read_to_string(Path::new(HERE).join(path)).unwrap();
-        let (table, tests) = (read(source), read(tests));
-        let rows: Vec<&str> = table
-            .lines()
-            .filter_map(|line| line.strip_prefix("//! | `")?.split_once('`').map(|(name, _)| name))
-            .collect();
-        assert!(rows.len() > 10, "{source} has only {} rows", rows.len());
-        for row in rows {
-            assert!(tests.contains(&format!("fn {row}()")), "row `{row}` of {source} has no test");
-        }
-    }
-}

@@ -34,6 +34,7 @@ const MODERN: &str = r#"
         >> 1: {"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"s-1",META}}
 "#;
 
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let ticket = format!("{:02x}", 1).repeat(32);
     let scenario = format!("{MODERN}{scenario}").replace("META", META).replace("T1", &ticket);
@@ -202,6 +203,7 @@ const REMOTE: &str = r#"
 "#;
 
 /// `~LEFT` is the stream of the attempt that was left, which has number 2 on the wire.
+#[track_caller]
 fn remote(settings: &str, scenario: &str) {
     let token = |number: u8| format!("{number:02x}").repeat(32);
     let scenario = format!("{REMOTE}{scenario}")
@@ -363,6 +365,7 @@ const LEGACY: &str = r#"
         stored 2
 "#;
 
+#[track_caller]
 fn legacy(settings: &str, scenario: &str) {
     let scenario = format!("{LEGACY}{scenario}").replace("T2", &"02".repeat(32));
     check(&format!("set serve\nset resumable\nset resume-wait 1h\n{settings}\n{scenario}"));
@@ -456,6 +459,7 @@ fn a_server_that_stays_away_loses_nothing() {
 }
 
 /// A repeatable task of Ann's (T2) was interrupted, and waits.
+#[track_caller]
 fn wait_in_service(settings: &str, scenario: &str) {
     let made = r#"
         post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
@@ -603,6 +607,7 @@ const HELLO: &str = r#"
         >> …
 "#;
 
+#[track_caller]
 fn wrap(settings: &str, scenario: &str) {
     let ticket = format!("{:02x}", 1).repeat(32);
     let scenario = format!("{WRAP}{scenario}").replace("HELLO", HELLO).replace("T1", &ticket);
@@ -739,5 +744,19 @@ fn a_call_that_nobody_comes_for_fails_in_the_end() {
         !! warn: server-gone …detail=outlast was ended while it ran, and its client did not come back in time (resume-wait)
         .. store 4: failed
         "#,
+    );
+}
+
+/// A table that nobody plays is a story.
+#[test]
+fn every_row_of_the_table_is_played() {
+    outlast_testkit::play_table!(
+        "../src/call/left.rs":
+        a_call_is_found_again_by_its_servers_task,
+        a_call_is_found_again_by_its_servers_token,
+        what_the_server_has_lost_is_made_again_if_that_is_safe,
+        what_the_server_has_lost_fails_if_repeating_may_do_harm,
+        a_repeatable_call_without_a_name_is_made_again,
+        a_call_that_nothing_can_be_done_for_fails_at_once,
     );
 }

@@ -13,6 +13,7 @@ const LEGACY: &str = r#"
         .. stand
 "#;
 
+#[track_caller]
 fn legacy(settings: &str, scenario: &str) {
     check(&format!("set http\n{settings}\n{LEGACY}\n{scenario}"));
 }
@@ -354,6 +355,7 @@ fn a_standing_stream_that_breaks_with_the_connection_is_opened_when_that_is_back
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
+#[track_caller]
 fn modern(scenario: &str) {
     check(&format!("set http\n{}", scenario.replace("META", META)));
 }
@@ -487,6 +489,7 @@ const SERVED: &str = r#"
         << 1: finish
 "#;
 
+#[track_caller]
 fn served(settings: &str, scenario: &str) {
     check(&format!("set serve\nset http\n{settings}\n{SERVED}\n{scenario}"));
 }

@@ -30,6 +30,7 @@ const CALL: &str = r#"
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
 "#;
 
+#[track_caller]
 fn play(settings: &str, head: &str, scenario: &str) {
     let token = |number: u8| format!("{number:02x}").repeat(32);
     let scenario = scenario
@@ -41,15 +42,18 @@ fn play(settings: &str, head: &str, scenario: &str) {
     check(&format!("set serve\nset resumable\n{settings}\n{scenario}"));
 }
 
+#[track_caller]
 fn in_session(settings: &str, scenario: &str) {
     play(settings, "", &format!("{SESSION}\n{scenario}"));
 }
 
+#[track_caller]
 fn running(settings: &str, scenario: &str) {
     play(settings, "", &format!("{SESSION}\n{CALL}\n{scenario}"));
 }
 
 /// The same for a client with a token of its own.
+#[track_caller]
 fn running_as_ann(settings: &str, scenario: &str) {
     play(settings, "principal=ann ", &format!("{SESSION}\n{CALL}\n{scenario}"));
 }
@@ -613,6 +617,7 @@ const LINE: &str = r#"
         > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
 "#;
 
+#[track_caller]
 fn on_a_line(settings: &str, scenario: &str) {
     let scenario = scenario.replace("T1", &"01".repeat(32));
     check(&format!(
@@ -719,6 +724,7 @@ const REMOTE: &str = r#"
         <~2 {"jsonrpc":"2.0","method":"notifications/requests/resumePolicy","params":{"requestId":"2","resumeToken":"s\"3cret","minWait":1,"maxWait":60}}
 "#;
 
+#[track_caller]
 fn at_a_remote_server(settings: &str, scenario: &str) {
     check(&format!("set http\nset keep-alive off\n{settings}\n{REMOTE}\n{scenario}"));
 }
@@ -922,5 +928,25 @@ fn a_call_of_another_process_can_be_seen_and_waited_for() {
         .. store 7: claim
         .. store 8: letter
         "#,
+    );
+}
+
+/// A table that nobody plays is a story.
+#[test]
+fn every_row_of_the_table_is_played() {
+    outlast_testkit::play_table!(
+        "../src/call/resume.rs":
+        a_policy_comes_first_and_after_it_is_stored,
+        a_call_that_cannot_be_stored_is_an_ordinary_one,
+        an_answer_is_stored_before_it_is_given,
+        a_lost_connection_leaves_the_call_running,
+        a_resume_brings_what_was_missed_then_what_comes_then_the_answer,
+        the_last_of_two_resumes_wins,
+        on_a_line_the_earlier_resume_is_superseded,
+        nobody_came_back_in_time,
+        both_questions_reset_the_wait,
+        a_cancel_ends_a_call_and_its_token,
+        a_finished_answer_waits_to_be_fetched,
+        every_refusal_looks_the_same,
     );
 }

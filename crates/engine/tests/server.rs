@@ -16,6 +16,7 @@ fn a_server_starts() {
 
 #[test]
 fn a_command_that_cannot_start_answers_the_first_request() {
+    outlast_testkit::script::plays();
     use outlast_engine::event::StartFailure;
     use outlast_engine::id::{ClientId, Run, ServerId};
     use outlast_engine::{Action, Config, Engine, Event, Now};
@@ -771,5 +772,31 @@ fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
         < {"id":1,"result":{}}
         << {"id":1,"result":{}}
         "#,
+    );
+}
+
+/// A table that nobody plays is a story.
+#[test]
+fn every_row_of_the_table_is_played() {
+    outlast_testkit::play_table!(
+        "../src/server.rs":
+        a_server_starts,
+        a_command_that_cannot_start_answers_the_first_request,
+        a_server_that_ends_ends_us,
+        a_server_that_never_answered_ends_us_after_the_first_request,
+        what_an_ended_server_wrote_last_still_counts,
+        a_server_that_closed_its_output_is_stopped,
+        a_server_that_closed_its_input_is_stopped,
+        a_timeout_restarts_where_asked,
+        a_hung_server_is_replaced,
+        a_crash_restarts,
+        a_stopped_server_is_started_again,
+        a_rested_server_is_started,
+        a_restarted_server_gets_the_handshake,
+        a_revived_server_is_made_whole,
+        a_restart_that_fails_is_tried_again_later,
+        too_many_restarts_are_a_failure,
+        a_failed_server_answers_at_once,
+        a_failed_server_is_tried_for_ever,
     );
 }

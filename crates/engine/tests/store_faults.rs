@@ -20,6 +20,7 @@ const RUNNING: &str = r#"
         >> …
 "#;
 
+#[track_caller]
 fn running(scenario: &str) {
     check(&format!("{RUNNING}\n{}", scenario.replace("T1", T1)));
 }

@@ -9,6 +9,7 @@ const SUBSCRIPTION: &str = r#""_meta":{"io.modelcontextprotocol/subscriptionId":
 const T1: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 const T9: &str = "0909090909090909090909090909090909090909090909090909090909090909";
 
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let scenario = scenario
         .replace("T1", T1)
@@ -37,6 +38,7 @@ const RUNNING: &str = r#"
         << 1: finish
 "#;
 
+#[track_caller]
 fn running(settings: &str, scenario: &str) {
     modern(&format!("set serve\n{settings}"), &format!("{RUNNING}\n{scenario}"));
 }

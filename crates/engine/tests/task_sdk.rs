@@ -20,6 +20,7 @@ const LEGACY: &str = r#"
         >> …
 "#;
 
+#[track_caller]
 fn legacy(scenario: &str) {
     check(&format!("{LEGACY}\n{scenario}").replace("T1", T1).replace("T2", T2));
 }
@@ -103,6 +104,7 @@ fn a_legacy_client_sees_tasks_of_a_server_that_has_none() {
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
 
+#[track_caller]
 fn modern(scenario: &str) {
     let scenario = scenario.replace("T1", T1).replace("META", META);
     check(&format!("set serve\nset tasks\n{scenario}"));

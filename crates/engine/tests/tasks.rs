@@ -16,6 +16,7 @@ const LEGACY: &str = r#"
 const T1: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 const T2: &str = "0202020202020202020202020202020202020202020202020202020202020202";
 
+#[track_caller]
 fn legacy(settings: &str, scenario: &str) {
     let scenario = scenario.replace("T1", T1).replace("T2", T2);
     check(&format!("set tasks\n{settings}\n{LEGACY}\n{scenario}"));
@@ -60,6 +61,7 @@ const RUNNING: &str = r#"
         >> …
 "#;
 
+#[track_caller]
 fn running(settings: &str, scenario: &str) {
     legacy(settings, &format!("{RUNNING}\n{scenario}"));
 }
@@ -331,6 +333,7 @@ fn a_server_with_tasks_of_its_own_is_left_to_it() {
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
 
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let scenario = scenario.replace("T1", T1).replace("T2", T2).replace("META", META);
     check(&format!("set serve\nset tasks\n{settings}\n{scenario}"));
@@ -663,5 +666,22 @@ fn a_letter_cancels_a_task() {
         stored 3
         << …notifications/tasks/status…"status":"cancelled"…
         "#,
+    );
+}
+
+/// A table that nobody plays is a story.
+#[test]
+fn every_row_of_the_table_is_played() {
+    outlast_testkit::play_table!(
+        "../src/task.rs":
+        a_task_is_stored_before_its_handle_is_given,
+        a_task_that_cannot_be_stored_is_a_plain_call,
+        a_slow_modern_call_becomes_a_task,
+        an_answer_completes_a_task,
+        a_failed_tool_fails_a_legacy_task,
+        an_error_fails_a_task,
+        a_cancelled_task_stays_cancelled,
+        a_question_of_the_server_is_input_required,
+        a_finished_task_expires,
     );
 }
