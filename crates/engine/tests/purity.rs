@@ -1,7 +1,7 @@
 //! What the engine may depend on, and what it may not touch.
 
 use std::fs::{read_dir, read_to_string};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -51,4 +51,23 @@ fn the_engine_reads_no_clock_file_or_environment() {
         }
     }
     assert!(seen > 20, "only {seen} files were looked at");
+}
+
+/// Expected lines of scenarios of which only the mark is stated: each hides what may go wrong there. Fewer is
+/// better; more needs a reason.
+const BARE: usize = 244;
+
+#[test]
+fn what_scenarios_leave_open_is_counted() {
+    let bare = |line: &str| {
+        let line = line.trim();
+        let mark = ["<<", ">>", "..", "!!"].iter().find_map(|mark| line.strip_prefix(mark));
+        // `!! warn: …` and `<< 3: …` say no more.
+        let open = mark.and_then(|rest| rest.trim().strip_suffix('…'));
+        open.is_some_and(|head| head.chars().all(|c| c.is_ascii_alphanumeric() || " :".contains(c)))
+    };
+    let count = |path: PathBuf| read_to_string(path).unwrap().lines().filter(|line| bare(line)).count();
+    let files = read_dir(Path::new(HERE).join("tests")).unwrap().map(|entry| entry.unwrap().path());
+    let found: usize = files.filter(|path| path.extension().is_some_and(|end| end == "rs")).map(count).sum();
+    assert_eq!(found, BARE, "lines of scenarios that state nothing");
 }

@@ -131,8 +131,8 @@ fn the_pipe_of_what_never_ran_changes_nothing() {
         set timeout-mcp auto-restart
         output-closed
         exited 1
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
         wait 1s
         @470ms
         .. start 1
@@ -318,7 +318,7 @@ fn a_hung_server_is_replaced() {
         >> {{"id":2,…}}
         wait 3s
         @3s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
         << {{"jsonrpc":"2.0","id":1,"error":…}}
         >> {{…"notifications/cancelled"…}}
         .. sample
@@ -359,7 +359,7 @@ fn a_server_that_shows_life_is_not_replaced() {
         >> {{"id":2,…}}
         wait 9s
         @3s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
         << {{…}}
         >> {{…}}
         .. sample
@@ -378,7 +378,7 @@ fn a_server_that_shows_life_is_not_replaced() {
         >> {"id":2,…}
         wait 3s
         @3s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
         << {…}
         >> {…"notifications/cancelled"…}
         .. sample
@@ -404,7 +404,7 @@ fn a_built_in_limit_never_replaces_a_server() {
         .. sample
         @5m
         .. sample
-        !! warn: timeout …
+        !! warn: timeout server=srv method=resources/read limit=5m elapsed=5m setting=built-in state=its server was told to cancel
         << {{…}}
         >> {{…}}
         "#
@@ -745,8 +745,8 @@ fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
         set timeout-mcp auto-restart
         output-closed
         exited 1
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
         eof
         .. close-input
         .. end 0
@@ -757,8 +757,8 @@ fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
         set timeout-mcp auto-restart
         output-closed
         exited 1
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
         > {"id":1,"method":"ping"}
         eof
         .. close-input
@@ -766,7 +766,7 @@ fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
         @470ms
         .. start 1
         started
-        !! warn: …
+        !! warn: `srv` is back after 1s
         >> {"id":1,"method":"ping"}
         .. close-input
         < {"id":1,"result":{}}

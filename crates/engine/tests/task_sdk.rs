@@ -116,7 +116,7 @@ fn a_modern_client_finds_the_extension_before_a_server_that_has_none() {
         r#"
         post 1 version=2026-07-28 method=server/discover {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}
         << 1: 200 …"capabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}},"tools":{}}…
