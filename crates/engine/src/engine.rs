@@ -175,6 +175,9 @@ pub struct Config {
     pub instant: bool,
     /// For jitter.
     pub seed: u64,
+    /// A fault for the simulation to find.
+    #[cfg(feature = "planted")]
+    pub planted: Option<crate::planted::Planted>,
 }
 
 impl Default for Config {
@@ -215,6 +218,8 @@ impl Default for Config {
             trust: false,
             instant: false,
             seed: 0,
+            #[cfg(feature = "planted")]
+            planted: None,
         }
     }
 }
@@ -461,7 +466,7 @@ impl Engine {
     }
 
     fn is_current(&self, server: ServerId, run: Run) -> bool {
-        self.servers.get(&server).is_some_and(|server| server.run == run)
+        self.servers.get(&server).is_some_and(|server| server.run == run || planted!(self, HearsOldRuns))
     }
 
     fn act(&mut self, action: Action) {
@@ -473,6 +478,8 @@ impl Engine {
     }
 
     fn new_attempt(&mut self) -> AttemptId {
+        self.next_attempt -=
+            u64::from(planted!(self, ReusesAttempts) && self.next_attempt.is_multiple_of(16));
         let attempt = AttemptId(self.next_attempt);
         self.next_attempt += 1;
         attempt
@@ -490,6 +497,7 @@ impl Engine {
             server.stalled.insert(id);
         }
         let at = call.wake_at(now, &server.clock);
+        let at = if planted!(self, FiresLate) { at + Duration::from_secs(1) } else { at };
         self.timers.set(Owner::Call(id), &mut call.armed, Some(at));
     }
 

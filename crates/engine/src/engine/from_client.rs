@@ -164,7 +164,8 @@ impl Engine {
             policy.for_handshake_of_service();
         }
         let (readiness, server_is_down) = (server.readiness(), server.life == Life::Down);
-        let full = self.calls.len() >= limits::CALLS
+        let full = planted!(self, OverloadsEverything)
+            || self.calls.len() >= limits::CALLS
             || (readiness == Readiness::ComesBack
                 && joins.is_none()
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
@@ -372,11 +373,17 @@ impl Engine {
         text: bool,
         message: &Message,
     ) {
+        if planted!(self, DropsCancels) {
+            return;
+        }
         if self.config.transport == Transport::Http && modern {
             return self.abandon(server, attempt);
         }
         let Some(span) = message.envelope.get(Field::ParamsRequestId) else { return };
         let edit = Edit::replace(span, own_id(attempt.on_wire(), text));
+        if planted!(self, CancelsTwice) {
+            self.send(server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit.clone()]));
+        }
         self.send(server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
         self.abandon(server, attempt);
     }

@@ -169,7 +169,7 @@ impl Engine {
     }
 
     fn answer_to_call(&mut self, now: Mono, server_id: ServerId, id: CallId, text: bool, message: &Message) {
-        let Some(call) = self.calls.get(id) else { return };
+        let Some(call) = self.calls.get(id).filter(|_| !planted!(self, WaitsForEver)) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let edit = Edit::replace(span, call.request.id.patch());
         let other_type = text != call.text;
@@ -194,6 +194,12 @@ impl Engine {
         let mut edits = vec![edit];
         if tells_of_server {
             self.learn_from_answer(now, server_id, id, message, &mut edits);
+        }
+        if let Some(span) = message.envelope.get(Field::Result).filter(|_| planted!(self, ChangesBytes)) {
+            edits.push(Edit::insert(span.start() + 1, Patch::of(&[b" "])));
+        }
+        if planted!(self, AnswersTwice) {
+            self.reply(client, way, None, Outgoing::edited(message.bytes.clone(), edits.clone()));
         }
         if task {
             self.keep_task_token(id);
@@ -381,6 +387,7 @@ impl Engine {
         let Some(server) = self.servers.get(&server_id) else { return };
         // What another outlast says in a server's place is no sign of the server.
         let counts = !message.has(Field::MetaKeepAlive);
+        let counts = counts && !planted!(self, RepeatsCommitted);
         let kept = if counts { call.shows_life(now, &server.clock) } else { None };
         let (client, way) = (call.request.client, call.request.way);
         let report =

@@ -80,6 +80,9 @@ impl Engine {
 
     pub(super) fn exited(&mut self, now: Mono, id: ServerId, exit: Exit) {
         let Some(server) = self.servers.get_mut(&id) else { return };
+        if planted!(self, IgnoresEnds) {
+            return;
+        }
         server.exit = Some(exit);
         if server.output_closed {
             return self.gone(now, id);

@@ -303,6 +303,7 @@ impl Engine {
         let Some(call) = self.calls.get_mut(id) else { return };
         call.reconnect_at = None;
         let (server, attempt) = (call.request.server, call.attempt());
+        let attempt = attempt.filter(|_| !planted!(self, ForgetsToReconnect));
         if let Some(attempt) = attempt.filter(|_| !self.resume_attempt(id)) {
             self.act(Action::Reconnect(server, attempt));
         }

@@ -71,7 +71,7 @@ impl Engine {
     fn take_retry(&mut self, now: Mono, id: CallId, arrived: bool) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
         let Some(server) = self.servers.get_mut(&call.request.server) else { return false };
-        let may = call.kept.is_some() && (call.safe || !arrived);
+        let may = call.kept.is_some() && (call.safe || !arrived || planted!(self, RepeatsUnsafe));
         may && call.attempts <= call.retries && server.budget.take(now)
     }
 
@@ -85,7 +85,8 @@ impl Engine {
         }
         let size = kept.bytes.len();
         call.state = State::Waiting(kept);
-        if let Some(server) = self.servers.get_mut(&call.request.server) {
+        let lost = planted!(self, LosesUnsent);
+        if let Some(server) = self.servers.get_mut(&call.request.server).filter(|_| !lost) {
             server.waiting.push_back(id);
             server.waiting_bytes += size;
         }

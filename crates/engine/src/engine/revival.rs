@@ -90,7 +90,9 @@ impl Engine {
                 self.note(Note::Restarting { server, why: text, wait });
             }
         }
-        self.arm_server(id, Some((Alarm::Restart, now + wait)));
+        if !planted!(self, NeverRestarts) {
+            self.arm_server(id, Some((Alarm::Restart, now + wait)));
+        }
     }
 
     /// It has failed too often: whoever asks is told so at once, and now and then it is tried again.
@@ -256,6 +258,9 @@ impl Engine {
             self.make_whole(id, restarted);
         }
         for id in waiting {
+            if planted!(self, NeverWakesWaiting) {
+                break;
+            }
             let state = self.calls.get_mut(id).map(|call| std::mem::replace(&mut call.state, State::New));
             if let Some(State::Waiting(message)) = state {
                 self.send_attempt(now, id, &message);

@@ -20,7 +20,9 @@ impl Engine {
     /// Ends a call; with an answer unless the client gave it up.
     pub(super) fn settle(&mut self, id: CallId, answer: Option<Outgoing>) {
         let Some(mut call) = self.calls.remove(id) else { return };
-        self.timers.set(Owner::Call(id), &mut call.armed, None);
+        if !planted!(self, LeaksTimers) {
+            self.timers.set(Owner::Call(id), &mut call.armed, None);
+        }
         if let Some(attempt) = call.attempt() {
             self.attempts.remove(&attempt);
         }
@@ -202,6 +204,9 @@ impl Engine {
     /// A limit was reached: the client gets its error, the server is told to cancel, and neither
     /// waits for the other. What is safe to repeat is tried again instead.
     pub(super) fn limit_reached(&mut self, now: Mono, id: CallId, reached: Reached) {
+        if planted!(self, ForgetsMax) && matches!(reached, Reached::Max(_)) {
+            return;
+        }
         let Some(call) = self.calls.get(id) else { return };
         let (kind, limit) = match reached {
             Reached::Timeout(limit) => (Kind::Timeout, limit),
@@ -306,7 +311,7 @@ impl Engine {
     }
 
     pub(super) fn one_call_less(&mut self, client: ClientId) {
-        if self.comes_over_http(client) {
+        if self.comes_over_http(client) && !planted!(self, CountsCallsForEver) {
             self.one_less_for(self.payer_of(client));
         }
     }

@@ -49,7 +49,8 @@ impl Engine {
     /// The server for a modern exchange. A process is no session to this era, so all of a principal
     /// share one.
     pub(super) fn server_for_exchange(&mut self, now: Mono, principal: Option<&str>) -> ServerId {
-        let principal = principal.filter(|_| self.config.share != Share::All);
+        let alone = self.config.share != Share::All && !planted!(self, SharesAcrossPrincipals);
+        let principal = principal.filter(|_| alone);
         self.shared_server(now, (principal.map(Box::from), None))
     }
 
@@ -258,6 +259,9 @@ impl Engine {
     }
 
     fn fall_asleep(&mut self, now: Mono, id: ClientId) {
+        if planted!(self, NeverSleeps) {
+            return;
+        }
         let Some(client) = self.clients.get_mut(&id) else { return };
         let server = client.server;
         let Some(session) = client.session_mut() else { return };
@@ -361,6 +365,9 @@ impl Engine {
     // The end of a client.
 
     pub(super) fn end_session(&mut self, now: Mono, id: ClientId) {
+        if planted!(self, KeepsSessions) {
+            return;
+        }
         let name = self.clients.get(&id).and_then(Client::session).map(|session| session.id.clone());
         if let Some(name) = name {
             self.forget_stored_session(&name);

@@ -225,6 +225,8 @@ impl Engine {
         stream.begun = true;
         stream.written = stream.last;
         let over = stream.settled.is_some();
+        let after = after + u64::from(planted!(self, ReplaysTooLittle));
+        let after = if planted!(self, ResumesEmpty) { u64::MAX } else { after };
         let missed: Vec<Bytes> = stream
             .kept
             .iter()

@@ -178,6 +178,11 @@ impl Engine {
             return;
         }
         call.heard = now;
+        if let Some(server) =
+            self.servers.get(&call.request.server).filter(|_| planted!(self, CountsOwnKeepAlive))
+        {
+            call.deadline.sign(now, &server.clock);
+        }
         // A client that does not read would only find a heap of them later.
         if self.clients.get(&call.request.client).is_none_or(|client| client.congested) {
             return;

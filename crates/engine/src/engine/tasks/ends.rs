@@ -71,7 +71,7 @@ impl Engine {
         let kept = millis(self.kept_after_end(task));
         let Some(task) = self.tasks.get_mut(&no) else { return };
         // One that was shown although it could not be stored stays shown.
-        task.stored = task.unwritten;
+        task.stored = task.unwritten || planted!(self, ShowsBeforeStored);
         let expires = Wall(task.updated.0.saturating_add(kept));
         task.body.ttl_ms = Some(expires.0.saturating_sub(task.created.0));
         let (answer, body) = (task.answer.clone(), Some(task.body.encode()));
