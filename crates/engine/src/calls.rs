@@ -126,6 +126,11 @@ impl Calls {
         self.get(id).filter(|call| call.request.server == server).map(|_| id)
     }
 
+    /// The mistake of asking no server whether it has an attempt: for the simulation, which must find it.
+    pub(crate) fn anywhere(&self, attempt: AttemptId) -> Option<CallId> {
+        self.attempts.get(&attempt).copied()
+    }
+
     /// Whether an attempt is waited for.
     pub(crate) fn awaits(&self, attempt: AttemptId) -> bool {
         self.attempts.contains_key(&attempt)
@@ -209,6 +214,11 @@ impl Calls {
         let attempt = AttemptId(self.next_attempt);
         self.next_attempt += 1;
         attempt
+    }
+
+    /// The mistake of giving a number twice, now and then: for the simulation, which must find it.
+    pub(crate) fn count_back(&mut self) {
+        self.next_attempt -= u64::from(self.next_attempt.is_multiple_of(16));
     }
 
     /// A call is sent: from now on the attempt stands for it.

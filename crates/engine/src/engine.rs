@@ -177,6 +177,9 @@ pub struct Config {
     pub instant: bool,
     /// For jitter.
     pub seed: u64,
+    /// A fault for the simulation to find.
+    #[cfg(feature = "planted")]
+    pub planted: Option<crate::planted::Planted>,
 }
 
 impl Default for Config {
@@ -218,6 +221,8 @@ impl Default for Config {
             trust: false,
             instant: false,
             seed: 0,
+            #[cfg(feature = "planted")]
+            planted: None,
         }
     }
 }
@@ -406,6 +411,7 @@ impl Engine {
 
     fn is_current(&self, server: ServerId, run: Run) -> bool {
         self.servers.is_current(server, run)
+            || planted!(self, HearsOldRuns) && self.servers.contains_key(&server)
     }
 
     fn act(&mut self, action: Action) {
@@ -436,6 +442,7 @@ impl Engine {
         let server_id = call.request.server;
         self.servers.call_is_armed(server_id, id);
         let Some(server) = self.servers.get(&server_id) else { return };
+        let now = if planted!(self, FiresLate) { now + Duration::from_secs(1) } else { now };
         self.calls.arm(&mut self.timers, now, id, &server.clock);
     }
 

@@ -17,6 +17,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+pub mod planted;
+
 pub mod action;
 pub mod calls;
 mod chance;

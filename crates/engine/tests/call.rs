@@ -117,8 +117,8 @@ fn waiting_call_is_cancelled() {
         set timeout-mcp auto-restart
         output-closed
         exited 1
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
         > {"id":5,"method":"tools/call","params":{"name":"x"}}
         > {"method":"notifications/cancelled","params":{"requestId":5}}
         wait 1s
@@ -139,8 +139,8 @@ fn waiting_call_reaches_its_limit() {
         set keep-alive 1s
         output-closed
         exited 1
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
         > {"id":5,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"t"}}}
         wait 2s
         @470ms
@@ -306,7 +306,7 @@ fn a_modern_client_gets_the_modern_code() {
         >> {"id":1,…}
         wait 1s
         @1s
-        !! warn: …
+        !! warn: timeout server=srv method=tools/call tool=x limit=1s elapsed=1s setting=--timeout state=its server was told to cancel
         << {"jsonrpc":"2.0","id":1,"error":{"code":-31001,…"help":"docs/errors/-31001.md"}}}}
         >> {…}
         .. sample
@@ -392,7 +392,7 @@ fn keep_alive_of_another_outlast_moves_no_limit() {
         << {"method":"notifications/progress","params":{"progressToken":"t","progress":0.1,"_meta":{"dev.outlast/keepAlive":true}}}
         wait 1s
         @3s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
         << {…}
         >> {…}
         .. sample
@@ -415,15 +415,15 @@ fn a_still_server_lets_timeout_fire() {
         .. sample
         @4s
         .. sample
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=4s elapsed=4s setting=--tool 'x' state=its server was told to cancel
         << {"jsonrpc":"2.0","id":1,"error":…}
         >> {…"requestId":1,…}
         .. sample
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=4s elapsed=4s setting=--tool 'x' state=its server was told to cancel
         << {"jsonrpc":"2.0","id":2,"error":…}
         >> {…"requestId":2,…}
         < {"id":1,"result":{}}
-        !! info: …
+        !! info: `srv` answered attempt 1, which has ended; dropped
         # Where no sample can be taken there is no sign.
         looks none
         > {"id":3,"method":"tools/call","params":{"name":"x"}}
@@ -433,7 +433,7 @@ fn a_still_server_lets_timeout_fire() {
         .. sample
         @8s
         .. sample
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=4s elapsed=4s setting=--tool 'x' state=its server was told to cancel
         << {"jsonrpc":"2.0","id":3,"error":…}
         >> {…"requestId":3,…}
         .. sample
@@ -527,7 +527,7 @@ fn an_unsafe_call_is_not_repeated() {
         >> {{"id":5,…}}
         output-closed
         exited 1
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
         !! warn: server-gone server=srv method=tools/call tool=pay …
         << {{"jsonrpc":"2.0","id":1,"error":{{…"serverState":"restarting","retry":"unsafe",…}}}}
         !! warn: server-gone …
@@ -557,11 +557,11 @@ fn a_trusted_servers_hints_make_a_tool_repeatable() {
         >> {{"id":4,…}}
         output-closed
         exited 1
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
         !! info: `tools/call` is sent to `srv` again (attempt 2): its server went away
         !! warn: server-gone server=srv method=tools/call tool=do …
         << {{"jsonrpc":"2.0","id":3,…}}
-        !! warn: restarting …
+        !! warn: restarting `srv` in 470ms: it ended
         "#
     ));
 }
@@ -606,10 +606,10 @@ fn a_call_that_showed_progress_is_not_repeated() {
         < {{"method":"notifications/progress","params":{{"progressToken":2,"progress":1}}}}
         output-closed
         exited 1
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
         !! warn: server-gone …
         << {{"jsonrpc":"2.0","id":1,…}}
-        !! warn: restarting …
+        !! warn: restarting `srv` in 470ms: it ended
         "#
     ));
 }
@@ -629,7 +629,7 @@ fn oversized_answer_fails_the_call() {
         !! warn: a line of the client was not taken: a message is longer than max-message (67108864 bytes)
         << {"jsonrpc":"2.0","id":5,"error":{"code":-31011,…}}
         client-oversized  request
-        !! warn: …
+        !! warn: a line of the client was not taken: a message is longer than max-message (67108864 bytes)
         << {"jsonrpc":"2.0","id":null,"error":{"code":-31011,…}}
         # Neither is taken for the other: a question of the server is refused, the client's answer to
         # one becomes an error for whoever asked.
@@ -640,7 +640,7 @@ fn oversized_answer_fails_the_call() {
         < {"id":9,"method":"sampling/createMessage"}
         << {"id":1,"method":"sampling/createMessage"}
         client-oversized 1 answer
-        !! warn: …
+        !! warn: a line of the client was not taken: a message is longer than max-message (67108864 bytes)
         >> {"jsonrpc":"2.0","id":9,"error":{"code":-31011,…}}
         < {"id":2,"result":{}}
         << {"id":1,"result":{}}
@@ -751,7 +751,7 @@ fn escapes_in_methods_and_keys_are_understood() {
         >> {…}
         .. sample
         < {"id":1,"result":1}
-        !! info: …
+        !! info: `srv` answered attempt 1, which has ended; dropped
         "#,
     );
 }
@@ -769,7 +769,7 @@ fn a_request_may_shorten_its_limit() {
         >> {…}
         .. sample
         < {"id":1,"result":1}
-        !! info: …
+        !! info: `srv` answered attempt 1, which has ended; dropped
         > {"id":2,"method":"tools/call","params":{"name":"x","_meta":{"dev.outlast/timeoutMs":-5}}}
         >> {"id":2,…}
         wait 23h
@@ -803,10 +803,10 @@ fn a_server_that_goes_on_after_a_cancel_is_known_for_it() {
         set timeout 10s
         set restart on-crash
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"x"}}
         wait 10s
         @10s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=10s elapsed=10s setting=--timeout state=its server was told to cancel
         << {"jsonrpc":"2.0","id":1,…"serverState":"cancelled"…
         >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,…
         .. sample
@@ -814,12 +814,12 @@ fn a_server_that_goes_on_after_a_cancel_is_known_for_it() {
         < {"jsonrpc":"2.0","id":1,"result":{}}
         !! info: `srv` answered attempt 1, which has ended; dropped
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         wait 10s
         @22s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=10s elapsed=10s setting=--timeout state=its server was told to cancel, which it has ignored before
         << {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"`x` gave no sign of life for 10s (timeout, --timeout); its server was told to cancel, which it has ignored before. …"serverState":"cancel-ignored"…
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"Timeout: no answer within 10s","timeout":10.0}}
         .. sample
         "#,
     );
@@ -844,5 +844,155 @@ fn a_second_call_with_the_same_key_joins() {
         > {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"pay","arguments":{"sum":1,"to":"ann"},"idempotencyKey":"k"}}
         >> {"jsonrpc":"2.0","id":2,…"idempotencyKey":"k"}}
         "#,
+    );
+}
+
+const FIRST: &str = r#"
+        > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"pay","idempotencyKey":"k"}}
+        > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
+        !! info: a call of `pay` at `srv` joined an earlier one with the same key
+"#;
+
+#[test]
+fn a_joined_call_is_cancelled_alone() {
+    let then = r#"
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        << {"jsonrpc":"2.0","id":7,"result":{}}
+        "#;
+    check(&format!("{FIRST}{then}"));
+}
+
+#[test]
+fn a_joined_call_takes_the_place_of_the_first() {
+    let then = r#"
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        << {"jsonrpc":"2.0","id":8,"result":{}}
+        "#;
+    check(&format!("{FIRST}{then}"));
+}
+
+/// A server that runs `slow` only as a task of its own, and has made one.
+const FOLLOWED: &str = r#"
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"slow","execution":{"taskSupport":"required"}}]}}
+        << {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"slow","execution":{"taskSupport":"required"}}]}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow"}}
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"task":{"ttl":86400000},"name":"slow"}}
+        < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"working","createdAt":"c","lastUpdatedAt":"1","ttl":1,"pollInterval":2000}}}
+        wait 2s200ms
+        @…
+        >> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"t-1"}}
+"#;
+
+#[test]
+fn a_task_of_the_server_is_followed() {
+    check(FOLLOWED);
+}
+
+#[test]
+fn a_followed_task_settles_its_call() {
+    let then = r#"
+        < {"jsonrpc":"2.0","id":4,"result":{"taskId":"t-1","status":"completed","createdAt":"c","lastUpdatedAt":"2","ttl":1}}
+        >> {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":5,"result":{"content":[],"n":1.0}}
+        << {"jsonrpc":"2.0","id":3,"result":{"content":[],"n":1.0}}
+        "#;
+    check(&format!("{FOLLOWED}{then}"));
+}
+
+/// A modern task whose server wants to know something.
+const PAUSED: &str = r#"
+        set tasks
+        set timeout 20s
+        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",SENT1}}
+        wait 10s
+        @10s
+        .. store 1: create
+        stored 1
+        << {"jsonrpc":"2.0","id":5,"result":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":1000,"resultType":"task","status":"working","taskId":"T1","ttlMs":90000000}}
+        < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":"s"}}
+        .. store 2: input_required
+        stored 2
+        # A person may take their time.
+        wait 10m
+"#;
+
+#[track_caller]
+fn paused(scenario: &str) {
+    let revision = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    let sent = |number: u32| format!(r#""_meta":{{"progressToken":{number},{revision}}}"#);
+    let scenario = format!("{PAUSED}{scenario}").replace("SENT1", &sent(1)).replace("SENT2", &sent(2));
+    let scenario = scenario.replace("META", &format!(r#""_meta":{{{revision}}}"#));
+    check(&scenario.replace("T1", "0101010101010101010101010101010101010101010101010101010101010101"));
+}
+
+#[test]
+fn an_answer_that_asks_pauses_its_call() {
+    paused(
+        r#"
+        > {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
+        << {"jsonrpc":"2.0","id":6,"result":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":10000,"resultType":"complete","status":"input_required","taskId":"T1","ttlMs":90000000,"inputRequests":{"1-1":{"method":"roots/list"}}}}
+        "#,
+    );
+}
+
+#[test]
+fn a_paused_call_goes_on_with_the_answers() {
+    paused(
+        r#"
+        > {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"roots":[]}},META}}
+        .. store 3: working
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"inputResponses":{"a":{"roots":[]}},"requestState":"s","name":"x",SENT2}}
+        << {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
+        "#,
+    );
+}
+
+/// A table that nobody plays is a story.
+#[test]
+fn every_row_of_the_table_is_played() {
+    outlast_testkit::play_table!(
+        "../src/calls/call.rs":
+        request_is_sent,
+        request_waits_for_a_restart,
+        request_to_a_failed_server_fails_at_once,
+        request_beyond_the_bound_is_refused,
+        waiting_call_is_sent_when_the_server_is_back,
+        waiting_call_is_cancelled,
+        waiting_call_reaches_its_limit,
+        answer_settles,
+        progress_moves_timeout_but_never_max,
+        silence_is_kept_alive,
+        cancel_reaches_the_attempt,
+        initialize_is_never_cancelled,
+        timeout_fails_the_call_and_cancels_the_attempt,
+        max_fails_the_call_and_cancels_the_attempt,
+        signs_of_the_server_move_timeout,
+        a_still_server_lets_timeout_fire,
+        server_gone_settles,
+        oversized_answer_fails_the_call,
+        a_safe_call_is_repeated_after_a_crash,
+        an_unsafe_call_is_not_repeated,
+        a_safe_call_is_repeated_after_a_timeout,
+        a_call_that_showed_progress_is_not_repeated,
+        a_second_call_with_the_same_key_joins,
+        a_joined_call_is_cancelled_alone,
+        a_joined_call_takes_the_place_of_the_first,
+        a_task_of_the_server_is_followed,
+        a_followed_task_settles_its_call,
+        an_answer_that_asks_pauses_its_call,
+        a_paused_call_goes_on_with_the_answers,
+        late_answer_is_dropped,
+        late_progress_is_dropped,
+        cancel_of_a_settled_call_is_ignored,
     );
 }

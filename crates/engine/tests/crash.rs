@@ -16,6 +16,7 @@ const H1: &str = "01010101010101010101010101010101";
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
 const PLAIN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
+#[track_caller]
 fn play(scenario: &str) {
     let scenario = scenario.replace("META", META).replace("PLAIN", PLAIN);
     check(&format!("set tool x=repeatable:true\n{scenario}").replace("T1", T1).replace("H1", H1));
@@ -79,7 +80,7 @@ fn a_modern_call_that_was_handed_off_is_made_again_in_its_era() {
         r#"
         set client-cap 60s
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",PLAIN}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         wait 55s
         @55s
         .. store 1: create

@@ -48,6 +48,7 @@ const SESSION: &str = r#"
         >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
+#[track_caller]
 fn in_session(settings: &str, scenario: &str) {
     check(&format!("set serve\n{settings}\n{SESSION}\n{scenario}"));
 }
@@ -65,6 +66,7 @@ const LATE_SESSION: &str = r#"
         << 1: finish
 "#;
 
+#[track_caller]
 fn in_late_session(scenario: &str) {
     check(&format!("set serve\nset stream-head 5ms\n{LATE_SESSION}\n{scenario}"));
 }
@@ -76,7 +78,7 @@ fn a_client_that_was_gone_hears_once_of_what_changed_often() {
         r#"
         get 3 session=1
         << 3: 200 events
-        << 3: …
+        << 3: : outlast|retry: 1000||
         < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}
         << 3: id: 1-1|data: …
         hang-up 3
@@ -87,7 +89,7 @@ fn a_client_that_was_gone_hears_once_of_what_changed_often() {
         < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
         get 4 session=1 last=1-1
         << 4: 200 events
-        << 4: …
+        << 4: : outlast|retry: 1000||
         << 4: id: 1-2|data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}||
         << 4: id: 1-3|data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"b"}}||
         << 4: id: 1-4|data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}||
@@ -105,13 +107,13 @@ fn a_call_that_came_before_its_hello_failed_is_answered() {
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
         << 1: 200 with a session events
-        << 1: …
-        >> 1: …
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         started
         post 2 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
         << 2: 200 events
-        << 2: …
-        >> 1: …
+        << 2: id: 3-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}||
         << 1: finish
@@ -134,8 +136,8 @@ fn a_session_that_sleeps_is_not_woken_beyond_the_bound() {
         post 3 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
         .. 2: start 0
         << 3: 200 with a session events
-        << 3: …
-        >> 2: …
+        << 3: id: 4-0|retry: 1000|data: ||
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
         post 4 session=1 {"jsonrpc":"2.0","id":7,"method":"ping"}
         << 4: 429 …has 1 sessions open (max-sessions)…
         "#,
@@ -153,7 +155,7 @@ fn a_signal_ends_a_service_with_grace() {
         post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         << 4: 200 events
         << 4: id: 3-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         stop 15
         post 5 session=1 {"jsonrpc":"2.0","id":3,"method":"ping"}
         << 5: 503 {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"outlast is being stopped; try again"}}
@@ -178,7 +180,7 @@ fn a_call_that_waits_for_its_client_can_end_before_the_service_does() {
         post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         << 4: 200 events
         << 4: id: 3-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}
         << 4: id: 3-1|data: {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}||
         stop 15
@@ -200,6 +202,7 @@ fn a_call_that_waits_for_its_client_can_end_before_the_service_does() {
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 /// `M` stands for the headers of a modern `tools/call` of `x`, `B` for its body.
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"x","arguments":{{}},{META}}}}}"#
@@ -218,20 +221,20 @@ fn two_modern_hang_ups_at_the_same_age_are_noted_as_a_likely_cap() {
         r#"
         post 1 M B
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         wait 60s
         @500ms
-        << 1: …
-        << 1: …
+        << 1: 200 events
+        << 1: : outlast||
         hang-up 1
         >> 1: …notifications/cancelled…
         post 2 M B
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":2,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         wait 60s
         @1m500ms
-        << 2: …
-        << 2: …
+        << 2: 200 events
+        << 2: : outlast||
         hang-up 2
         !! warn: …--client-cap 1m…
         >> 1: …notifications/cancelled…
@@ -269,7 +272,7 @@ fn a_modern_call_that_takes_longer_becomes_a_stream() {
         r#"
         post 1 M B
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         wait 1s
         @500ms
@@ -289,7 +292,7 @@ fn what_a_modern_server_says_of_a_call_rides_on_its_stream() {
         r#"
         post 1 M B
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}
         << 1: 200 events
@@ -309,9 +312,9 @@ fn a_modern_client_that_hangs_up_has_cancelled_its_own_call() {
         r#"
         post 1 M B
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         post 2 M B
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":2,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         hang-up 1
         >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client hung up"}}
@@ -371,10 +374,10 @@ fn a_server_that_no_modern_client_needs_is_let_go() {
         r#"
         post 1 M B
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{}}
-        << 1: 200 …
+        << 1: 200 {"jsonrpc":"2.0","id":5,"result":{}}
         wait 5m
         @5m
         .. 1: close-input
@@ -383,7 +386,7 @@ fn a_server_that_no_modern_client_needs_is_let_go() {
         .. let go of 1
         post 2 M B
         .. 2: start 0
-        >> 2: …
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":2,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         "#,
     );
 }
@@ -396,7 +399,7 @@ fn a_legacy_client_that_hangs_up_can_come_back() {
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1}}}
         << 3: 200 events
         << 3: id: 3-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         hang-up 3
         < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}
         get 4 session=1 last=3-0
@@ -413,11 +416,11 @@ fn a_legacy_client_that_hangs_up_can_come_back() {
         << 5: id: 3-2|data: {"jsonrpc":"2.0","id":2,"result":{}}||
         << 5: finish
         get 6 session=1 last=99-1
-        << 6: 400 …
+        << 6: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Last-Event-ID names no event that is still kept for this session"}}
         get 7 session=1 last=3-77
-        << 7: 400 …
+        << 7: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Last-Event-ID names an event that was never sent; its stream has not come that far"}}
         get 8 session=1 last=nonsense
-        << 8: 400 …
+        << 8: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Last-Event-ID names no event that is still kept for this session"}}
         "#,
     );
 }
@@ -432,7 +435,7 @@ fn a_finished_stream_is_forgotten_after_resume_wait() {
         << 3: : outlast|retry: 1000||
         wait 6m
         get 4 session=1 last=2-0
-        << 4: 400 …
+        << 4: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Last-Event-ID names no event that is still kept for this session"}}
         "#,
     );
 }
@@ -447,21 +450,21 @@ fn sessions_are_known_by_their_names_and_principals() {
         post 4 session=forged {"jsonrpc":"2.0","id":2,"method":"ping"}
         << 4: 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         post 5 session=1 principal=mallory {"jsonrpc":"2.0","id":2,"method":"ping"}
-        << 5: 404 …
+        << 5: 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         get 6 session=1 principal=mallory last=2-0
-        << 6: 404 …
+        << 6: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         delete 7 session=1 principal=mallory
-        << 7: 404 …
+        << 7: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         post 8 session=1 version=1999-01-01 {"jsonrpc":"2.0","id":2,"method":"ping"}
         << 8: 400 {"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"Bad Request: Unsupported protocol version `1999-01-01`; this session speaks 2025-11-25"}}
         post 9 session=1 accept=json {"jsonrpc":"2.0","id":2,"method":"ping"}
-        << 9: 406 …
+        << 9: 406 {"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"Not Acceptable: Accept must allow application/json and text/event-stream"}}
         get 10
-        << 10: 405 …
+        << 10: 405 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Method Not Allowed: this revision knows POST alone"}}
         delete 11
-        << 11: 405 …
+        << 11: 405 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Method Not Allowed: there is no session to end"}}
         get 12 version=2026-07-28 session=1
-        << 12: 405 …
+        << 12: 405 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Method Not Allowed: this revision knows POST alone"}}
         get 13 session=1
         << 13: 200 events
         << 13: : outlast|retry: 1000||
@@ -472,7 +475,7 @@ fn sessions_are_known_by_their_names_and_principals() {
         .. 1: close-input
         << 15: 200
         post 16 session=1 {"jsonrpc":"2.0","id":2,"method":"ping"}
-        << 16: 404 …
+        << 16: 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         "#,
     );
 }
@@ -511,7 +514,7 @@ fn a_question_rides_on_the_call_that_it_must_be_about() {
         post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         << 4: 200 events
         << 4: id: 3-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}
         << 4: id: 3-1|data: {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}||
         "#,
@@ -527,7 +530,7 @@ fn a_question_waits_on_the_call_that_its_client_comes_back_for() {
         post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         << 4: 200 events
         << 4: id: 3-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         hang-up 4
         < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}
         get 5 session=1 last=3-0
@@ -613,7 +616,7 @@ fn a_session_is_woken_with_its_log_level_and_subscriptions() {
         post 7 session=1 {{"jsonrpc":"2.0","id":6,"method":"ping"}}
         .. 2: start 0
         << 7: 200 events
-        << 7: …
+        << 7: id: 7-0|retry: 1000|data: ||
         started
         >> 2: {{"jsonrpc":"2.0","id":6,"method":"initialize",…
         < {{"jsonrpc":"2.0","id":6,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
@@ -625,7 +628,7 @@ fn a_session_is_woken_with_its_log_level_and_subscriptions() {
         < {{"jsonrpc":"2.0","id":7,"result":{{}}}}
         < {{"jsonrpc":"2.0","id":8,"error":{{"code":-32002,"message":"gone"}}}}
         < {{"jsonrpc":"2.0","id":9,"result":{{}}}}
-        << 7: …
+        << 7: id: 7-1|data: {{"jsonrpc":"2.0","id":6,"result":{{}}}}||
         << 7: finish
         "#
         ),
@@ -645,10 +648,10 @@ fn a_session_with_subscriptions_is_woken_by_its_standing_stream() {
         << 7: 200 events
         << 7: : outlast|retry: 1000||
         started
-        >> 2: …
+        >> 2: {{"jsonrpc":"2.0","id":6,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         < {{"jsonrpc":"2.0","id":6,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         >> 2: {{"jsonrpc":"2.0","method":"notifications/initialized"}}
-        >> 2: …
+        >> 2: {{"jsonrpc":"2.0","id":7,"method":"logging/setLevel","params":{{"level":"debug"}}}}
         >> 2: {{"jsonrpc":"2.0","id":8,"method":"resources/subscribe","params":{{"uri":"a:2"}}}}
         < {{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"a:2"}}}}
         << 7: id: 1-1|data: {{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"a:2"}}}}||
@@ -687,7 +690,7 @@ fn sessions_of_one_principal_share_a_process_until_one_makes_it_its_own() {
         .. 1: start 0
         << 1: 200 with a session events
         << 1: : outlast||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
         started
         # The second waits for the answer that the first one gets.
         post 2 principal=a {"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
@@ -714,12 +717,12 @@ fn sessions_of_one_principal_share_a_process_until_one_makes_it_its_own() {
         .. 2: start 0
         << 6: 200 with a session events
         << 6: : outlast||
-        >> 2: …
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
         post 7 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}}}}
         .. 3: start 0
         << 7: 200 with a session events
         << 7: : outlast||
-        >> 3: …
+        >> 3: {"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}}}}
         # Both may use the same ids.
         post 8 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"u"}}
         << 8: 200 events
@@ -733,7 +736,7 @@ fn sessions_of_one_principal_share_a_process_until_one_makes_it_its_own() {
         << 9: id: 12-1|data: {"jsonrpc":"2.0","id":2,"result":{"for":"two"}}||
         << 9: finish
         server-1 < {"jsonrpc":"2.0","id":4,"result":{}}
-        << 8: …
+        << 8: id: 11-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
         << 8: finish
         # Whoever subscribed hears of it.
         get 10 session=1 principal=a
@@ -750,9 +753,9 @@ fn sessions_of_one_principal_share_a_process_until_one_makes_it_its_own() {
         # New sessions get their own from now on.
         post 12 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
         .. 4: start 0
-        << 12: …
-        << 12: …
-        >> 4: …
+        << 12: 200 with a session events
+        << 12: : outlast||
+        >> 4: {"jsonrpc":"2.0","id":6,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
         # A question that could be meant for any of them is asked of none.
         server-1 < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}
         >> 1: {"jsonrpc":"2.0","id":9,"error":{"code":-32603,"message":"outlast: several clients share this server, and none of them can be meant alone"}}
@@ -769,20 +772,20 @@ fn a_principal_has_bounds_of_its_own() {
         set max-calls 1
         post 1 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 1: start 0
-        << 1: …
-        << 1: …
-        >> 1: …
+        << 1: 200 with a session events
+        << 1: : outlast||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         post 2 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         << 2: 429 {"jsonrpc":"2.0","id":1,"error":{"code":-31007,"message":"`a` has 1 sessions open (max-sessions); end one with DELETE, or raise it with --max-sessions"}}
         post 3 principal=b {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 2: start 0
-        << 3: …
-        << 3: …
-        >> 2: …
+        << 3: 200 with a session events
+        << 3: : outlast||
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         post 4 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"ping"}
         << 4: 200 events
         << 4: : outlast||
-        !! warn: overloaded …
+        !! warn: overloaded server=srv method=ping elapsed=0s state=it never reached its server detail=1 calls are in flight (max-calls)
         << 4: id: 5-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-31004,"message":"`ping` was not sent: 1 calls are in flight (max-calls). Ask again when other calls have ended.",…
         << 4: finish
         "#,
@@ -796,12 +799,12 @@ fn arrays_of_an_old_session_are_answered_one_by_one() {
         set serve
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}
         .. 1: start 0
-        << 1: …
-        << 1: …
-        >> 1: …
+        << 1: 200 with a session events
+        << 1: : outlast||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26"}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26"}}||
         << 1: finish
         post 2 session=1 [{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":3,"method":"initialize"}]
         << 2: 200 events
@@ -834,9 +837,9 @@ fn a_cancelled_legacy_call_ends_its_stream() {
         "",
         r#"
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        << 3: …
-        << 3: …
-        >> 1: …
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         post 4 session=1 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
         << 4: 202
         << 3: finish
@@ -851,8 +854,8 @@ fn a_crash_under_a_session_is_made_good() {
         "",
         r#"
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-        << 3: …
-        << 3: …
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/list"}
         output-closed
         exited signal 9
@@ -882,9 +885,9 @@ fn a_server_that_does_not_start_is_tried_again_and_then_refuses_at_once() {
         set serve
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 1: start 0
-        << 1: …
-        << 1: …
-        >> 1: …
+        << 1: 200 with a session events
+        << 1: : outlast||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         start-failed not-found
         !! warn: restart of `srv` failed: command not found
         !! warn: restarting `srv` in 2s: it could not be started
@@ -892,19 +895,19 @@ fn a_server_that_does_not_start_is_tried_again_and_then_refuses_at_once() {
         @2s
         .. 1: start 1
         start-failed not-found
-        !! …
-        !! …
+        !! warn: restart of `srv` failed: command not found
+        !! warn: restarting `srv` in 4s: it could not be started
         wait 4s
         @6s
         .. 1: start 2
         start-failed not-found
-        !! …
-        !! …
+        !! warn: restart of `srv` failed: command not found
+        !! warn: restarting `srv` in 8s: it could not be started
         wait 8s
         @14s
         .. 1: start 3
         start-failed not-found
-        !! …
+        !! warn: restart of `srv` failed: command not found
         !! warn: `srv` has failed too often (it could not be started); tried again every 30s
         !! warn: server-failed …
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (command not found); the next try is in 30s.",…
@@ -912,7 +915,7 @@ fn a_server_that_does_not_start_is_tried_again_and_then_refuses_at_once() {
         # The session never was one, and nobody needs its server.
         .. let go of 1
         post 2 session=1 {"jsonrpc":"2.0","id":1,"method":"ping"}
-        << 2: 404 …
+        << 2: 404 {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         "#,
     );
 }
@@ -924,10 +927,10 @@ fn a_log_message_goes_to_the_modern_call_that_asked_for_it() {
         r#"
         post 1 M B
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         post 2 M {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}}
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}}
         < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}
         << 2: 200 events
         << 2: : outlast||
@@ -943,12 +946,12 @@ fn whoever_waits_for_the_hello_of_a_session_that_ends_is_told() {
         set serve
         post 1 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 1: start 0
-        << 1: …
-        << 1: …
-        >> 1: …
+        << 1: 200 with a session events
+        << 1: : outlast||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         post 2 principal=a {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
-        << 2: …
-        << 2: …
+        << 2: 200 with a session events
+        << 2: : outlast||
         delete 3 session=1 principal=a
         << 1: finish
         << 2: id: 4-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"outlast: the session that this one was to share a server with has ended; try again"}}||
@@ -957,12 +960,12 @@ fn whoever_waits_for_the_hello_of_a_session_that_ends_is_told() {
         << 3: 200
         # It never was a session.
         post 5 session=2 principal=a {"jsonrpc":"2.0","id":3,"method":"ping"}
-        << 5: 404 …
+        << 5: 404 {"jsonrpc":"2.0","id":3,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         post 4 principal=a {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 2: start 0
-        << 4: …
-        << 4: …
-        >> 2: …
+        << 4: 200 with a session events
+        << 4: : outlast||
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         "#,
     );
 }
@@ -1000,7 +1003,7 @@ fn who_joins_a_session_that_wakes_is_welcomed_with_it() {
         >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize",…
         < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18"}}
         << 5: 200 with a session events
-        << 5: …
+        << 5: : outlast||
         << 5: id: 5-1|data: {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-06-18"}}||
         << 5: finish
         >> 2: {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -1100,14 +1103,14 @@ fn a_hello_is_not_cancelled_when_the_service_ends() {
         set drain 1s
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 1: start 0
-        << 1: …
-        << 1: …
-        >> 1: …
+        << 1: 200 with a session events
+        << 1: : outlast||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         stop 15
         wait 1s
         @1s
         !! warn: server-gone …
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"server `srv` went away (outlast was stopped) before it answered `initialize`.","data":{"outlast":{"kind":"server-gone","server":"srv","method":"initialize","elapsedMs":1000,"attempts":1,"serverState":"gone","retry":"safe","signs":{},"help":"docs/errors/-31002.md"}}}}||
         << 1: finish
         .. 1: close-input
         "#,
@@ -1169,7 +1172,7 @@ fn an_answer_that_comes_at_once_leaves_in_one_piece_with_the_head_of_its_stream(
         set stream-head 5ms
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
         << 1: 200 with a session events
@@ -1177,7 +1180,7 @@ fn an_answer_that_comes_at_once_leaves_in_one_piece_with_the_head_of_its_stream(
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         wait 1s
         @5ms
         << 2: 200 events
@@ -1187,11 +1190,11 @@ fn an_answer_that_comes_at_once_leaves_in_one_piece_with_the_head_of_its_stream(
         << 2: finish
         # One that is given up before that has nothing to say.
         post 3 session=1 {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
         post 4 session=1 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
         << 4: 202
         << 3: 202
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
         "#,
     );
 }
@@ -1202,15 +1205,15 @@ fn a_call_whose_id_was_used_again_ends_with_its_session_too() {
         "set session-idle 1s",
         r#"
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        << 3: …
-        << 3: …
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
         >> 1: {"jsonrpc":"2.0","id":2,…
         post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"y"}}
-        << 4: …
-        << 4: …
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
         >> 1: {"jsonrpc":"2.0","id":3,…
         < {"jsonrpc":"2.0","id":3,"result":{}}
-        << 4: …
+        << 4: id: 4-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
         << 4: finish
         # The older one keeps the session awake.
         hang-up 3
@@ -1230,7 +1233,7 @@ fn what_has_not_finished_when_a_service_ends_is_answered_and_cancelled() {
         r#"
         post 1 M B
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         stop 15
         wait 2s
@@ -1257,10 +1260,10 @@ fn a_server_that_crashed_and_that_nobody_needs_is_not_started_again() {
         r#"
         post 1 M B
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{}}
-        << 1: 200 …
+        << 1: 200 {"jsonrpc":"2.0","id":5,"result":{}}
         output-closed
         exited 1
         !! warn: `srv` ended: exit status 1

@@ -22,6 +22,7 @@ const SESSION: &str = r#"
         stored 2
 "#;
 
+#[track_caller]
 fn in_session(scenario: &str) {
     check(&format!("set serve\nset durable\n{SESSION}\n{scenario}"));
 }
@@ -328,7 +329,7 @@ fn the_standing_stream_goes_on_after_a_restart() {
         r#"
         get 3 session=1
         << 3: 200 events
-        << 3: …
+        << 3: : outlast|retry: 1000||
         < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
         << 3: id: 1-1|data: …
         hang-up 3
@@ -343,7 +344,7 @@ fn the_standing_stream_goes_on_after_a_restart() {
         << 4: : outlast|retry: 1000||
         << 4: id: 1-2|data: {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}||
         get 5 session=1
-        << 5: 409 …
+        << 5: 409 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Conflict: this session has its standing stream open already"}}
         "#,
     );
 }
@@ -362,7 +363,7 @@ fn an_event_is_known_in_its_own_session_only() {
         .. store 1: session
         << 4: 200 with a session events
         << 4: …
-        >> 1: …
+        >> 1: {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         get 5 session=3 last=1:3-0
         << 5: 400 …Last-Event-ID names no event…
         get 6 session=3 last=nonsense

@@ -6,11 +6,13 @@ use outlast_testkit::script::check;
 const T1: &str = "01010101010101010101010101010101";
 const T2: &str = "02020202020202020202020202020202";
 
+#[track_caller]
 fn play(scenario: &str) {
     check(&scenario.replace("T1", T1).replace("T2", T2));
 }
 
 /// A stdio client that gives up after 60 seconds; the next attempt is 1.
+#[track_caller]
 fn capped(scenario: &str) {
     play(&format!("set client-cap 60s\n{scenario}"));
 }
@@ -26,6 +28,7 @@ const HANDED_OFF: &str = r#"
         << …
 "#;
 
+#[track_caller]
 fn handed_off(scenario: &str) {
     capped(&format!("{HANDED_OFF}\n{scenario}"));
 }
@@ -66,7 +69,7 @@ fn a_fast_call_stays_plain_and_nothing_is_stored() {
     capped(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"build"}}
         wait 54s
         < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
         << {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
@@ -80,7 +83,7 @@ fn without_a_cap_nothing_is_handed_off_and_no_tool_is_added() {
     play(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
         << {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
@@ -95,7 +98,7 @@ fn a_call_that_cannot_be_stored_stays_as_it_is() {
     capped(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"build"}}
         wait 55s
         @55s
         .. store 1: create
@@ -113,7 +116,7 @@ fn a_call_that_is_answered_while_its_ticket_is_stored_is_answered_plainly() {
     capped(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"build"}}
         wait 55s
         @55s
         .. store 1: create
@@ -130,9 +133,9 @@ fn calls_that_are_due_together_are_all_handed_off() {
     capped(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"build"}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"test"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"test"}}
         wait 56s
         @55s
         .. store 1: create
@@ -151,11 +154,11 @@ fn a_tool_with_an_output_schema_gets_an_error_in_place_of_its_content() {
     capped(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"build","outputSchema":{"type":"object"}}]}}
         << …
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"build"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"build"}}
         wait 55s
         @55s
         .. store 1: create
@@ -170,15 +173,15 @@ fn the_tools_are_listed_on_the_last_page_only_and_keep_clear_of_the_servers_own(
     capped(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"srv_wait"}],"nextCursor":"2"}}
         << {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"srv_wait"}],"nextCursor":"2"}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}
         < {"jsonrpc":"2.0","id":2,"result":{"tools":[ {"name":"build"} ],"x":1.0}}
         << {"jsonrpc":"2.0","id":2,"result":{"tools":[ {"name":"build"} ,{…"name":"srv_wait2"},{…"name":"srv_cancel"}],"x":1.0}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/list"}
-        >> …
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":3,"result":{"tools":[]}}
         << {"jsonrpc":"2.0","id":3,"result":{"tools":[{"annotations":{"idempotentHint":true,"readOnlyHint":true},"description":"…","inputSchema":{"properties":{"seconds":{…},"ticket":{…}},"required":["ticket"],"type":"object"},"name":"srv_wait2"},{…"name":"srv_cancel"}]}}
         # The server's own tool is the server's.
@@ -195,7 +198,7 @@ fn an_error_to_a_list_is_passed_on() {
     capped(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no tools"}}
         << {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no tools"}}
         "#,
@@ -373,19 +376,19 @@ fn the_tools_are_in_a_list_from_memory_too() {
         r#"
         set instant
         {hello}
-        >> …
+        >> {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         < {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         .. remember initialize and 0 lists
-        << …
+        << {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         {list}
-        >> …
+        >> {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
         < {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"srv_cancel"}}]}}}}
         .. remember initialize and 1 lists
         << …srv_wait…srv_cancel2…
         again
         {hello}
-        << …
-        >> …
+        << {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
+        >> {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         {list}
         << {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"srv_cancel"}},{{…"name":"srv_wait"}},{{…"name":"srv_cancel2"}}]}}}}
         "#
@@ -402,7 +405,7 @@ fn a_modern_client_over_http_is_known_by_each_request() {
         set profiles
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"hasty"},"io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         wait 55s
         @500ms
@@ -423,7 +426,7 @@ fn a_modern_client_over_http_is_known_by_each_request() {
         << 2: finish
         # It is no task.
         post 3 version=2026-07-28 method=tools/list {"jsonrpc":"2.0","id":7,"method":"tools/list","params":{META}}
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{META}}
         < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[]}}
         << 3: 200 …srv_wait…srv_cancel…
         "#
@@ -440,17 +443,17 @@ fn a_wait_that_hangs_up_leaves_the_call_alone_and_a_stranger_sees_nothing() {
         set serve
         post 1 principal=ann {hello}
         .. 1: start 0
-        << 1: …
-        << 1: …
-        >> 1: …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         started
         < {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
-        << 1: …
+        << 1: id: 2-1|data: {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}||
         << 1: finish
         post 2 principal=ann session=1 {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"x"}}}}
         << 2: 200 events
-        << 2: …
-        >> 1: …
+        << 2: id: 3-0|retry: 1000|data: ||
+        >> 1: {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"_meta":{{"progressToken":2}},"name":"x"}}}}
         wait 55s
         @55s
         .. store 1: create
@@ -459,20 +462,20 @@ fn a_wait_that_hangs_up_leaves_the_call_alone_and_a_stranger_sees_nothing() {
         << 2: finish
         post 3 principal=ann session=1 {wait}
         << 3: 200 events
-        << 3: …
+        << 3: id: 4-0|retry: 1000|data: ||
         hang-up 3
         post 4 principal=bob {hello}
         .. 2: start 0
-        << 4: …
-        << 4: …
-        >> 2: …
+        << 4: 200 with a session events
+        << 4: id: 6-0|retry: 1000|data: ||
+        >> 2: {{"jsonrpc":"2.0","id":3,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         server-2 started
         server-2 < {{"jsonrpc":"2.0","id":3,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
-        << 4: …
+        << 4: id: 6-1|data: {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}||
         << 4: finish
         post 5 principal=bob session=3 {wait}
         << 5: 200 events
-        << 5: …
+        << 5: id: 7-0|retry: 1000|data: ||
         << 5: …"code":-31010…
         << 5: finish
         server-1 < {{"jsonrpc":"2.0","id":2,"result":{{}}}}
@@ -530,12 +533,12 @@ fn a_client_with_tasks_gets_a_task_in_time() {
         set client-cap 5s
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"hasty"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
         started
         wait 5s
         @500ms
-        << …
-        << …
+        << 1: 200 events
+        << 1: : outlast||
         @4s500ms
         .. store 1: create
         stored 1
@@ -562,7 +565,7 @@ fn calls_with_one_key_are_handed_off_with_one_ticket() {
         {WITH_KEY}
         wait 30s
         > {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"build","idempotencyKey":"k"}}}}
-        !! info: …
+        !! info: a call of `build` at `srv` joined an earlier one with the same key
         wait 25s
         @55s
         .. store 2: create
@@ -589,19 +592,20 @@ fn the_key_of_a_call_that_was_handed_off_finds_its_result_after_a_restart() {
         @55s
         .. store 2: create
         stored 2
-        << …
+        << {{"jsonrpc":"2.0","id":1,"result":{{"_meta":{{"dev.outlast/ticket":"T1"}},"content":[{{"text":"`build` is still running; its result is not lost. Call the tool `srv_wait` with {{\"ticket\": \"T1\"}} to get it. To stop it instead, call `srv_cancel` with the same ticket. Do not call `build` again: that would run it a second time.","type":"text"}}]}}}}
         < {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
         .. store 3: completed
         stored 3
         again
         > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"build","idempotencyKey":"k"}}}}
-        !! info: …
+        !! info: a call of `build` at `srv` joined an earlier one with the same key
         << {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
         "#
     ));
 }
 
 /// A client without a known cap, whose cancels are looked at.
+#[track_caller]
 fn cancelled_after(times: &[&str], notes: &str) {
     let calls: String = times
         .iter()
@@ -635,24 +639,24 @@ fn a_likely_cap_is_noted_once_and_only_of_silent_calls() {
     play(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"x"}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
         > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"x"}}
         < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}
         wait 30s
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
         !! warn: …--client-cap 30s…
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}
         "#,
     );
 }
@@ -663,7 +667,7 @@ fn a_short_cap_shortens_the_keep_alive() {
         r#"
         set client-cap 15s
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1}}}
         wait 11s
         @5s
         << …keepAlive…

@@ -8,6 +8,7 @@ const FIRST: &str = r#"
         >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"sum":1,"to":"ann"},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":1}}}
 "#;
 
+#[track_caller]
 fn first(settings: &str, scenario: &str) {
     check(&format!("{settings}\n{FIRST}\n{scenario}"));
 }
@@ -30,13 +31,13 @@ fn a_key_elsewhere_is_no_key() {
     check(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x","idempotencyKey":"k"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"_meta":{"progressToken":1},"name":"x","idempotencyKey":"k"}}
         > {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"x","idempotencyKey":"k"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","arguments":{"idempotencyKey":"k"}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x","arguments":{"idempotencyKey":"k"}}}
         > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"x","arguments":{"idempotencyKey":"k"}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"x","arguments":{"idempotencyKey":"k"}}}
         "#,
     );
 }
@@ -47,13 +48,13 @@ fn the_place_of_keys_is_a_setting() {
         r#"
         set idempotency-key _meta.com.example/once
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"com.example/once":"k"}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"com.example/once":"k"}}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"com.example/once":"k"}}}
         !! info: a call of `x` at `srv` joined…
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","idempotencyKey":"j"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"j"}}
         > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"x","idempotencyKey":"j"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x","idempotencyKey":"j"}}
         "#,
     );
 }
@@ -81,7 +82,7 @@ fn big_integers_are_compared_exactly() {
     check(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":18446744073709551617},"idempotencyKey":"k"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"x","arguments":{"n":18446744073709551617},"idempotencyKey":"k"}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","arguments":{"n":18446744073709551618},"idempotencyKey":"k"}}
         !! warn: key-conflict…
         << {"jsonrpc":"2.0","id":2,"error":{"code":-31012,…
@@ -128,7 +129,7 @@ fn a_cancel_by_one_of_two_does_not_cancel_for_the_other() {
         > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":8,"reason":"b"}}}}
         >> {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1,"reason":"b"}}}}
         < {{"jsonrpc":"2.0","id":1,"result":{{}}}}
-        !! info: …
+        !! info: `srv` answered attempt 1, which has ended; dropped
         "#
         ),
     );
@@ -177,7 +178,7 @@ fn a_limit_fails_all_that_are_joined() {
         wait 6s
         @10s
         << {"jsonrpc":"2.0","id":8,"error":{"code":-31001,…
-        !! warn: timeout…
+        !! warn: timeout server=srv method=tools/call tool=pay limit=10s elapsed=10s setting=--timeout state=its server was told to cancel
         << {"jsonrpc":"2.0","id":7,"error":{"code":-32001,…
         >> {"jsonrpc":"2.0","method":"notifications/cancelled",…
         .. sample
@@ -195,7 +196,7 @@ fn a_limit_of_one_that_joined_is_its_own() {
         !! info: …joined…
         wait 2s
         @2s
-        !! warn: timeout…
+        !! warn: timeout server=srv method=tools/call tool=pay limit=2s elapsed=2s setting=_meta["dev.outlast/timeoutMs"] state=its server goes on
         << {"jsonrpc":"2.0","id":8,"error":{"code":-32001,…its server goes on…"serverState":"running","retry":"unsafe"…
         < {"jsonrpc":"2.0","id":1,"result":{}}
         << {"jsonrpc":"2.0","id":7,"result":{}}
@@ -230,17 +231,17 @@ fn a_second_call_joins_one_that_waits_for_a_restart() {
         r#"
         set tool pay=repeatable:true
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}
         > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay","_meta":{"progressToken":"p7"},"idempotencyKey":"k"}}
         >> {"jsonrpc":"2.0","id":2,…
         exited 1
         wait 200ms
         @200ms
-        !! …
+        !! warn: `srv` ended: exit status 1
         !! info: `tools/call` is sent to `srv` again (attempt 2): its server went away
-        !! warn: restarting…
+        !! warn: restarting `srv` in 470ms: it ended
         > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"pay","_meta":{"progressToken":"p8"},"idempotencyKey":"k"}}
         !! info: …joined…
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}
@@ -298,20 +299,20 @@ fn a_session_that_ends_takes_both_along() {
         set serve
         post 1 {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         .. 1: start 0
-        << …
-        << …
-        >> …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         started
         < {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
-        << …
+        << 1: id: 2-1|data: {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}||
         << 1: finish
         {first}
-        << …
-        << …
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
         >> 1: {{"jsonrpc":"2.0","id":2,…
         {second}
-        << …
-        << …
+        << 3: 200 events
+        << 3: id: 4-0|retry: 1000|data: ||
         !! info: …joined…
         delete 4 session=1
         << 2: finish
@@ -401,6 +402,7 @@ fn modern_call(exchange: u32, id: u32, who: &str, more: &str) -> String {
 const KEY: &str = r#","dev.outlast/idempotencyKey":"k""#;
 
 /// A modern service with one call of Ann's that was sent.
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let begin = modern_call(1, 7, "ann", KEY);
     let scenario = scenario
@@ -443,7 +445,7 @@ fn a_modern_client_that_does_not_come_back_has_cancelled() {
         @10m
         >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client hung up and did not come back"}}
         < {"jsonrpc":"2.0","id":1,"result":{}}
-        !! info: …
+        !! info: `srv` answered attempt 1, which has ended; dropped
         ANN-2
         >> 1: {"jsonrpc":"2.0","id":2,…
         "#,
@@ -574,7 +576,7 @@ fn a_call_whose_client_hung_up_still_has_its_limits() {
         hang-up 1
         wait 1m
         @1m
-        !! warn: timeout…
+        !! warn: timeout server=srv method=tools/call tool=pay limit=1m elapsed=1m setting=--timeout state=its server was told to cancel
         >> 1: …notifications/cancelled…
         .. sample
         "#,
@@ -609,6 +611,7 @@ fn plain_call(id: u32) -> String {
     )
 }
 
+#[track_caller]
 fn legacy(scenario: &str) {
     let mut scenario =
         scenario.replace("T1", T1).replace("T8", T8).replace("T9", T9).replace("HELLO", LEGACY);
@@ -764,7 +767,7 @@ fn a_call_that_runs_gets_a_ticket_although_another_process_has_its_key() {
         r#"
         set client-cap 60s
         > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","idempotencyKey":"k"}}}}
-        >> …
+        >> {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"_meta":{{"progressToken":1}},"name":"x","idempotencyKey":"k"}}}}
         made {T9} k {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x"}}}}
         wait 55s
         @55s
@@ -1008,12 +1011,12 @@ fn an_answer_is_kept_where_a_person_says_so() {
         << {{"jsonrpc":"2.0","id":5,"result":{{"n":1.0}}}}
         wait 1h
         {c5}
-        >> …
+        >> {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"_meta":{{"progressToken":1}},"name":"pay","arguments":{{"n":1}},"idempotencyKey":"k"}}}}
         < {{"jsonrpc":"2.0","id":1,"error":{{"code":-1,"message":"no"}}}}
-        << …
+        << {{"jsonrpc":"2.0","id":5,"error":{{"code":-1,"message":"no"}}}}
         # Errors are never kept.
         {c4}
-        >> …
+        >> {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"_meta":{{"progressToken":2}},"name":"pay","arguments":{{"n":1}},"idempotencyKey":"k"}}}}
         "#
     ));
 }
@@ -1026,9 +1029,9 @@ fn a_call_without_a_key_gets_one_where_it_is_honoured() {
         r#"
         set tool pay*=idempotency:honoured
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}
         > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay"}}
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"idempotencyKey":"01010101010101010101010101010101","name":"pay"}}
         # The client's own is used, and also stays where it was.
@@ -1039,12 +1042,12 @@ fn a_call_without_a_key_gets_one_where_it_is_honoured() {
         exited 1
         wait 200ms
         @200ms
-        !! …
+        !! warn: `srv` ended: exit status 1
         !! info: `tools/call` is sent to `srv` again (attempt 2): its server went away
         !! info: `tools/call` is sent to `srv` again (attempt 2): its server went away
         !! warn: server-gone…
         << {"jsonrpc":"2.0","id":9,"error":…
-        !! …
+        !! warn: restarting `srv` in 470ms: it ended
         wait 1s
         @…
         .. start 1

@@ -17,6 +17,7 @@ const LEGACY: &str = r#"
         << {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"fast","execution":{"taskSupport":"optional"}},{"name":"slow","execution":{"taskSupport":"required"}}]}}
 "#;
 
+#[track_caller]
 fn legacy(settings: &str, scenario: &str) {
     check(&format!("{settings}\n{LEGACY}\n{scenario}"));
 }
@@ -28,6 +29,7 @@ const RUNNING: &str = r#"
         < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"working","createdAt":"c","lastUpdatedAt":"1","ttl":1,"pollInterval":2000}}}
 "#;
 
+#[track_caller]
 fn running(settings: &str, scenario: &str) {
     legacy(settings, &format!("{RUNNING}\n{scenario}"));
 }
@@ -243,8 +245,8 @@ fn after_a_crash_of_the_server_the_same_task_is_asked_for() {
         r#"
         exited 1
         output-closed
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 357ms: it ended
         wait 1s
         @…
         .. start 1
@@ -300,6 +302,7 @@ const WITH: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 
 const REFUSED: &str = r#""error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
 
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let scenario = scenario.replace("META", META).replace("WITH", WITH).replace("REFUSED", REFUSED);
     check(&format!("{settings}\n{scenario}"));
@@ -311,9 +314,9 @@ fn a_modern_server_that_insists_on_tasks_serves_a_client_without() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
         < {"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}
         > {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"slow",META}}
         >> {"jsonrpc":"2.0","id":"2",…
         < {"jsonrpc":"2.0","id":"2",REFUSED}
@@ -378,9 +381,9 @@ fn a_broken_question_over_http_is_put_again() {
         "set http\nset keep-alive 1h",
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow",META}}
-        >> …
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: slow] {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
         trouble 1 status 400 {"jsonrpc":"2.0","id":1,REFUSED}
-        >> …
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: slow] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":2,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}}}}
         <~2 {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"t-1","status":"working","pollIntervalMs":1000}}
         # The stream that made the task is over, and means nothing any more.
         stream-ended 2
@@ -396,8 +399,8 @@ fn a_broken_question_over_http_is_put_again() {
         @…
         >> …"id":5,"method":"tasks/get"…
         trouble 5 unreachable refused
-        !! warn: …
-        !! warn: …
+        !! warn: cannot reach `srv`: refused
+        !! warn: trying `srv` again in 2s: it cannot be reached
         wait 2s
         @…
         .. start 0
@@ -419,7 +422,7 @@ fn a_task_of_ours_is_answered_by_that_of_its_server() {
         r#"
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",WITH}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}}}}
         started
         wait 10s
         @500ms
@@ -453,25 +456,25 @@ fn what_a_remote_task_asks_reaches_the_session_that_made_it() {
         set share all
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
-        << 1: …
-        << 1: …
-        >> 1: …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         started
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}||
         << 1: finish
         post 2 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 2: …
-        << 2: …
-        << 2: …
+        << 2: 200 with a session events
+        << 2: id: 4-0|retry: 1000|data: ||
+        << 2: id: 4-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}||
         << 2: finish
         post 3 session=2 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"other"}}
-        << 3: …
-        << 3: …
+        << 3: 200 events
+        << 3: id: 5-0|retry: 1000|data: ||
         >> 1: …"id":2…
         post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}
-        << 4: …
-        << 4: …
+        << 4: 200 events
+        << 4: id: 6-0|retry: 1000|data: ||
         >> 1: …"id":3…
         <~3 {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"task required"}}
         >> 1: …"id":4…"task":{…

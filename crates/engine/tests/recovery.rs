@@ -34,6 +34,7 @@ const MODERN: &str = r#"
         >> 1: {"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"s-1",META}}
 "#;
 
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let ticket = format!("{:02x}", 1).repeat(32);
     let scenario = format!("{MODERN}{scenario}").replace("META", META).replace("T1", &ticket);
@@ -95,7 +96,7 @@ fn what_the_server_has_lost_is_made_again_if_that_is_safe() {
         r#"
         < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no tasks here"}}
         .. store 3: working
-        !! info: …
+        !! info: `tools/call` is sent to `srv` again (attempt 2): its server knows nothing of it any more
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x",…
         stored 3
         # The next process does not ask for it.
@@ -202,6 +203,7 @@ const REMOTE: &str = r#"
 "#;
 
 /// `~LEFT` is the stream of the attempt that was left, which has number 2 on the wire.
+#[track_caller]
 fn remote(settings: &str, scenario: &str) {
     let token = |number: u8| format!("{number:02x}").repeat(32);
     let scenario = format!("{REMOTE}{scenario}")
@@ -270,7 +272,7 @@ fn a_token_that_is_refused_makes_the_call_anew_if_that_is_safe() {
         r#"
         trouble LEFT status 400 {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"m"}}
         .. store 3: working
-        !! info: …
+        !! info: `tools/call` is sent to `srv` again (attempt 2): its server knows nothing of it any more
         >> 1: post […] {"jsonrpc":"2.0","id":2,"method":"tools/call",…
         .. abandon LEFT
         <~2 {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
@@ -286,8 +288,8 @@ fn a_server_that_cannot_be_reached_is_asked_again() {
         "",
         r#"
         trouble LEFT unreachable refused
-        !! warn: …
-        !! warn: …
+        !! warn: cannot reach `srv`: refused
+        !! warn: trying `srv` again in 2s: it cannot be reached
         wait 1s
         @500ms
         >> 1: post […"method":"requests/resume"…
@@ -363,6 +365,7 @@ const LEGACY: &str = r#"
         stored 2
 "#;
 
+#[track_caller]
 fn legacy(settings: &str, scenario: &str) {
     let scenario = format!("{LEGACY}{scenario}").replace("T2", &"02".repeat(32));
     check(&format!("set serve\nset resumable\nset resume-wait 1h\n{settings}\n{scenario}"));
@@ -420,25 +423,25 @@ fn a_server_that_stays_away_loses_nothing() {
         stored 1
         .. 1: start 0
         trouble none unreachable refused
-        !! …
-        !! …
+        !! warn: cannot reach `srv`: refused
+        !! warn: trying `srv` again in 2s: it cannot be reached
         wait 2s
         @2s
         .. 1: start 0
         trouble none unreachable refused
-        !! …
-        !! …
+        !! warn: cannot reach `srv`: refused
+        !! warn: trying `srv` again in 4s: it cannot be reached
         wait 4s
         @6s
         .. 1: start 0
         trouble none unreachable refused
-        !! …
-        !! …
+        !! warn: cannot reach `srv`: refused
+        !! warn: trying `srv` again in 8s: it cannot be reached
         wait 8s
         @14s
         .. 1: start 0
         trouble none unreachable refused
-        !! …
+        !! warn: cannot reach `srv`: refused
         !! warn: `srv` has failed too often…
         wait 30s
         @44s
@@ -456,6 +459,7 @@ fn a_server_that_stays_away_loses_nothing() {
 }
 
 /// A repeatable task of Ann's (T2) was interrupted, and waits.
+#[track_caller]
 fn wait_in_service(settings: &str, scenario: &str) {
     let made = r#"
         post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
@@ -545,22 +549,22 @@ fn a_legacy_call_goes_on_with_a_session_that_is_woken() {
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
         .. store 1: session
-        << …
-        << …
-        >> 1: …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         stored 1
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","task":{}}}
-        << …
-        << …
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
         .. store 2: create
         stored 2
-        << …
-        << …
-        >> 1: …
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":7,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working","taskId":"0202020202020202020202020202020202020202020202020202020202020202","ttl":90000000}}}||
+        << 2: finish
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         again
         begin
         .. store 1: claim, expire
@@ -569,8 +573,8 @@ fn a_legacy_call_goes_on_with_a_session_that_is_woken() {
         stored 3
         post 3 session=1 {"jsonrpc":"2.0","id":8,"method":"ping"}
         .. 1: start 0
-        << …
-        << …
+        << 3: 200 events
+        << 3: id: 2-0|retry: 1000|data: ||
         started
         >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize",…
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -603,6 +607,7 @@ const HELLO: &str = r#"
         >> …
 "#;
 
+#[track_caller]
 fn wrap(settings: &str, scenario: &str) {
     let ticket = format!("{:02x}", 1).repeat(32);
     let scenario = format!("{WRAP}{scenario}").replace("HELLO", HELLO).replace("T1", &ticket);
@@ -739,5 +744,19 @@ fn a_call_that_nobody_comes_for_fails_in_the_end() {
         !! warn: server-gone …detail=outlast was ended while it ran, and its client did not come back in time (resume-wait)
         .. store 4: failed
         "#,
+    );
+}
+
+/// A table that nobody plays is a story.
+#[test]
+fn every_row_of_the_table_is_played() {
+    outlast_testkit::play_table!(
+        "../src/calls/left.rs":
+        a_call_is_found_again_by_its_servers_task,
+        a_call_is_found_again_by_its_servers_token,
+        what_the_server_has_lost_is_made_again_if_that_is_safe,
+        what_the_server_has_lost_fails_if_repeating_may_do_harm,
+        a_repeatable_call_without_a_name_is_made_again,
+        a_call_that_nothing_can_be_done_for_fails_at_once,
     );
 }

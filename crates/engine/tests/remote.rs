@@ -13,6 +13,7 @@ const LEGACY: &str = r#"
         .. stand
 "#;
 
+#[track_caller]
 fn legacy(settings: &str, scenario: &str) {
     check(&format!("set http\n{settings}\n{LEGACY}\n{scenario}"));
 }
@@ -38,7 +39,7 @@ fn a_stream_that_hangs_up_is_polled_for_as_long_as_its_call_lives() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         stream-ended 2 resumable retry=3s
         wait 10s
         @3s
@@ -64,7 +65,7 @@ fn a_stream_that_breaks_without_an_id_loses_a_call_that_may_have_run() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         stream-ended 2
         !! warn: server-gone …
         << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,"message":"server `srv` went away (it ended) before it answered `x`. Whether it ran is not known.",…"retry":"unsafe"…
@@ -78,7 +79,7 @@ fn a_broken_call_that_only_reads_is_sent_again() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/list"}
         trouble 2 broken reset
         !! info: `tools/list` is sent to `srv` again (attempt 2): the connection broke
         wait 1s
@@ -96,7 +97,7 @@ fn a_busy_server_is_asked_again_when_it_says() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         # Nothing was done yet, so even this may be sent again.
         trouble 2 status 429 after=7s
         !! info: `tools/call` is sent to `srv` again (attempt 2): the server is busy
@@ -108,9 +109,9 @@ fn a_busy_server_is_asked_again_when_it_says() {
         !! warn: http-status …
         << {"jsonrpc":"2.0","id":2,"error":{"code":-31005,"message":"server `srv` refused `x`: HTTP status 503.",…"retry":"unsafe"…
         > {"jsonrpc":"2.0","id":3,"method":"tools/list"}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":4,"method":"tools/list"}
         trouble 4 status 503 after=2s
-        !! info: …
+        !! info: `tools/list` is sent to `srv` again (attempt 2): the server is busy
         wait 2s
         @12s
         >> post […] {"jsonrpc":"2.0","id":5,"method":"tools/list"}
@@ -124,22 +125,22 @@ fn an_error_with_a_status_is_the_answer() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":"2","method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         trouble 2 status 400 {"jsonrpc":"2.0","error":{"code":-32602,"message":"bad"}}
         << {"id":"q","jsonrpc":"2.0","error":{"code":-32602,"message":"bad"}}
         > {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":"3","method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
         trouble 3 status 500 {"jsonrpc":"2.0","id":"3","error":{"code":-32603,"message":"oops"}}
         << {"jsonrpc":"2.0","id":"q","error":{"code":-32603,"message":"oops"}}
         > {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":"4","method":"tools/call","params":{"_meta":{"progressToken":4},"name":"x"}}
         trouble 4 status 401
-        !! warn: …
+        !! warn: http-status server=srv method=tools/call tool=x elapsed=0s state=its server goes on detail=HTTP status 401; give it a token with --header 'Authorization: Bearer ${VAR}'
         << {"jsonrpc":"2.0","id":"q","error":{"code":-31005,"message":"server `srv` refused `x`: HTTP status 401; give it a token with --header 'Authorization: Bearer ${VAR}'.",…
         > {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":"5","method":"tools/call","params":{"_meta":{"progressToken":5},"name":"x"}}
         trouble 5 not-mcp text/html
-        !! warn: …
+        !! warn: not-mcp server=srv method=tools/call tool=x elapsed=0s state=its server goes on detail=text/html
         << {"jsonrpc":"2.0","id":"q","error":{"code":-31006,…"kind":"not-mcp"…
         "#,
     );
@@ -151,9 +152,9 @@ fn a_lost_session_is_begun_again_and_the_request_that_found_out_is_sent_again() 
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"slow"}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
         trouble 3 status 404 session {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}
         !! warn: trying `srv` again: it has forgotten our session
         tick
@@ -180,9 +181,9 @@ fn a_server_that_refuses_a_version_is_tried_with_its_own() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/list"}
         trouble 2 status 404 session
-        !! warn: …
+        !! warn: trying `srv` again: it has forgotten our session
         tick
         .. start 0
         started
@@ -230,27 +231,27 @@ fn a_server_that_stays_away_fails_at_once_and_is_tried_for_ever() {
         r#"
         set http
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
-        >> …
+        >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
         trouble 1 unreachable connection refused
-        !! …
+        !! warn: cannot reach `srv`: connection refused
         !! warn: trying `srv` again in 2s: it cannot be reached
         wait 2s
         @2s
         .. start 0
         trouble - unreachable connection refused
-        !! …
+        !! warn: cannot reach `srv`: connection refused
         !! warn: trying `srv` again in 4s: it cannot be reached
         wait 4s
         @6s
         .. start 0
         trouble - unreachable connection refused
-        !! …
+        !! warn: cannot reach `srv`: connection refused
         !! warn: trying `srv` again in 8s: it cannot be reached
         wait 8s
         @14s
         .. start 0
         trouble - unreachable connection refused
-        !! …
+        !! warn: cannot reach `srv`: connection refused
         !! warn: `srv` has failed too often (it cannot be reached); tried again every 30s
         !! warn: server-failed …
         << {"jsonrpc":"2.0","id":1,"error":{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (connection refused); the next try is in 30s.",…
@@ -260,7 +261,7 @@ fn a_server_that_stays_away_fails_at_once_and_is_tried_for_ever() {
         @44s
         .. start 0
         started
-        !! …
+        !! warn: `srv` is back after 44s
         "#,
     );
 }
@@ -271,7 +272,7 @@ fn a_legacy_cancel_is_posted_and_the_stream_let_go() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
         .. abandon 2
@@ -413,6 +414,7 @@ fn a_standing_stream_that_breaks_with_the_connection_is_opened_when_that_is_back
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
+#[track_caller]
 fn modern(scenario: &str) {
     check(&format!("set http\n{}", scenario.replace("META", META)));
 }
@@ -453,7 +455,7 @@ fn tools_with_marks_that_no_header_can_have_are_not_shown() {
     modern(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{META}}
-        >> …
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tools/list] {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{META}}
         <~1 {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"ok","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}},{"name":"bad","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}},{"name":"deep","inputSchema":{"properties":{"l":{"type":"array","items":{"type":"string","x-mcp-header":"X"}}}}}],"ttlMs":0}}
         << {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"ok","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}],"ttlMs":0}}
         "#,
@@ -499,7 +501,7 @@ fn a_modern_stream_that_breaks_leaves_nothing_behind() {
     modern(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t",META}}
-        >> …
+        >> post [mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: t] {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         stream-ended 1 resumable
         !! warn: server-gone …
         << {"jsonrpc":"2.0","id":1,"error":{"code":-31002,…
@@ -521,7 +523,7 @@ fn the_clients_end_waits_for_what_is_in_flight() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         eof
         .. close-input
         <~2 {"jsonrpc":"2.0","id":2,"result":{}}
@@ -546,6 +548,7 @@ const SERVED: &str = r#"
         << 1: finish
 "#;
 
+#[track_caller]
 fn served(settings: &str, scenario: &str) {
     check(&format!("set serve\nset http\n{settings}\n{SERVED}\n{scenario}"));
 }
@@ -558,7 +561,7 @@ fn a_server_that_wants_to_be_polled_lets_its_client_poll_too() {
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         << 2: 200 events
         << 2: id: 3-0|retry: 1000|data: ||
-        >> …
+        >> 1: post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         stream-ended 2 resumable retry=2s
         << 2: retry: 2000||
         << 2: finish
@@ -609,7 +612,7 @@ fn a_call_whose_stream_finds_the_session_lost_is_not_sent_again() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         stream-ended 2 resumable retry=1s
         wait 1s
         @1s
@@ -638,7 +641,7 @@ fn a_page_instead_of_the_new_session_is_waited_out() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         trouble 2 status 404 session {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}
         !! warn: trying `srv` again: it has forgotten our session
         tick
@@ -670,13 +673,13 @@ fn a_remote_server_that_hangs_begins_a_new_run() {
         "set timeout 1s\nset cancel-grace 1s",
         r#"
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        << 2: …
-        << 2: …
-        >> …
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
+        >> 1: post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         wait 2s
         @1s
-        !! …
-        << 2: …
+        !! warn: timeout server=srv method=tools/call tool=x limit=1s elapsed=1s setting=--timeout state=its server was told to cancel
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"`x` gave no sign of life for 1s (timeout, --timeout); its server was told to cancel. Raise it with --tool 'x=timeout:2s'.","data":{"outlast":{"kind":"timeout","server":"srv","method":"tools/call","tool":"x","elapsedMs":1000,"limitMs":1000,"setting":"--timeout","attempts":1,"serverState":"cancelled","retry":"unsafe","signs":{},"help":"docs/errors/-32001.md"}}}}||
         << 2: finish
         >> 1: post […] {"jsonrpc":"2.0","method":"notifications/cancelled",…
         .. abandon 2
@@ -709,12 +712,12 @@ fn a_client_gets_an_event_to_come_back_with_before_it_is_let_poll() {
         >> 1: post [begins session, ] …
         started
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
-        << 1: …
-        << 1: …
-        << 1: …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> 1: post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         stream-ended 2 resumable retry=2s
         << 2: 200 events
         << 2: id: 3-0|retry: 1000|data: ||

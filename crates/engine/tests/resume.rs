@@ -30,6 +30,7 @@ const CALL: &str = r#"
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
 "#;
 
+#[track_caller]
 fn play(settings: &str, head: &str, scenario: &str) {
     let token = |number: u8| format!("{number:02x}").repeat(32);
     let scenario = scenario
@@ -41,15 +42,18 @@ fn play(settings: &str, head: &str, scenario: &str) {
     check(&format!("set serve\nset resumable\n{settings}\n{scenario}"));
 }
 
+#[track_caller]
 fn in_session(settings: &str, scenario: &str) {
     play(settings, "", &format!("{SESSION}\n{scenario}"));
 }
 
+#[track_caller]
 fn running(settings: &str, scenario: &str) {
     play(settings, "", &format!("{SESSION}\n{CALL}\n{scenario}"));
 }
 
 /// The same for a client with a token of its own.
+#[track_caller]
 fn running_as_ann(settings: &str, scenario: &str) {
     play(settings, "principal=ann ", &format!("{SESSION}\n{CALL}\n{scenario}"));
 }
@@ -66,7 +70,7 @@ fn a_call_that_cannot_be_stored_is_an_ordinary_one() {
         r#"
         post 3 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
         << 3: 200 events
-        << 3: …
+        << 3: id: 3-0|retry: 1000|data: ||
         .. store 1: create
         not-stored 1
         !! warn: not stored: disk full
@@ -89,7 +93,7 @@ fn an_answer_is_stored_before_it_is_given() {
         .. store 2: completed
         post 4 session=1 {"jsonrpc":"2.0","id":8,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
         << 4: 200 events
-        << 4: …
+        << 4: id: 4-0|retry: 1000|data: ||
         << 4: id: 4-1|data: {"jsonrpc":"2.0","id":8,"result":{"requestId":7,"status":"processing","hasPendingMessage":false,"hasInputRequest":false}}||
         << 4: finish
         stored 2
@@ -108,7 +112,7 @@ fn a_lost_connection_leaves_the_call_running() {
         < PROGRESS {"progressToken":2,"progress":1}}
         post 4 session=1 {"jsonrpc":"2.0","id":8,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
         << 4: 200 events
-        << 4: …
+        << 4: id: 4-0|retry: 1000|data: ||
         << 4: …{"requestId":7,"status":"processing","hasPendingMessage":true,"hasInputRequest":false}…
         << 4: finish
         < {"jsonrpc":"2.0","id":2,"result":{"content":[],"isError":true}}
@@ -116,7 +120,7 @@ fn a_lost_connection_leaves_the_call_running() {
         stored 2
         post 5 session=1 {"jsonrpc":"2.0","id":9,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
         << 5: 200 events
-        << 5: …
+        << 5: id: 5-0|retry: 1000|data: ||
         << 5: …{"requestId":7,"status":"completed","hasPendingMessage":true,"hasInputRequest":false}…
         << 5: finish
         "#,
@@ -198,12 +202,12 @@ fn nobody_came_back_in_time() {
         stored 2
         post 4 session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 4: 200 events
-        << 4: …
+        << 4: id: 4-0|retry: 1000|data: ||
         << 4: …"id":7,"error":{"code":-31010,…"kind":"ticket-unknown"…
         << 4: finish
         # Its stream is freed too.
         get 5 session=1 last=3-1
-        << 5: 400 …
+        << 5: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Last-Event-ID names no event that is still kept for this session"}}
         "#,
     );
 }
@@ -219,7 +223,7 @@ fn a_call_that_somebody_reads_never_expires() {
         wait 59s
         get 4 session=1 last=3-1
         << 4: 200 events
-        << 4: …
+        << 4: : outlast|retry: 1000||
         wait 10m
         hang-up 4
         wait 60s
@@ -265,14 +269,14 @@ fn both_questions_reset_the_wait() {
         hang-up 3
         wait 50s
         post 4 session=1 {"jsonrpc":"2.0","id":8,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
-        << 4: …
-        << 4: …
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
         << 4: …"status":"processing"…
         << 4: finish
         wait 50s
         post 5 session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
-        << 5: …
-        << 5: …
+        << 5: 200 events
+        << 5: id: 5-0|retry: 1000|data: ||
         << 5: …resumePolicy…
         hang-up 5
         wait 59s
@@ -295,17 +299,17 @@ fn a_cancel_ends_a_call_and_its_token() {
         .. store 2: cancelled
         >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"enough"}}
         < {"jsonrpc":"2.0","id":2,"result":{}}
-        !! info: …
+        !! info: `srv` answered attempt 2, which has ended; dropped
         # Before it is stored and after.
         post 5 session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
-        << 5: …
-        << 5: …
+        << 5: 200 events
+        << 5: id: 4-0|retry: 1000|data: ||
         << 5: …"kind":"ticket-unknown"…
         << 5: finish
         stored 2
         post 6 session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
-        << 6: …
-        << 6: …
+        << 6: 200 events
+        << 6: id: 5-0|retry: 1000|data: ||
         << 6: …"kind":"ticket-unknown"…
         << 6: finish
         "#,
@@ -319,7 +323,7 @@ fn a_cancel_before_it_is_stored_reaches_no_server() {
         r#"
         post 3 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
         << 3: 200 events
-        << 3: …
+        << 3: id: 3-0|retry: 1000|data: ||
         .. store 1: create
         post 4 session=1 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}
         << 4: 202
@@ -345,7 +349,7 @@ fn a_finished_answer_waits_to_be_fetched() {
         # What it said before comes first.
         post 4 session=1 last=3-1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 4: 200 events
-        << 4: …
+        << 4: id: 4-0|retry: 1000|data: ||
         << 4: id: 4-1|data: PROGRESS {"progressToken":"p","progress":1}}||
         << 4: id: 4-2|data: {"jsonrpc":"2.0","id":7,"result":{"content":[],"n":1.0}}||
         << 4: finish
@@ -361,7 +365,7 @@ fn a_finished_answer_waits_to_be_fetched() {
         post 5 session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         .. 2: start 0
         << 5: 200 events
-        << 5: …
+        << 5: id: 5-0|retry: 1000|data: ||
         << 5: id: …|data: {"jsonrpc":"2.0","id":7,"result":{"content":[],"n":1.0}}||
         << 5: finish
         # And after `task-ttl` that is forgotten too.
@@ -370,7 +374,7 @@ fn a_finished_answer_waits_to_be_fetched() {
         .. let go of 1
         post 6 session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 6: 200 events
-        << 6: …
+        << 6: id: 6-0|retry: 1000|data: ||
         << 6: …"kind":"ticket-unknown"…
         << 6: finish
         "#,
@@ -390,17 +394,17 @@ fn a_finished_answer_outlives_its_session_and_our_process() {
         again
         post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         .. 1: start 0
-        << …
-        << …
-        >> …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         post 2 principal=ann session=4 {"jsonrpc":"2.0","id":8,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
-        << …
-        << …
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
         << …{"requestId":7,"status":"failed","hasPendingMessage":true,"hasInputRequest":false}…
         << 2: finish
         post 3 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 3: 200 events
-        << 3: …
+        << 3: id: 4-0|retry: 1000|data: ||
         << 3: …{"jsonrpc":"2.0","id":7,"error":{"code":-5,"message":"no"}}||
         << 3: finish
         "#,
@@ -414,40 +418,40 @@ fn every_refusal_looks_the_same() {
         r#"
         # A wrong token, and one that we would never have made.
         post 4 principal=ann session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T3"}}
-        << …
-        << …
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
         << …"id":7,"error":{"code":-31010,"message":"this call cannot be resumed: there is none with this id and token, or it was cancelled, or nobody came back for it within resume-wait. Whether it ran is not known here.","data":{"outlast":{"kind":"ticket-unknown","server":"srv","method":"requests/resume","elapsedMs":0,"attempts":0,"serverState":"never-reached","retry":"pointless","signs":{},"help":"docs/errors/-31010.md"}}}}||
         << 4: finish
         post 5 principal=ann session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":5}}
-        << …
-        << …
+        << 5: 200 events
+        << 5: id: 5-0|retry: 1000|data: ||
         << …"id":7,"error":{"code":-31010,"message":"this call cannot be resumed: there is none with this id and token, or it was cancelled, or nobody came back for it within resume-wait. Whether it ran is not known here.","data":{"outlast":{"kind":"ticket-unknown","server":"srv","method":"requests/resume","elapsedMs":0,"attempts":0,"serverState":"never-reached","retry":"pointless","signs":{},"help":"docs/errors/-31010.md"}}}}||
         << 5: finish
         # The right token under another id.
         post 6 principal=ann session=1 {"jsonrpc":"2.0","id":8,"method":"requests/resume","params":{"resumeToken":"T2"}}
-        << …
-        << …
+        << 6: 200 events
+        << 6: id: 6-0|retry: 1000|data: ||
         << …"id":8,"error":{"code":-31010,…
         << 6: finish
         post 7 principal=ann session=1 {"jsonrpc":"2.0","id":9,"method":"requests/getStatus","params":{"requestId":"7","resumeToken":"T2"}}
-        << …
-        << …
+        << 7: 200 events
+        << 7: id: 7-0|retry: 1000|data: ||
         << …"id":9,"error":{"code":-31010,…
         << 7: finish
         post 8 principal=ann session=1 {"jsonrpc":"2.0","id":9,"method":"requests/getStatus","params":{"resumeToken":"T2"}}
-        << …
-        << …
+        << 8: 200 events
+        << 8: id: 8-0|retry: 1000|data: ||
         << …"id":9,"error":{"code":-31010,…
         << 8: finish
         # The right token of somebody else.
         post 9 principal=bob {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         .. 2: start 0
-        << …
-        << …
-        >> …
+        << 9: 200 with a session events
+        << 9: id: 10-0|retry: 1000|data: ||
+        >> 2: {"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         post 10 principal=bob session=3 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
-        << …
-        << …
+        << 10: 200 events
+        << 10: id: 11-0|retry: 1000|data: ||
         << …"id":7,"error":{"code":-31010,…
         << 10: finish
         # And a call that goes on as if nothing had been.
@@ -466,21 +470,21 @@ fn a_token_is_no_task_and_a_task_no_token() {
         "set tasks",
         r#"
         post 4 session=1 {"jsonrpc":"2.0","id":8,"method":"tasks/get","params":{"taskId":"T2"}}
-        << …
-        << …
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
         << …"id":8,"error":{"code":-32602,…
         << 4: finish
         post 5 session=1 {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"x","task":{}}}
-        << …
-        << …
+        << 5: 200 events
+        << 5: id: 5-0|retry: 1000|data: ||
         .. store 3: create
         stored 3
         << …"taskId":"T3"…
         << 5: finish
-        >> …
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
         post 6 session=1 {"jsonrpc":"2.0","id":9,"method":"requests/resume","params":{"resumeToken":"T3"}}
-        << …
-        << …
+        << 6: 200 events
+        << 6: id: 6-0|retry: 1000|data: ||
         << …"id":9,"error":{"code":-31010,…
         << 6: finish
         "#,
@@ -515,13 +519,13 @@ fn a_call_outlives_the_session_of_a_principal() {
         < PROGRESS {"progressToken":2,"progress":1}}
         < PROGRESS {"progressToken":2,"progress":2}}
         post 5 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
-        << …
-        << …
-        << …
+        << 5: 200 with a session events
+        << 5: id: 5-0|retry: 1000|data: ||
+        << 5: id: 5-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 5: finish
         post 6 principal=ann session=3 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 6: 200 events
-        << 6: …
+        << 6: id: 6-0|retry: 1000|data: ||
         << 6: …PROGRESS {"progressToken":"p","progress":2}}||
         < PROGRESS {"progressToken":2,"progress":3}}
         << 6: …PROGRESS {"progressToken":"p","progress":3}}||
@@ -543,13 +547,13 @@ fn a_question_of_the_server_waits_for_whoever_comes_back() {
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
         .. store 2: input_required
         post 4 session=1 {"jsonrpc":"2.0","id":8,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
-        << …
-        << …
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
         << …{"requestId":7,"status":"processing","hasPendingMessage":true,"hasInputRequest":true}…
         << 4: finish
         post 5 session=1 last=3-1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
-        << …
-        << …
+        << 5: 200 events
+        << 5: id: 5-0|retry: 1000|data: ||
         << 5: …{"jsonrpc":"2.0","id":"1","method":"elicitation/create","params":{"message":"sure?"}}||
         post 6 session=1 {"jsonrpc":"2.0","id":"1","result":{"action":"accept"}}
         << 6: 202
@@ -569,8 +573,8 @@ fn what_a_server_says_during_its_only_call_is_kept_with_it() {
         hang-up 3
         < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":2}}
         post 4 session=1 last=3-2 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
-        << …
-        << …
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
         << 4: id: 4-1|…"data":2}}||
         "#,
     );
@@ -584,21 +588,21 @@ fn whoever_did_not_declare_it_gets_no_policy() {
         set resumable
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
-        << …
-        << …
-        >> …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
-        << …
-        << …
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
         >> 1: {"jsonrpc":"2.0","id":2,…
         # What it may mean by that is for the server to say.
         post 3 session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"x"}}
-        << …
-        << …
+        << 3: 200 events
+        << 3: id: 4-0|retry: 1000|data: ||
         >> 1: {"jsonrpc":"2.0","id":3,"method":"requests/resume","params":{"resumeToken":"x"}}
         "#,
     );
@@ -613,6 +617,7 @@ const LINE: &str = r#"
         > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
 "#;
 
+#[track_caller]
 fn on_a_line(settings: &str, scenario: &str) {
     let scenario = scenario.replace("T1", &"01".repeat(32));
     check(&format!(
@@ -687,16 +692,16 @@ fn a_call_to_a_server_that_is_gone_fails_once() {
         "set restart never",
         r#"
         post 3 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
-        << …
-        << …
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
         .. store 1: create
         exited 1
         wait 1s
         @200ms
-        !! …
+        !! warn: `srv` ended: exit status 1
         stored 1
         << 3: …resumePolicy…
-        !! …
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=1s state=it never reached its server detail=exit status 1
         .. store 2: failed
         stored 2
         << 3: …{"jsonrpc":"2.0","id":7,"error":{"code":-31002,…
@@ -719,6 +724,7 @@ const REMOTE: &str = r#"
         <~2 {"jsonrpc":"2.0","method":"notifications/requests/resumePolicy","params":{"requestId":"2","resumeToken":"s\"3cret","minWait":1,"maxWait":60}}
 "#;
 
+#[track_caller]
 fn at_a_remote_server(settings: &str, scenario: &str) {
     check(&format!("set http\nset keep-alive off\n{settings}\n{REMOTE}\n{scenario}"));
 }
@@ -753,8 +759,8 @@ fn a_resume_that_fails_is_tried_again() {
         @2s
         >> …requests/resume…
         trouble 2 unreachable connection refused
-        !! …
-        !! …
+        !! warn: cannot reach `srv`: connection refused
+        !! warn: trying `srv` again in 2s: it cannot be reached
         wait 1s
         @3s
         >> …requests/resume…
@@ -784,7 +790,7 @@ fn what_the_server_does_not_know_any_more_is_gone() {
         @1s
         >> …requests/resume…
         <~2 {"jsonrpc":"2.0","id":"2","error":{"code":-31010,"message":"…"}}
-        !! …
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=1s state=its server has ended detail=the connection broke, and it does not know the call any more
         << {"jsonrpc":"2.0","id":"a","error":{"code":-31002,"message":"server `srv` went away (the connection broke, and it does not know the call any more) before it answered `x`. Whether it ran is not known."…
         "#,
     );
@@ -800,7 +806,7 @@ fn what_the_server_does_not_know_any_more_is_repeated_if_that_is_safe() {
         @1s
         >> …requests/resume…
         <~2 {"jsonrpc":"2.0","id":"2","error":{"code":-31010,"message":"…"}}
-        !! …
+        !! info: `tools/call` is sent to `srv` again (attempt 2): the connection broke
         wait 1s
         @…
         >> post […] {"jsonrpc":"2.0","id":"3","method":"tools/call",…
@@ -824,7 +830,7 @@ fn nobody_is_resumed_beyond_max_wait() {
         >> …requests/resume…
         wait 59s
         trouble 2 broken reset
-        !! …
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=1m state=its server has ended detail=reset
         << {"jsonrpc":"2.0","id":"a","error":{"code":-31002,…
         .. abandon 2
         "#,
@@ -841,9 +847,9 @@ fn a_lost_session_does_not_repeat_what_was_being_resumed() {
         @1s
         >> …requests/resume…
         trouble 2 status 404 session {}
-        !! …
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=1s state=its server is being restarted detail=it has forgotten our session
         << {"jsonrpc":"2.0","id":"a","error":{"code":-31002,…
-        !! …
+        !! warn: trying `srv` again: it has forgotten our session
         .. abandon 2
         "#,
     );
@@ -860,20 +866,20 @@ fn policies_of_both_sides_do_not_meet() {
         set keep-alive off
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         .. 1: start 0
-        << …
-        << …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
         >> 1: post …"capabilities":{"resumableRequests":{}}}}
         started
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
-        << …
-        << …
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
         .. store 1: create
         stored 1
         << 2: …"method":"notifications/requests/resumePolicy","params":{"requestId":7,…
-        >> …
+        >> 1: post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         <~2 {"jsonrpc":"2.0","method":"notifications/requests/resumePolicy","params":{"requestId":2,"resumeToken":"t"}}
         .. store 2: working
         stored 2
@@ -895,23 +901,23 @@ fn a_call_of_another_process_can_be_seen_and_waited_for() {
         again
         post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         .. 1: start 0
-        << …
-        << …
-        >> …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         post 2 principal=ann session=4 {"jsonrpc":"2.0","id":8,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
-        << …
-        << …
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
         .. store 2: letter
         << …{"requestId":7,"status":"processing","hasPendingMessage":false,"hasInputRequest":false}…
         << 2: finish
         post 3 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 3: 200 events
-        << 3: …
+        << 3: id: 4-0|retry: 1000|data: ||
         .. store 4: letter
         # Twice is no more than once.
         post 4 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 4: 200 events
-        << 4: …
+        << 4: id: 5-0|retry: 1000|data: ||
         << 3: finish
         # The other process is told as long as somebody waits.
         wait 12s
@@ -922,5 +928,25 @@ fn a_call_of_another_process_can_be_seen_and_waited_for() {
         .. store 7: claim
         .. store 8: letter
         "#,
+    );
+}
+
+/// A table that nobody plays is a story.
+#[test]
+fn every_row_of_the_table_is_played() {
+    outlast_testkit::play_table!(
+        "../src/calls/resume.rs":
+        a_policy_comes_first_and_after_it_is_stored,
+        a_call_that_cannot_be_stored_is_an_ordinary_one,
+        an_answer_is_stored_before_it_is_given,
+        a_lost_connection_leaves_the_call_running,
+        a_resume_brings_what_was_missed_then_what_comes_then_the_answer,
+        the_last_of_two_resumes_wins,
+        on_a_line_the_earlier_resume_is_superseded,
+        nobody_came_back_in_time,
+        both_questions_reset_the_wait,
+        a_cancel_ends_a_call_and_its_token,
+        a_finished_answer_waits_to_be_fetched,
+        every_refusal_looks_the_same,
     );
 }

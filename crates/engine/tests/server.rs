@@ -16,6 +16,7 @@ fn a_server_starts() {
 
 #[test]
 fn a_command_that_cannot_start_answers_the_first_request() {
+    outlast_testkit::script::plays();
     use outlast_engine::event::StartFailure;
     use outlast_engine::id::{ClientId, Run, ServerId};
     use outlast_engine::{Action, Config, Engine, Event, Now};
@@ -130,8 +131,8 @@ fn the_pipe_of_what_never_ran_changes_nothing() {
         set timeout-mcp auto-restart
         output-closed
         exited 1
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
         wait 1s
         @470ms
         .. start 1
@@ -346,7 +347,7 @@ fn a_hung_server_is_replaced() {
         >> {{"id":2,…}}
         wait 3s
         @3s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
         << {{"jsonrpc":"2.0","id":1,"error":…}}
         >> {{…"notifications/cancelled"…}}
         .. sample
@@ -387,7 +388,7 @@ fn a_server_that_shows_life_is_not_replaced() {
         >> {{"id":2,…}}
         wait 9s
         @3s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
         << {{…}}
         >> {{…}}
         .. sample
@@ -406,7 +407,7 @@ fn a_server_that_shows_life_is_not_replaced() {
         >> {"id":2,…}
         wait 3s
         @3s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
         << {…}
         >> {…"notifications/cancelled"…}
         .. sample
@@ -432,7 +433,7 @@ fn a_built_in_limit_never_replaces_a_server() {
         .. sample
         @5m
         .. sample
-        !! warn: timeout …
+        !! warn: timeout server=srv method=resources/read limit=5m elapsed=5m setting=built-in state=its server was told to cancel
         << {{…}}
         >> {{…}}
         "#
@@ -846,8 +847,8 @@ fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
         set timeout-mcp auto-restart
         output-closed
         exited 1
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
         eof
         .. close-input
         .. end 0
@@ -858,8 +859,8 @@ fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
         set timeout-mcp auto-restart
         output-closed
         exited 1
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
         > {"id":1,"method":"ping"}
         eof
         .. close-input
@@ -867,11 +868,37 @@ fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
         @470ms
         .. start 1
         started
-        !! warn: …
+        !! warn: `srv` is back after 1s
         >> {"id":1,"method":"ping"}
         .. close-input
         < {"id":1,"result":{}}
         << {"id":1,"result":{}}
         "#,
+    );
+}
+
+/// A table that nobody plays is a story.
+#[test]
+fn every_row_of_the_table_is_played() {
+    outlast_testkit::play_table!(
+        "../src/servers/server.rs":
+        a_server_starts,
+        a_command_that_cannot_start_answers_the_first_request,
+        a_server_that_ends_ends_us,
+        a_server_that_never_answered_ends_us_after_the_first_request,
+        what_an_ended_server_wrote_last_still_counts,
+        a_server_that_closed_its_output_is_stopped,
+        a_server_that_closed_its_input_is_stopped,
+        a_timeout_restarts_where_asked,
+        a_hung_server_is_replaced,
+        a_crash_restarts,
+        a_stopped_server_is_started_again,
+        a_rested_server_is_started,
+        a_restarted_server_gets_the_handshake,
+        a_revived_server_is_made_whole,
+        a_restart_that_fails_is_tried_again_later,
+        too_many_restarts_are_a_failure,
+        a_failed_server_answers_at_once,
+        a_failed_server_is_tried_for_ever,
     );
 }

@@ -20,6 +20,7 @@ const RUNNING: &str = r#"
         >> …
 "#;
 
+#[track_caller]
 fn running(scenario: &str) {
     check(&format!("{RUNNING}\n{}", scenario.replace("T1", T1)));
 }
@@ -134,11 +135,11 @@ fn a_cancel_that_does_not_reach_the_owner_is_told() {
         r#"
         again
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
         > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"T1"}}
         .. store 2: letter
         not-stored 2

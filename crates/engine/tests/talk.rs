@@ -33,7 +33,7 @@ fn a_server_may_take_its_question_back() {
         < {"method":"notifications/cancelled","params":{"requestId":"q","reason":"done"}}
         << {"method":"notifications/cancelled","params":{"requestId":"1","reason":"done"}}
         > {"id":"1","result":{}}
-        !! info: …
+        !! info: the client answered unknown id "1"; dropped
         # What it means by this is unknown, and it is not passed on under a wrong name.
         < {"method":"notifications/cancelled","params":{"requestId":"q"}}
         < {"method":"notifications/cancelled","params":{}}
@@ -59,7 +59,7 @@ fn a_question_that_nobody_answers_ends() {
         @1m
         >> {"jsonrpc":"2.0","id":8,"error":…}
         << {…"requestId":2,…}
-        !! warn: …
+        !! warn: the client did not answer `ping` of `srv` within 1m
         "#,
     );
 }
@@ -117,7 +117,7 @@ fn a_ping_of_the_server_stops_no_clock() {
         << {"id":1,"method":"ping"}
         wait 10s
         @10s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=10s elapsed=10s setting=--timeout state=its server was told to cancel
         << {…}
         >> {…}
         .. sample
@@ -136,15 +136,15 @@ fn questions_of_a_dead_server_are_taken_back() {
         << {"id":2,"method":"roots/list"}
         output-closed
         exited 1
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
         << {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1","reason":"the server that asked has ended"}}
         << {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"the server that asked has ended"}}
-        !! warn: …
+        !! warn: restarting `srv` in 470ms: it ended
         wait 1s
         @470ms
         .. start 1
         started
-        !! warn: …
+        !! warn: `srv` is back after 1s
         > {"id":"1","result":{}}
         !! info: the client answered unknown id "1"; dropped
         "#,
@@ -208,7 +208,7 @@ fn a_subscription_ends_with_its_server() {
         >> {"id":1,"method":"subscriptions/listen"}
         output-closed
         exited 1
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
         << {"jsonrpc":"2.0","id":4,"error":{"code":-31002,"message":"server `srv` went away (exit status 1); subscribe again"}}
         > {"id":5,"method":"subscriptions/listen"}
         !! warn: server-gone …
@@ -230,15 +230,15 @@ fn a_subscription_outlives_its_process() {
         << {"id":2,"result":{}}
         output-closed
         exited 1
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
         > {"id":5,"method":"subscriptions/listen"}
         << {"jsonrpc":"2.0","id":5,"error":{"code":-31003,"message":"server `srv` cannot be reached: it is being restarted.",…}}
         wait 1s
         @470ms
         .. start 1
         started
-        !! warn: …
+        !! warn: `srv` is back after 1s
         >> {"id":"3","method":"subscriptions/listen"}
         < {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"3"}}}
         < {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"3"}}}
@@ -264,13 +264,13 @@ fn a_changed_list_is_told_on_the_subscriptions_that_asked() {
         << {"id":3,"result":{"tools":[]}}
         output-closed
         exited 1
-        !! warn: …
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
         wait 1s
         @470ms
         .. start 1
         started
-        !! warn: …
+        !! warn: `srv` is back after 1s
         >> {"id":"4","method":"subscriptions/listen",…}
         >> {"id":"5","method":"subscriptions/listen",…}
         >> {"id":6,"method":"tools/list","params":{}}
@@ -299,7 +299,7 @@ fn an_array_is_split_and_answered_as_one() {
         >> {"id":1,"method":"ping"}
         >> {"method":"notifications/x"}
         >> {"id":2,"method":"tools/list"}
-        !! warn: …
+        !! warn: a line of the client was not taken: Invalid request: not a JSON-RPC message
         >> {"id":3,"method":"ping"}
         < {"id":2,"result":{"tools":[]}}
         > {"method":"notifications/cancelled","params":{"requestId":4}}
@@ -362,22 +362,22 @@ fn a_bad_line_of_the_client_is_answered() {
         !! warn: a line of the client was not taken: Parse error: not JSON from byte 24 on
         << {"jsonrpc":"2.0","id":5,"error":{"code":-32700,"message":"Parse error: not JSON from byte 24 on"}}
         > hello
-        !! warn: …
+        !! warn: a line of the client was not taken: Parse error: not JSON from byte 0 on
         << {"jsonrpc":"2.0","id":null,"error":{"code":-32700,…}}
         > {"id":5}
-        !! warn: …
+        !! warn: a line of the client was not taken: Invalid request: not a JSON-RPC message
         << {"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"Invalid request: not a JSON-RPC message"}}
         > {"id":5,"id":6,"method":"ping"}
-        !! warn: …
+        !! warn: a line of the client was not taken: Invalid request: a field stands twice
         << {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a field stands twice"}}
         > {"id":{"a":1},"method":"ping"}
-        !! warn: …
+        !! warn: a line of the client was not taken: Invalid request: not a JSON-RPC message
         << {"jsonrpc":"2.0","id":null,"error":{"code":-32600,…}}
         > {"id":5,"method":7}
-        !! warn: …
+        !! warn: a line of the client was not taken: Invalid request: not a JSON-RPC message
         << {"jsonrpc":"2.0","id":5,"error":{"code":-32600,…}}
         > {"id":5,"method":"ping","result":{}}
-        !! warn: …
+        !! warn: a line of the client was not taken: Invalid request: not a JSON-RPC message
         << {"jsonrpc":"2.0","id":5,"error":{"code":-32600,…}}
         > {"id":6,"method":"ping"}
         >> {"id":1,"method":"ping"}

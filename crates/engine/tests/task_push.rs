@@ -9,6 +9,7 @@ const SUBSCRIPTION: &str = r#""_meta":{"io.modelcontextprotocol/subscriptionId":
 const T1: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 const T9: &str = "0909090909090909090909090909090909090909090909090909090909090909";
 
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let scenario = scenario
         .replace("T1", T1)
@@ -37,6 +38,7 @@ const RUNNING: &str = r#"
         << 1: finish
 "#;
 
+#[track_caller]
 fn running(settings: &str, scenario: &str) {
     modern(&format!("set serve\n{settings}"), &format!("{RUNNING}\n{scenario}"));
 }
@@ -48,7 +50,7 @@ fn a_listen_for_tasks_alone_is_ours() {
         r#"
         post 2 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1","T9","zz","T1"]},META}}
         << 2: 200 events
-        << 2: …
+        << 2: : outlast||
         << 2: data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{SUBSCRIPTION,"notifications":{"taskIds":["T1"]}}}||
         < {"jsonrpc":"2.0","id":1,"result":{"content":[],"n":1.0}}
         .. store 3: completed
@@ -58,7 +60,7 @@ fn a_listen_for_tasks_alone_is_ours() {
         # One that listens later is told what it missed.
         post 3 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
         << 3: 200 events
-        << 3: …
+        << 3: : outlast||
         << 3: …acknowledged…"taskIds":["T1"]…
         << 3: data: {"jsonrpc":"2.0","method":"notifications/tasks","params":{SUBSCRIPTION,…"status":"completed"…"result":{"content":[],"n":1.0}}}||
         # The server knows of neither.
@@ -78,7 +80,7 @@ fn a_listen_for_more_goes_to_the_server_without_our_tasks() {
         r#"
         post 2 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"taskIds":["T1"]},META}}
         << 2: 200 events
-        << 2: …
+        << 2: : outlast||
         >> 1: {"jsonrpc":"2.0","id":"2","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},META}}
         < {"jsonrpc":"2.0","id":1,"error":{"code":-9,"message":"no"}}
         .. store 2: failed
@@ -105,7 +107,7 @@ fn listening_to_tasks_needs_the_extension_and_the_callers_own() {
         post 3 principal=bob LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
         .. 2: start 0
         << 3: 200 events
-        << 3: …
+        << 3: : outlast||
         << 3: …acknowledged…"taskIds":[]…
         "#,
     );
@@ -130,12 +132,12 @@ fn a_listen_on_stdio_is_taken_back() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
         wait 10s
         @10s
         .. store 1: create
         stored 1
-        << …
+        << {"jsonrpc":"2.0","id":5,"result":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":1000,"resultType":"task","status":"working","taskId":"T1","ttlMs":90000000}}
         > {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
         << {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{SUBSCRIPTION,"notifications":{"taskIds":["T1"]}}}
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}
@@ -220,11 +222,11 @@ fn a_result_that_asks_is_shown_by_its_task_and_the_call_goes_on_with_the_answers
         << 3: 200 {…"status":"input_required"…"inputRequests":{"1-1":{"method":"elicitation/create","params":{}},"1-2":{"method":"roots/list"}}}}
         post 4 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"action":"accept"}},META}}
         .. store 3: input_required
-        << 4: 200 …
+        << 4: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
         post 5 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-2":{"roots":[]}},META}}
         .. store 4: working
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"inputResponses":{"a":{"action":"accept"},"b":{"roots":[]}},"requestState":"s\u0031","name":"x","_meta":{"progressToken":2,…
-        << 5: 200 …
+        << 5: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
         # The next round has keys of its own.
         < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}}
         .. store 5: input_required
@@ -233,7 +235,7 @@ fn a_result_that_asks_is_shown_by_its_task_and_the_call_goes_on_with_the_answers
         post 7 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-3":{"action":"decline"}},META}}
         .. store 6: working
         >> 1: {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"inputResponses":{"a":{"action":"decline"}},"name":"x",…
-        << 7: 200 …
+        << 7: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
         # It only wants to be called again, after a moment.
         < {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","requestState":"s2"}}
         wait 1s100ms
@@ -263,7 +265,7 @@ fn what_the_servers_own_task_asks_is_shown_by_ours() {
         post 4 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"roots":[]}},META}}
         >> 1: {"jsonrpc":"2.0","id":3,"method":"tasks/update","params":{"taskId":"s-1","inputResponses":{"k":{"roots":[]}},META}}
         .. store 4: working
-        << 4: 200 …
+        << 4: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
         wait 67s
         @…
         >> 1: …"id":4,"method":"tasks/get"…
@@ -339,7 +341,7 @@ fn a_task_of_another_process_is_listened_to() {
         post 2 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
         .. 1: start 0
         << 2: 200 events
-        << 2: …
+        << 2: : outlast||
         .. store 2: claim
         << 2: …acknowledged…"taskIds":["T1"]…
         wait 1s
@@ -364,12 +366,12 @@ fn whoever_waits_for_another_processs_task_leaves_it_to_those_who_listen() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
         wait 10s
         @10s
         .. store 1: create
         stored 1
-        << …
+        << {"jsonrpc":"2.0","id":5,"result":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":1000,"resultType":"task","status":"working","taskId":"T1","ttlMs":90000000}}
         beside
         > {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
         .. store 2: claim

@@ -20,6 +20,7 @@ const LEGACY: &str = r#"
         >> …
 "#;
 
+#[track_caller]
 fn legacy(scenario: &str) {
     check(&format!("{LEGACY}\n{scenario}").replace("T1", T1).replace("T2", T2));
 }
@@ -103,6 +104,7 @@ fn a_legacy_client_sees_tasks_of_a_server_that_has_none() {
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
 
+#[track_caller]
 fn modern(scenario: &str) {
     let scenario = scenario.replace("T1", T1).replace("META", META);
     check(&format!("set serve\nset tasks\n{scenario}"));
@@ -114,7 +116,7 @@ fn a_modern_client_finds_the_extension_before_a_server_that_has_none() {
         r#"
         post 1 version=2026-07-28 method=server/discover {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}
         << 1: 200 …"capabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}},"tools":{}}…

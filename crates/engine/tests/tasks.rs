@@ -16,6 +16,7 @@ const LEGACY: &str = r#"
 const T1: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 const T2: &str = "0202020202020202020202020202020202020202020202020202020202020202";
 
+#[track_caller]
 fn legacy(settings: &str, scenario: &str) {
     let scenario = scenario.replace("T1", T1).replace("T2", T2);
     check(&format!("set tasks\n{settings}\n{LEGACY}\n{scenario}"));
@@ -60,6 +61,7 @@ const RUNNING: &str = r#"
         >> …
 "#;
 
+#[track_caller]
 fn running(settings: &str, scenario: &str) {
     legacy(settings, &format!("{RUNNING}\n{scenario}"));
 }
@@ -110,7 +112,7 @@ fn an_error_fails_a_task() {
         r#"
         wait 10s
         @10s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=10s elapsed=10s setting=--timeout state=its server was told to cancel
         .. store 2: failed
         >> …notifications/cancelled…
         .. sample
@@ -133,7 +135,7 @@ fn a_cancelled_task_stays_cancelled() {
         .. store 2: cancelled
         >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"the task was cancelled"}}
         < {"jsonrpc":"2.0","id":2,"result":{}}
-        !! info: …
+        !! info: `srv` answered attempt 2, which has ended; dropped
         stored 2
         << …notifications/tasks/status…"status":"cancelled"…
         << {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"the task was cancelled"}}
@@ -244,12 +246,12 @@ fn a_modern_task_is_kept_as_long_as_its_client_was_told() {
         r#"
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
         started
         wait 10s
         @500ms
-        << …
-        << …
+        << 1: 200 events
+        << 1: : outlast||
         @10s
         .. store 1: create
         stored 1
@@ -318,7 +320,7 @@ fn a_server_with_tasks_of_its_own_is_left_to_it() {
         r#"
         set tasks
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"cancel":{}}}}}
         << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"cancel":{}}}}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
@@ -331,6 +333,7 @@ fn a_server_with_tasks_of_its_own_is_left_to_it() {
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
 
+#[track_caller]
 fn modern(settings: &str, scenario: &str) {
     let scenario = scenario.replace("T1", T1).replace("T2", T2).replace("META", META);
     check(&format!("set serve\nset tasks\n{settings}\n{scenario}"));
@@ -343,7 +346,7 @@ fn a_slow_modern_call_becomes_a_task() {
         r#"
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
         started
         wait 10s
         @500ms
@@ -376,7 +379,7 @@ fn a_fast_modern_call_stays_plain() {
         r#"
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{}}
         << 1: 200 {"jsonrpc":"2.0","id":5,"result":{}}
@@ -392,12 +395,12 @@ fn a_modern_call_that_is_answered_while_its_task_is_stored_is_a_task_that_has_en
         r#"
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
         started
         wait 10s
         @500ms
-        << …
-        << …
+        << 1: 200 events
+        << 1: : outlast||
         @10s
         .. store 1: create
         < {"jsonrpc":"2.0","id":1,"result":{}}
@@ -430,17 +433,17 @@ fn a_modern_task_is_cancelled_with_an_empty_word() {
         r#"
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
         started
         wait 10s
         @500ms
-        << …
-        << …
+        << 1: 200 events
+        << 1: : outlast||
         @10s
         .. store 1: create
         stored 1
-        << …
-        << …
+        << 1: data: {"jsonrpc":"2.0","id":5,"result":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":1000,"resultType":"task","status":"working","taskId":"T1","ttlMs":90000000}}||
+        << 1: finish
         post 2 version=2026-07-28 method=tasks/cancel name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/cancel","params":{"taskId":"T1",META}}
         .. store 2: cancelled
         >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the task was cancelled"}}
@@ -457,7 +460,7 @@ fn the_extension_is_declared_beside_those_of_the_server() {
         r#"
         post 1 version=2026-07-28 method=server/discover {"jsonrpc":"2.0","id":6,"method":"server/discover","params":{META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"a/b":{}}}}}
         << 1: 200 {"jsonrpc":"2.0","id":6,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{},"a/b":{}}}}}
@@ -472,21 +475,21 @@ fn a_task_outlives_its_session_and_is_nobody_elses() {
         set tasks
         post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
-        << 1: …
-        << 1: …
-        >> 1: …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
         << 1: finish
         post 2 principal=ann session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
         << 2: 200 events
-        << 2: …
+        << 2: id: 3-0|retry: 1000|data: ||
         .. store 1: create
         stored 1
         << 2: …"taskId":"0202…
         << 2: finish
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         delete 3 principal=ann session=1
         << 3: 200
         < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
@@ -495,30 +498,30 @@ fn a_task_outlives_its_session_and_is_nobody_elses() {
         stored 2
         post 4 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 2: start 0
-        << 4: …
-        << 4: …
-        >> 2: …
+        << 4: 200 with a session events
+        << 4: id: 5-0|retry: 1000|data: ||
+        >> 2: {"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         started
         < {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 4: …
+        << 4: id: 5-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
         << 4: finish
         post 5 principal=ann session=3 {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"T2"}}
         << 5: 200 events
-        << 5: …
+        << 5: id: 6-0|retry: 1000|data: ||
         << 5: …"content":[]…
         << 5: finish
         post 6 principal=bob {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 3: start 0
-        << 6: …
-        << 6: …
-        >> 3: …
+        << 6: 200 with a session events
+        << 6: id: 8-0|retry: 1000|data: ||
+        >> 3: {"jsonrpc":"2.0","id":4,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         started
         < {"jsonrpc":"2.0","id":4,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 6: …
+        << 6: id: 8-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
         << 6: finish
         post 7 principal=bob session=4 {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"T2"}}
         << 7: 200 events
-        << 7: …
+        << 7: id: 9-0|retry: 1000|data: ||
         << 7: …"error":{"code":-32602,"message":"Invalid params: no such task"}}||
         << 7: finish
         "#.replace("T2", T2));
@@ -633,11 +636,11 @@ fn a_repeatable_task_that_a_crash_interrupted_is_made_again() {
         .. store 1: claim, expire
         stored 1
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
         << …
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
         < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
@@ -678,5 +681,22 @@ fn an_array_does_not_wait_for_a_wait_that_was_cancelled() {
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
         << [{"jsonrpc":"2.0","id":4,"result":{}}]
         "#,
+    );
+}
+
+/// A table that nobody plays is a story.
+#[test]
+fn every_row_of_the_table_is_played() {
+    outlast_testkit::play_table!(
+        "../src/tickets/task.rs":
+        a_task_is_stored_before_its_handle_is_given,
+        a_task_that_cannot_be_stored_is_a_plain_call,
+        a_slow_modern_call_becomes_a_task,
+        an_answer_completes_a_task,
+        a_failed_tool_fails_a_legacy_task,
+        an_error_fails_a_task,
+        a_cancelled_task_stays_cancelled,
+        a_question_of_the_server_is_input_required,
+        a_finished_task_expires,
     );
 }

@@ -5,6 +5,7 @@
 //! - [`oracle`]: what `serde_json` says, to hold our scanner against;
 //! - [`http`]: a server and a client whose every byte a test can say;
 //! - [`ledger`]: a store that outlives the engines of a test;
+//! - [`table`]: the tables in the headers of the engine, played row by row;
 //! - [`tape`]: what was said in a world, for the check against the protocol's schemas;
 //! - [`chaos`]: any bytes as a story, for the fuzzer;
 //! - the fake peers and the benchmark's programs, under `bin/`.
@@ -17,4 +18,5 @@ pub mod oracle;
 pub mod peer;
 pub mod script;
 pub mod sim;
+pub mod table;
 pub mod tape;

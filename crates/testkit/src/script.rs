@@ -49,7 +49,23 @@ const HASTY: &[Profile] = &[Profile {
 const CLIENT: ClientId = ClientId(0);
 const SERVER: ServerId = ServerId(0);
 
+thread_local! {
+    /// Inputs that were taken by the worlds of this thread.
+    static PLAYED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// What a test plays by hand counts too.
+pub fn plays() {
+    PLAYED.set(PLAYED.get() + 1);
+}
+
+/// Inputs that were taken by the worlds of this thread so far.
+pub fn played() -> u64 {
+    PLAYED.get()
+}
+
 /// Plays a scenario and compares; panics with both transcripts if they differ.
+#[track_caller]
 pub fn check(scenario: &str) {
     let expected: Vec<&str> = lines(scenario).collect();
     let mut world = World::default();
@@ -154,6 +170,7 @@ impl Default for World {
 impl World {
     /// Takes one input line and gives what came out.
     pub fn input(&mut self, line: &str) -> Vec<String> {
+        plays();
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if word == "set" {
             self.set(rest);

@@ -9,8 +9,11 @@
 //! seed then replays the very same world.
 
 mod agenda;
+mod blame;
 pub mod crash;
 pub mod pipes;
+#[cfg(feature = "planted")]
+pub mod plant;
 mod process;
 mod rng;
 pub mod service;
@@ -45,6 +48,9 @@ pub struct Outcome {
     pub resumed: u64,
     /// Processes of ours that ended.
     pub crashes: u64,
+    /// How often a bound was reached: events of a stream, bytes of a session, streams of a session, calls and
+    /// sessions of a principal, the longest message.
+    pub bounds: [u64; 6],
     /// A number made of every action in order.
     pub fingerprint: u64,
 }
@@ -59,6 +65,7 @@ impl AddAssign for Outcome {
         self.runs += other.runs;
         self.resumed += other.resumed;
         self.crashes += other.crashes;
+        self.bounds.iter_mut().zip(other.bounds).for_each(|(sum, count)| *sum += count);
         self.fingerprint ^= other.fingerprint;
     }
 }
@@ -78,6 +85,13 @@ fn fingerprint(so_far: u64, action: &Action) -> u64 {
         Action::Write(exchange, bytes) => bytes.iter().fold(so_far ^ 4 ^ exchange.0, mix),
         other => format!("{other:?}").as_bytes().iter().fold(so_far ^ 3, mix),
     }
+}
+
+/// The engine of a world, with the fault that is looked for.
+fn engine(#[allow(unused_mut)] mut config: Config) -> Engine {
+    #[cfg(feature = "planted")]
+    plant::plant(&mut config);
+    Engine::new(config)
 }
 
 /// Limits that every world draws in the same way.

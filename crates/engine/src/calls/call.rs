@@ -25,6 +25,12 @@
 //! | `a_safe_call_is_repeated_after_a_timeout` | sent | `timeout`, repeating is safe | waiting | cancelled at the server, sent again after a while |
 //! | `a_call_that_showed_progress_is_not_repeated` | sent | server ends after progress | settled | error `server-gone` |
 //! | `a_second_call_with_the_same_key_joins` | new | request with the key of an open call | joined | shares its attempt, its progress and its answer |
+//! | `a_joined_call_is_cancelled_alone` | joined | client cancels | settled | the server is not told: the other call has the attempt |
+//! | `a_joined_call_takes_the_place_of_the_first` | joined | client of the first call cancels | sent | the attempt is its own now |
+//! | `a_task_of_the_server_is_followed` | sent | handle of a task | followed | the server is asked for the task |
+//! | `a_followed_task_settles_its_call` | followed | task ended | settled | its result goes to the client |
+//! | `an_answer_that_asks_pauses_its_call` | sent | `input_required`, and the call has a ticket | paused | the ticket shows what is asked; only `max` runs |
+//! | `a_paused_call_goes_on_with_the_answers` | paused | client answers | sent | sent again with the answers |
 //! | `late_answer_is_dropped` | settled | answer | settled | noted |
 //! | `late_progress_is_dropped` | settled | progress | settled | noted |
 //! | `cancel_of_a_settled_call_is_ignored` | settled | client cancels | settled | nothing |

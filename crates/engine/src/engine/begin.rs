@@ -88,7 +88,7 @@ impl Engine {
             server.readiness() == Readiness::ComesBack && server.waiting_bytes + size > limits::WAITING_BYTES
         };
         let server = self.servers.get(&request.server).filter(|_| planned.joins.is_none());
-        if self.calls.is_full() || server.is_some_and(queue_is_full) {
+        if planted!(self, OverloadsEverything) || self.calls.is_full() || server.is_some_and(queue_is_full) {
             return Err("too many calls are in flight".into());
         }
         if !matches!(request.way, Way::Ticket(_)) && !self.one_call_more(request.client) {

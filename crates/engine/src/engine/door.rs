@@ -357,6 +357,7 @@ impl Engine {
             Some(event) => {
                 let id = EventId::parse(event).ok_or_else(no_such_event)?;
                 let own = id.mark == session.mark && session.streams.contains(&id.stream);
+                let own = own || (planted!(self, ReplaysOthers) && self.clients.stream(id.stream).is_some());
                 let (stream, number) = (id.stream, id.number);
                 if !own && self.looks_for_events(exchange, client, id) {
                     return Ok(());

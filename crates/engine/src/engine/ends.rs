@@ -22,6 +22,10 @@ use crate::wire::Outgoing;
 impl Engine {
     /// Ends a call; with an answer unless the client gave it up.
     pub(super) fn settle(&mut self, id: CallId, answer: Option<Outgoing>) {
+        if planted!(self, LeaksTimers) {
+            let at = self.at + std::time::Duration::from_secs(9);
+            self.timers.set(crate::timers::Owner::Call(id), &mut None, Some(at));
+        }
         let Some(ended) = self.calls.end(&mut self.timers, id) else { return };
         let Ended { request, state, queued, holds, keyed } = ended;
         if let State::Joined(joined) = &state {
@@ -65,6 +69,9 @@ impl Engine {
 impl Engine {
     /// A client ends its session.
     pub(super) fn end_session(&mut self, now: Mono, id: ClientId) {
+        if planted!(self, KeepsSessions) {
+            return;
+        }
         let name = self.clients.get(&id).and_then(Client::session).map(|session| session.id.clone());
         if let Some(name) = name {
             self.forget_stored_session(&name);

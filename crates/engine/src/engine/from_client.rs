@@ -161,6 +161,9 @@ impl Engine {
         {
             return;
         }
+        if planted!(self, ReusesAttempts) {
+            self.calls.count_back();
+        }
         let Some((attempt, call)) = self.calls.send(id) else { return };
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
         let edits = request_edits(message, call.text, &call.request.method, attempt);
@@ -289,11 +292,17 @@ impl Engine {
         text: bool,
         message: &Message,
     ) {
+        if planted!(self, DropsCancels) {
+            return;
+        }
         if self.config.transport == Transport::Http && modern {
             return self.abandon(server, attempt);
         }
         let Some(span) = message.envelope.get(Field::ParamsRequestId) else { return };
         let edit = Edit::replace(span, own_id(attempt.on_wire(), text));
+        if planted!(self, CancelsTwice) {
+            self.send(server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit.clone()]));
+        }
         self.send(server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
         self.abandon(server, attempt);
     }

@@ -84,6 +84,9 @@ impl Engine {
     /// The call that this server was sent under this number.
     #[inline]
     pub(super) fn call_at(&self, server: ServerId, attempt: AttemptId) -> Option<CallId> {
+        if planted!(self, HearsAnyServer) {
+            return self.calls.anywhere(attempt);
+        }
         self.calls.of(server, attempt).filter(|_| self.is_on_its_stream(attempt))
     }
 
@@ -201,7 +204,7 @@ impl Engine {
     }
 
     fn answer_to_call(&mut self, now: Mono, server_id: ServerId, id: CallId, text: bool, message: &Message) {
-        let Some(call) = self.calls.get(id) else { return };
+        let Some(call) = self.calls.get(id).filter(|_| !planted!(self, WaitsForEver)) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let edit = Edit::replace(span, call.request.id.patch());
         let other_type = text != call.text;
@@ -223,6 +226,12 @@ impl Engine {
         let mut edits = vec![edit];
         if tells_of_server {
             self.learn_from_answer(now, server_id, id, message, &mut edits);
+        }
+        if let Some(span) = message.envelope.get(Field::Result).filter(|_| planted!(self, ChangesBytes)) {
+            edits.push(Edit::insert(span.start() + 1, Patch::of(&[b" "])));
+        }
+        if planted!(self, AnswersTwice) {
+            self.reply(client, way, None, Outgoing::edited(message.bytes.clone(), edits.clone()));
         }
         if task {
             self.keep_task_token(id);
@@ -393,6 +402,7 @@ impl Engine {
         let (client, way) = (call.request.client, call.request.way);
         // What another outlast says in a server's place is no sign of the server.
         let counts = !message.has(Field::MetaKeepAlive);
+        let counts = counts && !planted!(self, RepeatsCommitted);
         if counts {
             self.calls.shows_life(now, id, &server.clock);
         }

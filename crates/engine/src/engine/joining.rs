@@ -401,6 +401,9 @@ impl Engine {
         };
         let Some(answer) = answer else { return };
         for id in shared.joined {
+            if planted!(self, ForgetsJoined) {
+                break;
+            }
             let Some(call) = self.calls.get(id) else { continue };
             let (client, way, modern) = (call.request.client, call.request.way, call.request.modern);
             if let Some(ticket) = shared.ticket.filter(|_| !matches!(way, Way::Ticket(_))) {

@@ -75,6 +75,9 @@ impl Engine {
     }
 
     pub(super) fn exited(&mut self, now: Mono, id: ServerId, exit: Exit) {
+        if planted!(self, IgnoresEnds) {
+            return;
+        }
         self.servers.exited(id, exit);
         if self.servers.get(&id).is_some_and(|server| server.output_closed) {
             return self.gone(now, id);

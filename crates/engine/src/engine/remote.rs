@@ -243,9 +243,14 @@ impl Engine {
             return;
         }
         let Some(open) = self.calls.get(call) else { return };
-        let (way, passed_on) = (open.request.way, with_id(answer, &open.request.id));
+        let (client, way, passed_on) =
+            (open.request.client, open.request.way, with_id(answer, &open.request.id));
+        let refused = open.request.method == Method::Initialize && answer.has(Field::Error);
         self.set_status(way, error_code(answer));
         self.settle(call, Some(passed_on));
+        if refused {
+            self.hello_failed(client);
+        }
     }
 
     fn fail_attempt(
@@ -319,6 +324,7 @@ impl Engine {
     pub(super) fn reconnect(&mut self, now: Mono, id: CallId) {
         let Some(call) = self.calls.reconnects(id) else { return };
         let (server, attempt) = (call.request.server, call.attempt());
+        let attempt = attempt.filter(|_| !planted!(self, ForgetsToReconnect));
         if let Some(attempt) = attempt.filter(|_| !self.resume_attempt(id)) {
             self.act(Action::Reconnect(server, attempt));
         }

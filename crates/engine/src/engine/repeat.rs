@@ -61,7 +61,7 @@ impl Engine {
     /// Takes one retry for a call, if it may have one.
     fn take_retry(&mut self, now: Mono, id: CallId, arrived: bool) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        let may = call.kept.is_some() && (call.safe || !arrived);
+        let may = call.kept.is_some() && (call.safe || !arrived || planted!(self, RepeatsUnsafe));
         may && call.attempts <= call.retries && self.servers.take_retry(now, call.request.server)
     }
 
@@ -69,7 +69,9 @@ impl Engine {
     pub(super) fn wait_unsent(&mut self, now: Mono, id: CallId) -> bool {
         let Some(size) = self.calls.wait_unsent(id) else { return false };
         let Some(call) = self.calls.get(id) else { return false };
-        self.servers.queue(call.request.server, id, size);
+        if !planted!(self, LosesUnsent) {
+            self.servers.queue(call.request.server, id, size);
+        }
         self.arm_call(now, id);
         true
     }

@@ -14,7 +14,9 @@ impl Engine {
         let Some(uri) = message.raw(Field::ParamsUri) else { return false };
         let Some(server) = self.servers.get(&request.server) else { return false };
         let wanted = server.handshake.subscribed.get(uri);
-        if !wanted.is_some_and(|(_, clients)| clients.iter().any(|client| *client != request.client)) {
+        if planted!(self, UnsubscribesAll)
+            || !wanted.is_some_and(|(_, clients)| clients.iter().any(|client| *client != request.client))
+        {
             return false;
         }
         self.servers.unsubscribe(request.server, uri, request.client);

@@ -83,7 +83,9 @@ impl Engine {
                 self.note(Note::Restarting { server, why: text, wait });
             }
         }
-        self.arm_server(id, Some((Alarm::Restart, now + wait)));
+        if !planted!(self, NeverRestarts) {
+            self.arm_server(id, Some((Alarm::Restart, now + wait)));
+        }
     }
 
     /// It has failed too often: whoever asks is told so at once, and now and then it is tried again.
@@ -239,6 +241,9 @@ impl Engine {
             self.make_whole(id, restarted);
         }
         for id in waiting {
+            if planted!(self, NeverWakesWaiting) {
+                break;
+            }
             if let Some(message) = self.calls.stop_waiting(id) {
                 self.send_attempt(now, id, &message);
                 self.arm_call(now, id);

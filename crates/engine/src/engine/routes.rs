@@ -191,6 +191,10 @@ impl Engine {
         if let Some((client, way)) = call {
             return self.tell(client, way, Outgoing::plain(message.bytes.clone()));
         }
+        if planted!(self, TellsEverybody) {
+            let all: Vec<_> = self.servers.keys().flat_map(|id| self.lasting_clients(*id)).collect();
+            all.into_iter().for_each(|id| self.tell_client(id, Outgoing::plain(message.bytes.clone())));
+        }
         for client in self.wanted_by(server, message) {
             self.tell_client(client, Outgoing::plain(message.bytes.clone()));
         }

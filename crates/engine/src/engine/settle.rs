@@ -165,6 +165,9 @@ impl Engine {
     /// A limit was reached: the client gets its error, the server is told to cancel, and neither
     /// waits for the other. What is safe to repeat is tried again instead.
     pub(super) fn limit_reached(&mut self, now: Mono, id: CallId, reached: Reached) {
+        if planted!(self, ForgetsMax) && matches!(reached, Reached::Max(_)) {
+            return;
+        }
         let Some(call) = self.calls.get(id) else { return };
         let (kind, limit) = match reached {
             Reached::Timeout(limit) => (Kind::Timeout, limit),
@@ -243,7 +246,7 @@ impl Engine {
     }
 
     pub(super) fn one_call_less(&mut self, client: ClientId) {
-        if self.clients.comes_over_http(client) {
+        if self.clients.comes_over_http(client) && !planted!(self, CountsCallsForEver) {
             let payer = self.clients.payer_of(client);
             self.clients.discharge(payer);
         }

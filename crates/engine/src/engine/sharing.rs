@@ -43,7 +43,8 @@ impl Engine {
     /// The server for a modern exchange. A process is no session to this era, so all of a principal
     /// share one.
     pub(super) fn server_for_exchange(&mut self, now: Mono, principal: Option<&str>) -> ServerId {
-        let principal = principal.filter(|_| self.config.share != Share::All);
+        let alone = self.config.share != Share::All && !planted!(self, SharesAcrossPrincipals);
+        let principal = principal.filter(|_| alone);
         self.shared_server(now, (principal.map(Box::from), None))
     }
 
@@ -201,6 +202,9 @@ impl Engine {
     }
 
     fn fall_asleep(&mut self, now: Mono, id: ClientId) {
+        if planted!(self, NeverSleeps) {
+            return;
+        }
         let Some((server, session)) = self.clients.sleeps(id) else { return };
         self.note(Note::SessionSleeps { session });
         self.drop_asks_by(now, id);

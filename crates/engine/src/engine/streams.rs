@@ -221,6 +221,8 @@ impl Engine {
         }
         // Whoever asked has a response too, even if somebody guessed the id of its first event.
         self.begin_stream(id);
+        let after = after + u64::from(planted!(self, ReplaysTooLittle));
+        let after = if planted!(self, ResumesEmpty) { u64::MAX } else { after };
         let Some(Carried { before, missed, over }) = self.clients.carry(exchange, id, after) else {
             return false;
         };

@@ -131,6 +131,12 @@ impl Engine {
             return;
         }
         let Some(call) = self.calls.get(id) else { return };
+        if let Some(server) =
+            self.servers.get(&call.request.server).filter(|_| planted!(self, CountsOwnKeepAlive))
+        {
+            self.calls.restart_timeout(now, id, &server.clock);
+        }
+        let Some(call) = self.calls.get(id) else { return };
         // A client that does not read would only find a heap of them later.
         if self.clients.get(&call.request.client).is_none_or(|client| client.congested) {
             return;

@@ -1,5 +1,6 @@
 //! Runs the simulation: `sim [WORLD] [--calls N] [--seeds N] [--first SEED]`, or one seed:
-//! `sim WORLD --seed SEED`. The worlds are `pipes`, `service` and `crash`.
+//! `sim WORLD --seed SEED`. The worlds are `pipes`, `service` and `crash`. With the feature `planted`,
+//! `sim planted` tells in which seed each fault of `outlast_engine::planted` is found.
 
 #![allow(clippy::disallowed_methods)] // a program of the tests, not of the product
 
@@ -27,6 +28,10 @@ fn main() -> ExitCode {
         Some(seed) => (seed, 1),
         None => (number("--first").unwrap_or(1), number("--seeds").unwrap_or(200)),
     };
+    #[cfg(feature = "planted")]
+    if words.iter().any(|word| word == "planted") {
+        return planted();
+    }
     let named = |world: &&World| words.iter().any(|word| word == world.0);
     let world = WORLDS.iter().find(named).unwrap_or(&WORLDS[0]);
     let started = Instant::now();
@@ -55,7 +60,43 @@ fn main() -> ExitCode {
         sum.crashes,
         started.elapsed().as_secs_f64()
     ));
+    if sum.bounds != [0; 6] {
+        let [events, bytes, streams, calls, sessions, messages] = sum.bounds;
+        say(&format!(
+            "bounds reached: {events} STREAM_EVENTS, {bytes} SESSION_BYTES, {streams} SESSION_STREAMS, {calls} max-calls, {sessions} max-sessions, {messages} max-message"
+        ));
+    }
     ExitCode::SUCCESS
+}
+
+/// Plants every fault in turn, on every core, and says where it is found.
+#[cfg(feature = "planted")]
+fn planted() -> ExitCode {
+    use outlast_testkit::sim::plant::{Planted, SEEDS, find};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    std::panic::set_hook(Box::new(|_| {}));
+    let (next, missed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        while let Some(fault) = Planted::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match find(*fault) {
+                Some((world, seed, why)) => {
+                    let why: String = why.chars().take(80).collect();
+                    say(&format!("{fault:?}: found in {world}, seed {seed}: {}", why.escape_debug()));
+                }
+                None => {
+                    missed.fetch_add(1, Ordering::Relaxed);
+                    say(&format!("{fault:?}: not found within {SEEDS} seeds"));
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        (0..threads).for_each(|_| drop(scope.spawn(work)));
+    });
+    let missed = missed.into_inner();
+    say(&format!("planted: {} faults, {missed} not found", Planted::ALL.len()));
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn failed(world: &str, seed: u64, calls: usize) -> ExitCode {

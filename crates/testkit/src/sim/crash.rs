@@ -16,7 +16,7 @@ mod servers;
 
 use super::agenda::{Agenda, Next};
 use super::rng::Rng;
-use super::{Outcome, SWEEP, fingerprint, sweep};
+use super::{Outcome, SWEEP, engine, fingerprint, sweep};
 use crate::exchange::Exchanges;
 use crate::ledger::Ledger;
 use bytes::Bytes;
@@ -61,11 +61,18 @@ pub enum Fate {
     Leased,
     /// It only stands still, is taken for dead, and then goes on beside the next one.
     Frozen,
+    /// It lives on, and somebody else does not: a client deletes its session.
+    Deletes,
+    /// Every connection of its clients is cut.
+    Cuts,
+    /// Every server of it is killed.
+    Kills,
 }
 
 impl Fate {
     /// All of them.
-    pub const ALL: [Fate; 4] = [Fate::Lost, Fate::Late, Fate::Leased, Fate::Frozen];
+    pub const ALL: [Fate; 7] =
+        [Fate::Lost, Fate::Late, Fate::Leased, Fate::Frozen, Fate::Deletes, Fate::Cuts, Fate::Kills];
 }
 
 /// Something that will happen.
@@ -256,7 +263,7 @@ impl World {
 
     fn begin(&mut self) {
         let life = self.lives.len();
-        let engine = Engine::new(self.config.clone());
+        let engine = engine(self.config.clone());
         self.lives.push(Life {
             engine,
             servers: BTreeMap::new(),
@@ -292,16 +299,23 @@ impl World {
             Crashes::At(point, fate) => (point == self.points).then_some(fate),
             Crashes::AnyTime(0) => None,
             Crashes::AnyTime(left) => {
-                let fate = self.rng.chance(2).then(|| Fate::ALL[self.rng.below(4)]);
+                let fate = self.rng.chance(2).then(|| Fate::ALL[self.rng.below(Fate::ALL.len())]);
                 self.crashes = Crashes::AnyTime(left - u32::from(fate.is_some()));
                 fate
             }
         };
-        if let Some(fate) = fate {
-            self.outcome.crashes += 1;
-            self.crash(life, fate);
+        self.outcome.crashes += u64::from(fate.is_some());
+        match fate {
+            None => return false,
+            Some(Fate::Deletes) => self.delete_a_session(life),
+            Some(Fate::Cuts) => self.cut_connections(life),
+            Some(Fate::Kills) => self.kill_servers(life),
+            Some(fate) => {
+                self.crash(life, fate);
+                return true;
+            }
         }
-        fate.is_some()
+        false
     }
 
     fn crash(&mut self, life: usize, fate: Fate) {
@@ -319,6 +333,7 @@ impl World {
                 self.lives[life].writes_late = true;
             }
             Fate::Leased | Fate::Frozen => self.agenda.plan(LEASE, Plan::LeaseEnds(life)),
+            Fate::Deletes | Fate::Cuts | Fate::Kills => panic!("{fate:?} ends no process"),
         }
         if fate == Fate::Frozen {
             self.lives[life].stands_still_until = self.agenda.now + STANDSTILL;
@@ -350,6 +365,9 @@ impl World {
         let now = Now { mono: Mono::after_start(self.agenda.now), wall };
         self.outcome.events += 1;
         assert!(self.outcome.events < ENDLESS, "this world does not come to an end: {:?}", self.clients);
+        if let Event::Posted(id, ..) | Event::Deleted(id, _) = &event {
+            self.visits[id.0 as usize].arrived = true;
+        }
         self.lives[life].engine.handle(now, event);
         while let Some(action) = self.lives[life].engine.poll() {
             if self.ends_here(life) {
@@ -395,6 +413,8 @@ impl World {
                 self.deliver(LINE + life as u64, life, Heard::Line(message.to_vec().into()));
             }
             Action::Store(number, writes) => {
+                // A disk takes its time now and then, and much can happen meanwhile.
+                let after = if self.rng.chance(20) { self.rng.millis(0, 500) } else { after };
                 let line = COMMITS + 2 * life as u64;
                 self.agenda.plan_in_order(line, after, Plan::Commits(life, number, writes));
             }

@@ -6,7 +6,7 @@ mod judge;
 use super::agenda::{Agenda, Next};
 use super::process::{Deed, Process};
 use super::rng::Rng;
-use super::{Outcome, SWEEP, fingerprint, limits, sampled, sweep};
+use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
 use crate::tape::Tape;
 use bytes::Bytes;
 use client::Client;
@@ -44,6 +44,8 @@ struct Character {
     /// The server may crash, and is restarted.
     crashes: bool,
     congestion: bool,
+    /// The server answers what it was not asked, and in its own words.
+    forges: bool,
 }
 
 struct World {
@@ -63,14 +65,19 @@ struct World {
 /// Runs one world to its end; panics if an invariant breaks.
 pub fn run(seed: u64, calls: usize) -> Outcome {
     let mut rng = Rng::new(seed);
-    let character = Character { asks: rng.chance(40), crashes: rng.chance(25), congestion: rng.chance(30) };
+    let character = Character {
+        asks: rng.chance(40),
+        crashes: rng.chance(25),
+        congestion: rng.chance(30),
+        forges: rng.chance(15),
+    };
     let config = config(&mut rng);
     let mut world = World {
-        engine: Engine::new(config.clone()),
+        engine: engine(config.clone()),
         agenda: Agenda::new(),
         wall_offset: 0,
         client: Client::new(calls),
-        server: Process::new(character.asks, character.crashes),
+        server: Process::new(character.asks, character.crashes, character.forges.then_some(0)),
         judge: Judge::new(&config, &character),
         work: 0,
         outcome: Outcome::default(),
@@ -177,12 +184,15 @@ impl World {
     fn feed(&mut self, event: Event) {
         let now = Now { mono: Mono::after_start(self.agenda.now), wall: Wall(self.wall_offset) };
         self.tape.event(&event);
+        self.judge.told(self.agenda.now, &event);
         self.engine.handle(now, event);
         self.outcome.events += 1;
         while let Some(action) = self.engine.poll() {
             self.tape.action(&action);
+            self.judge.blame.done(self.agenda.now, &action);
             self.perform(now, action);
         }
+        self.judge.batch_ends(self.agenda.now);
         if self.outcome.events.is_multiple_of(SWEEP) {
             sweep(&self.engine);
         }
@@ -198,7 +208,7 @@ impl World {
             }
             Action::ToServer(_, message) => {
                 let line = Bytes::from(message.to_vec());
-                self.judge.sent_to_server(self.server.run, &line);
+                self.judge.sent_to_server(self.agenda.now, self.server.run, &line);
                 self.server.receive(&mut self.rng, &line);
             }
             Action::Start(_, run) => {

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use outlast_engine::Event;
 use outlast_engine::event::Exit;
 use outlast_engine::id::{Run, ServerId};
+use outlast_engine::limits::{SESSION_BYTES, STREAM_EVENTS};
 use outlast_engine::wire::{Field, Message, Oversized, Scanned, Shape, scan};
 use std::time::Duration;
 
@@ -44,13 +45,30 @@ pub(super) struct Process {
     alive: bool,
     asks: bool,
     crashes: bool,
+    /// Its number, if it speaks of what it was not asked.
+    forges: Option<u32>,
+    /// It says more than is kept for a client that is away.
+    floods: bool,
     next_ask: u64,
     pub(super) deeds: Vec<(Duration, Run, Deed)>,
 }
 
 impl Process {
-    pub(super) fn new(asks: bool, crashes: bool) -> Process {
-        Process { run: Run(0), alive: true, asks, crashes, next_ask: 0, deeds: Vec::new() }
+    pub(super) fn new(asks: bool, crashes: bool, forges: Option<u32>) -> Process {
+        Process {
+            run: Run(0),
+            alive: true,
+            asks,
+            crashes,
+            forges,
+            floods: false,
+            next_ask: 0,
+            deeds: Vec::new(),
+        }
+    }
+
+    pub(super) fn flooding(self, floods: bool) -> Process {
+        Process { floods, ..self }
     }
 
     fn act(&mut self, after: Duration, deed: Deed) {
@@ -131,6 +149,14 @@ impl Process {
             let error = format!(r#"{{"id":{id},"error":{{"code":1,"message":"no"}}}}"#);
             return self.say(soon, if refuses { error } else { answer });
         }
+        if let Some(server) = self.forges.filter(|_| rng.chance(15)) {
+            for deed in forgeries(rng, server, &id) {
+                self.act(rng.millis(0, 300), deed);
+            }
+        }
+        if self.floods && rng.chance(3) {
+            return self.flood(rng, &nonce, answer);
+        }
         match rng.below(100) {
             0..8 => {}
             8..16 => self.say(rng.millis(0, 8_000), answer),
@@ -182,6 +208,22 @@ impl Process {
         }
     }
 
+    /// Says more than one stream may keep before the answer, or an answer that is more than a session may keep.
+    fn flood(&mut self, rng: &mut Rng, nonce: &str, answer: String) {
+        if rng.chance(20) {
+            let long = "x".repeat(SESSION_BYTES);
+            let answer = answer.replace("\"odd\":", &format!("\"long\":\"{long}\",\"odd\":"));
+            return self.say(rng.millis(0, 3_000), answer);
+        }
+        let log = format!(r#"{{"method":"notifications/message","params":{{"nonce":"{nonce}"}}}}"#);
+        let mut at = Duration::ZERO;
+        for _ in 0..STREAM_EVENTS + 100 {
+            at += Duration::from_micros(rng.between(0, 4_000));
+            self.say(at, log.clone());
+        }
+        self.say(at, answer);
+    }
+
     /// Asks the client something first; the answer does not wait for it.
     fn ask(&mut self, rng: &mut Rng, nonce: &str, answer: String) {
         self.next_ask += 1;
@@ -197,6 +239,50 @@ impl Process {
     }
 }
 
+/// What a hostile server says of ids near this one, whoever they belong to.
+fn forgeries(rng: &mut Rng, server: u32, id: &str) -> Vec<Deed> {
+    let known: u64 = id.trim_matches('"').parse().unwrap_or(0);
+    let near = |rng: &mut Rng| (known + rng.between(0, 8)).saturating_sub(4);
+    let count = rng.below(5) + 1;
+    (0..count)
+        .map(|_| match (near(rng), rng.below(12)) {
+            (other, 0) if other != known => Deed::Oversized(other.to_string()),
+            (other, what) => Deed::Says(forgery(server, other, what).into_bytes()),
+        })
+        .collect()
+}
+
+/// Something that a hostile server says of this id.
+pub(super) fn forgery(server: u32, id: u64, what: usize) -> String {
+    match what % 4 {
+        0 => format!(r#"{{"id":{id},"result":{{"forged":{server}}}}}"#),
+        1 => format!(
+            r#"{{"id":"{id}","error":{{"code":-9,"message":"forged","data":{{"forged":{server}}}}}}}"#
+        ),
+        2 => format!(
+            r#"{{"method":"notifications/progress","params":{{"progressToken":{id},"progress":0.5,"message":"by server {server}"}}}}"#
+        ),
+        _ => format!(r#"{{"method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#),
+    }
+}
+
+/// Things that are the same only byte for byte.
+const ODD: [&str; 8] = [
+    "1.0",
+    "123456789012345678901234567890",
+    "-0",
+    "1e400",
+    r#""\u00e9\ud83d\ude00\u2028""#,
+    r#"{"b" : [ 1 ,2 ],"a":{}}"#,
+    r#""\/é☃""#,
+    "[[],{},\"\",null, true]",
+];
+
+/// One of these; the same for the same mark.
+pub(super) fn odd(nonce: &str) -> &'static str {
+    ODD[nonce.bytes().map(usize::from).sum::<usize>() % ODD.len()]
+}
+
 /// The answer to a request. A hello is agreed to, whatever version it asks for.
 pub(super) fn answer(message: &Message) -> String {
     let id = message.raw(Field::Id).map(String::from_utf8_lossy).unwrap_or_default();
@@ -205,7 +291,8 @@ pub(super) fn answer(message: &Message) -> String {
     let agreed = Some(version).filter(|version| !version.is_empty());
     let agreed = agreed.map(|version| format!(r#","protocolVersion":"{version}","capabilities":{{}}"#));
     let agreed = agreed.unwrap_or_default();
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"nonce":"{nonce}"{agreed}}}}}"#)
+    let odd = odd(&nonce);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"nonce":"{nonce}"{agreed},"odd":{odd}}}}}"#)
 }
 
 /// An error of the server's own.
@@ -243,6 +330,12 @@ pub(super) fn question(rng: &mut Rng, number: u64, nonce: &str) -> (String, Stri
 /// The word by which a request's answer is known again.
 pub(super) fn nonce(bytes: &[u8]) -> String {
     member(bytes, "nonce")
+}
+
+/// What nobody may change of a request: everything from the name of its tool on.
+pub(super) fn tail(bytes: &[u8]) -> &[u8] {
+    let at = memchr::memmem::find(bytes, b"\"name\":");
+    at.map_or(b"", |at| &bytes[at..])
 }
 
 /// The text of the first member of this name, wherever it stands.

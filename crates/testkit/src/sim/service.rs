@@ -15,14 +15,16 @@ mod visit;
 use super::agenda::{Agenda, Next};
 use super::process::Deed;
 use super::rng::Rng;
-use super::{Outcome, SWEEP, fingerprint, limits, sampled, sweep};
+use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
 use crate::exchange::{Exchanges, NAMES, mirror, read};
+use crate::ledger::Ledger;
 use bytes::Bytes;
 use judge::Judge;
 use modern::Caller;
 use outlast_engine::event::Line;
 use outlast_engine::id::{ExchangeId, Run, ServerId};
 use outlast_engine::settings::Key;
+use outlast_engine::store::{Query, Write};
 use outlast_engine::wire::scan;
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Share, Transport, Wall};
 use remote::Happening;
@@ -35,8 +37,15 @@ use visit::{Visit, What};
 /// Events after which a world does not come to an end any more.
 const ENDLESS: u64 = 2_000_000;
 
+/// By then every session is forgotten that was ever made.
+const LONG: Duration = Duration::from_secs(5 * 24 * 60 * 60);
+
 /// How often somebody tries a session that is not his, or is no more.
 const INTRUSIONS: usize = 20;
+
+/// The name of the service in its store, and the line on which commits keep their order.
+const OWNER: &str = "service";
+const STORE: u64 = 1 << 40;
 
 /// Who must not get in.
 const INTRUDER: &str = "intruder";
@@ -52,6 +61,10 @@ enum Plan {
     Starts(ServerId, Run),
     Does(ServerId, Run, Deed),
     Happens(ServerId, Run, Happening),
+    /// The store commits what it was given.
+    Commits(u64, Vec<Write>),
+    /// The store has looked something up.
+    Finds(u64, Query),
     Slept,
     Stop,
 }
@@ -67,6 +80,10 @@ struct Character {
     drops: bool,
     /// Clients read too slowly at times, and are cut off.
     slow: bool,
+    /// Servers speak of what others were asked.
+    forges: bool,
+    /// Servers say more than is kept for a client that is away.
+    floods: bool,
 }
 
 /// Who reads the response to a request: a session, in which of its lives, and as part of which stream.
@@ -84,6 +101,7 @@ struct World {
     sessions: Vec<Session>,
     callers: Vec<Caller>,
     servers: BTreeMap<ServerId, Peer>,
+    ledger: Ledger,
     judge: Judge,
     /// Connections that were cut off just now.
     cut_off: BTreeSet<ExchangeId>,
@@ -101,10 +119,14 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         crashes: rng.chance(40),
         drops: rng.chance(70),
         slow: rng.chance(20),
+        forges: rng.chance(20),
+        floods: rng.chance(5),
     };
     let config = config(&mut rng);
+    // Where little happens, nothing else wakes what was forgotten.
+    let calls = if rng.chance(30) { calls / 10 } else { calls };
     let mut world = World {
-        engine: Engine::new(config.clone()),
+        engine: engine(config.clone()),
         agenda: Agenda::new(),
         character,
         transport: config.transport,
@@ -114,6 +136,7 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         sessions: Vec::new(),
         callers: Vec::new(),
         servers: BTreeMap::new(),
+        ledger: Ledger::default(),
         judge: Judge::new(&config),
         cut_off: BTreeSet::new(),
         entropy: 0,
@@ -122,6 +145,7 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         ended: false,
         rng,
     };
+    world.judge.floods = character.floods;
     world.populate(&config, calls);
     world.live();
     world.finish()
@@ -144,6 +168,9 @@ fn config(rng: &mut Rng) -> Config {
         config.rules.add(Key::Method, rule, "--method").expect("a rule");
     }
     config.restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
+    // What `serve` has by default.
+    (config.tasks, config.resumable, config.identity) = (true, true, "sim".into());
+    config.durable = rng.chance(50);
     config.session_idle = rng.millis(500, 120_000);
     config.resume_wait = rng.millis(1_000, 600_000);
     config.stream_head = [Duration::ZERO, Duration::from_millis(5), Duration::from_millis(200)][rng.below(3)];
@@ -159,6 +186,7 @@ fn config(rng: &mut Rng) -> Config {
 impl World {
     fn populate(&mut self, config: &Config, calls: usize) {
         self.feed(Event::Entropy([0; 32]));
+        self.feed(Event::Begin);
         let principals = [Some(NAMES[0]), Some(NAMES[1]), None];
         let (sessions, callers) = (self.rng.below(6) + 1, self.rng.below(4));
         let share = calls / (sessions + callers) + 1;
@@ -184,6 +212,7 @@ impl World {
 
     fn live(&mut self) {
         while !self.ended {
+            assert!(self.agenda.now < LONG, "something here never ends");
             match self.agenda.advance(self.engine.next_deadline()) {
                 Next::Nothing => return,
                 Next::Happens(plan) => self.happen(plan),
@@ -202,6 +231,14 @@ impl World {
             Plan::Starts(server, run) => self.process_starts(server, run),
             Plan::Does(server, run, deed) => self.process_does(server, run, deed),
             Plan::Happens(server, run, happening) => self.remote_happens(server, run, happening),
+            Plan::Commits(number, writes) => {
+                let stored = self.ledger.submit(OWNER, &writes);
+                self.feed(Event::Stored(number, stored));
+            }
+            Plan::Finds(number, query) => {
+                let found = self.ledger.load(OWNER, &query);
+                self.feed(Event::Loaded(number, found));
+            }
             Plan::Slept => {
                 self.wall_offset += 3_600_000;
                 self.feed(Event::Slept(Duration::from_secs(3600)));
@@ -230,7 +267,9 @@ impl World {
         self.take_losses(index);
         let Some((visit, thread)) = made else { return };
         let posts = matches!(visit.what, What::Post(_));
-        let drops = self.character.drops && self.rng.chance(12);
+        let Character { drops, floods, .. } = self.character;
+        // Who is away does not read what is too much to be kept.
+        let drops = (drops || floods) && self.rng.chance(if floods { 40 } else { 12 });
         let after = visit::while_of(&mut self.rng, 50, 5_000);
         let exchange = self.visit(visit, Some((index, generation, thread)), |world, exchange| {
             if let Some(thread) = thread {
@@ -369,17 +408,20 @@ impl World {
 
     fn feed(&mut self, event: Event) {
         let now = Now { mono: Mono::after_start(self.agenda.now), wall: Wall(self.wall_offset) };
+        self.judge.blame.told(self.agenda.now, &event);
         self.engine.handle(now, event);
         self.outcome.events += 1;
         assert!(self.outcome.events < ENDLESS, "this world does not come to an end");
         while let Some(action) = self.engine.poll() {
             self.outcome.fingerprint = fingerprint(self.outcome.fingerprint, &action);
+            self.judge.blame.done(self.agenda.now, &action);
             if let Some(event) = self.perform(now, action) {
+                self.judge.blame.told(self.agenda.now, &event);
                 self.engine.handle(now, event);
             }
         }
         self.cut_off.clear();
-        self.judge.batch_ends();
+        self.judge.batch_ends(self.agenda.now);
         if self.outcome.events.is_multiple_of(SWEEP) {
             sweep(&self.engine);
         }
@@ -420,7 +462,18 @@ impl World {
                 let remote = self.transport == Transport::Http;
                 return Some(if remote { Event::Sampled(id, None) } else { sampled });
             }
-            Action::LetGo(id) => drop(self.servers.remove(&id)),
+            Action::Store(number, writes) => {
+                let after = visit::while_of(&mut self.rng, 3, 400);
+                self.agenda.plan_in_order(STORE, after, Plan::Commits(number, writes));
+            }
+            Action::Load(number, query) => {
+                let after = visit::while_of(&mut self.rng, 3, 400);
+                self.agenda.plan(after, Plan::Finds(number, query));
+            }
+            Action::LetGo(id) => {
+                self.judge.let_go(self.agenda.now);
+                self.servers.remove(&id);
+            }
             Action::Note(note) => drop(note.to_string()),
             Action::End { .. } => self.ended = true,
             Action::Remember(..) | Action::Forget(_) => {}
@@ -461,6 +514,7 @@ impl World {
         self.outcome.cancelled = self.judge.cancelled;
         self.outcome.progress = self.judge.progress;
         self.outcome.resumed = self.judge.resumed;
+        self.outcome.bounds = self.judge.bounds;
         self.outcome
     }
 }

@@ -62,6 +62,9 @@ impl Engine {
         let Some(task) = self.tickets.get(no) else { return };
         let kept = millis(self.kept_after_end(task));
         let Some(change) = self.tickets.write_end(no, kept) else { return };
+        if planted!(self, ShowsBeforeStored) {
+            self.task_may_be_shown(no);
+        }
         self.submit(Pending::Changed(no), Write::Change(Box::new(change)));
     }
 

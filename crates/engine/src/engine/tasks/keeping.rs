@@ -51,6 +51,7 @@ impl Engine {
             ) => {
                 self.task_was_taken(no);
             }
+            (Pending::Changed(_), Ok(_)) if planted!(self, LosesCommits) => {}
             (Pending::Changed(no), outcome) => self.change_was_stored(no, outcome),
             _ => {}
         }

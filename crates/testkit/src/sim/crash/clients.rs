@@ -54,6 +54,8 @@ pub(super) struct Visit {
     asked: Asked,
     session: Option<Box<str>>,
     life: usize,
+    /// The process has heard of it.
+    pub(super) arrived: bool,
 }
 
 /// A request that is not answered. Without an exchange it was written to a line.
@@ -98,6 +100,8 @@ pub(super) struct Client {
     next_id: u64,
     pub(super) errands: Vec<Errand>,
     pub(super) left: bool,
+    /// It has deleted its session in the midst of its calls.
+    deleted: bool,
 }
 
 impl Errand {
@@ -265,6 +269,7 @@ impl Client {
             next_id: 1_000,
             errands: Vec::new(),
             left: false,
+            deleted: false,
         }
     }
 
@@ -443,10 +448,49 @@ impl World {
         }
         let exchange = self.exchanges.open(&head, client.modern);
         let session = client.session.clone();
-        self.visits.push(Visit { client: index, errand, asked, session, life });
+        self.visits.push(Visit { client: index, errand, asked, session, life, arrived: false });
         let event = Event::Posted(exchange, Box::new(head), line);
         self.agenda.plan_in_order(EXCHANGES / 2 + index as u64, after, Plan::Reaches(life, event));
         Some(exchange)
+    }
+
+    /// Every connection to a process is cut, and it learns of that before anything else.
+    pub(super) fn cut_connections(&mut self, life: usize) {
+        for number in 0..self.visits.len() {
+            let id = ExchangeId(number as u64);
+            if self.visits[number].arrived
+                && self.visits[number].life == life
+                && self.exchanges.all()[number].is_open()
+            {
+                self.agenda.plan(Duration::ZERO, Plan::HangsUp(life, id));
+                self.over(id);
+            }
+        }
+    }
+
+    /// The first client with a session deletes it, in the midst of its calls.
+    pub(super) fn delete_a_session(&mut self, life: usize) {
+        let Some(index) = self.clients.iter().position(|client| client.session.is_some()) else { return };
+        self.clients[index].deleted = true;
+        self.delete(index, life, Duration::ZERO);
+    }
+
+    fn delete(&mut self, index: usize, life: usize, after: Duration) {
+        let client = &self.clients[index];
+        let principal = client.principal.map(Into::into);
+        let head = Head { principal, session: client.session.clone(), ..Head::default() };
+        let exchange = self.exchanges.open(&head, false);
+        let session = client.session.clone();
+        self.visits.push(Visit {
+            client: index,
+            errand: None,
+            asked: Asked::Word,
+            session,
+            life,
+            arrived: false,
+        });
+        let event = Event::Deleted(exchange, Box::new(head));
+        self.agenda.plan(after, Plan::Reaches(life, event));
     }
 
     fn leave(&mut self, index: usize) {
@@ -464,13 +508,7 @@ impl World {
         if client.session.is_none() {
             return;
         }
-        let principal = client.principal.map(Into::into);
-        let head = Head { principal, session: client.session.clone(), ..Head::default() };
-        let exchange = self.exchanges.open(&head, false);
-        let session = client.session.clone();
-        self.visits.push(Visit { client: index, errand: None, asked: Asked::Word, session, life });
-        let event = Event::Deleted(exchange, Box::new(head));
-        self.agenda.plan(Duration::from_millis(10), Plan::Reaches(life, event));
+        self.delete(index, life, Duration::from_millis(10));
     }
 
     // What comes back.
@@ -592,6 +630,7 @@ impl World {
             && let Some(waiting) = errand.waiting.take()
         {
             errand.answered(waiting.asked, message);
+            errand.is_stored(&self.ledger);
         }
     }
 }

@@ -132,6 +132,14 @@ impl Sight {
 }
 
 impl Errand {
+    /// Durable before visible: what a client knows of the end of a ticket would survive us.
+    pub(super) fn is_stored(&self, ledger: &Ledger) {
+        let Some(ticket) = self.sight.ticket.as_deref().and_then(Ticket::parse) else { return };
+        let record = ledger.records().find(|record| record.head.ticket == ticket);
+        let open = record.is_some_and(|record| record.head.state.is_open());
+        assert!(self.sight.end.is_none() || !open, "an end was shown before it was stored: {self:?}");
+    }
+
     /// Whoever was given a ticket has its end, and the same is stored.
     pub(super) fn got_what_it_was_promised(&self, ledger: &Ledger, tardy: bool) {
         let Some(ticket) = self.sight.ticket.as_deref().and_then(Ticket::parse) else { return };

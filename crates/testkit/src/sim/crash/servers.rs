@@ -55,6 +55,19 @@ impl World {
         self.agenda.plan_in_order(line, after, plan);
     }
 
+    /// Every server of a process ends at once.
+    pub(super) fn kill_servers(&mut self, life: usize) {
+        let servers: Vec<(ServerId, Run)> =
+            self.lives[life].servers.iter().map(|(id, run)| (*id, *run)).collect();
+        for (server, run) in servers {
+            if self.gone.insert((life, server, run)) {
+                self.agenda.plan(Duration::ZERO, Plan::Reaches(life, Event::OutputClosed(server, run)));
+                self.agenda
+                    .plan(Duration::ZERO, Plan::Reaches(life, Event::Exited(server, run, Exit::Signal(9))));
+            }
+        }
+    }
+
     fn server_ends(&mut self, life: usize, server: ServerId, run: Run, status: u8) {
         if self.gone.insert((life, server, run)) {
             let (soon, exit) = (Duration::from_millis(2), Exit::Code(status));

@@ -1,6 +1,7 @@
 //! A client that asks, cancels, answers questions, writes nonsense, and leaves.
 
 use super::Plan;
+use crate::sim::process::odd;
 use crate::sim::rng::Rng;
 use bytes::Bytes;
 use outlast_engine::wire::{Field, Scanned, Shape, scan};
@@ -97,7 +98,8 @@ impl Client {
             _ => String::new(),
         };
         format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{token}{key}"name":"t{tool}","nonce":"n{n}"}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{token}{key}"name":"t{tool}","nonce":"n{n}","odd":{}}}}}"#,
+            odd(&format!("n{n}"))
         )
     }
 

@@ -1,9 +1,9 @@
 //! Watches both ends and knows what the engine may never do.
 
-use super::Character;
-use crate::sim::process::nonce;
+use super::{Character, SERVER};
+use crate::sim::blame::{Blame, own_kind};
+use crate::sim::process::{nonce, tail};
 use bytes::Bytes;
-use outlast_engine::Config;
 use outlast_engine::calls::retry::is_safe_by_nature;
 use outlast_engine::event::Line;
 use outlast_engine::id::{AttemptId, Run};
@@ -11,6 +11,7 @@ use outlast_engine::method::Method;
 use outlast_engine::policy::{CallFacts, Declared, Layer};
 use outlast_engine::settings::Signs;
 use outlast_engine::wire::{Field, Message, Scanned, Shape, scan};
+use outlast_engine::{Config, Event};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ const LIMITS: [&[u8]; 3] = [br#""kind":"timeout""#, br#""kind":"max""#, br#""kin
 #[derive(Debug)]
 struct Request {
     nonce: String,
+    /// As the client wrote it.
+    asked: Bytes,
     /// Under which calls of the same tool are one.
     key: Option<(String, String)>,
     began: Duration,
@@ -41,6 +44,8 @@ struct Request {
     repeatable: bool,
     progressed: bool,
     attempts: u32,
+    /// Its latest attempt.
+    sent: Option<u64>,
     /// The limit that must fire exactly, where nothing but progress moves it.
     exact: Option<(Duration, bool)>,
     max: Duration,
@@ -60,6 +65,11 @@ pub(super) struct Judge {
     open_asks: BTreeSet<String>,
     /// Starts within the last minute.
     starts: VecDeque<Duration>,
+    pub(super) blame: Blame,
+    /// Errors of ours that this event brought, with their kinds.
+    errors: Vec<(usize, String)>,
+    /// The client has closed its end: what is open is ended in haste.
+    pub(super) ending: bool,
     pub(super) congested: bool,
     /// The client closed its end.
     pub(super) finished: bool,
@@ -81,6 +91,9 @@ impl Judge {
             cancelled_attempts: BTreeSet::new(),
             open_asks: BTreeSet::new(),
             starts: VecDeque::new(),
+            blame: Blame::new(config),
+            errors: Vec::new(),
+            ending: false,
             congested: false,
             finished: false,
             failed: 0,
@@ -152,11 +165,13 @@ impl Judge {
         }
         self.requests.push(Request {
             nonce,
+            asked: message.bytes.clone(),
             key,
             safe,
             repeatable,
             progressed: false,
             attempts: 0,
+            sent: None,
             began: now,
             sign: now,
             settled: false,
@@ -209,10 +224,13 @@ impl Judge {
 
     // What the engine does.
 
-    pub(super) fn sent_to_server(&mut self, run: Run, line: &Bytes) {
+    pub(super) fn sent_to_server(&mut self, now: Duration, run: Run, line: &Bytes) {
         let Ok(Scanned::Message(message)) = scan(line.clone()) else {
             panic!("a bad line to the server: {line:?}")
         };
+        if message.shape == Shape::Request {
+            self.blame.sent(now, SERVER, run, &message);
+        }
         let id = message.raw(Field::Id).map(show).unwrap_or_default();
         match message.shape {
             Shape::Request => {
@@ -221,6 +239,10 @@ impl Judge {
                 let nonce = nonce(&message.bytes);
                 if let Some(index) = self.requests.iter().rposition(|request| request.nonce == nonce) {
                     let again = nonce == "ninit";
+                    assert!(
+                        again || tail(&message.bytes) == tail(&self.requests[index].asked),
+                        "{nonce} has changed on its way: {message:?}"
+                    );
                     self.is_the_only_one(index);
                     let shared = self.is_shared(index);
                     let request = &mut self.requests[index];
@@ -228,6 +250,7 @@ impl Judge {
                     let compared = request.settled && request.method.shapes_the_connection();
                     assert!(again || compared || shared || !request.cancelled, "a cancelled call was sent");
                     request.attempts += 1;
+                    request.sent = number.parse().ok();
                     let twice = request.attempts > 1 && !again;
                     assert!(!twice || request.safe, "{nonce} may have acted, and was sent again");
                     assert!(
@@ -244,6 +267,7 @@ impl Judge {
                 let id = message.raw(Field::ParamsRequestId).map(show).unwrap_or_default();
                 assert!(self.used.contains(id.trim_matches('"')), "cancelled {id}, which was never sent");
                 assert!(self.cancelled_attempts.insert(id.clone()), "cancelled {id} twice");
+                self.blame.given_up(now, id.trim_matches('"').parse().unwrap_or(0));
             }
             Shape::Notification => {}
         }
@@ -300,7 +324,7 @@ impl Judge {
 
     fn answer(&mut self, now: Duration, message: &Message) {
         let id = message.raw(Field::Id).map(show).unwrap_or_default();
-        let ours = message.bytes.windows(9).any(|part| part == b"\"outlast\"");
+        let ours = own_kind(message);
         let Some(index) = self.by_id.get(&id).copied() else {
             // The refusal of a line that was no request.
             return;
@@ -309,14 +333,13 @@ impl Judge {
         assert!(!request.cancelled, "{id} was answered after its cancel");
         assert!(!request.settled, "{id} was answered twice");
         request.settled = true;
-        if ours {
+        if let Some(kind) = ours {
             self.failed += 1;
             let limit = LIMITS.iter().any(|kind| message.bytes.windows(kind.len()).any(|part| part == *kind));
             assert!(!self.finished || limit, "{id} got a word of our own after the client's end");
+            self.errors.push((index, kind));
         } else if message.has(Field::Result) {
-            let (answered, key) = (nonce(&message.bytes), request.key.clone());
-            let same = key.is_some() && self.requests.iter().any(|r| r.nonce == answered && r.key == key);
-            assert!(same || answered == self.requests[index].nonce, "{id} got another's answer");
+            self.check_bytes(index, message);
         }
         let request = &self.requests[index];
         assert!(now <= request.began.saturating_add(request.max), "{id} outlived its max");
@@ -325,6 +348,23 @@ impl Judge {
             assert!(now <= request.sign + limit, "{id} outlived its timeout");
             assert!(!timed_out || now == request.sign + limit, "{id} timed out at the wrong time");
         }
+    }
+
+    /// What the client reads is what the server wrote for this very call, or for one with its key.
+    fn check_bytes(&self, index: usize, message: &Message) {
+        let request = &self.requests[index];
+        let said = |sent: Option<u64>| self.blame.said(sent?).map(|said| &said[..]);
+        let right = |other: &Request| said(other.sent) == message.raw(Field::Result);
+        let same = |other: &&Request| other.key.is_some() && other.key == request.key;
+        let shared = || self.requests.iter().rev().take(2_000).filter(same).any(right);
+        // Of what shapes the connection we ask ourselves too, and add to it.
+        let known = request.method.shapes_the_connection() || request.method == Method::Listen;
+        assert!(
+            right(request) || known || shared(),
+            "{} got another's answer: {message:?}, and its server said {:?}",
+            request.nonce,
+            said(request.sent)
+        );
     }
 
     fn notification(&mut self, message: &Message) {
@@ -342,6 +382,49 @@ impl Judge {
         let kept_alive = message.bytes.windows(7).any(|part| part == b"running");
         assert!(!kept_alive || !self.finished, "keep-alive after the client's end");
         assert!(!kept_alive || !self.congested, "keep-alive to a client that does not read");
+    }
+
+    /// Everything that one event brings about has been seen.
+    pub(super) fn batch_ends(&mut self, now: Duration) {
+        for (index, kind) in std::mem::take(&mut self.errors) {
+            self.check_excuse(now, index, &kind);
+        }
+        for attempt in self.blame.take_answered() {
+            let open = |request: &&Request| {
+                // What shapes the connection is asked again by ourselves.
+                let own = request.attempts > 1 && request.method.shapes_the_connection();
+                // A server may end a subscription.
+                let own = own || (request.method == Method::Listen && self.blame.is_cancelled(attempt));
+                request.sent == Some(attempt) && !request.settled && !request.in_array && !own
+            };
+            let open = self.requests.iter().rev().take(1_000).find(open);
+            assert!(open.is_none() || self.ending, "{open:?} is answered, and its client does not know");
+        }
+    }
+
+    /// An error of ours needs a fault on the way of its call.
+    fn check_excuse(&self, now: Duration, index: usize, kind: &str) {
+        let request = &self.requests[index];
+        // An error inside an array leaves with the last answer of the array.
+        let given_up = self.blame.when_given_up(request.sent);
+        let now = given_up.filter(|_| request.in_array).unwrap_or(now);
+        let unseen = request.in_array && given_up.is_none();
+        let excuses = |sent| self.blame.excuses(now, request.began, kind, sent, |_| true);
+        // What befell one of several calls with one key befell all of them.
+        let same = |other: &&Request| other.key.is_some() && other.key == request.key;
+        let shared = || self.requests.iter().rev().take(1_000).filter(same).any(|other| excuses(other.sent));
+        let conflict = kind == "key-conflict" && request.key.is_some();
+        assert!(
+            self.ending || conflict || unseen || excuses(request.sent) || shared(),
+            "{kind} without a reason: {request:?}, {}",
+            self.blame.tell(request.sent)
+        );
+    }
+
+    /// Something happens to the engine.
+    pub(super) fn told(&mut self, now: Duration, event: &Event) {
+        self.ending |= matches!(event, Event::ClientEof(_));
+        self.blame.told(now, event);
     }
 
     /// After the end nobody may be left without an answer who did not close its end first.

@@ -6,6 +6,7 @@ mod servers;
 mod streams;
 
 use super::visit::{Visit, What};
+use crate::sim::blame::{Blame, SLACK};
 use crate::sim::process::nonce;
 use outlast_engine::calls::retry::is_safe_by_nature;
 use outlast_engine::event::Line;
@@ -30,10 +31,14 @@ enum State {
 #[derive(Debug)]
 struct Request {
     nonce: String,
+    /// As the client wrote it.
+    asked: bytes::Bytes,
     id: String,
     token: Option<String>,
     method: Method,
     state: State,
+    /// It may be answered with the handle of a task.
+    task: bool,
     /// Its client cannot get the answer any more, though nothing was cancelled.
     lost: bool,
     began: Duration,
@@ -49,6 +54,8 @@ struct Request {
     arrivals: u32,
     /// Where it was sent last.
     sent: Option<(ServerId, Run, u64)>,
+    /// Its first attempt; what shapes the connection is sent again by ourselves.
+    first: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +98,8 @@ struct Stream {
     session: Box<str>,
     requests: Vec<usize>,
     events: Vec<bytes::Bytes>,
+    /// Some of its events were not kept.
+    gaps: bool,
     /// When it was last seen unfinished, or ended.
     broke: Duration,
 }
@@ -137,6 +146,19 @@ pub(super) struct Judge {
     /// Requests whose clients have hung up just now.
     given_up: Vec<usize>,
     owners: BTreeMap<ServerId, String>,
+    pub(super) blame: Blame,
+    /// Errors of ours that this event brought, with their kinds.
+    errors: Vec<(usize, String)>,
+    /// Requests that a server has answered, and since when their clients could know.
+    due: Vec<(Duration, usize, u64)>,
+    /// The sessions that are subscribed to something at a server.
+    subscribed: BTreeMap<(ServerId, String), BTreeSet<Box<str>>>,
+    /// Servers say more than is kept for a client that is away.
+    pub(super) floods: bool,
+    /// When a client did something for the last time.
+    last_visit: Duration,
+    /// How often a bound was reached; see `Outcome`.
+    pub(super) bounds: [u64; 6],
     pub(super) ending: bool,
     pub(super) failed: u64,
     pub(super) cancelled: u64,
@@ -163,6 +185,13 @@ impl Judge {
             expected: Vec::new(),
             given_up: Vec::new(),
             owners: BTreeMap::new(),
+            blame: Blame::new(config),
+            errors: Vec::new(),
+            due: Vec::new(),
+            subscribed: BTreeMap::new(),
+            floods: false,
+            last_visit: Duration::ZERO,
+            bounds: [0; 6],
             ending: false,
             failed: 0,
             cancelled: 0,
@@ -198,6 +227,7 @@ impl Judge {
     /// A client sends a request. Exchanges are numbered in this order.
     pub(super) fn visited(&mut self, now: Duration, engine: &Engine, visit: &Visit, line: Option<&Line>) {
         let exchange = ExchangeId(self.readings.len() as u64);
+        self.last_visit = now;
         let own = self.own_session(now, visit);
         let (kind, stream, last) = match &visit.what {
             What::Post(_) if visit.is_modern() => (Kind::Modern, None, None),
@@ -270,6 +300,9 @@ impl Judge {
         for index in self.open_in(name) {
             self.cancel(index);
         }
+        for sessions in self.subscribed.values_mut() {
+            sessions.retain(|session| Some(&**session) != name);
+        }
         if let Some(session) = name.and_then(|name| self.sessions.get_mut(name)) {
             session.ended = true;
         }
@@ -313,7 +346,7 @@ impl Judge {
             wish: None,
             declared: &Declared::default(),
         });
-        let endless = method.is_handshake() || method == Method::Listen;
+        let endless = method.is_handshake() || matches!(method, Method::Listen | Method::TasksResult);
         let repeatable = policy.repeatable == Some(true);
         let index = self.requests.len();
         let id = message.raw(Field::Id).map(show).unwrap_or_default();
@@ -325,9 +358,11 @@ impl Judge {
         }
         self.requests.push(Request {
             nonce,
+            asked: message.bytes.clone(),
             id,
             token,
             state: State::Open,
+            task: message.has(Field::ParamsTask),
             lost: false,
             began: now,
             max: if endless { Duration::MAX } else { policy.max.time },
@@ -339,6 +374,7 @@ impl Judge {
             progressed: false,
             arrivals: 0,
             sent: None,
+            first: None,
             method,
         });
         index
@@ -351,7 +387,9 @@ impl Judge {
         let id = message.raw(Field::ParamsRequestId).filter(|_| cancels).map(show)?;
         let index = *self.by_id.get(&(visit.session.clone()?, id))?;
         let request = &self.requests[index];
-        (request.state == State::Open && !request.method.is_handshake()).then_some(index)
+        // A task is cancelled by `tasks/cancel` alone.
+        let may = !request.method.is_handshake() && !request.task;
+        (request.state == State::Open && may).then_some(index)
     }
 
     /// What is at a server now must be cancelled there.
@@ -362,7 +400,7 @@ impl Judge {
             let there =
                 engine.expects(server, run, AttemptId(attempt)) && request.method != Method::Initialize;
             let listens = request.method == Method::Listen && request.state == State::Open;
-            if there || listens {
+            if (there || listens) && !request.task {
                 self.expected.push((server, attempt));
             }
         }
@@ -372,6 +410,7 @@ impl Judge {
     pub(super) fn hung_up(&mut self, now: Duration, engine: &Engine, exchange: ExchangeId) {
         let reading = &mut self.readings[exchange.0 as usize];
         reading.over = true;
+        self.last_visit = now;
         let (kind, stream, requests) = (reading.kind, reading.stream, reading.requests.clone());
         if let Some(stream) = stream.and_then(|stream| self.streams.get_mut(&stream)) {
             stream.broke = now;
@@ -400,14 +439,23 @@ impl Judge {
 
     /// After the end nobody may be left without an answer.
     pub(super) fn everything_is_settled(&self) {
-        for request in self.requests.iter().filter(|request| request.state == State::Open && !request.lost) {
+        let ended = |request: &Request| {
+            let cancelled = request.sent.is_some_and(|(_, _, attempt)| self.blame.is_cancelled(attempt));
+            cancelled && request.method == Method::Listen
+        };
+        let owed = |request: &&Request| {
+            request.state == State::Open && !request.lost && !request.task && !ended(request)
+        };
+        for request in self.requests.iter().filter(owed) {
             let unread = self.readings[request.carrier.0 as usize].over && self.ending;
             assert!(unread, "{} was never answered: {request:?}", request.nonce);
         }
     }
 
     /// Everything that one event brings about has been seen.
-    pub(super) fn batch_ends(&mut self) {
+    pub(super) fn batch_ends(&mut self, now: Duration) {
+        self.check_errors(now);
+        self.check_answered(now);
         for index in std::mem::take(&mut self.given_up) {
             self.cancel(index);
         }
@@ -417,6 +465,59 @@ impl Judge {
         }
         for (server, attempt, reason) in std::mem::take(&mut self.told) {
             self.check_cancel(server, attempt, reason.as_deref());
+        }
+    }
+}
+
+impl Judge {
+    /// An error of ours needs a fault on the way of its call.
+    fn check_errors(&mut self, now: Duration) {
+        for (index, kind) in std::mem::take(&mut self.errors) {
+            self.bounds[3] += u64::from(kind == "overloaded");
+            self.bounds[5] += u64::from(kind == "message-too-large");
+            let request = &self.requests[index];
+            let attempt = request.sent.map(|(_, _, attempt)| attempt);
+            let owner = &self.readings[request.carrier.0 as usize].owner;
+            let own =
+                |server| self.shares_all() || self.owners.get(&server).is_none_or(|known| known == owner);
+            // Which of the hellos was theirs, only the engine knows.
+            let kind = if request.method == Method::Initialize { "server-failed" } else { &kind };
+            // What befell a task is judged where its call is; who waits for it only hears of it.
+            let waits = request.method == Method::TasksResult;
+            let excused = waits
+                || self.blame.excuses(now, request.began, kind, attempt, own)
+                || request.first != attempt
+                    && self.blame.excuses(now, request.began, kind, request.first, own);
+            assert!(
+                excused || self.ending,
+                "{kind} without a reason at {now:?}: {request:?}, {}",
+                self.blame.tell(attempt)
+            );
+        }
+    }
+
+    /// What a server has answered reaches who reads.
+    fn check_answered(&mut self, now: Duration) {
+        for attempt in self.blame.take_answered() {
+            if let Some((_, index)) = self.attempts.get(&attempt) {
+                self.due.push((now + SLACK, *index, attempt));
+            }
+        }
+        while let Some((at, index, attempt)) = self.due.first().copied().filter(|(at, ..)| *at < now) {
+            self.due.remove(0);
+            let request = &self.requests[index];
+            // What shapes the connection is asked again by ourselves.
+            let own = request.method.shapes_the_connection() || request.method == Method::Listen;
+            let latest = request.sent.is_some_and(|(_, _, sent)| sent == attempt) && !own;
+            let read = !self.readings[request.carrier.0 as usize].over && !request.lost;
+            let open = request.state == State::Open
+                && latest
+                && read
+                && self.blame.when_given_up(Some(attempt)).is_none();
+            assert!(
+                !open || self.ending,
+                "{request:?} was answered before {at:?}, and its client does not know"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A server behind HTTP: it refuses, is busy, forgets its session, breaks its streams, or never answers.
 
-use crate::sim::process::{answer, error, nonce, question, reports};
+use crate::sim::process::{answer, error, forgery, nonce, question, reports};
 use crate::sim::rng::Rng;
 use bytes::Bytes;
 use outlast_engine::Event;
@@ -19,6 +19,8 @@ const MISMATCH: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"mes
 pub(super) enum Happening {
     Connected,
     Says(AttemptId, String),
+    /// Says on the stream of one attempt what belongs to another.
+    Forges(AttemptId, String),
     Oversized(AttemptId),
     StreamEnded(AttemptId, StreamEnd),
     Standing(String),
@@ -43,7 +45,9 @@ impl Happening {
         let line = |text: String| scan(Bytes::from(text));
         vec![match self {
             Happening::Connected => Event::Started(server, run),
-            Happening::Says(attempt, text) => Event::FromStream(server, run, attempt, line(text)),
+            Happening::Says(attempt, text) | Happening::Forges(attempt, text) => {
+                Event::FromStream(server, run, attempt, line(text))
+            }
             Happening::Oversized(attempt) => {
                 let id = Some(attempt.0.to_string().into());
                 Event::ServerOversized(server, run, Oversized { id, answer: true })
@@ -63,6 +67,8 @@ impl Happening {
 pub(super) struct Remote {
     asks: bool,
     crashes: bool,
+    /// Its number, if it speaks of what it was not asked.
+    forges: Option<u32>,
     run: Run,
     /// It cannot be reached before then.
     away_until: Duration,
@@ -80,10 +86,11 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) fn new(rng: &mut Rng, asks: bool, crashes: bool) -> Remote {
+    pub(super) fn new(rng: &mut Rng, asks: bool, crashes: bool, forges: Option<u32>) -> Remote {
         Remote {
             asks,
             crashes,
+            forges,
             run: Run(0),
             away_until: Duration::ZERO,
             session: None,
@@ -125,6 +132,9 @@ impl Remote {
         if let Happening::Closed = happening {
             self.over = true;
             return true;
+        }
+        if let Happening::Forges(attempt, _) = happening {
+            return self.open.contains_key(attempt);
         }
         let Some(attempt) = happening.attempt() else { return true };
         // What was abandoned may have been under way already.
@@ -171,14 +181,19 @@ impl Remote {
         if self.crashes && rng.chance(1) {
             self.away_until = now + rng.millis(0, 20_000);
         }
-        if self.crashes && rng.chance(1) {
+        if self.crashes && rng.chance(2) {
             self.remembers += 1;
         }
         if let Some(attempt) = post.attempt {
             self.open.insert(attempt, Vec::new());
         }
         if let Some(trouble) = self.refuses(rng, now, post, message) {
-            let arrived = matches!(trouble, Trouble::Broken(_) | Trouble::Status { status: 503, .. });
+            let arrived = match &trouble {
+                Trouble::Broken(_) | Trouble::Status { status: 503, .. } => true,
+                // It was looked at, whatever it says about sessions.
+                Trouble::Status { status: 400 | 404 | 409, body, .. } => !body.is_empty() && body != MISMATCH,
+                _ => false,
+            };
             self.happens(soon, Happening::Trouble(post.attempt, trouble));
             return arrived;
         }
@@ -213,14 +228,32 @@ impl Remote {
         let modern_call = message.has(Field::MetaProtocolVersion)
             && message.text(Field::Method).as_deref() == Some("tools/call");
         match rng.below(200) {
-            0..3 => Some(Trouble::Unreachable("reset while connecting".into())),
-            3..6 => Some(Trouble::Broken("reset".into())),
+            0..4 => Some(Trouble::Unreachable("reset while connecting".into())),
+            4..6 => Some(Trouble::Broken("reset".into())),
             6..9 => Some(status(429, retry_after, "slow down")),
             9..12 => Some(status(503, retry_after, "busy")),
             12 => Some(Trouble::NotMcp("text/html".into())),
             13..16 if modern_call => Some(status(400, None, MISMATCH)),
+            16 => Some(status(400, None, "the argument `session` is malformed")),
+            17 => Some(status(409, None, "another session has this file open")),
+            18 => Some(status(503, retry_after, "too many sessions at the database")),
+            19 => Some(self.answers_with_404(post, message)),
             _ => None,
         }
+    }
+
+    /// An answer that comes with the status of a lost session, and is none.
+    fn answers_with_404(&self, post: &Post, message: &Message) -> Trouble {
+        let id = message.raw(Field::Id).map(String::from_utf8_lossy).unwrap_or_default();
+        let nonce = nonce(&message.bytes);
+        let body = match id.is_empty() {
+            true => String::new(),
+            false => format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32602,"message":"Unknown tool","data":{{"nonce":"{nonce}"}}}}}}"#
+            ),
+        };
+        let had_session = self.session.is_some() && !post.begins_session && !id.is_empty();
+        Trouble::Status { status: 404, retry_after: None, had_session, body: Bytes::from(body) }
     }
 
     fn request(&mut self, rng: &mut Rng, soon: Duration, attempt: AttemptId, message: &Message) {
@@ -229,6 +262,13 @@ impl Remote {
         let answer = answer(message);
         if message.text(Field::Method).as_deref() == Some("initialize") {
             return self.stream(rng, soon, attempt, vec![answer]);
+        }
+        if let Some(server) = self.forges.filter(|_| rng.chance(20)) {
+            for _ in 0..rng.below(4) + 1 {
+                let other = (attempt.0 + rng.between(0, 8)).saturating_sub(4);
+                let forged = forgery(server, other, rng.below(4));
+                self.happens(rng.millis(0, 200), Happening::Forges(attempt, forged));
+            }
         }
         let mut at = soon;
         let said = match rng.below(100) {

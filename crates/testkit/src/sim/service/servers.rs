@@ -65,15 +65,16 @@ impl World {
 
     pub(super) fn start(&mut self, id: ServerId, run: Run) -> Option<Event> {
         self.outcome.runs += 1;
-        let Character { asks, crashes, .. } = self.character;
+        let Character { asks, crashes, forges, floods, .. } = self.character;
+        let forges = forges.then_some(id.0);
         let http = self.transport == Transport::Http;
         let again = self.servers.get(&id).is_some_and(|peer| peer.run == run);
         let rng = &mut self.rng;
         let peer = self.servers.entry(id).or_insert_with(|| Peer {
             run,
             kind: match http {
-                true => PeerKind::Remote(Remote::new(rng, asks, crashes)),
-                false => PeerKind::Process(Process::new(asks, crashes), None),
+                true => PeerKind::Remote(Remote::new(rng, asks, crashes, forges)),
+                false => PeerKind::Process(Process::new(asks, crashes, forges).flooding(floods), None),
             },
         });
         peer.run = run;
@@ -94,7 +95,7 @@ impl World {
     pub(super) fn tell_process(&mut self, id: ServerId, outgoing: &Outgoing) {
         let message = scanned(outgoing);
         let Some(peer) = self.servers.get_mut(&id) else { return };
-        self.judge.sent(id, peer.run, &message);
+        self.judge.sent(self.agenda.now, id, peer.run, &message);
         let PeerKind::Process(process, pipe) = &mut peer.kind else { panic!("a pipe to a remote server") };
         match pipe {
             Some(pipe) => pipe.push(message),
@@ -124,7 +125,7 @@ impl World {
             (PeerKind::Process(process, _), Action::Kill(_)) => process.killed(),
             (PeerKind::Remote(remote), Action::Post(id, post)) => {
                 let message = scanned(&post.message);
-                self.judge.sent(id, peer.run, &message);
+                self.judge.sent(self.agenda.now, id, peer.run, &message);
                 if remote.post(rng, now, &post, &message) {
                     self.judge.arrives(&message);
                 }

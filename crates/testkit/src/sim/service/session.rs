@@ -27,6 +27,10 @@ pub(super) enum Move {
     ComeBack(usize),
     Cancel(String),
     Answer(String),
+    /// Wait for the answer of a task.
+    Fetch(String),
+    /// Delete the session in the midst of its calls, and begin another one.
+    BeginAgain,
     Leave,
 }
 
@@ -152,6 +156,20 @@ impl Session {
                 let body = format!(r#"{{"id":{id},"result":{{"nonce":"{}.answer"}}}}"#, self.owner());
                 Some((self.post(rng, body), None))
             }
+            Move::Fetch(task) => {
+                self.next += 1;
+                let (id, nonce) = (self.next, format!("{}.s{}.{}", self.owner(), self.index, self.next));
+                let body = format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"method":"tasks/result","params":{{"taskId":"{task}","nonce":"{nonce}"}}}}"#
+                );
+                let thread = self.thread([id.to_string()].into());
+                Some((self.post(rng, body), Some(thread)))
+            }
+            Move::BeginAgain => {
+                let visit = self.visit(rng, What::Delete);
+                self.begin_again(rng);
+                Some((visit, None))
+            }
             Move::Leave => {
                 self.state = State::Left;
                 Some((self.visit(rng, What::Delete), None))
@@ -210,6 +228,7 @@ impl Session {
             }
             5..10 if self.agreed == "2025-03-26" => Some(self.array(rng)),
             10..15 => self.stand(rng),
+            16 if rng.chance(10) => self.act(rng, Move::BeginAgain),
             // A question that was put to somebody else, perhaps.
             15 => {
                 let id = rng.below(30).to_string();
@@ -269,6 +288,8 @@ impl Session {
             let after = while_of(rng, 20, 4_000);
             self.plan(after, Move::Cancel(id.clone()));
         }
+        let task = method == "tools/call" && self.agreed == "2025-11-25" && rng.chance(15);
+        let body = if task { body.replacen("\"params\":{", "\"params\":{\"task\":{},", 1) } else { body };
         (id, body)
     }
 
@@ -356,6 +377,11 @@ impl Session {
         let Some(message) = message.filter(|_| current) else { return };
         if answered.as_deref() == Some(HELLO) {
             return self.welcomed(rng, &message);
+        }
+        let task = member(&message.bytes, "taskId");
+        if answered.is_some() && !task.is_empty() {
+            let after = while_of(rng, 50, 5_000);
+            self.plan(after, Move::Fetch(task));
         }
         if message.shape == Shape::Request {
             self.asked(rng, &message);

@@ -1,6 +1,7 @@
 //! What HTTP clients send.
 
 use crate::exchange::MODERN;
+use crate::sim::process::odd;
 use crate::sim::rng::Rng;
 use outlast_engine::http::Head;
 use std::time::Duration;
@@ -62,7 +63,8 @@ pub(super) fn method(rng: &mut Rng, modern: bool) -> &'static str {
         (5, true) => "subscriptions/listen",
         (6, true) => "server/discover",
         (5, false) if rng.chance(40) => "logging/setLevel",
-        (6, false) if rng.chance(40) => "resources/subscribe",
+        (6 | 7, false) if rng.chance(40) => "resources/subscribe",
+        (8, false) if rng.chance(40) => "resources/unsubscribe",
         _ => "tools/call",
     }
 }
@@ -74,8 +76,14 @@ pub(super) fn request(rng: &mut Rng, id: &str, token: &str, method: &str, nonce:
         [meta, token.as_deref().unwrap_or("")].into_iter().filter(|m| !m.is_empty()).collect();
     let meta = if meta.is_empty() { String::new() } else { format!(r#""_meta":{{{}}},"#, meta.join(",")) };
     let tool = rng.below(4);
+    let uri = if method.starts_with("resources/") {
+        format!(r#""uri":"u:{}","#, rng.below(2))
+    } else {
+        String::new()
+    };
     format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{meta}"name":"t{tool}","nonce":"{nonce}"}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{meta}{uri}"name":"t{tool}","nonce":"{nonce}","odd":{}}}}}"#,
+        odd(nonce)
     )
 }
 

@@ -1,17 +1,30 @@
 //! What reaches servers: whose words, how often, and what they are told to cancel.
 
 use super::{Judge, Request, State, show};
-use crate::sim::process::{member, nonce};
+use crate::sim::process::{member, nonce, tail};
 use crate::sim::service::visit::owner_of;
 use outlast_engine::event::Line;
 use outlast_engine::id::{AttemptId, Run, ServerId};
 use outlast_engine::method::Method;
 use outlast_engine::wire::{Field, Message, Scanned, Shape};
+use std::time::Duration;
+
+/// By then every limit has passed that a server may be kept for.
+const KEPT: Duration = Duration::from_secs(2 * 60 * 60);
 
 impl Judge {
     /// A message leaves for a server.
-    pub(in crate::sim::service) fn sent(&mut self, server: ServerId, run: Run, message: &Message) {
+    pub(in crate::sim::service) fn sent(
+        &mut self,
+        now: Duration,
+        server: ServerId,
+        run: Run,
+        message: &Message,
+    ) {
         self.check_owner(server, message);
+        if message.shape == Shape::Request {
+            self.blame.sent(now, server, run, message);
+        }
         match message.shape {
             Shape::Request => self.request_sent(server, run, message),
             Shape::Notification if is_cancel(message) => {
@@ -19,6 +32,7 @@ impl Judge {
                 assert!(self.used.contains(&number), "cancelled {number}, which was never sent");
                 assert!(!self.hellos.contains(&number), "initialize was cancelled");
                 assert!(self.cancelled_attempts.insert(number), "cancelled {number} twice");
+                self.blame.given_up(now, number);
                 self.told.push((server, number, Some(member(&message.bytes, "reason"))));
             }
             Shape::Notification | Shape::Answer => {}
@@ -47,17 +61,56 @@ impl Judge {
             self.hellos.insert(number);
         }
         let Some(index) = self.by_nonce.get(&nonce(&message.bytes)).copied() else { return };
+        self.check_subscription(server, index);
         let request = &mut self.requests[index];
+        assert_eq!(tail(&message.bytes), tail(&request.asked), "{} has changed on its way", request.nonce);
         self.attempts.insert(number, (server, index));
+        request.first.get_or_insert(number);
         if told_again(request) {
             // Whether this is one more attempt or a word of our own, only the engine knows.
             request.sent = Some((server, run, number));
             return;
         }
-        assert!(request.state != State::Cancelled, "{} was cancelled, and sent", request.nonce);
+        // A task outlives the session that made it.
+        assert!(
+            request.state != State::Cancelled || request.task,
+            "{} was cancelled, and sent",
+            request.nonce
+        );
         let committed = request.progressed && !request.repeatable;
         assert!(!committed, "{} was committed, and was sent again", request.nonce);
         request.sent = Some((server, run, number));
+    }
+
+    /// One of several sessions that are subscribed must not end it for the others.
+    fn check_subscription(&mut self, server: ServerId, index: usize) {
+        let request = &self.requests[index];
+        let Some(session) = self.readings[request.carrier.0 as usize].session.clone() else { return };
+        let at = (server, member(&request.asked, "uri"));
+        match request.method {
+            Method::ResourcesSubscribe if request.state == State::Open => {
+                self.subscribed.entry(at).or_default().insert(session);
+            }
+            Method::ResourcesUnsubscribe => {
+                let mut others = self.subscribed.remove(&at).unwrap_or_default();
+                others.remove(&session);
+                // Who may be asleep has left its server.
+                let idle = self.config.session_idle;
+                let awake = |name: &str| {
+                    let session = &self.sessions[name];
+                    !session.ended && self.last_visit < session.used + idle
+                };
+                let other = others.iter().find(|name| awake(name));
+                assert_eq!(other, None, "{session} has ended what another is subscribed to");
+            }
+            _ => {}
+        }
+    }
+
+    /// A server is let go of: not long after its last use.
+    pub(in crate::sim::service) fn let_go(&self, now: Duration) {
+        let late = now.saturating_sub(self.last_visit);
+        assert!(late < KEPT, "a server was kept for {late:?} although nobody used it");
     }
 
     /// A message has come to a server that looks at it.
@@ -89,10 +142,13 @@ impl Judge {
         let request = &self.requests[*index];
         let read = !self.readings[request.carrier.0 as usize].over;
         let open = request.state == State::Open && request.sent.is_some_and(|(_, _, sent)| sent == attempt);
-        // What shapes the connection we also say ourselves, and let go of without anybody's call ending.
-        let open = open && !request.method.shapes_the_connection();
+        let open = open && !told_again(request);
         // Where nobody reads, nobody sees that a limit has fired.
-        assert!(!open || request.safe || !read, "{} is open, and was cancelled: {reason:?}", request.nonce);
+        assert!(
+            !open || request.safe || !read,
+            "{request:?} is open, and was cancelled: {reason:?}, {}",
+            self.blame.tell(Some(attempt))
+        );
         let hung_up = reason.is_some_and(|reason| reason.contains("hung up"));
         assert!(!hung_up || request.state != State::Open, "{} was cancelled: {reason:?}", request.nonce);
     }

@@ -1,16 +1,18 @@
 //! What clients read: their own answers, once, on their own way, and nothing of anybody else.
 
 use super::servers::number;
-use super::{Judge, Kind, Session, State, Stream, event_id, show};
+use super::{Judge, Kind, Request, Session, State, Stream, event_id, show};
 use crate::exchange::read;
-use crate::sim::process::nonce;
+use crate::sim::blame::own_kind;
+use crate::sim::process::{member, nonce};
 use crate::sim::service::INTRUDER;
 use crate::sim::service::session::message;
 use crate::sim::service::visit::owner_of;
 use bytes::Bytes;
 use outlast_engine::http::{Body, Response};
-use outlast_engine::id::ExchangeId;
+use outlast_engine::id::{ExchangeId, ServerId};
 use outlast_engine::limits;
+use outlast_engine::method::Method;
 use outlast_engine::wire::{Field, Message, Shape};
 use std::time::Duration;
 
@@ -58,8 +60,11 @@ impl Judge {
         if let Some(index) = cancels {
             self.cancel(index);
         }
-        let open = requests.iter().find(|index| self.requests[**index].state == State::Open);
-        assert_eq!(open, None, "{exchange:?} got nothing: {response:?}");
+        // A task that is cancelled before it is made gets no handle.
+        let open =
+            |index: &&usize| self.requests[**index].state == State::Open && !self.requests[**index].task;
+        assert_eq!(requests.iter().find(open), None, "{exchange:?} got nothing: {response:?}");
+        requests.into_iter().for_each(|index| self.cancel(index));
     }
 
     /// A stream begins, or is taken up again: whoever carried it before does so no more.
@@ -81,6 +86,7 @@ impl Judge {
 
     fn refused(&mut self, now: Duration, exchange: ExchangeId, response: &Response) {
         let reading = &self.readings[exchange.0 as usize];
+        self.bounds[4] += u64::from(response.status == 429);
         let no_room = reading.sleepy && response.status == 429;
         assert!(!reading.sound || self.ending || no_room, "{exchange:?} was refused: {response:?}");
         let session = reading.session.as_ref().and_then(|name| self.sessions.get(name));
@@ -89,8 +95,11 @@ impl Judge {
         let lives = lives.filter(|session| self.requests[session.hello].state == State::Answered);
         assert!(lives.is_none() || response.status != 404, "a session was not found");
         if let (Kind::Resumed, Some(session), false) = (reading.kind, lives, self.ending) {
-            let broke = self.streams[&reading.stream.unwrap_or(0)].broke;
-            let kept = now < broke + self.config.resume_wait && session.streams < limits::SESSION_STREAMS;
+            let stream = &self.streams[&reading.stream.unwrap_or(0)];
+            let kept =
+                now < stream.broke + self.config.resume_wait && session.streams < limits::SESSION_STREAMS;
+            // What nobody read is not seen here: it may have been more than is kept.
+            let kept = kept && !self.floods;
             assert!(!kept, "a stream was not kept: {response:?}");
         }
         if reading.cancels.is_some() {
@@ -99,6 +108,8 @@ impl Judge {
         if matches!(reading.kind, Kind::Post | Kind::Modern) {
             for index in reading.requests.clone() {
                 self.requests[index].state = State::Answered;
+                self.errors
+                    .extend(message_of(response).as_ref().and_then(own_kind).map(|kind| (index, kind)));
             }
         }
     }
@@ -148,6 +159,13 @@ impl Judge {
             reading.last = Some(number);
             return;
         }
+        // Of what nobody read in time the oldest is gone.
+        known.gaps |= self.floods && number > seen + 1;
+        if known.gaps {
+            reading.last = Some(number);
+            let late = reading.kind != Kind::Post;
+            return self.message(now, exchange, data, late);
+        }
         // Who comes back to the standing stream without an id has read all that was written.
         let before = reading.last.unwrap_or(if reading.kind == Kind::Standing { seen } else { 0 });
         assert_eq!(number, before + 1, "{exchange:?} misses events of stream {stream}");
@@ -156,6 +174,8 @@ impl Judge {
             return assert_eq!(known.events[number as usize - 1], data, "{stream}-{number} has changed");
         }
         assert_eq!(number, seen + 1, "stream {stream} skips events");
+        self.bounds[0] += u64::from(number as usize == limits::STREAM_EVENTS + 1);
+        self.bounds[1] += u64::from(data.len() > limits::SESSION_BYTES);
         known.events.push(data.clone());
         // What is seen first by who comes back may have been said long before.
         let late = reading.kind != Kind::Post;
@@ -172,10 +192,11 @@ impl Judge {
         let (kind, requests) = (reading.kind, reading.requests.clone());
         let of_session = self.sessions.get_mut(&session).expect("a session");
         of_session.streams += 1;
+        self.bounds[2] += u64::from(of_session.streams == limits::SESSION_STREAMS + 1);
         if kind == Kind::Standing {
             of_session.standing = Some(stream);
         }
-        let new = Stream { session, requests, events: Vec::new(), broke: now };
+        let new = Stream { session, requests, events: Vec::new(), gaps: false, broke: now };
         assert!(self.streams.insert(stream, new).is_none(), "stream {stream} is another's");
     }
 
@@ -183,7 +204,14 @@ impl Judge {
     pub(in crate::sim::service) fn finished(&mut self, now: Duration, exchange: ExchangeId) {
         let reading = &mut self.readings[exchange.0 as usize];
         reading.over = true;
-        let open = reading.requests.iter().find(|index| self.requests[**index].state == State::Open);
+        // A task that is cancelled before it is made gets no handle.
+        let open = |index: &&usize| {
+            let request = &self.requests[**index];
+            // A server may end a subscription.
+            let ended = request.sent.is_some_and(|(_, _, attempt)| self.blame.is_cancelled(attempt));
+            request.state == State::Open && !request.task && !(ended && request.method == Method::Listen)
+        };
+        let open = reading.requests.iter().find(open);
         let may = reading.polled || reading.replaced || self.ending || open.is_none();
         assert!(may, "{exchange:?} ended before {:?} was answered", open.map(|index| &self.requests[*index]));
         // What ends as soon as it is taken up has ended before.
@@ -227,18 +255,49 @@ impl Judge {
         assert!(request.state != State::Answered, "{name} was answered twice");
         assert!(request.state != State::Cancelled || late, "{name} was answered after its cancel");
         assert!(
-            mark.is_empty() || mark.ends_with(".hello") || mark == *name,
+            mark.is_empty()
+                || mark.ends_with(".hello")
+                || mark == *name
+                || request.method == Method::TasksResult,
             "{name} got the answer to {mark}"
+        );
+        // Of what shapes the connection we ask ourselves too, and add to it.
+        let plain = !request.method.shapes_the_connection()
+            && !request.method.is_handshake()
+            && !matches!(request.method, Method::Listen | Method::TasksResult)
+            && !request.task;
+        let own = message.raw(Field::Result).or(message.raw(Field::Error)).filter(|_| plain);
+        let said = request.sent.and_then(|(_, _, attempt)| self.blame.said(attempt));
+        let theirs = own_kind(message).is_none() && request.sent.is_some();
+        assert!(
+            !theirs || own.is_none() || said.map(|said| &said[..]) == own,
+            "{name} reads {message:?}, and its server said {said:?}"
         );
         assert!(late || now <= request.began.saturating_add(request.max), "{name} outlived its max");
         request.state = State::Answered;
-        self.failed += u64::from(message.bytes.windows(9).any(|part| part == b"\"outlast\""));
+        if let Some(kind) = own_kind(message) {
+            self.failed += 1;
+            // Whoever comes back reads of what happened long before.
+            if !late {
+                self.errors.push((index, kind));
+            }
+        }
         let session = reading.session.as_ref().and_then(|name| self.sessions.get_mut(name));
         let refused = !message.has(Field::Result);
         if let Some(session) = session.filter(|session| session.hello == index && refused) {
             // Who was not let in has no session.
             session.ended = true;
         }
+    }
+
+    /// A task of the session that reads, by its token.
+    fn task_with(&self, exchange: ExchangeId, token: Option<&str>) -> Option<usize> {
+        let session = &self.readings[exchange.0 as usize].session;
+        let fits = |request: &Request| {
+            let of = &self.readings[request.carrier.0 as usize].session;
+            request.task && request.token.as_deref() == token && of == session
+        };
+        self.requests.iter().rposition(fits)
     }
 
     fn notification(&mut self, exchange: ExchangeId, message: &Message, late: bool) {
@@ -248,13 +307,23 @@ impl Judge {
         self.progress += 1;
         let token = message.raw(Field::ParamsProgressToken).map(show);
         let requests = &self.readings[exchange.0 as usize].requests;
-        let index = requests.iter().find(|index| self.requests[**index].token == token);
-        let index = *index.unwrap_or_else(|| panic!("progress on {token:?} at {exchange:?}"));
+        let index = requests.iter().find(|index| self.requests[**index].token == token).copied();
+        // Progress of a task goes to whoever waits for it.
+        let index = index.or_else(|| self.task_with(exchange, token.as_deref()));
+        let index = index.unwrap_or_else(|| panic!("progress on {token:?} at {exchange:?}"));
         let request = &mut self.requests[index];
         let ended = request.state == State::Answered || (request.state == State::Cancelled && !late);
+        // Progress of a task outlives its handle.
+        let ended = ended && !request.task;
         assert!(!ended, "progress of {} after its end", request.nonce);
         let value = message.number(Field::ParamsProgress).expect("a number");
-        assert!(value > request.last_progress, "progress of {} does not rise", request.nonce);
+        let says = member(&message.bytes, "message");
+        let from = says.strip_prefix("by server ").and_then(|server| server.parse().ok()).map(ServerId);
+        let at = request.sent.map(|(server, _, _)| server);
+        assert!(from.is_none() || from == at, "{} is at {at:?}, and {from:?} speaks of it", request.nonce);
+        // A task is heard of on several streams, and whoever comes back reads of it later.
+        let rises = value > request.last_progress || (request.task && late);
+        assert!(rises, "progress of {} does not rise", request.nonce);
         request.last_progress = value;
     }
 }
@@ -262,4 +331,11 @@ impl Judge {
 /// Whether a message only says that a call lives.
 fn is_keep_alive(data: &Bytes) -> bool {
     memchr::memmem::find(data, b"\"dev.outlast/keepAlive\":true").is_some()
+}
+
+fn message_of(response: &Response) -> Option<Message> {
+    match &response.body {
+        Body::Json(json) => message(json),
+        Body::Empty | Body::Events => None,
+    }
 }
