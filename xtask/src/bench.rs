@@ -41,10 +41,10 @@ mod tables;
 mod targets;
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::shell::cargo_command;
 use machine::Machine;
 use options::Options;
 use results::Results;
@@ -97,15 +97,25 @@ fn run_table(
 /// Runs the same command in a release build: the driver's own cost is part of both sides of every
 /// ratio, so a slow driver would flatter the proxy.
 fn run_optimised(words: &[String]) -> Result<()> {
-    let status = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--release", "-p", "xtask", "--", "bench"])
-        .args(words)
-        .status()
-        .context("cannot start cargo")?;
+    let mut cargo = cargo_command(&["run", "--quiet", "--release", "-p", "xtask", "--", "bench"]);
+    let status = cargo.args(words).status().context("cannot start cargo")?;
     if !status.success() {
         bail!("the benchmark failed ({status})");
     }
     Ok(())
+}
+
+/// How many figures of outlast the last quick run has taken.
+pub fn figures_of_last_part() -> Result<u64> {
+    let mut count = 0;
+    for table in &tables::TABLES {
+        let path = options::scratch().join(format!("{}-part.json", table.name));
+        let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let record: serde_json::Value = serde_json::from_slice(&text)?;
+        let figures = record["figures"].as_array().context("a record without figures")?;
+        count += figures.iter().filter(|figure| !figure["outlast"].is_null()).count() as u64;
+    }
+    Ok(count)
 }
 
 /// Each round takes every measure of every target.

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::options::{root, scratch};
+use super::options::scratch;
+use crate::shell::cargo_command;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Target {
@@ -47,12 +48,8 @@ impl Programs {
             Some(_) => &["-p", "outlast-testkit"],
             None => &["-p", "outlast", "-p", "outlast-testkit"],
         };
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--release", "--bins"])
-            .args(packages)
-            .current_dir(root())
-            .status()
-            .context("cannot start cargo")?;
+        let mut cargo = cargo_command(&["build", "--quiet", "--release", "--bins"]);
+        let status = cargo.args(packages).status().context("cannot start cargo")?;
         ensure!(status.success(), "the release build failed");
         let built = release_folder();
         let programs = Programs {
