@@ -11,6 +11,7 @@ mod interop;
 mod needs;
 mod schema;
 mod shell;
+mod sizes;
 mod test;
 
 use amount::Amount;
@@ -24,6 +25,7 @@ cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and thr
 cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite, direct and through outlast
 cargo xtask schema [--counts]                          what outlast sends, against the schemas of the protocol
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
+cargo xtask sizes                                      how long the functions of the product are
 cargo xtask coverage                                   lines of the engine that the tests reach
 ";
 
@@ -48,6 +50,7 @@ fn run() -> Result<()> {
         "conformance" => conformance::run(&rest, &mut Amount::default()),
         "interop" => interop::run(&rest, &mut Amount::default()),
         "schema" => schema::run(&rest, &mut Amount::default()),
+        "sizes" => sizes::run(&mut Amount::default()),
         "fuzz" => fuzz::run(&rest),
         "coverage" => coverage::run(),
         "help" | "" => {

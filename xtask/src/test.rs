@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::amount::Amount;
 use crate::shell::{self, cargo, program, root};
-use crate::{bench, conformance, fuzz, interop, needs, schema};
+use crate::{bench, conformance, fuzz, interop, needs, schema, sizes};
 use anyhow::{Context, Result, bail};
 use report::{Report, Row};
 
@@ -31,7 +31,12 @@ struct Part {
 }
 
 const PARTS: [Part; 9] = [
-    Part { name: "lint", what: "formatting and clippy", needs: &["rustfmt", "clippy"], run: lint },
+    Part {
+        name: "lint",
+        what: "formatting, clippy, sizes of functions",
+        needs: &["rustfmt", "clippy"],
+        run: lint,
+    },
     Part { name: "unit", what: "scenarios and unit tests, no real time", needs: &[], run: unit },
     Part {
         name: "schema",
@@ -96,9 +101,10 @@ impl Part {
     }
 }
 
-fn lint(_: &mut Amount) -> Result<()> {
+fn lint(amount: &mut Amount) -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
-    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
+    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    sizes::run(amount)
 }
 
 fn unit(amount: &mut Amount) -> Result<()> {
