@@ -9,6 +9,8 @@
 //! Two tables: over pipes, where ratios are to `floor`, and over HTTP, where they are to the server
 //! itself and `floor`, a bare copy between sockets, stands beside them.
 //!
+//! `--against PATH` compares with another outlast instead (`against`).
+//!
 //! Map: `tables` names both, `figures` has their goals, `measures`, `bursts` and `http` take the
 //! figures, `instructions` counts instead of timing, `link` talks to a target over pipes, `results` keeps the samples, `table`, `record` and
 //! `plot` show them.
@@ -21,6 +23,7 @@
     reason = "a benchmark lives in real time and is started by a person"
 )]
 
+mod against;
 mod bursts;
 mod figures;
 mod http;
@@ -62,6 +65,9 @@ pub fn run(words: &[String]) -> Result<()> {
     let machine = machine::pin_to_one_core()?;
     machine::allow_many_files()?;
     println!("{machine}");
+    if let Some(other) = &options.against {
+        return against::run(&options, &programs, other);
+    }
     let (mut all_measured, mut all_met, mut counts_met) = (true, true, true);
     for table in &options.tables {
         let results = run_table(table, &options, &programs, &machine)?;

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 const HELP: &str = "cargo xtask test [unit|fuzz|sim|e2e|...]              everything, or a part
 cargo xtask needs                                      the tools that the tests need, and which are missing
 cargo xtask bench [stdio|http] [--quick] [--check]     the benchmark, against the direct server and the floor
+cargo xtask bench --against PATH                       this build and another outlast, measured in turns
 cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast
 cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite, direct and through outlast
 cargo xtask schema [--counts]                          what outlast sends, against the schemas of the protocol
