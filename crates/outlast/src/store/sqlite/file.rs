@@ -4,15 +4,13 @@
 use super::error::{self, OpenError, lost, unread};
 use super::{read, schema};
 use crate::store::owner::Me;
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use crate::sys::lock::{Kind, Lock, lock_within};
 use outlast_engine::store::{Found, Loaded, Query, Trouble};
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// The file in the state folder; SQLite puts two others beside it.
@@ -20,9 +18,6 @@ pub const NAME: &str = "store.db";
 
 /// How long another process may hold the file. Its transactions take milliseconds.
 const BUSY: Duration = Duration::from_secs(10);
-
-/// Held while one process makes or changes the schema.
-type Turn = Flock<fs::File>;
 
 /// How SQLite's log begins, in either byte order of its checksums.
 const LOG_BEGINS: [[u8; 4]; 2] = [[0x37, 0x7f, 0x06, 0x82], [0x37, 0x7f, 0x06, 0x83]];
@@ -141,26 +136,11 @@ fn close_to_others(path: &Path) -> io::Result<()> {
 
 /// One process after the other makes or changes the schema; SQLite's own lock does not cover the
 /// change to WAL mode. Let go when dropped, or when the process ends.
-fn take_turn(folder: &Path) -> io::Result<Turn> {
+fn take_turn(folder: &Path) -> io::Result<Lock> {
     let path = folder.join("store.lock");
     let file = fs::File::options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        Ok(turn) => Ok(turn),
-        Err((file, Errno::EWOULDBLOCK)) => wait_for_turn(file),
-        Err((_, why)) => Err(why.into()),
-    }
-}
-
-/// The system wakes whoever waits for a lock, but knows no limit for that: so a thread waits, and we wait for
-/// the thread. One that comes too late drops what it got.
-fn wait_for_turn(file: fs::File) -> io::Result<Turn> {
-    let (give, given) = channel();
-    let wait = move || drop(give.send(Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, why)| why)));
-    std::thread::Builder::new().name("store-turn".into()).spawn(wait)?;
-    match given.recv_timeout(BUSY) {
-        Ok(turn) => Ok(turn?),
-        Err(_) => Err(io::ErrorKind::WouldBlock.into()),
-    }
+    let turn = lock_within(file, Kind::Exclusive, BUSY)?;
+    turn.ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }
 
 /// SQLite takes a log that does not begin as one for an empty one, and what was only there would be gone
@@ -173,19 +153,4 @@ fn check_log(path: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     Err(OpenError::Damaged { path: log.display().to_string(), why: "it is no log of SQLite".into() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_second_gets_its_turn_when_the_first_lets_go() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = take_turn(folder.path()).unwrap();
-        let path = folder.path().to_owned();
-        let second = std::thread::spawn(move || take_turn(&path).map(drop));
-        drop(first);
-        second.join().unwrap().unwrap();
-    }
 }
