@@ -68,10 +68,22 @@ pub fn escape(text: String) -> String {
     })
 }
 
+/// A peer's text for a person: cut, and nothing in it can steer a terminal.
+pub fn glimpse(bytes: &[u8], most: usize) -> String {
+    let cut = &bytes[..bytes.len().min(most)];
+    let dots = if cut.len() < bytes.len() { "…" } else { "" };
+    escape(String::from_utf8_lossy(cut).into_owned()) + dots
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use outlast_engine::event::Exit;
+
+    #[test]
+    fn a_peers_text_is_cut_and_cannot_steer_a_terminal() {
+        assert_eq!(glimpse(b"a\x1b[2Jb\nc", 6), "a\\u{1b}[2Jb…");
+    }
 
     #[test]
     fn a_note_is_one_line_whatever_it_says() {
