@@ -311,8 +311,7 @@ impl Settings {
 
 /// A number that is another one in every process, for jitter.
 fn seed() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new().build_hasher().finish()
+    u64::from_ne_bytes(crate::random::bytes())
 }
 
 fn level(word: &str) -> Level {
@@ -357,8 +356,7 @@ fn identity(name: &str, words: &[OsString], folder: Option<String>) -> Box<str> 
     let mut text: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     text.extend(folder);
     let digest = ring::digest::digest(&ring::digest::SHA256, text.join("\0").as_bytes());
-    let digest: String = digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{name}#{digest}").into()
+    format!("{name}#{}", outlast_engine::hex::encode(&digest.as_ref()[..8])).into()
 }
 
 /// What a person would call the server: of `npx -y some-server` that is `some-server`.

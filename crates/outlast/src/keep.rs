@@ -107,7 +107,7 @@ pub fn name(words: &[OsString], command: &[OsString]) -> String {
     parts.push(b"--".to_vec());
     parts.extend(command.iter().map(|word| word.as_bytes().to_vec()));
     let digest = ring::digest::digest(&ring::digest::SHA256, &parts.join(&0));
-    digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    outlast_engine::hex::encode(&digest.as_ref()[..8])
 }
 
 /// A lock of a file that need not be there; `None` if somebody else holds one that forbids it.

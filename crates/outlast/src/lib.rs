@@ -4,7 +4,7 @@
 //! `driver` joins them to the engine, `link` is what it holds of each server; `client` and `server`
 //! are the two sides; `guardian` is the parent of the server's process; `lines`, `outbox`, `pool` and
 //! `http1` handle bytes; `memory` keeps what an instant start needs; `observe` is the log and the
-//! record; `clock` reads time; `sys` is what differs by system; `demo` shows it all in ten seconds;
+//! record; `clock` reads time, `random` randomness; `sys` is what differs by system; `demo` shows it all in ten seconds;
 //! `install` edits the files of clients; `doctor` examines servers and clients; `store` keeps what
 //! outlives a connection, `tasks` shows it; `keep` is what `--keep` starts, and the way to it.
 
@@ -25,6 +25,7 @@ mod memory;
 mod observe;
 mod outbox;
 mod pool;
+mod random;
 mod serve;
 mod server;
 pub mod store;

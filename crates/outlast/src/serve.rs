@@ -104,7 +104,7 @@ async fn serve(
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
     driver.turn(|state| {
-        state.feed(Event::Entropy(crate::client::http::token::random()));
+        state.feed(Event::Entropy(crate::random::bytes()));
         if has_tickets {
             state.feed(Event::Begin);
         }
