@@ -10,7 +10,7 @@ mod timeout_mcp;
 
 use crate::config::{self, Settings};
 use crate::observe::Observers;
-use crate::observe::stderr::Stderr;
+use crate::observe::stderr::{Stderr, say};
 use crate::observe::trace::Trace;
 use crate::store::Place;
 use crate::{demo, install as installer, memory, wrap};
@@ -71,24 +71,19 @@ pub fn main() -> ExitCode {
     match task {
         Ok(task) => run(task),
         Err(Wrong(why)) => {
-            complain(&why);
+            say(&why);
             ExitCode::from(USAGE)
         }
     }
 }
 
-fn complain(why: &str) {
-    // Where even stderr is closed there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "outlast: {why}");
-}
-
 fn run(task: Task) -> ExitCode {
     let done = match task {
         Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
-        Task::PrintAndTell(text, told) => std::io::stderr()
-            .write_all(format!("outlast: {told}\n").as_bytes())
-            .and_then(|()| std::io::stdout().write_all(text.as_bytes()))
-            .map(|()| ExitCode::SUCCESS),
+        Task::PrintAndTell(text, told) => {
+            say(&told);
+            std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS)
+        }
         Task::Wrap(settings, command) => {
             return with_observers(*settings, |config, observers, place| {
                 wrap::run(config, observers, place, &command)
@@ -118,7 +113,7 @@ fn run(task: Task) -> ExitCode {
         Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
         Task::Demo => demo::run(),
         Task::ClearCache => memory::clear().map(|count| {
-            complain(&format!("{count} remembered server(s) forgotten"));
+            say(&format!("{count} remembered server(s) forgotten"));
             ExitCode::SUCCESS
         }),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
@@ -128,7 +123,7 @@ fn run(task: Task) -> ExitCode {
         Task::Tasks(request) => crate::tasks::run(&request),
     };
     done.unwrap_or_else(|error| {
-        complain(&error.to_string());
+        say(&error.to_string());
         ExitCode::FAILURE
     })
 }
@@ -138,20 +133,20 @@ fn with_observers(
     run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
 ) -> ExitCode {
     for name in &settings.unknown {
-        complain(&format!("warn: the variable {name} is no setting of ours; ignored"));
+        say(&format!("warn: the variable {name} is no setting of ours; ignored"));
     }
     let trace = match settings.trace.as_deref().map(Trace::open).transpose() {
         Ok(trace) => trace,
         Err(error) => {
             let path = settings.trace.unwrap_or_default();
-            complain(&format!("--trace-messages: cannot write `{path}`: {error}"));
+            say(&format!("--trace-messages: cannot write `{path}`: {error}"));
             return ExitCode::from(USAGE);
         }
     };
     let place = settings.place();
     let observers = Observers::new(Stderr::default(), settings.log, trace);
     run(settings.engine, observers, place).unwrap_or_else(|error| {
-        complain(&format!("cannot start: {error}"));
+        say(&format!("cannot start: {error}"));
         ExitCode::FAILURE
     })
 }

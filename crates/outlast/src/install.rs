@@ -21,6 +21,7 @@ mod yaml;
 pub use edit::Aim;
 
 use crate::config;
+use crate::observe::stderr::say as warn;
 use clients::{Client, Place, Scope};
 use diff::visible;
 use plan::Plan;
@@ -89,11 +90,6 @@ fn own_word() -> io::Result<String> {
 
 fn say(text: &str) -> io::Result<()> {
     writeln!(io::stdout(), "{text}")
-}
-
-fn warn(text: &str) {
-    // Where even stderr is closed there is nobody to tell.
-    let _ = writeln!(io::stderr(), "outlast: {text}");
 }
 
 /// A path as a person may see it, and what it really is if that is somewhere else.

@@ -8,6 +8,8 @@
 //! `install` edits the files of clients; `doctor` examines servers and clients; `store` keeps what
 //! outlives a connection, `tasks` shows it; `keep` is what `--keep` starts, and the way to it.
 
+#![deny(clippy::print_stderr)] // `observe/stderr.rs` is the way to stderr
+
 pub mod cli;
 mod client;
 mod clock;

@@ -14,7 +14,7 @@ use crate::sys::unix;
 use crate::wrap::watch_signals;
 use outlast_engine::{Config, Event};
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ async fn serve(
     let door = Door::new(driver.clone(), service.doorman, service.max_bytes, service.max_connections);
     let doors = tokio::spawn(door.listen(listener, stopped));
     // Programs wait for this line to know that we are there, and where.
-    let _ = writeln!(io::stderr(), "{greeting}");
+    crate::observe::stderr::write(format!("{greeting}\n").as_bytes());
     let status = match &kept {
         None => driver.ended().await,
         Some(kept) => kept.until_unused(&driver, resume_wait).await,

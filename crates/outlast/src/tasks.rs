@@ -8,6 +8,7 @@ mod follow;
 mod shelf;
 mod show;
 
+use crate::observe::stderr::{self, say};
 use crate::store::Place;
 use outlast_engine::record::{Answer, Record, State};
 use shelf::Shelf;
@@ -159,7 +160,7 @@ fn result(record: &Record, shelf: &Shelf, json: bool) -> Result<Status, Problem>
             }
         }
         (Some(Answer::Error(bytes)), State::Failed) => {
-            let _ = io::stderr().write_all(&[bytes, &b"\n"[..]].concat());
+            stderr::write(&[bytes, &b"\n"[..]].concat());
         }
         (_, State::Cancelled) => say(&format!("{name} was cancelled")),
         (None, State::Completed | State::Failed) => say(&format!("{name} has ended without an answer")),
@@ -176,9 +177,4 @@ fn print(bytes: &[u8]) -> Result<Status, Problem> {
         }
         _ => Ok(Status::Done),
     }
-}
-
-fn say(what: &str) {
-    // Where even stderr is closed there is nobody to tell.
-    let _ = writeln!(io::stderr(), "outlast: {what}");
 }

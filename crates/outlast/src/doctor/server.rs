@@ -20,6 +20,7 @@ mod report;
 mod talk;
 mod visit;
 
+use crate::observe::stderr::say;
 use noted::Noted;
 use outlast_engine::event::StartFailure;
 use process::Lab;
@@ -99,7 +100,7 @@ pub fn run(options: Options, command: &[OsString]) -> io::Result<ExitCode> {
         Err(Failure::Io(error)) => Err(error),
         Err(Failure::Start(why)) => {
             let program = command.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-            writeln!(io::stderr(), "outlast: cannot start `{program}`: {why}")?;
+            say(&format!("cannot start `{program}`: {why}"));
             Ok(ExitCode::from(why.status()))
         }
     }

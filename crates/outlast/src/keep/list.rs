@@ -3,6 +3,7 @@
 use super::service::Card;
 use super::{folder, try_lock};
 use crate::clock;
+use crate::observe::stderr::say;
 use crate::store::{Place, no_folder};
 use crate::sys::lock::{self, Kind};
 use nix::sys::signal::{Signal, kill};
@@ -155,9 +156,4 @@ fn stop(found: Vec<Running>) -> io::Result<ExitCode> {
         }
     }
     Ok(status)
-}
-
-fn say(what: &str) {
-    // Where even stderr is closed there is nobody to tell.
-    let _ = writeln!(io::stderr(), "outlast: {what}");
 }
