@@ -6,7 +6,7 @@ use crate::shell::{cargo_command, program, root, run as run_program, run_and_kee
 use anyhow::{Context, Result, bail};
 use std::fs;
 
-const TARGETS: [&str; 5] = ["scan", "engine", "sse", "http", "http1"];
+const TARGETS: [&str; 6] = ["scan", "engine", "sse", "http", "http1", "chunks"];
 
 /// What cargo-fuzz passes to a nightly compiler, without the sanitizers that need one.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

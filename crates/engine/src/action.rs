@@ -1,9 +1,10 @@
 //! Everything the engine can want done, and the notes it leaves for observers.
 
-use crate::error::Failure;
+use crate::error::{Failure, cut};
 use crate::event::{Exit, StartFailure};
 use crate::http::{Post, Response};
 use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
+use crate::limits::NAME;
 use crate::memory::Memory;
 use crate::settings::show_duration;
 use crate::store::{Query, Write};
@@ -86,6 +87,10 @@ pub enum Note {
     StoreFailed { why: String },
     /// Something could not be looked up in the store.
     StoreUnread { why: String },
+    /// Results that could not be stored before are, at the end.
+    StoredAtLast { count: usize },
+    /// Results that could not be stored, and end with this process.
+    NeverStored { count: usize, why: String },
     /// The store cannot be used at all.
     StoreLost { why: String },
     /// A remote server could not be reached.
@@ -156,7 +161,7 @@ impl Note {
     /// How much it matters.
     pub fn level(&self) -> Level {
         match self {
-            Note::StartFailed { .. } => Level::Error,
+            Note::StartFailed { .. } | Note::NeverStored { .. } => Level::Error,
             Note::Failed(_)
             | Note::Exited { .. }
             | Note::Closed { .. }
@@ -167,6 +172,7 @@ impl Note {
             | Note::StoreFailed { .. }
             | Note::StoreUnread { .. }
             | Note::StoreLost { .. }
+            | Note::StoredAtLast { .. }
             | Note::Retrying { .. }
             | Note::Restarted { .. }
             | Note::RestartFailed { .. }
@@ -200,6 +206,8 @@ impl Note {
             Note::StoreFailed { .. } => "store-failed",
             Note::StoreUnread { .. } => "store-unread",
             Note::StoreLost { .. } => "store-lost",
+            Note::StoredAtLast { .. } => "stored-at-last",
+            Note::NeverStored { .. } => "never-stored",
             Note::Retrying { .. } => "retrying",
             Note::Started { .. } => "started",
             Note::StartFailed { .. } => "start-failed",
@@ -243,6 +251,12 @@ impl std::fmt::Display for Note {
             Note::StoreFailed { why } => write!(f, "not stored: {why}"),
             Note::StoreUnread { why } => write!(f, "not found: {why}"),
             Note::StoreLost { why } => f.write_str(why),
+            Note::StoredAtLast { count } => {
+                write!(f, "{count} result(s) that could not be stored before are stored now")
+            }
+            Note::NeverStored { count, why } => {
+                write!(f, "{count} result(s) end with this process, because they could not be stored: {why}")
+            }
             Note::Unreachable { server, why } => write!(f, "cannot reach `{server}`: {why}"),
             Note::Retrying { server, why, wait } if wait.is_zero() => {
                 write!(f, "trying `{server}` again: {why}")
@@ -277,9 +291,11 @@ impl std::fmt::Display for Note {
                 write!(f, "`{server}` has failed too often ({why}); tried again every {}", show(every))
             }
             Note::Repeated { server, method, attempt, why } => {
+                let method = cut(method, NAME);
                 write!(f, "`{method}` is sent to `{server}` again (attempt {attempt}): {why}")
             }
             Note::Joined { server, tool } => {
+                let tool = cut(tool, NAME);
                 write!(f, "a call of `{tool}` at `{server}` joined an earlier one with the same key")
             }
             Note::Hung { server, silent } => {
@@ -311,12 +327,15 @@ impl std::fmt::Display for Note {
             Note::LateAnswer { server, attempt } => {
                 write!(f, "`{server}` answered attempt {attempt}, which has ended; dropped")
             }
-            Note::UnknownAnswer { from, id } => write!(f, "{from} answered unknown id {id}; dropped"),
+            Note::UnknownAnswer { from, id } => {
+                write!(f, "{from} answered unknown id {}; dropped", cut(id, NAME))
+            }
             Note::StrayProgress { server } => {
                 write!(f, "`{server}` reported progress of a call that is not in flight; dropped")
             }
             Note::BadClientLine { why } => write!(f, "a line of the client was not taken: {why}"),
             Note::AskTimedOut { server, method, limit } => {
+                let method = cut(method, NAME);
                 write!(f, "the client did not answer `{method}` of `{server}` within {}", show(limit))
             }
             Note::TooManyAsks { server } => {

@@ -3,6 +3,7 @@
 mod asks;
 mod batches;
 mod door;
+mod doorway;
 mod durable;
 mod ending;
 mod from_client;
@@ -11,9 +12,11 @@ mod hang;
 mod instant;
 mod invariants;
 mod joining;
+mod ledger;
 mod lifecycle;
 mod remote;
 mod repeat;
+mod resources;
 mod resuming;
 mod revival;
 mod routes;
@@ -24,33 +27,26 @@ mod tasks;
 mod ticks;
 
 use crate::action::{Action, Note};
-use crate::arena::Arena;
-use crate::ask::Ask;
+use crate::calls::Calls;
 use crate::chance::Chance;
-use crate::client::{Client, GaveUp, Subscription};
+use crate::clients::{Clients, Listens};
 use crate::error::Wording;
 use crate::event::Event;
-use crate::few::Few;
-use crate::hash::IdMap;
-use crate::id::{AskId, AttemptId, CallId, ClientId, ExchangeId, Run, ServerId, StreamId, TaskNo};
+use crate::id::{AttemptId, CallId, ClientId, Run, ServerId, StreamId};
 use crate::idempotency::KeyPlace;
+use crate::keys::Keys;
 use crate::limits;
-use crate::memory::Memory;
 use crate::policy::Rules;
 use crate::profile::{PROFILES, Profile};
-use crate::record::Ticket;
-use crate::server::{Alarm, Life, Server};
-use crate::session::Stream;
-use crate::task::Task;
+use crate::servers::{Alarm, Asks, Life, Servers};
+use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
-use crate::timers::{Owner, Timers};
+use crate::timers::Timers;
 use ending::Ending;
-use joining::Joints;
+use ledger::Ledger;
 pub use sharing::Share;
-use sharing::ShareKey;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
-use tasks::{Orphan, Pending, Upkeep};
 
 /// Whose habits we have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +135,9 @@ pub struct Config {
     pub profiles: &'static [Profile],
     /// Clients that know how may resume calls after a lost connection.
     pub resumable: bool,
+    /// We are only the door to a service of our own, which keeps the calls: what a client declares about
+    /// resuming, and what it asks about it, goes there.
+    pub door: bool,
     /// What the server is called in the store: the same after a restart of ours.
     pub identity: Box<str>,
     /// Sessions and streams over HTTP are stored, because the store outlives this process.
@@ -197,6 +196,7 @@ impl Default for Config {
             client_cap: None,
             profiles: PROFILES,
             resumable: false,
+            door: false,
             identity: "".into(),
             durable: false,
             max_sessions: 1_000,
@@ -223,43 +223,14 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
-    clients: Few<ClientId, Client>,
-    servers: Few<ServerId, Server>,
-    memories: BTreeMap<ServerId, Vec<Memory>>,
-    calls: Arena,
-    attempts: IdMap<AttemptId, CallId>,
-    subscriptions: BTreeMap<AttemptId, Subscription>,
-    asks: BTreeMap<AskId, Ask>,
-    /// Sessions by their names.
-    sessions: BTreeMap<Box<str>, ClientId>,
-    /// Calls in flight by principal, of clients that come over HTTP.
-    in_flight: BTreeMap<Option<Box<str>>, usize>,
-    streams: IdMap<StreamId, Stream>,
-    exchanges: IdMap<ExchangeId, StreamId>,
-    /// What modern clients say about their patience: each request stands for itself, so all of them together.
-    exchanges_gave_up: GaveUp,
-    shared: BTreeMap<ShareKey, ServerId>,
-    /// Random bytes for the next sessions and tickets.
-    entropy: Vec<[u8; 32]>,
-    /// Calls with a ticket: those that run, and those somebody waits for.
-    tasks: BTreeMap<TaskNo, Task>,
-    tickets: IdMap<Ticket, TaskNo>,
-    upkeep: Upkeep,
-    /// Calls that an earlier process left and that wait for a server.
-    orphans: Vec<Orphan>,
-    /// One of them may go on now.
-    orphans_due: bool,
-    /// Attempts of earlier processes that were taken up.
-    taken_up: u64,
-    joints: Joints,
-    /// What the store has not said yet, by the number of its submission.
-    pending: BTreeMap<u64, Pending>,
-    /// What was asked of it and is not answered, by number.
-    lookups: BTreeMap<u64, Pending>,
-    /// A server was given up, and none has answered since.
-    given_up: bool,
-    /// When a call is due that can be resumed and that nobody came back for.
-    resumes_armed: Option<Mono>,
+    clients: Clients,
+    servers: Servers,
+    calls: Calls,
+    listens: Listens,
+    asks: Asks,
+    tickets: Tickets,
+    keys: Keys,
+    ledger: Ledger,
     /// The last event that the client of the request at hand has seen.
     confirmed: Option<(StreamId, u64)>,
     /// The attempt on whose stream the message came that is being looked at.
@@ -267,18 +238,6 @@ pub struct Engine {
     /// The time of the event that is being handled.
     at: Mono,
     wall: Wall,
-    next_attempt: u64,
-    next_ask: u64,
-    next_client: u64,
-    next_stream: u64,
-    next_server: u32,
-    next_task: u64,
-    next_submission: u64,
-    next_lookup: u64,
-    /// Bytes of calls that are kept to be repeated.
-    kept_bytes: usize,
-    /// Bytes of events that are kept for clients that come back.
-    kept_events: usize,
     timers: Timers,
     chance: Chance,
     ending: Option<Ending>,
@@ -291,51 +250,30 @@ impl Config {
     pub fn has_tickets(&self) -> bool {
         self.tasks || self.resumable || self.client_cap.is_some()
     }
+
+    /// Whether anything may be stored, so that the server needs a name in the store.
+    pub fn uses_store(&self) -> bool {
+        let verified = || self.profiles.iter().any(|profile| profile.verified);
+        self.has_tickets() || self.durable || self.rules.any_keeps_answers() || verified()
+    }
 }
 
 impl Engine {
     /// An engine that nothing has happened to.
     pub fn new(config: Config) -> Engine {
         Engine {
-            clients: Few::default(),
-            servers: Few::default(),
-            memories: BTreeMap::new(),
-            calls: Arena::default(),
-            attempts: IdMap::default(),
-            subscriptions: BTreeMap::new(),
-            asks: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            in_flight: BTreeMap::new(),
-            streams: IdMap::default(),
-            exchanges: IdMap::default(),
-            exchanges_gave_up: GaveUp::Never,
-            shared: BTreeMap::new(),
-            entropy: Vec::new(),
-            tasks: BTreeMap::new(),
-            tickets: IdMap::default(),
-            upkeep: Upkeep::default(),
-            orphans: Vec::new(),
-            orphans_due: false,
-            taken_up: 0,
-            joints: Joints::default(),
-            pending: BTreeMap::new(),
-            lookups: BTreeMap::new(),
-            given_up: false,
-            resumes_armed: None,
+            clients: Clients::default(),
+            servers: Servers::default(),
+            calls: Calls::default(),
+            listens: Listens::default(),
+            asks: Asks::default(),
+            tickets: Tickets::default(),
+            keys: Keys::default(),
+            ledger: Ledger::default(),
             confirmed: None,
             tied: None,
             at: Mono::default(),
             wall: Wall::default(),
-            next_attempt: 1,
-            next_ask: 0,
-            next_client: 0,
-            next_stream: 1,
-            next_server: 1,
-            next_task: 1,
-            next_submission: 0,
-            next_lookup: 0,
-            kept_bytes: 0,
-            kept_events: 0,
             timers: Timers::default(),
             chance: Chance::new(config.seed),
             ending: None,
@@ -348,13 +286,13 @@ impl Engine {
     /// Takes one event. Total: it never fails, blocks or panics, whatever the event.
     pub fn handle(&mut self, now: Now, event: Event) {
         if self.ended {
-            if let Event::Stop(signal) = event {
-                self.stop_after_the_end(signal);
-            }
-            return;
+            return self.handle_after_the_end(&event);
         }
         let at = now.mono;
         (self.at, self.wall) = (at, now.wall);
+        if self.ending.is_some() {
+            self.heed_whose_words(&event);
+        }
         match &event {
             Event::FromClient(client, line) => self.line_from_client(at, *client, line),
             Event::FromServer(server, run, line) if self.is_current(*server, *run) => {
@@ -379,8 +317,8 @@ impl Engine {
             Event::OutputClosed(server, run) if self.is_current(*server, *run) => {
                 self.output_closed(at, *server);
             }
-            Event::InputBroken(server, run) if self.is_current(*server, *run) => {
-                self.input_broken(at, *server);
+            Event::InputBroken(server, run, unsent) if self.is_current(*server, *run) => {
+                self.input_broken(at, *server, unsent);
             }
             Event::Stderr(server, run, bytes) if self.is_current(*server, *run) => {
                 self.stderr(at, *server, bytes);
@@ -390,7 +328,7 @@ impl Engine {
             Event::Got(exchange, head) => self.got(at, *exchange, head),
             Event::Deleted(exchange, head) => self.deleted(at, *exchange, head),
             Event::HungUp(exchange) => self.hung_up(at, *exchange),
-            Event::Entropy(bytes) => self.entropy.push(*bytes),
+            Event::Entropy(bytes) => self.ledger.add_entropy(*bytes),
             Event::Stored(number, outcome) => self.stored(at, *number, outcome),
             Event::Begin => self.take_up_what_was_left(),
             Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),
@@ -424,7 +362,7 @@ impl Engine {
             | Event::InputBroken(..)
             | Event::Stderr(..) => {}
         }
-        if std::mem::take(&mut self.orphans_due) {
+        if self.tickets.take_orphans_due() {
             self.start_orphans(at);
         }
         self.tidy();
@@ -447,21 +385,21 @@ impl Engine {
 
     /// Whether nothing runs that somebody could come back for.
     pub fn is_idle(&self) -> bool {
-        self.calls.len() == 0 && self.tasks.is_empty()
+        self.calls.len() == 0 && self.tickets.is_empty()
     }
 
     /// Whether requests are taken, and no server has been given up for now.
     pub fn is_ready(&self) -> bool {
-        self.ending.is_none() && !self.ended && !self.given_up
+        self.ending.is_none() && !self.ended && !self.servers.is_given_up()
     }
 
     /// Whether what this attempt says still counts.
     pub fn expects(&self, server: ServerId, run: Run, attempt: AttemptId) -> bool {
-        self.is_current(server, run) && self.attempts.contains_key(&attempt)
+        self.is_current(server, run) && self.calls.awaits(attempt)
     }
 
     fn is_current(&self, server: ServerId, run: Run) -> bool {
-        self.servers.get(&server).is_some_and(|server| server.run == run)
+        self.servers.is_current(server, run)
     }
 
     fn act(&mut self, action: Action) {
@@ -473,9 +411,13 @@ impl Engine {
     }
 
     fn new_attempt(&mut self) -> AttemptId {
-        let attempt = AttemptId(self.next_attempt);
-        self.next_attempt += 1;
-        attempt
+        self.calls.new_attempt()
+    }
+
+    /// Whom a client talks to.
+    #[inline]
+    fn server_id_of(&self, client: ClientId) -> Option<ServerId> {
+        self.clients.get(&client).map(|client| client.server)
     }
 
     fn server_name(&self, server: ServerId) -> Box<str> {
@@ -484,23 +426,20 @@ impl Engine {
 
     /// Sets the timer of a call to the next moment it must be looked at.
     fn arm_call(&mut self, now: Mono, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        let Some(server) = self.servers.get_mut(&call.request.server) else { return };
-        if server.clock.stands_still() {
-            server.stalled.insert(id);
-        }
-        let at = call.wake_at(now, &server.clock);
-        self.timers.set(Owner::Call(id), &mut call.armed, Some(at));
+        let Some(call) = self.calls.get(id) else { return };
+        let server_id = call.request.server;
+        self.servers.call_is_armed(server_id, id);
+        let Some(server) = self.servers.get(&server_id) else { return };
+        self.calls.arm(&mut self.timers, now, id, &server.clock);
     }
 
     fn arm_server(&mut self, id: ServerId, alarm: Option<(Alarm, Mono)>) {
         let serves = self.config.manner.serves() && self.ending.is_none();
         let idle = (Alarm::Idle, self.at + self.config.session_idle);
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
         // What nobody needs may end, unless something else comes first.
         let unneeded = serves && server.is_unused() && server.life != Life::Leaving;
         let alarm = alarm.or(Some(idle).filter(|_| unneeded));
-        server.alarm = alarm.map(|(alarm, _)| alarm);
-        self.timers.set(Owner::Server(id), &mut server.armed, alarm.map(|(_, at)| at));
+        self.servers.arm(&mut self.timers, id, alarm);
     }
 }

@@ -352,11 +352,12 @@ impl Failure {
             line.push_str(name);
             line.push_str(value);
         };
+        let short = |name| cut(name, limits::NAME);
         field("", self.kind.name());
-        field(" server=", &self.server);
-        field(" method=", &self.method);
+        field(" server=", short(&self.server));
+        field(" method=", short(&self.method));
         if let Some(tool) = &self.tool {
-            field(" tool=", tool);
+            field(" tool=", short(tool));
         }
         if let Some(limit) = self.limit {
             field(" limit=", &show_duration(limit));
@@ -367,7 +368,7 @@ impl Failure {
         }
         field(" state=", self.fate());
         if let Some(detail) = &self.detail {
-            field(" detail=", detail);
+            field(" detail=", cut(detail, limits::ERROR_MESSAGE));
         }
         line
     }

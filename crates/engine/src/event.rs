@@ -5,7 +5,7 @@ use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::life::Sample;
 use crate::memory::Memory;
 use crate::store::{Loaded, Stored};
-use crate::wire::{Oversized, Refused, Scanned};
+use crate::wire::{Message, Oversized, Refused, Scanned};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ pub enum Event {
     Exited(ServerId, Run, Exit),
     /// A server closed its output.
     OutputClosed(ServerId, Run),
-    /// A server does not read any more: a message could not be written.
-    InputBroken(ServerId, Run),
+    /// A server does not read any more, and so these messages have never left.
+    InputBroken(ServerId, Run, Vec<Message>),
     /// A server wrote to stderr.
     Stderr(ServerId, Run, Bytes),
     /// The sample that was asked for; `None` where it could not be taken.

@@ -81,8 +81,10 @@ pub struct Post {
 pub struct StreamEnd {
     /// An event id was seen, so that the stream can be opened again from there.
     pub resumable: bool,
-    /// The server's wish how long to wait before that.
+    /// The server's wish how long to wait before that; the last one that it said.
     pub retry: Option<Duration>,
+    /// The stream was there before it ended; if not, it could not be opened.
+    pub opened: bool,
     /// The status that refused it, if it was refused.
     pub status: Option<u16>,
     /// What happened, for people.

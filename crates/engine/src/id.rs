@@ -118,6 +118,14 @@ impl JsonId {
         JsonId::new(raw).filter(|_| raw != b"null")
     }
 
+    /// Whether it is one value and nothing more, for what did not come out of a message.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            JsonId::Int(_) => true,
+            JsonId::Raw(raw) => from_slice::<serde::de::IgnoredAny>(raw).is_ok(),
+        }
+    }
+
     /// Whether it is a string.
     pub fn is_text(&self) -> bool {
         matches!(self, JsonId::Raw(raw) if raw.first() == Some(&b'"'))

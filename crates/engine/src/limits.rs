@@ -37,7 +37,8 @@ pub const REPEATABLE_BYTES: usize = 1 << 20;
 /// Bytes of all calls that are kept so. What comes above is not repeated.
 pub const KEPT_BYTES: usize = 32 << 20;
 
-/// Resources that a restarted server is subscribed to again. One more: it is not.
+/// Resources of which it is known who subscribed to them, so that a restarted server is subscribed to them again.
+/// One more: it is not, all who share the server hear of it, and the first who unsubscribes does so for all.
 pub const SUBSCRIBED: usize = 1_000;
 
 /// Bytes of a session's log level and subscriptions that are remembered for a server that it is woken on. What
@@ -103,13 +104,15 @@ pub const KEEP_ALIVE_MIN: Duration = Duration::from_millis(50);
 /// stream cannot be taken up from before them.
 pub const STREAM_EVENTS: usize = 1_000;
 
-/// Bytes of events that are kept for one session. More: those of the oldest streams go first.
+/// Bytes of events that are kept for one session. More: those of the oldest streams go first. A longer event is
+/// not kept, and its stream cannot be taken up from before it.
 pub const SESSION_BYTES: usize = 16 << 20;
 
 /// Streams of a session that are kept, settled or not. More: the oldest settled ones go.
 pub const SESSION_STREAMS: usize = 256;
 
-/// Bytes of events that are kept for all sessions. More: nothing further is kept.
+/// Bytes of events that are kept for all sessions. More: nothing further is kept, and a stream cannot be taken up
+/// from before what was not.
 pub const EVENTS_BYTES: usize = 256 << 20;
 
 /// Sessions that sleep: only their names and handshakes are kept. More: the oldest are forgotten.
@@ -137,6 +140,12 @@ pub const RECONNECT: Duration = Duration::from_millis(500);
 
 /// The longest such wait.
 pub const RECONNECT_LONGEST: Duration = Duration::from_secs(30);
+
+/// The shortest wait before a stream is opened again, whatever the server wishes (`retry`).
+pub const RETRY_LEAST: Duration = Duration::from_millis(100);
+
+/// The longest, whatever it wishes.
+pub const RETRY_MOST: Duration = Duration::from_secs(5 * 60);
 
 // The store.
 
@@ -196,6 +205,16 @@ pub const QUESTIONS: usize = 100;
 /// Bytes of these that are stored with the task, so that other processes show them too. One that does not fit
 /// is shown only by the process that runs the call.
 pub const STORED_QUESTIONS: usize = 64 << 10;
+
+/// Pages of a tool list that are read on behalf of one call whose headers its server missed. More: the call is
+/// sent with what is known by then.
+pub const TOOL_PAGES: usize = 100;
+
+/// Bytes of a cursor that such a list is continued from. A longer one ends it in the same way.
+pub const CURSOR: usize = 64 << 10;
+
+/// Tools of a server whose arguments are mirrored in headers. More: the server misses the headers and says so.
+pub const MIRRORED_TOOLS: usize = 10_000;
 
 // Servers that have tasks of their own.
 

@@ -2,6 +2,7 @@
 //! reading its body: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, and `Mcp-Param-*` for the
 //! arguments that a tool's schema marks with `x-mcp-header`.
 
+use crate::limits;
 use crate::method::Method;
 use crate::wire::{Edit, Field, Message, Patch};
 use serde::Deserialize;
@@ -160,7 +161,7 @@ impl Mirrors {
             }
             if found.is_empty() {
                 self.0.remove(&tool.name);
-            } else {
+            } else if self.0.len() < limits::MIRRORED_TOOLS || self.0.contains_key(&tool.name) {
                 self.0.insert(tool.name, found);
             }
         }

@@ -7,7 +7,7 @@
 use crate::limits;
 use crate::method::Method;
 use crate::settings::{BadValue, Glob, Key, Scope, Setting, Signs, Value};
-use crate::task::TaskRule;
+use crate::tickets::TaskRule;
 use std::time::Duration;
 
 /// Built-in: a tool call that we keep alive, without any sign of life.

@@ -124,6 +124,8 @@ pub enum Key {
     MaxCalls,
     MaxBytes,
     MaxConnections,
+    MaxConnectionsPerAddress,
+    TrustedProxies,
     Tasks,
     TaskAfter,
     TaskTtl,
@@ -285,7 +287,8 @@ pub static SETTINGS: &[Setting] = &[
         default: "30s",
         short: "how long calls in flight may finish after the client closed its end",
         long: "So `printf … | outlast -- server` prints the answers, if the server goes on after the \
-               end of its input. Then the server has a second to end, gets SIGTERM, and half a second later \
+               end of its input. After its end a client hears only what the server says, and limits that fire: \
+               a call that the server leaves unanswered stays so. Then the server has a second to end, gets SIGTERM, and half a second later \
                SIGKILL. On SIGTERM or SIGINT that begins with SIGTERM at once, and the status is 143 or 130.",
     },
     Setting {
@@ -388,9 +391,10 @@ pub static SETTINGS: &[Setting] = &[
         default: "false",
         short: "answer the handshake and the lists from memory while the server starts",
         long: "What a server answered to `initialize` (or `server/discover`) and to the lists of tools, prompts \
-               and resources is remembered under the command, the working directory, the client and the \
-               program's date. The next start answers from it in milliseconds; calls wait for the server. \
-               If its real answers differ, the client gets `list_changed`. `outlast cache clear` forgets all.",
+               and resources is remembered in the state directory, under the command, the working directory, the \
+               server's environment, the client and the program's date. The next start answers from it in \
+               milliseconds; calls wait for the server. If its real answers differ, the client gets \
+               `list_changed`. `outlast cache clear` forgets all.",
     },
     Setting {
         key: Key::Connect,
@@ -476,7 +480,7 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Process,
         default: "",
         short: "`serve`: a host name that requests may use",
-        long: "`localhost` and addresses are always taken; every other name in `Host` or `Origin` is refused with 403, \
+        long: "`localhost` and addresses are always taken in `Host`; every other name in `Host` or `Origin` is refused with 403, \
                because a web page could have its own name point here. May be given several times.",
     },
     Setting {
@@ -486,8 +490,8 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Process,
         default: "",
         short: "`serve`: a web origin that may send requests",
-        long: "`https://app.example.com`. Origins on an allowed host are taken anyway. No CORS headers are sent. May be \
-               given several times.",
+        long: "`https://app.example.com`. Origins on `localhost`, on an allowed host and on the very address that a request is \
+               sent to are taken anyway. No CORS headers are sent. May be given several times.",
     },
     Setting {
         key: Key::Share,
@@ -558,8 +562,10 @@ pub static SETTINGS: &[Setting] = &[
         kind: Kind::Size,
         scope: Scope::Process,
         default: "256MiB",
-        short: "`serve`: bytes of one principal in requests that are not answered",
-        long: "A request beyond that is refused with 429 and `too-many-bytes`.",
+        short: "`serve`: bytes of one principal in requests not answered and responses not read",
+        long: "A request beyond that is refused with 429 and `too-many-bytes`. Of a response counts what its client does not take; \
+               beyond the bound, a client that has taken nothing for 5s is cut off, the one that stopped first before others, \
+               and a legacy client can take its stream up again. Without tokens all clients are one principal here.",
     },
     Setting {
         key: Key::MaxConnections,
@@ -568,8 +574,30 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Process,
         default: "20000",
         short: "`serve`: connections open at once",
-        long: "One more waits until another is closed. A connection that has sent no whole head of a request for 60s is \
-               closed; so is one whose body pauses for 10s or takes longer than 5 minutes.",
+        long: "One more waits until another is closed. A connection that has sent no whole head of a request for 30s is \
+               closed; so is one whose body pauses for 10s or takes longer than 5 minutes. A client that has been let in \
+               may rest for 2 minutes between two requests.",
+    },
+    Setting {
+        key: Key::MaxConnectionsPerAddress,
+        name: "max-connections-per-address",
+        kind: Kind::Count,
+        scope: Scope::Process,
+        default: "1000",
+        short: "`serve`: connections open at once from one address",
+        long: "One more is answered with 429 and closed, and the log counts them in one line. An IPv6 network of 64 bits counts \
+               as one address. There is no bound for `trusted-proxies`, nor, unless this is set, for connections from this \
+               machine, where a reverse proxy often runs.",
+    },
+    Setting {
+        key: Key::TrustedProxies,
+        name: "trusted-proxies",
+        kind: Kind::Lines("ADDR"),
+        scope: Scope::Process,
+        default: "",
+        short: "`serve`: a reverse proxy's address or network, such as 10.0.0.0/8",
+        long: "A proxy brings the connections of many clients, so `max-connections-per-address` does not hold for it. May be \
+               given several times.",
     },
     Setting {
         key: Key::Tasks,
@@ -691,9 +719,10 @@ pub static SETTINGS: &[Setting] = &[
         scope: Scope::Process,
         default: "",
         short: "record every message to this file (- for stderr)",
-        long: "One JSON object a line: time, direction, message. Values of keys that look like \
-               secrets (password, token, authorization, …) are replaced by `***`. The file is \
-               made with mode 0600.",
+        long: "One JSON object a line: time, direction, message; over HTTP also the number of the client's exchange, and a status \
+               that is no success. Values of keys that look like secrets (password, token, session, authorization, …) are \
+               replaced by `***`. The file gets mode 0600, also if it is there already. No call waits for it: up to \
+               16 MiB wait to be written, and what is lost beyond that is counted there and in the log.",
     },
 ];
 

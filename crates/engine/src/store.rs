@@ -36,7 +36,8 @@ pub enum Write {
     /// Take the letters to our open records; nobody gets them again. [`Done::Letters`]
     Collect,
     /// Add events to a stream, with numbers above the earlier ones; a number that is there stays as
-    /// it is. [`Done::Kept`]
+    /// it is. Whoever begins a stream owns it, and is taken for alive for another [`limits::LEASE`]; somebody else
+    /// is [`Refusal::Fenced`]. [`Done::Kept`]
     Append {
         /// The stream's unguessable name.
         stream: Name,
@@ -45,6 +46,9 @@ pub enum Write {
         /// Numbers and bytes.
         events: Vec<(u64, Bytes)>,
     },
+    /// Own a stream from now on, in a new epoch, so that an owner that was taken for dead writes nothing more.
+    /// [`Refusal::Fenced`] if its owner lives. [`Done::Kept`]
+    Adopt(Name),
     /// Forget the events of a stream up to this number; with [`u64::MAX`] the stream. [`Done::Kept`]
     Forget {
         /// The stream's name.
@@ -198,6 +202,8 @@ pub enum Found {
         last: u64,
         /// Numbers and bytes, the oldest first.
         events: Vec<(u64, Bytes)>,
+        /// Another process owns it and lives: there may be more to come.
+        lives: bool,
     },
     Session(Option<Box<Session>>),
     Calls(Vec<CallNote>),

@@ -8,10 +8,13 @@
 //! Not here: what a message means (`engine.rs`), where a line ends (the edges).
 
 mod edit;
+mod flat;
 mod oversize;
 mod scan;
 
 pub use edit::{Edit, Outgoing, Patch, Piece};
+pub use flat::one_line;
+pub(crate) use flat::one_line_from;
 pub use oversize::{Oversized, oversized};
 pub use scan::{scan, scan_message, scan_tolerant};
 

@@ -224,8 +224,44 @@ fn what_is_older_than_the_stored_events_is_refused_after_a_restart() {
         << 6: 200 events
         << 6: : outlast|retry: 1000||
         << 6: id: 3-1002|data: …
+        .. store 4: adopt
         << 6: id: 3-1003|data: …"error"…
         << 6: finish
+        "#
+    ));
+}
+
+/// Another process on the same store is not asked to speak for one that lives.
+#[test]
+fn a_call_that_runs_elsewhere_is_not_said_to_be_lost() {
+    in_session(&format!(
+        r#"
+        {CALL}
+        wait 2s
+        hang-up 3
+        .. store 3: append
+        stored 3
+        # The other says that it lives for as long as the call runs.
+        wait 1m
+        beside
+        get 4 session=1 last=3-0
+        << 4: 200 events
+        << 4: : outlast|retry: 1000||
+        << 4: finish
+        get 5 session=1 last=3-0
+        << 5: 200 events
+        << 5: : outlast|retry: 1000||
+        << 5: finish
+        # Now that one has ended.
+        again
+        dead life-0
+        get 6 session=1 last=3-0
+        << 6: 200 events
+        << 6: : outlast|retry: 1000||
+        .. store 3: adopt
+        << 6: id: 3-1|data: …(outlast was ended while it ran)…
+        << 6: finish
+        stored 3
         "#
     ));
 }
@@ -244,6 +280,7 @@ fn a_call_that_a_restart_interrupted_is_answered_with_what_happened() {
         get 4 session=1 last=3-0
         << 4: 200 events
         << 4: : outlast|retry: 1000||
+        .. store 3: adopt
         << 4: id: 3-1|data: {{"jsonrpc":"2.0","id":7,"error":{{"code":-31002,"message":"server `srv` went away (outlast was ended while it ran)…"elapsedMs":5000,…"retry":"unsafe"…
         << 4: finish
         # Who has seen that has seen all.

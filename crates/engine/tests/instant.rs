@@ -158,3 +158,25 @@ fn a_slow_start_is_mentioned_once() {
         "#,
     );
 }
+
+#[test]
+fn what_is_answered_from_memory_offers_tasks_too() {
+    check(&format!(
+        "set tasks\n{}{}",
+        FIRST_DAY
+            .replace(
+                r#"<< {"id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}"#,
+                r#"<< {"id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":…,"tools":{}}}}"#
+            )
+            .replace(r#"<< {"id":2,"result":{"tools":[{"name":"a"}]}}"#, r#"<< {"id":2,…"taskSupport":"optional"…"#),
+        r#"
+        again
+        > {"id":"i","method":"initialize","params":{"clientInfo":{"name":"c","version":"2"},"protocolVersion":"2025-11-25","capabilities":{}}}
+        << {"jsonrpc":"2.0","id":"i","result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
+        >> {"id":"1","method":"initialize",…}
+        > {"method":"notifications/initialized"}
+        > {"id":2,"method":"tools/list"}
+        << {"jsonrpc":"2.0","id":2,"result":{"tools":[{"execution":{"taskSupport":"optional"},"name":"a"}]}}
+        "#
+    ));
+}

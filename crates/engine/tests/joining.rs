@@ -1057,3 +1057,34 @@ fn a_call_without_a_key_gets_one_where_it_is_honoured() {
         "#,
     );
 }
+
+/// Who takes over a call has its own way to hear of it late: here the first has tasks, and the second has a limit.
+#[test]
+fn a_call_that_is_taken_over_is_handed_off_as_its_new_client_needs() {
+    const FIRST: &str =
+        r#""io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    const SECOND: &str = r#""io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"hasty-agent"}"#;
+    let call = |id: u32, who: &str| {
+        format!(
+            r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"pay","_meta":{{"dev.outlast/idempotencyKey":"k","io.modelcontextprotocol/protocolVersion":"2026-07-28",{who}}}}}}}"#
+        )
+    };
+    check(&format!(
+        r#"
+        set tasks
+        set profiles
+        {}
+        >> …
+        {}
+        !! info: a call of `pay` at `srv` joined…
+        > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":7}}}}
+        wait 55s
+        @55s
+        .. store 2: create
+        stored 2
+        << {{"jsonrpc":"2.0","id":8,"result":{{"_meta":{{"dev.outlast/ticket":…"resultType":"complete"}}}}
+        "#,
+        call(7, FIRST),
+        call(8, SECOND),
+    ));
+}

@@ -155,11 +155,9 @@ fn a_lost_session_is_begun_again_and_the_request_that_found_out_is_sent_again() 
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
         >> …
         trouble 3 status 404 session {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}
-        !! warn: server-gone …
-        << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,"message":"server `srv` went away (it has forgotten our session) …
         !! warn: trying `srv` again: it has forgotten our session
         tick
-        .. start 1
+        .. start 0
         started
         >> post [begins session, ] {"jsonrpc":"2.0","id":4,"method":"initialize",…
         <~4 {"jsonrpc":"2.0","id":4,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -169,6 +167,9 @@ fn a_lost_session_is_begun_again_and_the_request_that_found_out_is_sent_again() 
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":5,"method":"tools/call",…
         <~5 {"jsonrpc":"2.0","id":5,"result":{}}
         << {"jsonrpc":"2.0","id":3,"result":{}}
+        # The other call was never refused, and has a stream of its own.
+        <~2 {"jsonrpc":"2.0","id":2,"result":{}}
+        << {"jsonrpc":"2.0","id":2,"result":{}}
         "#,
     );
 }
@@ -183,7 +184,7 @@ fn a_server_that_refuses_a_version_is_tried_with_its_own() {
         trouble 2 status 404 session
         !! warn: …
         tick
-        .. start 1
+        .. start 0
         started
         >> post [begins session, ] {"jsonrpc":"2.0","id":3,"method":"initialize",…2025-11-25…
         <~3 {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"no","data":{"supported":["2025-03-26"]}}}
@@ -297,6 +298,64 @@ fn a_standing_stream_that_breaks_is_opened_again_and_one_that_is_refused_is_not(
     );
 }
 
+/// `retry: 0` was a thousand requests a second while each failed, and a long one was the end of the call.
+#[test]
+fn a_server_that_wishes_to_be_asked_at_once_or_never_is_asked_in_reason() {
+    legacy(
+        "",
+        r#"
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> …
+        stream-ended 2 resumable retry=1ms
+        wait 100ms
+        @100ms
+        .. reconnect 2
+        stream-ended 2 resumable unopened retry=1ms
+        wait 200ms
+        @300ms
+        .. reconnect 2
+        stream-ended 2 resumable retry=1ms status=503
+        wait 400ms
+        @700ms
+        .. reconnect 2
+        # A server that hangs up as it said it would has not failed.
+        stream-ended 2 resumable retry=1ms
+        wait 100ms
+        @800ms
+        .. reconnect 2
+        stream-ended 2 resumable retry=27777h
+        wait 6m
+        @5m800ms
+        .. reconnect 2
+        standing-ended retry=1ms
+        wait 100ms
+        @6m900ms
+        .. stand
+        standing-ended unopened retry=1ms
+        wait 200ms
+        @6m1s100ms
+        .. stand
+        "#,
+    );
+}
+
+/// Clients are not told to come back in years either.
+#[test]
+fn a_wish_that_is_passed_on_is_bounded_too() {
+    served(
+        "",
+        r#"
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
+        >> …
+        stream-ended 2 resumable retry=27777h
+        << 2: retry: 300000||
+        << 2: finish
+        "#,
+    );
+}
+
 #[test]
 fn an_answer_that_is_lost_on_its_way_is_noted() {
     legacy(
@@ -323,7 +382,7 @@ fn a_standing_stream_that_breaks_with_the_connection_is_opened_when_that_is_back
         trouble 2 status 404 session
         !! …
         tick
-        .. start 1
+        .. start 0
         started
         >> post [begins session, ] …
         <~3 {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -341,7 +400,7 @@ fn a_standing_stream_that_breaks_with_the_connection_is_opened_when_that_is_back
         !! warn: trying `srv` again in 2s: it cannot be reached
         wait 2s
         @2s
-        .. start 1
+        .. start 0
         started
         !! warn: `srv` is back after 2s
         >> …"id":6…
@@ -561,7 +620,7 @@ fn a_call_whose_stream_finds_the_session_lost_is_not_sent_again() {
         !! warn: trying `srv` again: it has forgotten our session
         .. abandon 2
         tick
-        .. start 1
+        .. start 0
         started
         >> post [begins session, ] {"jsonrpc":"2.0","id":3,"method":"initialize",…
         <~3 {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -583,7 +642,7 @@ fn a_page_instead_of_the_new_session_is_waited_out() {
         trouble 2 status 404 session {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}
         !! warn: trying `srv` again: it has forgotten our session
         tick
-        .. start 1
+        .. start 0
         started
         >> post [begins session, ] {"jsonrpc":"2.0","id":3,"method":"initialize",…
         trouble 3 not-mcp text/html
@@ -591,7 +650,7 @@ fn a_page_instead_of_the_new_session_is_waited_out() {
         !! warn: restarting `srv` in 2s: it could not be started
         wait 2s
         @2s
-        .. start 2
+        .. start 0
         started
         >> post [begins session, ] {"jsonrpc":"2.0","id":4,"method":"initialize",…
         <~4 {"jsonrpc":"2.0","id":4,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}

@@ -218,14 +218,18 @@ fn a_server_that_closed_its_input_is_stopped() {
         set restart never
         > {"id":1,"method":"ping"}
         >> {"id":1,"method":"ping"}
-        input-broken
+        > {"id":2,"method":"tools/call","params":{"name":"pay"}}
+        >> {"id":2,…}
+        # The second one has never left, and so it has never run.
+        input-broken {"id":2,"method":"tools/call","params":{"name":"pay"}}
         !! warn: `srv` has closed its stdin; it is stopped
+        !! warn: server-failed server=srv method=tools/call tool=pay elapsed=0s state=it never reached its server detail=it has closed its stdin
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31003,…"serverState":"never-reached","retry":"safe"…}}
         # What it is about to say still counts.
         < {"id":1,"result":{}}
         << {"id":1,"result":{}}
-        > {"id":2,"method":"ping"}
-        >> {"id":2,"method":"ping"}
-        input-broken
+        # What comes now is not sent.
+        > {"id":3,"method":"tools/call","params":{"name":"pay"}}
         wait 1s
         @1s
         .. terminate
@@ -233,7 +237,32 @@ fn a_server_that_closed_its_input_is_stopped() {
         output-closed
         !! warn: `srv` ended: exit status 0
         !! warn: server-gone …
-        << {"jsonrpc":"2.0","id":2,"error":…}
+        << {"jsonrpc":"2.0","id":3,"error":{…"serverState":"never-reached","retry":"safe"…}}
+        "#,
+    );
+}
+
+#[test]
+fn what_comes_to_a_server_that_closed_its_input_goes_to_the_next_process() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        input-broken
+        !! warn: `srv` has closed its stdin; it is stopped
+        > {"id":2,"method":"tools/call","params":{"name":"pay"}}
+        output-closed
+        exited 0
+        !! warn: `srv` ended: exit status 0
+        !! warn: restarting `srv` in …: it ended
+        wait 500ms
+        @470ms
+        .. start 1
+        started
+        !! warn: `srv` is back after …
+        >> {"id":2,…"name":"pay"…}
         "#,
     );
 }
@@ -651,8 +680,81 @@ fn drain_is_a_limit() {
         output-closed
         exited signal 9
         !! warn: server-gone …
-        << {"jsonrpc":"2.0","id":1,"error":…}
         .. end 137
+        "#,
+    );
+}
+
+/// There are clients that break on an answer which comes while they close, and without us none would come.
+#[test]
+fn after_the_clients_end_it_hears_only_its_server_and_limits() {
+    check(
+        r#"
+        set keep-alive 1s
+        set timeout 3s
+        > {"id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"t"}}}
+        >> {"id":1,…}
+        > {"id":2,"method":"ping"}
+        >> {"id":2,"method":"ping"}
+        > {"id":3,"method":"ping"}
+        >> {"id":3,"method":"ping"}
+        eof
+        .. close-input
+        < {"id":2,"result":{}}
+        << {"id":2,"result":{}}
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}
+        << {"method":"notifications/progress","params":{"progressToken":"t","progress":1}}
+        # No keep-alive; but a limit is answered.
+        wait 3s
+        @3s
+        !! warn: timeout …
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,…}}
+        >> {…"notifications/cancelled"…}
+        .. sample
+        # What a server leaves unanswered at its end stays so.
+        output-closed
+        exited 0
+        !! warn: server-gone …
+        .. end 0
+        "#,
+    );
+}
+
+#[test]
+fn after_the_clients_end_a_signal_ends_silently() {
+    check(
+        r#"
+        > {"id":1,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        < {"id":"q","method":"elicitation/create"}
+        << {"id":"1","method":"elicitation/create"}
+        eof
+        .. close-input
+        stop 15
+        .. terminate
+        output-closed
+        exited signal 15
+        !! warn: server-gone …
+        .. end 143
+        "#,
+    );
+    check(
+        r#"
+        > [{"id":1,"method":"ping"},{"id":2,"method":"ping"}]
+        >> {"id":1,"method":"ping"}
+        >> {"id":2,"method":"ping"}
+        < {"id":1,"result":{}}
+        stop 15
+        .. terminate
+        # A host closes our input and sends a signal; whichever we see first.
+        eof
+        wait 1s
+        @500ms
+        .. kill
+        @800ms
+        !! warn: server-gone …
+        << [{"id":1,"result":{}}]
+        .. end 143
         "#,
     );
 }

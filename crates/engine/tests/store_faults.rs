@@ -56,6 +56,32 @@ fn an_end_that_could_not_be_stored_is_shown_and_stored_later() {
 }
 
 #[test]
+fn an_end_that_could_not_be_stored_gets_one_more_try_at_the_end() {
+    let ends = |told: &str| {
+        running(&format!(
+            r#"
+        < {{"jsonrpc":"2.0","id":2,"result":{{"n":1}}}}
+        .. store 2: completed
+        not-stored 2
+        !! warn: not stored: disk full
+        << …notifications/tasks/status…"status":"completed"…
+        eof
+        .. close-input
+        output-closed
+        exited 0
+        .. store 3: completed
+        .. end 0
+        {told}
+        "#
+        ));
+    };
+    ends("stored 3\n!! warn: 1 result(s) that could not be stored before are stored now");
+    ends(
+        "not-stored 3\n!! error: 1 result(s) end with this process, because they could not be stored: disk full",
+    );
+}
+
+#[test]
 fn a_cancel_that_could_not_be_stored_is_stored_later() {
     running(
         r#"

@@ -406,6 +406,12 @@ fn a_careless_answer_is_passed_on() {
         # The same for an id that nobody waits for is noise.
         < {"id":1,"result":{"value":NaN}}
         !! warn: `srv` wrote 1 line(s) to stdout that are no messages; …
+        # Of two results its client takes the last one, with us as without us.
+        > {"id":8,"method":"tools/call","params":{"name":"x"}}
+        >> {"id":2,…}
+        < {"id":2,"result":{"value":1},"result":{"value":2}}
+        !! warn: `srv` answered with something that is not strict JSON; passed on as it is
+        << {"id":8,"result":{"value":1},"result":{"value":2}}
         "#,
     );
     let mut world = outlast_testkit::script::World::default();

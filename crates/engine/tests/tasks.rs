@@ -665,3 +665,18 @@ fn a_letter_cancels_a_task() {
         "#,
     );
 }
+
+/// An array leaves when its last member is settled, also by being given up.
+#[test]
+fn an_array_does_not_wait_for_a_wait_that_was_cancelled() {
+    running(
+        "",
+        r#"
+        > [{"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"T1"}},{"jsonrpc":"2.0","id":4,"method":"ping"}]
+        >> …"method":"ping"}
+        < {"jsonrpc":"2.0","id":3,"result":{}}
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
+        << [{"jsonrpc":"2.0","id":4,"result":{}}]
+        "#,
+    );
+}

@@ -73,6 +73,28 @@ fn duplicates_are_refused_where_we_act_and_nowhere_else() {
     message(r#"{"x":1,"x":2,"method":"m","params":{"arguments":{"id":1,"id":2}}}"#);
 }
 
+/// Of an answer every usual reader takes the last of two results; so do we, if somebody waits for it.
+#[test]
+fn the_tolerant_scanner_takes_the_last_of_two_results_and_never_the_last_of_two_ids() {
+    let text = r#"{"id":7,"result":{"resultType":"a","_meta":{}},"result":{"x":1}}"#;
+    let message = scan_tolerant(&Bytes::from(text)).expect("tolerated");
+    assert_eq!(message.raw(Field::Result), Some(&br#"{"x":1}"#[..]));
+    assert_eq!((message.raw(Field::ResultType), message.raw(Field::ResultMeta)), (None, None));
+    for text in [r#"{"id":7,"id":8,"result":1}"#, r#"{"method":"x","method":"y"}"#] {
+        assert!(scan_tolerant(&Bytes::from(text)).is_none(), "{text}");
+    }
+}
+
+#[test]
+fn null_beside_a_result_is_no_error_and_beside_an_error_no_result() {
+    let message = message(r#"{"id":7,"error":null,"result":{}}"#);
+    assert!(message.has(Field::Result) && !message.has(Field::Error));
+    let other = self::message(r#"{"id":7,"result":null,"error":{"code":1}}"#);
+    assert!(other.has(Field::Error) && !other.has(Field::Result));
+    assert!(self::message(r#"{"id":7,"result":null}"#).has(Field::Result));
+    assert!(self::message(r#"{"id":7,"error":null}"#).has(Field::Error));
+}
+
 #[test]
 fn what_is_not_json_is_refused() {
     for text in [

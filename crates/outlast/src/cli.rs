@@ -22,6 +22,7 @@ pub(crate) use flags::distance;
 use crate::config::{self, Settings};
 use crate::install as installer;
 use crate::observe::stderr::say;
+use crate::store::Place;
 use outlast_engine::settings::BadValue;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -47,7 +48,8 @@ enum Task {
     Keep(crate::keep::Request),
     Demo,
     DemoServer,
-    ClearCache,
+    /// Forget what is kept for instant starts, here.
+    ClearCache(Place),
     Install(installer::Request),
     Doctor(crate::doctor::Options, Vec<OsString>),
     DoctorClient,

@@ -5,6 +5,8 @@
 
 #![allow(clippy::disallowed_methods)] // this is the one place
 
+use crate::client::http::Bounds;
+use crate::client::http::addresses::Network;
 use crate::observe::log::{Format, Log};
 use crate::store::Place;
 use outlast_engine::idempotency::KeyPlace;
@@ -20,14 +22,26 @@ pub fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OUTLAST_"))
 }
 
+/// Variables that a server sees.
+pub fn servers_variables() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| !name.to_string_lossy().starts_with("OUTLAST_"))
+}
+
 /// A variable of the environment, for `${VAR}`.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The path of our own program.
+/// The path of our own program, for people and their files.
 pub fn own_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
+}
+
+/// The program that runs here, to start another process of it: on Linux also after somebody has replaced or
+/// removed its file.
+pub fn this_program() -> std::io::Result<PathBuf> {
+    let runs = PathBuf::from("/proc/self/exe");
+    if runs.exists() { Ok(runs) } else { own_program() }
 }
 
 /// The person's home directory.
@@ -45,9 +59,9 @@ pub fn search_path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
-/// The proxies that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name.
-pub fn proxies() -> hyper_util::client::proxy::matcher::Matcher {
-    hyper_util::client::proxy::matcher::Matcher::from_env()
+/// A variable of the environment, whatever bytes it holds.
+pub fn any_variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// Our arguments, the program's name first.
@@ -130,10 +144,12 @@ pub struct ServiceSettings {
     pub hosts: Vec<String>,
     /// `allow-origin`.
     pub origins: Vec<String>,
-    /// `max-bytes`.
-    pub max_bytes: usize,
-    /// `max-connections`.
-    pub max_connections: usize,
+    /// `max-bytes` and `max-connections`.
+    pub bounds: Bounds,
+    /// `max-connections-per-address`, if it was written.
+    pub max_connections_per_address: Option<usize>,
+    /// `trusted-proxies`.
+    pub trusted_proxies: Vec<Network>,
 }
 
 impl Settings {
@@ -148,7 +164,6 @@ impl Settings {
         let host = url.host().unwrap_or_default();
         let mut settings = Settings::named(host, host);
         settings.engine.transport = Transport::Http;
-        settings.engine.identity = identity(host, &[url.to_string().into()], None);
         settings
     }
 
@@ -173,8 +188,9 @@ impl Settings {
                 no_auth: false,
                 hosts: Vec::new(),
                 origins: Vec::new(),
-                max_bytes: 256 << 20,
-                max_connections: 20_000,
+                bounds: Bounds { bytes: 256 << 20, connections: 20_000 },
+                max_connections_per_address: None,
+                trusted_proxies: Vec::new(),
             },
             own_key_places: false,
             unknown: Vec::new(),
@@ -254,10 +270,14 @@ impl Settings {
             (Key::ResumeMinWait, Value::Time(Some(time))) => self.engine.resume_min_wait = time,
             (Key::MaxSessions, Value::Count(count)) => self.engine.max_sessions = count as usize,
             (Key::MaxCalls, Value::Count(count)) => self.engine.max_calls = count as usize,
-            (Key::MaxBytes, Value::Size(size)) => self.service.max_bytes = size,
+            (Key::MaxBytes, Value::Size(size)) => self.service.bounds.bytes = size,
             (Key::MaxConnections, Value::Count(count)) => {
-                self.service.max_connections = count.max(1) as usize
+                self.service.bounds.connections = count.max(1) as usize
             }
+            (Key::MaxConnectionsPerAddress, Value::Count(count)) => {
+                self.service.max_connections_per_address = Some(count.max(1) as usize)
+            }
+            (Key::TrustedProxies, Value::Text(text)) => self.service.trusted_proxies.push(network(&text)?),
             (Key::Listen, Value::Text(text)) => self.service.listen = Some(text),
             (Key::TokenFile, Value::Text(path)) => self.service.token_file = Some(path.into()),
             (Key::NoAuth, Value::Switch(on)) => self.service.no_auth = on,
@@ -314,6 +334,12 @@ fn seed() -> u64 {
     u64::from_ne_bytes(crate::random::bytes())
 }
 
+fn network(text: &str) -> Result<Network, BadValue> {
+    Network::parse(text.trim()).ok_or_else(|| {
+        BadValue(format!("trusted-proxies: `{text}` is no address or network; write 10.0.0.1 or 10.0.0.0/8"))
+    })
+}
+
 fn level(word: &str) -> Level {
     match word {
         "error" => Level::Error,
@@ -342,21 +368,6 @@ fn restart(word: &str) -> Restart {
 
 fn format_named(word: &str) -> Format {
     if word == "json" { Format::Json } else { Format::Text }
-}
-
-/// Gives the server of a command its name in the store. Not a part of the settings, because it takes a while,
-/// and only the engine needs it.
-pub fn identify(config: &mut Config, command: &[OsString]) {
-    config.identity = identity(&config.server_name, command, working_directory());
-}
-
-/// What a server is called in the store: its name for people, and what tells it apart from others of
-/// that name. Arguments may hold secrets, so only their digest is kept.
-fn identity(name: &str, words: &[OsString], folder: Option<String>) -> Box<str> {
-    let mut text: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    text.extend(folder);
-    let digest = ring::digest::digest(&ring::digest::SHA256, text.join("\0").as_bytes());
-    format!("{name}#{}", outlast_engine::hex::encode(&digest.as_ref()[..8])).into()
 }
 
 /// What a person would call the server: of `npx -y some-server` that is `some-server`.

@@ -13,7 +13,7 @@ mod server;
 pub use client::run as client;
 pub use server::{Options, run as server};
 
-use crate::observe::log::glimpse;
+use crate::observe::text::glimpse;
 
 /// The revision that legacy peers are spoken to in.
 const LEGACY: &str = "2025-11-25";

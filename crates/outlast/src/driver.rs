@@ -6,19 +6,19 @@
 
 use crate::client::http::flow::Flow;
 use crate::clock::Clock;
-use crate::guardian::Guardian;
+use crate::guardian::{Guardian, Guardians};
 use crate::link::{Link, Outlet, Process, Signals, Starter, Wrote};
 use crate::memory::Keeper;
 use crate::observe::Observers;
 use crate::outbox::HARD;
-use crate::server::life;
+use crate::server::life::{Sampler, Signs};
 use crate::store::{OpenError, Place, Reply, Store};
 use crate::sys::alarm::Alarm;
 use crate::sys::unix::Sink;
 use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::store::{Query, Trouble, Write};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, wire};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -61,6 +61,7 @@ pub struct State {
     /// The deadline that is waited for.
     armed: Option<Mono>,
     starter: Starter,
+    sampler: Sampler,
     links: BTreeMap<ServerId, Link>,
     /// A server's outlet was full at some time; most never are, and every read asks.
     may_be_full: bool,
@@ -101,6 +102,7 @@ impl Driver {
                 clock,
                 armed: None,
                 starter,
+                sampler: Sampler::default(),
                 links: BTreeMap::new(),
                 may_be_full: false,
                 touched: Vec::new(),
@@ -169,7 +171,7 @@ impl Driver {
         match state.client.write() {
             Wrote::All => {}
             Wrote::Some => self.client.backlog.notify_one(),
-            Wrote::Broken => state.feed(Event::ClientGone(CLIENT)),
+            Wrote::Broken(_) => state.feed(Event::ClientGone(CLIENT)),
         }
         if let Some(congested) = state.client.outbox.check_marks() {
             state.feed(Event::Congested(CLIENT, congested));
@@ -185,7 +187,10 @@ impl Driver {
         match process.outlet.write() {
             Wrote::All => {}
             Wrote::Some => process.signals.backlog.notify_one(),
-            Wrote::Broken => state.feed(Event::InputBroken(id, run)),
+            Wrote::Broken(unsent) => {
+                let unsent = unsent.into_iter().filter_map(wire::scan_message).collect();
+                state.feed(Event::InputBroken(id, run, unsent));
+            }
         }
         let Some(Link::Process(process)) = state.links.get_mut(&id) else { return };
         match process.outlet.outbox.check_marks() {
@@ -358,6 +363,11 @@ impl Driver {
         self.max_message
     }
 
+    /// Has the log say something.
+    pub fn warn(&self, kind: &'static str, text: String) {
+        self.turn(|state| state.observers.warn(kind, text));
+    }
+
     /// Whether requests are taken and servers can be reached.
     pub fn is_ready(&self) -> bool {
         self.lock().engine.is_ready()
@@ -373,12 +383,26 @@ impl Driver {
         self.lock().links.get(&server).map_or(Run(0), Link::run)
     }
 
+    /// A guardian was killed; `None` if we let go of it ourselves.
+    pub fn lose_guardian(&self, server: ServerId, guardian: nix::unistd::Pid) -> Option<Guardian> {
+        match self.lock().links.get_mut(&server)? {
+            Link::Process(process) => process.lose_guardian(guardian),
+            Link::Remote(..) => None,
+        }
+    }
+
     /// Lets go of the servers and of their guardians, which then take down what is left of them.
-    pub fn let_go_of_servers(&self) -> Vec<Guardian> {
+    pub fn end_servers(&self) {
+        let (guardians, last) = self.let_go_of_servers();
+        guardians.finish(last);
+    }
+
+    fn let_go_of_servers(&self) -> (Guardians, Vec<Guardian>) {
         let mut state = self.lock();
         let forked = state.starter.forked.take().map(|(guardian, _)| guardian);
         let links = std::mem::take(&mut state.links);
-        links.into_values().filter_map(Link::guardian).chain(forked).collect()
+        let last = links.into_values().filter_map(Link::guardian).chain(forked).collect();
+        (state.starter.guardians.clone(), last)
     }
 
     /// Waits until everything that was given to the store is written.
@@ -502,15 +526,7 @@ impl State {
             Action::Reconnect(id, attempt) => self.remote(id)?.reconnect(attempt),
             Action::Abandon(id, attempt) => self.remote(id)?.abandon(attempt),
             Action::Stand(id) => self.remote(id)?.stand(),
-            Action::Sample(server) => {
-                let sample = match self.links.get(&server) {
-                    Some(Link::Process(process)) => {
-                        process.root().and_then(|root| life::sample(root, self.now.mono, process.stderr))
-                    }
-                    _ => None,
-                };
-                return Some(Event::Sampled(server, sample));
-            }
+            Action::Sample(server) => return self.sample(server),
             Action::Remember(_, memory) => {
                 self.keeper.iter_mut().for_each(|keeper| keeper.keep((*memory).clone()))
             }
@@ -519,6 +535,29 @@ impl State {
             Action::End { status, patience } => self.end = Some((status, patience)),
         }
         None
+    }
+
+    /// Has a server's signs of life looked for; they come later, unless there are none to be had.
+    fn sample(&mut self, id: ServerId) -> Option<Event> {
+        let none = Some(Event::Sampled(id, None));
+        let Some(Link::Process(process)) = self.links.get(&id) else { return none };
+        let (run, Some(root)) = (process.run, process.root()) else { return none };
+        let me = self.me.clone();
+        let runtime = tokio::runtime::Handle::current();
+        let reply = move |signs| {
+            let Some(driver) = me.upgrade() else { return };
+            let _inside = runtime.enter();
+            driver.turn(|state| state.sampled(id, run, signs));
+        };
+        if self.sampler.ask(root, Box::new(reply)) { None } else { none }
+    }
+
+    fn sampled(&mut self, id: ServerId, run: Run, signs: Option<Signs>) {
+        // Of a process that has been replaced meanwhile nobody wants to know.
+        if let Some(Link::Process(process)) = self.links.get(&id).filter(|link| link.run() == run) {
+            let sample = signs.map(|signs| signs.sample(self.now.mono, process.stderr));
+            self.feed(Event::Sampled(id, sample));
+        }
     }
 
     fn store(&mut self, number: u64, writes: Vec<Write>) -> Option<Event> {
@@ -576,8 +615,7 @@ impl State {
     /// Takes down what is left of a server. That may take a moment, so nobody waits for it here.
     fn let_go(&mut self, id: ServerId) {
         let Some(guardian) = self.links.remove(&id).and_then(Link::guardian) else { return };
-        let others: Vec<_> = self.processes().filter_map(Process::root).collect();
-        tokio::task::spawn_blocking(move || guardian.finish(&others));
+        tokio::task::spawn_blocking(move || guardian.finish());
     }
 
     /// Passes a server's stderr on.

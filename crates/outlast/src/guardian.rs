@@ -8,7 +8,8 @@
 //!
 //! Requests are one byte, reports five.
 
-use crate::sys::unix::{adopt_orphans, closed_on_exec_pipe, descendants, signal_descendants};
+use crate::sys::proc::{Table, signal_descendants};
+use crate::sys::unix::{FileLimit, adopt_orphans, closed_on_exec_pipe};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -23,6 +24,8 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const START: u8 = b's';
 const TERMINATE: u8 = b't';
@@ -79,12 +82,25 @@ impl Report {
     }
 }
 
+/// Our guardians that live, by their process. Whoever starts one holds the lock until it is entered, so that
+/// no guardian is ever taken for an orphan.
+#[derive(Clone, Debug, Default)]
+pub struct Guardians(Arc<Family>);
+
+#[derive(Debug, Default)]
+struct Family {
+    living: Mutex<Vec<Pid>>,
+    /// One of them was killed by somebody else.
+    bereft: AtomicBool,
+}
+
 /// Our end of the line to the guardian.
 #[derive(Debug)]
 pub struct Guardian {
     socket: UnixStream,
     /// The guardian's process.
     pub pid: Pid,
+    family: Guardians,
 }
 
 /// A server's three streams, as it gets them.
@@ -106,13 +122,17 @@ pub struct Ends {
     pub errors: OwnedFd,
 }
 
-impl Guardian {
+impl Guardians {
     /// Forks the guardian of a command. Must be called before any thread exists.
-    pub fn fork(command: &[OsString]) -> io::Result<Guardian> {
+    pub fn fork(&self, command: &[OsString]) -> io::Result<Guardian> {
         let (ours, theirs) = UnixStream::pair()?;
+        let mut living = self.lock();
         // SAFETY: no other thread exists yet, so the child may use all of std.
         match unsafe { fork() }? {
-            ForkResult::Parent { child } => Ok(Guardian { socket: ours, pid: child }),
+            ForkResult::Parent { child } => {
+                living.push(child);
+                Ok(Guardian { socket: ours, pid: child, family: self.clone() })
+            }
             ForkResult::Child => {
                 drop(ours);
                 let _ = guard(theirs, command);
@@ -122,19 +142,37 @@ impl Guardian {
     }
 
     /// Starts the guardian of a command as a program of its own, because there are threads by now.
-    pub fn spawn(command: &[OsString]) -> io::Result<Guardian> {
+    pub fn spawn(&self, command: &[OsString], limit: Option<FileLimit>) -> io::Result<Guardian> {
         let (ours, theirs) = UnixStream::pair()?;
-        let child = Command::new(crate::config::own_program()?)
+        let mut living = self.lock();
+        let child = Command::new(crate::config::this_program()?)
             .arg0("outlast")
             .arg(GUARDIAN)
+            .arg(FileLimit::word(limit))
             .args(command)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        Ok(Guardian { socket: ours, pid: Pid::from_raw(child.id() as i32) })
+        let pid = Pid::from_raw(child.id() as i32);
+        living.push(pid);
+        Ok(Guardian { socket: ours, pid, family: self.clone() })
     }
 
+    /// Finishes the last of them; and what a killed one has left, if that has not been done yet.
+    pub fn finish(&self, last: Vec<Guardian>) {
+        last.into_iter().for_each(Guardian::finish);
+        if self.0.bereft.load(Ordering::Relaxed) {
+            end_orphans(&self.lock());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Pid>> {
+        self.0.living.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Guardian {
     /// A second handle on the line, to read reports from.
     pub fn reports(&self) -> io::Result<UnixStream> {
         self.socket.try_clone()
@@ -188,29 +226,55 @@ impl Guardian {
         waitpid(self.pid, None)
     }
 
-    /// Lets go of the line and waits until the guardian has ended, and with it everything below. `others`
-    /// are guardians that live on.
-    pub fn finish(self, others: &[Pid]) {
+    /// Lets go of the line and waits until the guardian has ended, and with it everything below. What a
+    /// guardian leaves that was killed is ended too.
+    pub fn finish(self) {
         // Other handles on the line may still be around; this closes it for all of them.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         let ended = self.wait();
+        let mut living = self.family.lock();
+        living.retain(|pid| *pid != self.pid);
         if !matches!(ended, Ok(WaitStatus::Exited(..))) {
-            // Somebody killed it. What it guarded has come to us, because we adopt orphans too.
-            let below: Vec<Pid> = others.iter().flat_map(|other| descendants(*other)).collect();
-            let orphans = descendants(Pid::this()).into_iter();
-            for orphan in orphans.filter(|pid| !others.contains(pid) && !below.contains(pid)) {
-                // It may have ended since.
-                let _ = nix::sys::signal::kill(orphan, Signal::SIGKILL);
-            }
+            end_orphans(&living);
         }
+    }
+
+    /// Somebody killed it: its line has closed by itself.
+    pub fn is_lost(&self) {
+        self.family.0.bereft.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Ends what guardians have left that were killed. It has come to us, because we adopt orphans too; it is
+/// in no session of ours, because every guardian begins one; and nobody who guards is among it.
+fn end_orphans(living: &[Pid]) {
+    for _ in 0..KILL_ROUNDS {
+        let table = Table::read();
+        let mut orphans = table.children_elsewhere(Pid::this());
+        orphans.retain(|pid| !living.contains(pid));
+        if orphans.is_empty() {
+            return;
+        }
+        for orphan in orphans {
+            for pid in table.below(orphan).into_iter().chain([orphan]) {
+                // It may have ended since.
+                let _ = nix::sys::signal::kill(pid, Signal::SIGKILL);
+            }
+            // Nobody else takes leave of it.
+            let _ = waitpid(orphan, Some(WaitPidFlag::WNOHANG));
+        }
+        let _ = poll(&mut [], PollTimeout::from(1u8));
     }
 }
 
 /// What a guardian that was started as a program is called with.
 pub const GUARDIAN: &str = "guardian-of";
 
-/// The life of such a guardian: its line is its standard input.
-pub fn run(command: &[OsString]) -> io::Result<()> {
+/// The life of such a guardian: its line is its standard input, and its first word is the limit of
+/// descriptors that its server gets.
+pub fn run(words: &[OsString]) -> io::Result<()> {
+    let (limit, command) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    FileLimit::take(limit);
     let line = std::io::stdin().as_fd().try_clone_to_owned()?;
     guard(UnixStream::from(line), command)
 }
@@ -379,6 +443,29 @@ fn kill_all() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A process in a session of its own, as a guardian and its orphans are.
+    fn in_another_session() -> std::process::Child {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        // SAFETY: setsid may be called between fork and exec.
+        unsafe { command.pre_exec(|| setsid().map(drop).map_err(io::Error::from)) };
+        command.spawn().unwrap()
+    }
+
+    #[test]
+    fn what_a_killed_guardian_left_is_ended_and_its_neighbours_are_not() {
+        let (mut guardian, mut orphan) = (in_another_session(), in_another_session());
+        let mut ours = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        end_orphans(&[Pid::from_raw(guardian.id() as i32)]);
+        assert!(guardian.try_wait().unwrap().is_none(), "it guards");
+        assert!(ours.try_wait().unwrap().is_none(), "it is in our session, so no guardian started it");
+        assert!(!matches!(orphan.try_wait(), Ok(None)), "it was nobody's");
+        for mut child in [guardian, ours] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
 
     #[test]
     fn reports_survive_the_line() {

@@ -18,7 +18,6 @@ pub mod io;
 #[cfg(test)]
 mod tests;
 
-use bytes::{Bytes, BytesMut};
 pub use fault::{Fault, HEAD_BYTES, HEADERS};
 
 /// Why a message has not come, or not all of it.
@@ -30,19 +29,4 @@ pub enum Broken {
     Closed,
     /// It sent something else.
     NotHttp(Fault),
-}
-
-/// A message without blanks around it and in one line; line breaks inside are blanks too.
-pub fn one_line(bytes: Bytes) -> Bytes {
-    let inner = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii();
-    let inner = bytes.slice_ref(inner);
-    if memchr::memchr2(b'\n', b'\r', &inner).is_none() {
-        return inner;
-    }
-    drop(bytes);
-    let mut flat = inner.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
-    for byte in flat.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-        *byte = b' ';
-    }
-    flat.freeze()
 }

@@ -21,7 +21,7 @@ mod yaml;
 pub use edit::Aim;
 
 use crate::config;
-use crate::observe::stderr::say as warn;
+use crate::observe::stderr::say as tell;
 use clients::{Client, Place, Scope};
 use diff::visible;
 use plan::Plan;
@@ -144,15 +144,15 @@ fn not_understood(place: &Place, original: &Original, problem: &Problem) -> Outc
 }
 
 fn left(path: &Path, why: &str) -> Outcome {
-    warn(&format!("{}: {why}; it is left alone", visible(&path.to_string_lossy())));
+    tell(&format!("{}: {why}; it is left alone", visible(&path.to_string_lossy())));
     Outcome::Left
 }
 
 fn missing(client: &Client, places: &[Place]) -> Outcome {
     let looked: Vec<String> = places.iter().map(|place| visible(&place.path.to_string_lossy())).collect();
     match looked.as_slice() {
-        [] => warn("HOME is not set, so no file can be found"),
-        looked => warn(&format!("{} has no file here; looked at {}", client.name, looked.join(", "))),
+        [] => tell("HOME is not set, so no file can be found"),
+        looked => tell(&format!("{} has no file here; looked at {}", client.name, looked.join(", "))),
     }
     Outcome::Left
 }
@@ -163,7 +163,7 @@ fn no_such_server(request: &Request, found: &[(&Place, Original)]) -> Outcome {
         let names: Vec<String> = servers.iter().map(|server| visible(&server.name)).collect();
         let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         let path = visible(&place.path.to_string_lossy());
-        warn(&format!("{path}: no server is called {}; it has: {has}", request.servers.join(" or ")));
+        tell(&format!("{path}: no server is called {}; it has: {has}", request.servers.join(" or ")));
     }
     Outcome::Left
 }
@@ -190,7 +190,7 @@ fn change_file(
     let mut outcome = Outcome::Done;
     for (at, name, why) in &plan.unclear {
         let line = line_of(&original.text, *at);
-        warn(&format!("{path}: line {line}: `{}` is left alone: {why}", visible(name)));
+        tell(&format!("{path}: line {line}: `{}` is left alone: {why}", visible(name)));
         outcome = Outcome::Left;
     }
     let Some(text) = &plan.text else {
@@ -227,7 +227,7 @@ fn nothing_to_do(aim: Aim) -> &'static str {
 /// Asks whether a file is to be changed. Where nobody can be asked, it is not.
 fn agreed(path: &str) -> io::Result<bool> {
     if !io::stdin().is_terminal() {
-        warn(&format!("{path}: nothing was changed, since there is nobody to ask; add --yes"));
+        tell(&format!("{path}: nothing was changed, since there is nobody to ask; add --yes"));
         return Ok(false);
     }
     write!(io::stdout(), "Change this file? [y/N] ")?;

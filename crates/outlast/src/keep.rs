@@ -25,6 +25,7 @@ pub use service::{Kept, enter};
 pub use way::Way;
 
 use crate::config;
+use crate::identity::{self, Key};
 use crate::sys::lock::{self, Kind, Lock};
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
@@ -66,6 +67,11 @@ impl Room {
         self.file("sock")
     }
 
+    /// What the service writes; the one before it is beside it.
+    pub fn log(&self) -> PathBuf {
+        self.file("log")
+    }
+
     fn file(&self, kind: &str) -> PathBuf {
         self.folder.join(format!("{}.{kind}", self.name))
     }
@@ -89,15 +95,11 @@ fn make_private(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What a service is called: the same for the same user, version, folder, options and command. The
-/// arguments may hold secrets, so the name is a digest of them.
-pub fn name(words: &[OsString], command: &[OsString]) -> String {
+/// What a service is called: the same for the same user, version, options and server. What says who the
+/// server is may hold secrets, so the name is a digest.
+pub fn name(key: &Key, words: &[OsString], command: &[OsString]) -> String {
     let user = nix::unistd::geteuid().to_string();
-    let mut parts: Vec<Vec<u8>> = vec![
-        env!("CARGO_PKG_VERSION").into(),
-        user.into_bytes(),
-        config::working_directory().unwrap_or_default().into_bytes(),
-    ];
+    let mut parts: Vec<Vec<u8>> = vec![env!("CARGO_PKG_VERSION").into(), user.into_bytes()];
     let mut variables: Vec<_> = config::own_variables().collect();
     variables.sort();
     for (name, value) in variables {
@@ -105,9 +107,8 @@ pub fn name(words: &[OsString], command: &[OsString]) -> String {
     }
     parts.extend(words.iter().map(|word| word.as_bytes().to_vec()));
     parts.push(b"--".to_vec());
-    parts.extend(command.iter().map(|word| word.as_bytes().to_vec()));
-    let digest = ring::digest::digest(&ring::digest::SHA256, &parts.join(&0));
-    outlast_engine::hex::encode(&digest.as_ref()[..8])
+    parts.extend(identity::parts_of(command));
+    key.digest(&parts)
 }
 
 /// A lock of a file that need not be there; `None` if somebody else holds one that forbids it.

@@ -1,11 +1,12 @@
 //! What the driver holds of each server: the way out to it, and how it is started.
 
 use crate::driver::{Driver, Peer};
-use crate::guardian::{Ends, Guardian};
+use crate::guardian::{Ends, Guardian, Guardians};
 use crate::outbox::Outbox;
 use crate::server::http::{Feed, Happening, Remote, Session};
 use crate::server::stdio;
-use crate::sys::unix::Sink;
+use crate::sys::unix::{FileLimit, Sink};
+use bytes::Bytes;
 use nix::unistd::Pid;
 use outlast_engine::Event;
 use outlast_engine::event::{Exit, StartFailure};
@@ -54,7 +55,8 @@ pub struct Process {
     half_line: Vec<u8>,
     /// What its tasks wait for.
     pub signals: Arc<Signals>,
-    guardian: Guardian,
+    /// Who guards it; nobody if it was lost.
+    guardian: Option<Guardian>,
 }
 
 impl Process {
@@ -74,7 +76,12 @@ impl Process {
 
     /// The process that everything of it descends from.
     pub fn root(&self) -> Option<Pid> {
-        Some(self.guardian.pid)
+        self.guardian.as_ref().map(|guardian| guardian.pid)
+    }
+
+    /// Its guardian was killed: what it has left is to be ended. `None` if that is another one by now.
+    pub fn lose_guardian(&mut self, pid: Pid) -> Option<Guardian> {
+        self.guardian.take_if(|guardian| guardian.pid == pid)
     }
 }
 
@@ -98,7 +105,7 @@ impl Link {
     /// Asks it to end.
     pub fn terminate(&self) {
         match self {
-            Link::Process(process) => process.guardian.terminate(),
+            Link::Process(process) => process.guardian.iter().for_each(Guardian::terminate),
             Link::Remote(session, _) => session.kill(),
         }
     }
@@ -106,7 +113,7 @@ impl Link {
     /// Ends it.
     pub fn kill(&self) {
         match self {
-            Link::Process(process) => process.guardian.kill(),
+            Link::Process(process) => process.guardian.iter().for_each(Guardian::kill),
             Link::Remote(session, _) => session.kill(),
         }
     }
@@ -114,7 +121,7 @@ impl Link {
     /// The guardian of its process, to be finished.
     pub fn guardian(self) -> Option<Guardian> {
         match self {
-            Link::Process(process) => Some(process.guardian),
+            Link::Process(process) => process.guardian,
             Link::Remote(..) => None,
         }
     }
@@ -125,8 +132,12 @@ impl Link {
 pub struct Starter {
     /// The guardian that was forked before there were threads, and the server that it has been asked for.
     pub forked: Option<(Guardian, Ends)>,
-    /// The command of a server, where every one gets a guardian of its own.
+    /// The command of a server, for every guardian that is started later.
     pub command: Vec<OsString>,
+    /// All of them.
+    pub guardians: Guardians,
+    /// How many descriptors a server may have, if we have raised that for ourselves.
+    pub file_limit: Option<FileLimit>,
     /// The remote server.
     pub remote: Option<Arc<Remote>>,
 }
@@ -144,20 +155,29 @@ impl Starter {
             return Ok(connect(driver, remote, id, run, before));
         }
         let refused = |error: io::Error| StartFailure::Refused(error.raw_os_error().unwrap_or_default());
-        let (guardian, begun, outbox, signals) = match before {
-            Some(Link::Process(process)) => (process.guardian, None, process.outlet.outbox, process.signals),
-            _ => {
-                let (guardian, begun) = self.guard(driver, id).map_err(refused)?;
-                (guardian, begun, Outbox::default(), Arc::default())
-            }
+        let before = match before {
+            Some(Link::Process(process)) => Some(process),
+            _ => None,
         };
+        let is_new = before.is_none();
+        let (guardian, outbox, signals) = before
+            .map(|process| (process.guardian, process.outlet.outbox, process.signals))
+            .unwrap_or_default();
+        let (guardian, begun) = match guardian {
+            Some(guardian) => (guardian, None),
+            None => self.guard(driver, id).map_err(refused)?,
+        };
+        if is_new {
+            tokio::spawn(driver.clone().pump(Peer::Server(id)));
+        }
         let outlet = Outlet { outbox, ..Outlet::default() };
+        let begun = begun.map_or_else(|| guardian.start(), Ok);
+        let guardian = Some(guardian);
         let mut process = Process { run, outlet, stderr: 0, half_line: Vec::new(), signals, guardian };
         if run > Run(0) {
             process.outlet.outbox.clear();
         }
-        let ends = begun.map_or_else(|| process.guardian.start(), Ok);
-        match ends.and_then(|ends| stdio::listen(driver, ends, id, run)) {
+        match begun.and_then(|ends| stdio::listen(driver, ends, id, run)) {
             Ok(sink) => {
                 process.outlet.sink = Some(sink);
                 Ok((Link::Process(process), None))
@@ -170,10 +190,9 @@ impl Starter {
     fn guard(&mut self, driver: &Arc<Driver>, id: ServerId) -> io::Result<(Guardian, Option<Ends>)> {
         let (guardian, begun) = match self.forked.take() {
             Some((guardian, ends)) => (guardian, Some(ends)),
-            None => (Guardian::spawn(&self.command)?, None),
+            None => (self.guardians.spawn(&self.command, self.file_limit)?, None),
         };
-        tokio::spawn(stdio::read_reports(driver.clone(), id, guardian.reports()?));
-        tokio::spawn(driver.clone().pump(Peer::Server(id)));
+        tokio::spawn(stdio::read_reports(driver.clone(), id, guardian.pid, guardian.reports()?));
         Ok((guardian, begun))
     }
 }
@@ -266,8 +285,8 @@ pub enum Wrote {
     All,
     /// What fitted.
     Some,
-    /// Nobody reads there any more.
-    Broken,
+    /// Nobody reads there any more. These lines have never left.
+    Broken(Vec<Bytes>),
 }
 
 impl Outlet {
@@ -307,8 +326,9 @@ impl Outlet {
                 Err(_) => {
                     self.broken = true;
                     self.sink = None;
+                    let unsent = self.outbox.unsent();
                     self.outbox.clear();
-                    return Wrote::Broken;
+                    return Wrote::Broken(unsent);
                 }
             }
         }

@@ -1,17 +1,19 @@
-//! What servers answered, kept between starts: one small file for each command and directory.
+//! What servers answered, kept between starts: one small file for each server.
 //!
 //! A file is bounded, readable by its owner only, written beside its place and then moved there, and
-//! believed only if it is for this very command, directory and program. What is wrong with one costs
+//! believed only if it is for this very server (see `identity.rs`) and program. What is wrong with one costs
 //! nothing but a slower start.
 
 use crate::config;
+use crate::store::Place;
+use crate::sys::unix::read_small;
 use outlast_engine::memory::{BYTES, Memory};
 use outlast_engine::method::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,12 +36,10 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Reads what is kept for a command. `None` where there is no place to keep anything.
-    pub fn open(command: &[OsString]) -> Option<Keeper> {
-        let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let of = json!({"command": words, "directory": config::working_directory()?, "modified": modified(command)});
-        let path =
-            config::state_folder()?.join("instant").join(format!("{:016x}.json", number(&of.to_string())));
+    /// Reads what is kept for a server of this identity. `None` where there is no place to keep anything.
+    pub fn open(place: &Place, identity: &str, command: &[OsString]) -> Option<Keeper> {
+        let of = json!({"server": identity, "modified": modified(command)});
+        let path = folder(place)?.join(format!("{:016x}.json", number(&of.to_string())));
         let memories = read(&path, &of).unwrap_or_default();
         Some(Keeper { path, of, memories, pen: Pen::default() })
     }
@@ -106,9 +106,16 @@ impl Pen {
     }
 }
 
+fn folder(place: &Place) -> Option<PathBuf> {
+    match place {
+        Place::Folder(state) => Some(state.join("instant")),
+        Place::Memory => None,
+    }
+}
+
 /// Removes everything that is kept; how many files there were.
-pub fn clear() -> io::Result<usize> {
-    let Some(folder) = config::state_folder().map(|folder| folder.join("instant")) else { return Ok(0) };
+pub fn clear(place: &Place) -> io::Result<usize> {
+    let Some(folder) = folder(place) else { return Ok(0) };
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -141,8 +148,7 @@ fn number(text: &str) -> u64 {
 }
 
 fn read(path: &Path, of: &Value) -> Option<Vec<Memory>> {
-    let mut text = String::new();
-    File::open(path).ok()?.take(FILE).read_to_string(&mut text).ok()?;
+    let text = String::from_utf8(read_small(path, FILE).ok()?).ok()?;
     parse(&text, of)
 }
 

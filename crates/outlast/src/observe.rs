@@ -1,14 +1,20 @@
 //! Who looks on: the log, and the record of messages. Observers read; nothing waits for them.
 
 pub mod log;
+mod redact;
+pub mod rotation;
 pub mod stderr;
+pub mod text;
 pub mod trace;
 
+use bytes::Bytes;
 use log::Log;
+use outlast_engine::http::{Body, Response, Trouble};
+use outlast_engine::id::ExchangeId;
 use outlast_engine::wire::Scanned;
-use outlast_engine::{Action, Event, Note};
+use outlast_engine::{Action, Event, Level, Note};
 use stderr::Stderr;
-use trace::Trace;
+use trace::{Trace, Way};
 
 /// All of them.
 #[derive(Debug)]
@@ -31,6 +37,13 @@ impl Observers {
         }
     }
 
+    /// Something that an edge wants seen.
+    pub fn warn(&mut self, kind: &'static str, text: String) {
+        if let Some(line) = self.log.line_of(Level::Warn, kind, || text) {
+            self.stderr.line(line.as_bytes());
+        }
+    }
+
     /// A server's own complaints: bytes as they come, without a prefix.
     pub fn server_stderr(&mut self, bytes: &[u8]) {
         self.stderr.server(bytes);
@@ -47,21 +60,27 @@ impl Observers {
     #[cold]
     fn trace_event(&mut self, event: &Event) {
         let Some(trace) = &mut self.trace else { return };
-        let (direction, line) = match event {
-            Event::FromClient(_, line) => ("client>", line),
-            Event::FromServer(_, _, line) => ("server>", line),
+        let (way, line) = match event {
+            Event::FromClient(_, line) => (Way::plain("client>"), line),
+            Event::Posted(exchange, _, line) => {
+                (Way { exchange: Some(exchange.0), ..Way::plain("client>") }, line)
+            }
+            Event::FromServer(_, _, line) | Event::FromStream(_, _, _, line) => (Way::plain("server>"), line),
+            Event::Trouble(_, _, _, Trouble::Status { status, body, .. }) => {
+                return trace.record_bytes(Way { status: Some(*status), ..Way::plain("server>") }, body);
+            }
             _ => return,
         };
         match line {
-            Ok(Scanned::Message(message)) => trace.record(&mut self.stderr, direction, &message.bytes),
+            Ok(Scanned::Message(message)) => trace.record_bytes(way, &message.bytes),
             Ok(Scanned::Batch(members)) => {
                 for member in members {
                     let bytes =
                         member.as_ref().map_or_else(|refused| &refused.bytes, |message| &message.bytes);
-                    trace.record(&mut self.stderr, direction, bytes);
+                    trace.record_bytes(way, bytes);
                 }
             }
-            Err(refused) => trace.record(&mut self.stderr, direction, &refused.bytes),
+            Err(refused) => trace.record_bytes(way, &refused.bytes),
         }
     }
 
@@ -76,20 +95,52 @@ impl Observers {
     #[cold]
     fn trace_action(&mut self, action: &Action) {
         let Some(trace) = &mut self.trace else { return };
+        let of = |exchange: &ExchangeId| Way { exchange: Some(exchange.0), ..Way::plain(">client") };
         match action {
-            Action::ToClient(_, message) => trace.record(&mut self.stderr, ">client", &message.to_vec()),
-            Action::ToServer(_, message) => trace.record(&mut self.stderr, ">server", &message.to_vec()),
+            Action::ToClient(_, message) => trace.record(Way::plain(">client"), message),
+            Action::ToServer(_, message) => trace.record(Way::plain(">server"), message),
+            Action::Post(_, post) => trace.record(Way::plain(">server"), &post.message),
+            Action::Respond(exchange, Response { body: Body::Json(bytes), .. }) => {
+                trace.record_bytes(of(exchange), bytes)
+            }
+            Action::Write(exchange, event) => {
+                if let Some(message) = message_in(event) {
+                    trace.record_bytes(of(exchange), &message);
+                }
+            }
             _ => {}
+        }
+    }
+
+    fn tell_lost(&mut self, at_the_end: bool) {
+        if let Some(lost) = self.trace.as_mut().and_then(|trace| trace.lost(at_the_end)) {
+            let more = if at_the_end { "" } else { " so far" };
+            let text = format!(
+                "trace-messages: {lost} messages were not recorded{more}: they cannot be written fast enough, or at all"
+            );
+            self.warn("trace-lost", text);
         }
     }
 
     /// Lets go of what this turn wrote.
     pub fn flush(&mut self) {
+        if self.trace.is_some() {
+            self.tell_lost(false);
+        }
         self.stderr.flush();
     }
 
     /// Writes what is left, for a short while.
     pub fn finish(&mut self) {
+        self.trace.iter_mut().for_each(Trace::finish);
+        self.tell_lost(true);
         self.stderr.finish();
     }
+}
+
+/// The message of an event as it is written; `None` if it has none.
+fn message_in(event: &Bytes) -> Option<Bytes> {
+    let start = memchr::memmem::find(event, b"data: ")? + b"data: ".len();
+    let message = event.slice(start..event.len().checked_sub(2)?);
+    (!message.is_empty()).then_some(message)
 }

@@ -32,6 +32,8 @@ pub struct Outbox {
     written: usize,
     length: usize,
     congested: bool,
+    /// What was written last was not a line's end.
+    mid_line: bool,
 }
 
 #[derive(Debug)]
@@ -112,10 +114,12 @@ impl Outbox {
             let left = part.bytes().len() - self.written;
             if count < left {
                 self.written += count;
+                self.mid_line = part.bytes()[..self.written].last().is_some_and(|byte| *byte != b'\n');
                 return;
             }
             count -= left;
             self.written = 0;
+            self.mid_line = self.parts.len() > 1 && part.bytes().last() != Some(&b'\n');
             match self.parts.pop_front() {
                 // The usual case: one buffer, written whole, used again for the next turn.
                 Some(Part::Copied(mut buffer)) if self.parts.is_empty() && buffer.capacity() <= SHARED => {
@@ -126,6 +130,18 @@ impl Outbox {
                 _ => {}
             }
         }
+    }
+
+    /// The lines of which nothing was written, for those who must know what never left.
+    #[cold]
+    pub fn unsent(&self) -> Vec<Bytes> {
+        let (slices, count) = (self.parts.iter().map(Part::bytes), self.written);
+        let left = Bytes::from(slices.collect::<Vec<_>>().concat()).slice(count..);
+        let mut lines = left.split(|byte| *byte == b'\n');
+        if self.mid_line {
+            lines.next();
+        }
+        lines.filter(|line| !line.is_empty()).map(|line| left.slice_ref(line)).collect()
     }
 
     /// Forgets everything.
@@ -201,6 +217,30 @@ mod tests {
         let large = Bytes::from(vec![b'x'; SHARED]);
         outbox.push(&Outgoing::plain(large.clone()));
         assert_eq!(outbox.slices().0[1].as_ptr(), large.as_ptr());
+    }
+
+    #[test]
+    fn what_was_begun_may_have_arrived_and_the_rest_has_not() {
+        let large = "l".repeat(2 * SHARED);
+        let messages = ["a", "bb", &large, "c"];
+        let whole: usize = messages.iter().map(|message| message.len() + 1).sum();
+        for written in [0, 1, 2, 3, 5, 6, 5 + SHARED, 5 + 2 * SHARED, 6 + 2 * SHARED, whole - 1] {
+            let mut outbox = Outbox::default();
+            messages.iter().for_each(|message| outbox.push(&Outgoing::plain((*message).to_owned())));
+            let mut left = written;
+            while left > 0 {
+                let step = left.min(7_000);
+                outbox.consume(step);
+                left -= step;
+            }
+            let begins =
+                |index: usize| messages[..index].iter().map(|message| message.len() + 1).sum::<usize>();
+            let expected: Vec<&[u8]> = (0..4)
+                .filter(|index| begins(*index) >= written)
+                .map(|index| messages[index].as_bytes())
+                .collect();
+            assert_eq!(outbox.unsent(), expected, "after {written} bytes");
+        }
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! Serve mode: clients come over HTTP, servers are started as they are needed.
 
 use crate::client::http::visitor::Doorman;
-use crate::client::http::{Door, Listener};
+use crate::client::http::{Bounds, Door, Listener, addresses};
 use crate::clock::{Clock, timestamp};
-use crate::config;
 use crate::driver::Driver;
 use crate::keep::Kept;
 use crate::link::Starter;
 use crate::observe::Observers;
+use crate::observe::stderr::Stderr;
 use crate::server::http::Remote;
 use crate::store::Place;
 use crate::sys::unix;
-use crate::wrap::watch_signals;
+use crate::wrap::{identity_key, watch_signals};
 use outlast_engine::{Config, Event};
 use std::ffi::OsString;
 use std::io;
@@ -49,31 +49,45 @@ pub struct Service {
     pub entrance: Entrance,
     /// Who is let in.
     pub doorman: Doorman,
-    /// Bytes of one principal in requests that are not answered.
-    pub max_bytes: usize,
-    /// Connections open at once.
-    pub max_connections: usize,
+    /// What they may take.
+    pub bounds: Bounds,
+    /// What is known of their addresses.
+    pub addresses: addresses::Rules,
+}
+
+impl Service {
+    /// Where what we say goes.
+    pub fn log(&self) -> Stderr {
+        match &self.entrance {
+            Entrance::Address(_) => Stderr::default(),
+            Entrance::Kept(kept) => kept.log(),
+        }
+    }
 }
 
 /// Serves until a signal comes.
 pub fn run(
     mut config: Config,
-    observers: Observers,
+    mut observers: Observers,
     place: Place,
     service: Service,
     target: Target,
 ) -> io::Result<ExitCode> {
     config.durable = matches!(place, Place::Folder(_));
+    let key = identity_key(&place, &mut observers);
     let mut starter = Starter::default();
     match target {
         Target::Command(command) => {
-            config::identify(&mut config, &command);
+            config.identity = key.of_command(&config.server_name, &command);
             starter.command = command;
         }
-        Target::Remote(remote) => starter.remote = Some(remote),
+        Target::Remote(remote) => {
+            config.identity = remote.identity(&key);
+            starter.remote = Some(remote);
+        }
     }
     unix::adopt_orphans();
-    unix::raise_file_limit();
+    starter.file_limit = unix::raise_file_limit();
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let status = runtime.block_on(serve(config, observers, place, service, starter))?;
@@ -110,7 +124,7 @@ async fn serve(
         }
     });
     let (stop, stopped) = watch::channel(false);
-    let door = Door::new(driver.clone(), service.doorman, service.max_bytes, service.max_connections);
+    let door = Door::new(driver.clone(), service.doorman, service.bounds, service.addresses);
     let doors = tokio::spawn(door.listen(listener, stopped));
     // Programs wait for this line to know that we are there, and where.
     crate::observe::stderr::write(format!("{greeting}\n").as_bytes());
@@ -120,9 +134,7 @@ async fn serve(
     };
     let _ = stop.send(true);
     let _ = doors.await;
-    for guardian in driver.let_go_of_servers() {
-        guardian.finish(&[]);
-    }
+    driver.end_servers();
     driver.close_store();
     driver.let_go_of_client();
     Ok(status)

@@ -5,6 +5,8 @@ pub mod alarm;
 #[cfg(unix)]
 pub mod lock;
 #[cfg(unix)]
+pub mod proc;
+#[cfg(unix)]
 pub mod unix;
 #[cfg(not(unix))]
 compile_error!("outlast runs on Linux and macOS; Windows is not supported yet (docs/platforms.md)");

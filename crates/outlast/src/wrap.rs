@@ -2,16 +2,16 @@
 
 use crate::client;
 use crate::clock::Clock;
-use crate::config;
 use crate::driver::{Driver, Peer};
-use crate::guardian::Guardian;
+use crate::guardian::Guardians;
+use crate::identity::Key;
 use crate::link::Starter;
 use crate::memory::Keeper;
 use crate::observe::Observers;
 use crate::server::http::Remote;
 use crate::store::Place;
 use crate::sys::unix;
-use outlast_engine::{Config, Event};
+use outlast_engine::{Config, Event, Note};
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
@@ -26,36 +26,61 @@ const LAST_WRITE: Duration = Duration::from_millis(500);
 /// starts the server at once: it is what takes longest.
 pub fn run(
     mut config: Config,
-    observers: Observers,
+    mut observers: Observers,
     place: Place,
     command: &[OsString],
 ) -> io::Result<ExitCode> {
-    let guardian = Guardian::fork(command)?;
+    let guardians = Guardians::default();
+    let guardian = guardians.fork(command)?;
     let ends = guardian.start()?;
     // With an instant start it is we who answer first.
     if !config.instant {
         guardian.go_first();
     }
-    config::identify(&mut config, command);
-    let starter = Starter { forked: Some((guardian, ends)), ..Starter::default() };
+    if config.uses_store() || config.instant {
+        let key = identity_key(&place, &mut observers);
+        config.identity = key.of_command(&config.server_name, command);
+    }
     unix::adopt_orphans();
-    unix::raise_file_limit();
+    let starter = Starter {
+        forked: Some((guardian, ends)),
+        command: command.into(),
+        guardians,
+        file_limit: unix::raise_file_limit(),
+        remote: None,
+    };
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let keeper = if config.instant { Keeper::open(command) } else { None };
+    let keeper = if config.instant { Keeper::open(&place, &config.identity, command) } else { None };
     let status = runtime.block_on(serve(config, observers, place, starter, keeper))?;
     // Threads that are blocked on a terminal or a file must not keep us.
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
 }
 
+/// The key that names servers. Without one nothing of an earlier process is found, and nothing of another
+/// account's either.
+pub fn identity_key(place: &Place, observers: &mut Observers) -> Key {
+    Key::of(place).unwrap_or_else(|error| {
+        // Of a folder that cannot be used at all the store will tell.
+        if error.kind() == io::ErrorKind::InvalidData {
+            let why = format!("calls will not be found again by another process of outlast: {error}");
+            observers.note(&Note::StoreLost { why });
+        }
+        Key::fresh()
+    })
+}
+
 /// The same with a remote server.
 pub fn run_remote(
-    config: Config,
-    observers: Observers,
+    mut config: Config,
+    mut observers: Observers,
     place: Place,
     remote: Arc<Remote>,
 ) -> io::Result<ExitCode> {
+    if config.uses_store() {
+        config.identity = remote.identity(&identity_key(&place, &mut observers));
+    }
     unix::raise_file_limit();
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -90,7 +115,7 @@ async fn serve(
     tokio::spawn(client::stdio::read(driver.clone(), source, max_message));
     let reader_watch = tokio::spawn(watch_reader(driver.clone(), sink));
     driver.ended().await;
-    driver.let_go_of_servers().into_iter().for_each(|guardian| guardian.finish(&[]));
+    driver.end_servers();
     let status = driver.last_words().await;
     driver.close_store();
     reader_watch.abort();

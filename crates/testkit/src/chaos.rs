@@ -47,7 +47,7 @@ fn event(first: u8, rest: &[u8], run: Run, now: &mut Duration) -> Event {
             1 => Event::OutputClosed(SERVER, run),
             2 => Event::StartFailed(SERVER, run, StartFailure::NotFound),
             3 => Event::Stderr(SERVER, run, bytes),
-            4 => Event::InputBroken(SERVER, run),
+            4 => Event::InputBroken(SERVER, run, wire::scan_message(bytes).into_iter().collect()),
             _ => Event::Sampled(SERVER, None),
         },
         13 => Event::ServerOversized(SERVER, run, Oversized { id: Some(bytes), answer: first > 100 }),

@@ -16,6 +16,8 @@ pub struct Ledger {
     records: BTreeMap<String, Record>,
     letters: Vec<(String, Letter)>,
     streams: BTreeMap<String, BTreeMap<u64, Bytes>>,
+    /// Who owns them.
+    stream_owners: BTreeMap<String, String>,
     sessions: BTreeMap<String, Session>,
     /// Owners that are gone.
     pub dead: Vec<String>,
@@ -97,10 +99,22 @@ impl Ledger {
                 Ok(Done::Letters(taken.into_iter().filter_map(letter).collect()))
             }
             Write::Append { stream, events, .. } => {
+                let owner =
+                    self.stream_owners.entry(stream.0.to_string()).or_insert_with(|| owner.into()) == owner;
+                if !owner {
+                    return Err(Refusal::Fenced);
+                }
                 let kept = self.streams.entry(stream.0.to_string()).or_default();
                 for (number, bytes) in events {
                     kept.entry(*number).or_insert_with(|| bytes.clone());
                 }
+                Ok(Done::Kept)
+            }
+            Write::Adopt(stream) => {
+                if self.lives(owner, &stream.0) {
+                    return Err(Refusal::Fenced);
+                }
+                self.stream_owners.insert(stream.0.to_string(), owner.into());
                 Ok(Done::Kept)
             }
             Write::Forget { stream, through } => {
@@ -120,6 +134,11 @@ impl Ledger {
             Write::Renew | Write::Calls(_) => Ok(Done::Kept),
             Write::Expire(_) => Ok(Done::Removed(0)),
         }
+    }
+
+    /// Whether somebody else owns a stream and lives.
+    fn lives(&self, owner: &str, stream: &str) -> bool {
+        self.stream_owners.get(stream).is_some_and(|other| *other != owner && !self.dead.contains(other))
     }
 
     /// Looks something up.
@@ -166,6 +185,7 @@ impl Ledger {
                 Found::Events {
                     last,
                     events: later.map(|(number, bytes)| (*number, bytes.clone())).collect(),
+                    lives: self.lives(owner, &stream.0),
                 }
             }
             Query::Session(name) => Found::Session(self.sessions.get(&*name.0).cloned().map(Box::new)),

@@ -141,7 +141,21 @@ fn fields(bytes: &[u8]) -> Option<Vec<(Field, String)>> {
             }
         }
     }
+    forget_what_is_absent(&mut found);
     Some(found)
+}
+
+/// `"error":null` beside a result says that there is none, and the other way round.
+fn forget_what_is_absent(found: &mut Vec<(Field, String)>) {
+    let has = |field: Field| found.iter().any(|(known, _)| *known == field);
+    if !has(Field::Result) || !has(Field::Error) {
+        return;
+    }
+    let is_null = |field: Field| found.iter().any(|(known, raw)| *known == field && raw == "null");
+    let absent = if is_null(Field::Error) { Field::Error } else { Field::Result };
+    if is_null(absent) {
+        found.retain(|(known, _)| *known != absent);
+    }
 }
 
 fn has_duplicate(fields: &[(Field, String)]) -> bool {

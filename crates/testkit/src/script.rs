@@ -170,6 +170,11 @@ impl World {
             self.begin_another();
             return Vec::new();
         }
+        if word == "dead" {
+            // An earlier process, named by its number from 0 on, ends.
+            self.ledger.dead.push(rest.into());
+            return Vec::new();
+        }
         if word == "made" {
             self.made(rest);
             return Vec::new();
@@ -319,7 +324,10 @@ impl World {
             "start-failed" => Event::StartFailed(self.server, self.run(), start_failure(rest)),
             "exited" => Event::Exited(self.server, self.run(), exit(rest)),
             "output-closed" => Event::OutputClosed(self.server, self.run()),
-            "input-broken" => Event::InputBroken(self.server, self.run()),
+            // With a message that has never left.
+            "input-broken" => {
+                Event::InputBroken(self.server, self.run(), wire::scan_message(bytes()).into_iter().collect())
+            }
             "stderr" => Event::Stderr(self.server, self.run(), bytes()),
             "slept" => Event::Slept(parse_duration(rest).ok()?),
             "stop" => Event::Stop(rest.parse().ok()?),
@@ -595,13 +603,15 @@ fn trouble(text: &str) -> Trouble {
     }
 }
 
-/// `resumable`, `retry=TIME`, `status=N`, in any order.
+/// `resumable`, `unopened`, `retry=TIME`, `status=N`, in any order. What has a status was not opened either.
 fn stream_end(text: &str) -> StreamEnd {
-    let mut end = StreamEnd { resumable: false, retry: None, status: None, why: "it ended".into() };
+    let mut end =
+        StreamEnd { resumable: false, retry: None, opened: true, status: None, why: "it ended".into() };
     for word in text.split_whitespace() {
         match word.split_once('=') {
             Some(("retry", time)) => end.retry = parse_duration(time).ok(),
-            Some(("status", status)) => end.status = status.parse().ok(),
+            Some(("status", status)) => (end.status, end.opened) = (status.parse().ok(), false),
+            _ if word == "unopened" => end.opened = false,
             _ => end.resumable = word == "resumable",
         }
     }
@@ -633,6 +643,7 @@ fn written(write: &Write) -> &'static str {
         Write::Post { .. } => "letter",
         Write::Collect => "collect",
         Write::Append { .. } => "append",
+        Write::Adopt(_) => "adopt",
         Write::Forget { .. } => "forget",
         Write::Session(_) => "session",
         Write::EndSession(_) => "end session",

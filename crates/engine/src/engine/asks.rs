@@ -6,15 +6,14 @@
 use super::Engine;
 use super::settle::cancel_message;
 use crate::action::Note;
-use crate::ask::Ask;
-use crate::client::Way;
+use crate::clients::Way;
 use crate::error::{Kind, error_answer};
 use crate::id::{AskId, ClientId, JsonId, ServerId, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
+use crate::servers::Ask;
 use crate::settings::show_duration;
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Span};
 
 impl Engine {
@@ -28,36 +27,23 @@ impl Engine {
         else {
             return self.nobody_to_ask(server_id, &id);
         };
-        if self.asks.len() >= limits::ASKS {
+        if self.asks.is_full() {
             return self.refuse_ask(server_id, &id);
         }
-        self.stop_sharing(server_id);
+        self.servers.stop_sharing(server_id);
         let tie = self.tie_to_task(server_id, message);
-        let Some(server) = self.servers.get_mut(&server_id) else { return };
-        self.next_ask += 1;
-        let ask_id = AskId(self.next_ask);
-        let method = Method::of(message);
-        if method.waits_for_a_person() {
-            server.clock.wait_begins(now);
-        }
+        let Some(run) = self.servers.get(&server_id).map(|server| server.run) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
-        let mut edits = vec![Edit::replace(span, own_id(ask_id.0, id.is_text()))];
-        edits.extend(tie);
+        let method = Method::of(message);
         let waits = method.waits_for_a_person();
-        let limit = self.config.rules.for_ask(&method).timeout;
-        let mut ask = Ask {
-            client: client_id,
-            way,
-            server: server_id,
-            run: server.run,
-            id,
-            method,
-            limit,
-            armed: None,
-        };
-        let at = limit.map(|limit| now + limit.time);
-        self.timers.set(Owner::Ask(ask_id), &mut ask.armed, at);
-        self.asks.insert(ask_id, ask);
+        if waits {
+            self.servers.wait_begins(now, server_id);
+        }
+        let (limit, text) = (self.config.rules.for_ask(&method).timeout, id.is_text());
+        let ask = Ask { client: client_id, way, server: server_id, run, id, method, limit, armed: None };
+        let ask_id = self.asks.open(&mut self.timers, now, ask);
+        let mut edits = vec![Edit::replace(span, own_id(ask_id.0, text))];
+        edits.extend(tie);
         self.tell(client_id, way, Outgoing::edited(message.bytes.clone(), edits));
         if matches!(way, Way::Ticket(_)) {
             self.show_question(server_id, ask_id, message);
@@ -71,18 +57,15 @@ impl Engine {
         let text = format!("outlast: more than {} requests wait for the client", limits::ASKS);
         let answer = error_answer(id.patch().as_slice(), -32603, &text, None);
         self.send(server, None, None, Outgoing::plain(answer));
-        let Some(server) = self.servers.get_mut(&server) else { return };
-        server.refused_asks += 1;
-        // A flood of questions must not become a flood of notes.
-        if server.refused_asks % limits::BAD_LINES_PER_NOTE == 1 {
-            let server = server.name.clone();
+        if self.servers.ask_was_refused(server) {
+            let server = self.server_name(server);
             self.note(Note::TooManyAsks { server });
         }
     }
 
     pub(super) fn answer_to_ask(&mut self, now: Mono, client: ClientId, message: &Message) {
         let number = message.raw(Field::Id).and_then(read_own_id).map(|(number, _)| AskId(number));
-        let known = number.filter(|id| self.asks.get(id).is_some_and(|ask| ask.client == client));
+        let known = number.filter(|id| self.asks.of(client, *id).is_some());
         let (Some(ask_id), Some(span)) = (known, message.envelope.get(Field::Id)) else {
             let id = String::from_utf8_lossy(message.raw(Field::Id).unwrap_or(b"null")).into_owned();
             return self.note(Note::UnknownAnswer { from: "the client".into(), id });
@@ -101,17 +84,10 @@ impl Engine {
         text: &str,
     ) {
         let number = line.id.as_deref().and_then(read_own_id).map(|(number, _)| AskId(number));
-        let known = number.filter(|id| self.asks.get(id).is_some_and(|ask| ask.client == client));
+        let known = number.filter(|id| self.asks.of(client, *id).is_some());
         let Some(ask) = known.and_then(|id| self.close_ask(now, id)) else { return };
         let answer = error_answer(ask.id.patch().as_slice(), Kind::MessageTooLarge.code(false), text, None);
         self.send(ask.server, None, None, Outgoing::plain(answer));
-    }
-
-    /// The open question that a server means by an id of its own.
-    pub(super) fn ask_named(&self, server: ServerId, id: &JsonId) -> Option<AskId> {
-        let key = id.key();
-        let same = |ask: &Ask| ask.server == server && ask.id.key() == key;
-        self.asks.iter().rev().find(|(_, ask)| same(ask)).map(|(id, _)| *id)
     }
 
     pub(super) fn take_ask_back(&mut self, now: Mono, id: AskId, span: Span, message: &Message) {
@@ -122,9 +98,7 @@ impl Engine {
 
     /// The client did not answer in time: the server gets an error, the client a cancel.
     pub(super) fn ask_timed_out(&mut self, now: Mono, id: AskId) {
-        if let Some(ask) = self.asks.get_mut(&id) {
-            ask.armed = None;
-        }
+        self.asks.ring(id);
         let Some(ask) = self.close_ask(now, id) else { return };
         let Some(limit) = ask.limit else { return };
         let time = show_duration(limit.time);
@@ -143,9 +117,7 @@ impl Engine {
 
     /// The process that asked is gone: its questions are taken back from the client.
     pub(super) fn drop_asks_of(&mut self, now: Mono, server: ServerId) {
-        let of_server = |(id, ask): (&AskId, &Ask)| (ask.server == server).then_some(*id);
-        let open: Vec<AskId> = self.asks.iter().filter_map(of_server).collect();
-        for id in open {
+        for id in self.asks.numbers(|ask| ask.server == server) {
             let Some(ask) = self.close_ask(now, id) else { continue };
             let cancel = [
                 br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#,
@@ -158,15 +130,12 @@ impl Engine {
     }
 
     pub(super) fn close_ask(&mut self, now: Mono, id: AskId) -> Option<Ask> {
-        let mut ask = self.asks.remove(&id)?;
-        self.timers.set(Owner::Ask(id), &mut ask.armed, None);
+        let ask = self.asks.close(&mut self.timers, id)?;
         if matches!(ask.way, Way::Ticket(_)) {
             self.question_is_over(id);
         }
-        let server = self.servers.get_mut(&ask.server)?;
-        let same_run = server.run == ask.run;
-        if same_run && ask.method.waits_for_a_person() && server.clock.wait_ends(now) {
-            for call in std::mem::take(&mut server.stalled) {
+        if ask.method.waits_for_a_person() && self.servers.is_current(ask.server, ask.run) {
+            for call in self.servers.wait_ends(now, ask.server) {
                 self.arm_call(now, call);
             }
         }

@@ -6,14 +6,14 @@
 use super::durable::What;
 use super::{Engine, Transport};
 use crate::action::Action;
-use crate::client::{Client, Door, Way};
+use crate::clients::session::{EventId, Session};
+use crate::clients::{Client, Door, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
 use crate::id::{ClientId, ExchangeId, JsonId, ServerId, StreamId};
 use crate::method::Method;
 use crate::mirror;
-use crate::session::{EventId, Session};
 use crate::time::Mono;
 use crate::wire::{Field, Message, Refused, Scanned, Shape};
 
@@ -130,10 +130,10 @@ impl Engine {
         if let Some(why) = mirror::contradiction(head, message).or(params) {
             return Err(No(400, -32020, format!("Header mismatch: {why}")));
         }
-        let client = self.new_client_id();
-        let stream = StreamId(self.next_stream);
+        let client = self.clients.new_id();
+        let stream = self.clients.next_stream();
         let new = Client::new(server, Door::Exchange(stream), head.principal.clone());
-        self.clients.insert(client, new);
+        self.clients.open(client, new);
         self.join(client, server);
         self.new_stream(client, Some(exchange), false, 1);
         if Method::of(message) == Method::Listen && !self.must_declare_tasks(server, message) {
@@ -199,9 +199,10 @@ impl Engine {
         let open = members.iter().filter(asks).count();
         let way = if open > 0 {
             let stream = self.new_stream(client, Some(exchange), true, open);
-            if begins && let Some(stream) = self.streams.get_mut(&stream) {
+            if begins {
                 let session = self.clients.get(&client).and_then(Client::session);
-                stream.names = session.map(|session| session.id.clone());
+                let name = session.map(|session| session.id.clone());
+                self.clients.names_session(stream, name);
             }
             if self.config.stream_head.is_zero() {
                 self.begin_stream(stream);
@@ -236,7 +237,7 @@ impl Engine {
             let why = "Bad Request: Mcp-Session-Id header is required; begin with initialize";
             return Err(No(400, -32000, why.into()));
         };
-        let client = self.sessions.get(name).copied();
+        let client = self.clients.session_named(name);
         let own =
             |id: &ClientId| self.clients.get(id).is_some_and(|client| client.principal == head.principal);
         client.filter(own).ok_or_else(|| No(404, -32001, "Session not found; begin with initialize".into()))
@@ -295,20 +296,19 @@ impl Engine {
 
     fn new_session(&mut self, now: Mono, head: &Head, message: &Message) -> Result<ClientId, No> {
         self.room_for_session(head)?;
-        let Some(entropy) = self.entropy.pop() else {
+        let Some(entropy) = self.ledger.take_entropy() else {
             return Err(No(503, -32603, "no random bytes at hand; try again".into()));
         };
         self.act(Action::NeedEntropy);
         let name = Session::name(&entropy);
-        let client = self.new_client_id();
-        let standing = StreamId(self.next_stream);
+        let client = self.clients.new_id();
+        let standing = self.clients.next_stream();
         let session = Session::new(name.clone(), &entropy, message.owned(), standing, now);
         let server = self.server_for_session(now, head.principal.as_deref(), session.hello);
-        self.clients
-            .insert(client, Client::new(server, Door::Session(Box::new(session)), head.principal.clone()));
+        let door = Door::Session(Box::new(session));
+        self.clients.open(client, Client::new(server, door, head.principal.clone()));
         self.meet(client, message);
         self.new_stream(client, None, true, 1);
-        self.sessions.insert(name, client);
         self.join(client, server);
         self.keep_session(client);
         Ok(client)
@@ -354,30 +354,26 @@ impl Engine {
                 own.then_some((stream, number)).ok_or_else(no_such_event)?
             }
             None => {
-                let stream = self.streams.get(&standing);
+                let stream = self.clients.stream(standing);
                 if stream.is_some_and(|stream| stream.exchange.is_some()) {
                     return Err(standing_is_open());
                 }
-                (standing, stream.map_or(0, |stream| stream.written))
+                // What could not be kept is lost; the stream goes on with what came after it.
+                (standing, stream.map_or(0, |stream| stream.written.max(stream.lost)))
             }
         };
         if self.take_up(exchange, stream, after) {
             return Ok(());
         }
-        if head.last_event.is_none() {
-            // What could not be kept is lost; the stream goes on with what comes next.
-            let last = self.streams.get(&stream).map_or(0, |stream| stream.last);
-            self.take_up(exchange, stream, last);
-            return Ok(());
-        }
-        let sent = self.streams.get(&stream).is_some_and(|stream| after <= stream.last);
+        let sent = self.clients.stream(stream).is_some_and(|stream| after <= stream.last);
         Err(if sent { old_event() } else { future_event() })
     }
 
     /// The event that a client of the session says it has seen.
     fn event_seen(&self, head: &Head) -> Option<(StreamId, u64)> {
         let id = EventId::parse(head.last_event.as_deref()?)?;
-        let session = self.clients.get(self.sessions.get(head.session.as_ref()?)?)?.session()?;
+        let client = self.clients.session_named(head.session.as_deref()?)?;
+        let session = self.clients.get(&client)?.session()?;
         (session.mark == id.mark).then_some((id.stream, id.number))
     }
 
@@ -425,11 +421,6 @@ impl Engine {
             }
         }
     }
-
-    pub(super) fn new_client_id(&mut self) -> ClientId {
-        self.next_client += 1;
-        ClientId(self.next_client)
-    }
 }
 
 fn being_stopped() -> No {
@@ -441,7 +432,13 @@ fn no_such_event() -> No {
 }
 
 fn old_event() -> No {
-    No(400, -32000, "Bad Request: Last-Event-ID is older than what is kept".into())
+    let why = format!(
+        "Bad Request: Last-Event-ID is older than what is kept (at most {} MiB of a session and {} MiB in all); \
+         the call on its stream may have run",
+        crate::limits::SESSION_BYTES >> 20,
+        crate::limits::EVENTS_BYTES >> 20,
+    );
+    No(400, -32000, why)
 }
 
 fn future_event() -> No {

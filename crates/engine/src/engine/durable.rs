@@ -7,7 +7,8 @@
 //! The events of a stream are stored from the moment that its client is gone, to the end. With them goes what
 //! the next process has to know: that the stream belongs to no request, or that its request is settled, or a *will*,
 //! which is the answer if this process ends before there is a better one. A call with a ticket needs no will: it is
-//! found again by its ticket.
+//! found again by its ticket. A process that lives is not spoken for: the store says who owns a stream and whether
+//! that process lives, and its will is told only if it does not.
 //!
 //! What is stored is found by the session's name and the stream's, both unguessable; and only on a server of the
 //! same identity.
@@ -15,15 +16,15 @@
 mod rest;
 
 use super::Engine;
-use super::tasks::Pending;
+use super::ledger::Pending;
 use crate::action::Action;
-use crate::client::{Client, Door, Open, Way};
+use crate::clients::session::{EventId, Session, Setup, Stream};
+use crate::clients::{Client, Door, Open, Way};
 use crate::error::{Kind, ServerState, Wording};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
 use crate::id::{ClientId, ExchangeId, ServerId, StreamId};
 use crate::limits;
-use crate::session::{EventId, Session, Setup};
 use crate::store::{self, Found, Loaded, Name, Query, Write};
 use crate::time::{Mono, Wall};
 use crate::wire::scan_message;
@@ -75,9 +76,7 @@ impl Engine {
             setup: session.setup.encode(),
             used: self.wall,
         };
-        if let Some(session) = self.clients.get_mut(&client).and_then(Client::session_mut) {
-            session.stored = self.at;
-        }
+        self.clients.is_stored(client, self.at);
         self.submit(Pending::Noted, Write::Session(Box::new(kept)));
     }
 
@@ -111,7 +110,10 @@ impl Engine {
         else {
             return false;
         };
-        if self.sessions.contains_key(name) || !is_session_name(name) || self.is_being_forgotten(name) {
+        if self.clients.session_named(name).is_some()
+            || !is_session_name(name)
+            || self.ledger.ends_session(name)
+        {
             return false;
         }
         let query = Query::Session(self.name_of_session(name));
@@ -120,14 +122,8 @@ impl Engine {
         true
     }
 
-    /// Whether a session has ended of which the store may not know yet.
-    fn is_being_forgotten(&self, name: &str) -> bool {
-        self.pending.values().any(|pending| matches!(pending, Pending::Ended(ended) if **ended == *name))
-    }
-
     fn knock(&mut self, exchange: ExchangeId, pending: Pending, query: Query) {
-        let waits = |pending: &&Pending| matches!(pending, Pending::Session(_) | Pending::Replay(_));
-        if self.lookups.values().filter(waits).count() >= limits::KNOCKS {
+        if self.ledger.exchanges() >= limits::KNOCKS {
             return self.refuse_for_now(exchange);
         }
         self.load(pending, query);
@@ -136,7 +132,7 @@ impl Engine {
     pub(super) fn session_was_looked_up(&mut self, now: Mono, knock: Knock, outcome: &Loaded) {
         let Knock { exchange, head, what } = knock;
         match outcome {
-            Ok(Found::Session(Some(kept))) if !self.entropy.is_empty() => self.take_in(now, &head, kept),
+            Ok(Found::Session(Some(kept))) if self.ledger.has_entropy() => self.take_in(now, &head, kept),
             Ok(Found::Session(None)) => {}
             _ => return self.refuse_for_now(exchange),
         }
@@ -149,36 +145,32 @@ impl Engine {
 
     /// Takes a stored session in, asleep. One of another principal stays unknown.
     fn take_in(&mut self, now: Mono, head: &Head, kept: &store::Session) {
-        let Some(name) = head.session.clone().filter(|name| !self.sessions.contains_key(name)) else {
+        let Some(name) = head.session.clone().filter(|name| self.clients.session_named(name).is_none())
+        else {
             return;
         };
         let Some(initialize) = scan_message(kept.initialize.clone()) else { return };
         if *kept.principal != *head.principal.as_deref().unwrap_or_default() {
             return;
         }
-        let Some(entropy) = self.entropy.pop() else { return };
+        let Some(entropy) = self.ledger.take_entropy() else { return };
         self.act(Action::NeedEntropy);
-        let standing = StreamId(self.next_stream);
+        let standing = self.clients.next_stream();
         let mut session = Session::new(name.clone(), &entropy, initialize.clone(), standing, now);
         session.initialized = scan_message(kept.initialized.clone());
         session.setup = Setup::decode(&kept.setup);
         session.asleep = true;
-        let client = self.new_client_id();
+        let client = self.clients.new_id();
         let door = Door::Session(Box::new(session));
-        self.clients.insert(client, Client::new(ServerId(u32::MAX), door, head.principal.clone()));
+        self.clients.open(client, Client::new(ServerId(u32::MAX), door, head.principal.clone()));
         self.meet(client, &initialize);
         self.new_stream(client, None, true, 1);
-        self.sessions.insert(name, client);
         self.session_was_used(now, client);
     }
 
     /// Whoever asked is gone, and has not been let in.
     pub(super) fn stop_knocking(&mut self, exchange: ExchangeId) {
-        self.lookups.retain(|_, pending| match pending {
-            Pending::Session(knock) => knock.exchange != exchange,
-            Pending::Replay(replay) => replay.exchange != exchange,
-            _ => true,
-        });
+        self.ledger.forget_exchange(exchange);
     }
 
     // Streams.
@@ -188,7 +180,7 @@ impl Engine {
         if !self.config.durable {
             return;
         }
-        let Some(stream) = self.streams.get(&id).filter(|stream| stream.legacy) else { return };
+        let Some(stream) = self.clients.stream(id).filter(|stream| stream.legacy) else { return };
         let session = self.clients.get(&stream.client).and_then(Client::session);
         let standing = session.is_some_and(|session| session.standing == id);
         let mut events: Vec<(u64, Bytes)> = stream.kept.iter().cloned().collect();
@@ -200,22 +192,21 @@ impl Engine {
             (false, None) if stream.open > 1 => {}
             (false, None) => events.extend(self.will(id).map(|will| (WILL, will))),
         }
-        if let Some(stream) = self.streams.get_mut(&id) {
-            stream.stored = true;
-        }
+        self.clients.stores_stream(id);
         self.append(id, events);
+        self.tickets.arm_upkeep(&mut self.timers, self.at, true);
     }
 
     /// An event of a stream whose client was gone once, and may be gone again.
     pub(super) fn store_event(&mut self, id: StreamId, number: u64, event: &Bytes) {
-        if self.streams.get(&id).is_some_and(|stream| stream.stored) {
+        if self.clients.stream(id).is_some_and(|stream| stream.stored) {
             self.append(id, vec![(number, event.clone())]);
         }
     }
 
     /// The last request of a stream is settled.
     pub(super) fn store_settled(&mut self, id: StreamId) {
-        if self.streams.get(&id).is_some_and(|stream| stream.stored) {
+        if self.clients.stream(id).is_some_and(|stream| stream.stored) {
             self.append(id, vec![(SETTLED, Bytes::new())]);
         }
     }
@@ -229,7 +220,7 @@ impl Engine {
 
     /// A stream that is forgotten here is forgotten there too.
     pub(super) fn forget_stored_stream(&mut self, id: StreamId) {
-        if self.streams.get(&id).is_some_and(|stream| stream.stored)
+        if self.clients.stream(id).is_some_and(|stream| stream.stored)
             && let Some(stream) = self.name_of_stream(id)
         {
             self.submit(Pending::Noted, Write::Forget { stream, through: u64::MAX });
@@ -237,7 +228,7 @@ impl Engine {
     }
 
     fn name_of_stream(&self, id: StreamId) -> Option<Name> {
-        let session = self.clients.get(&self.streams.get(&id)?.client)?.session()?;
+        let session = self.clients.get(&self.clients.stream(id)?.client)?.session()?;
         Some(self.stored_name(session, &session.mark, id))
     }
 
@@ -245,9 +236,23 @@ impl Engine {
         Name(format!("{}/{}/{mark}-{}", self.config.identity, session.id, id.0).into())
     }
 
+    fn stored_name_of(&self, client: ClientId, event: &EventId) -> Option<Name> {
+        let session = self.clients.get(&client)?.session()?;
+        Some(self.stored_name(session, &event.mark, event.stream))
+    }
+
+    /// Whether a stream with an open call is stored: then others must see that we live.
+    pub(super) fn has_stored_calls(&self) -> bool {
+        let waits = |id: StreamId, stream: &Stream| {
+            let session = self.clients.get(&stream.client).and_then(Client::session);
+            stream.settled.is_none() && session.is_some_and(|session| session.standing != id)
+        };
+        self.clients.streams().any(|(id, stream)| stream.stored && waits(id, stream))
+    }
+
     /// What the open request of a stream is answered if this process ends before there is a better answer.
     fn will(&self, id: StreamId) -> Option<Bytes> {
-        let client = self.clients.get(&self.streams.get(&id)?.client)?;
+        let client = self.clients.get(&self.clients.stream(id)?.client)?;
         let mut calls = client.all_open().filter_map(|open| match open {
             Open::Call(call) => self.calls.get(call),
             _ => None,
@@ -279,14 +284,18 @@ impl Engine {
 
     pub(super) fn events_were_looked_up(&mut self, now: Mono, replay: &Replay, outcome: &Loaded) {
         let Replay { exchange, client, after } = replay;
-        let events = match outcome {
-            Ok(Found::Events { events, .. }) if !events.is_empty() => events,
+        let (events, lives) = match outcome {
+            Ok(Found::Events { events, lives, .. }) if !events.is_empty() => (events, *lives),
             Ok(_) => return self.refuse_event(*exchange),
             Err(_) => return self.refuse_for_now(*exchange),
         };
         let Some(session) = self.clients.get(client).and_then(Client::session) else {
             return self.refuse_event(*exchange);
         };
+        if events.len() >= limits::STREAM_EVENTS {
+            // There are more, and what is known of the stream stands behind them.
+            return self.refuse_old_event(*exchange);
+        }
         let rest = Rest::of(events, after.number, self.wall);
         if !rest.has_sent(after.number) {
             return self.refuse_future_event(*exchange);
@@ -295,7 +304,7 @@ impl Engine {
             return self.refuse_old_event(*exchange);
         }
         let own = session.standing;
-        if rest.standing && self.streams.get(&own).is_some_and(|stream| stream.exchange.is_some()) {
+        if rest.standing && self.clients.stream(own).is_some_and(|stream| stream.exchange.is_some()) {
             return self.refuse_standing(*exchange);
         }
         self.act(Action::Respond(*exchange, Response { status: 200, session: None, body: Body::Events }));
@@ -307,7 +316,11 @@ impl Engine {
         if rest.standing {
             return self.go_on_with(now, *exchange, own);
         }
-        if let Some((number, will)) = rest.will_after(after.number, self.wall) {
+        let will = rest.will_after(after.number, self.wall);
+        // While its process lives the call runs, and who comes again finds its answer.
+        if let Some((number, will)) = will.filter(|_| !lives) {
+            let adopted = self.stored_name_of(*client, after);
+            adopted.into_iter().for_each(|name| _ = self.submit(Pending::Noted, Write::Adopt(name)));
             let id = EventId { mark: after.mark.clone(), stream: after.stream, number };
             let text = [format!("id: {id}\ndata: ").as_bytes(), &will, b"\n\n"].concat();
             self.act(Action::Write(*exchange, text.into()));

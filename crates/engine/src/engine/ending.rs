@@ -3,14 +3,18 @@
 //! After the client's end nothing is cancelled: the server's input is closed, and calls may finish
 //! within `drain`. Then the server has a second to end by itself, then SIGTERM, half a second,
 //! SIGKILL. A signal skips to SIGTERM: clients send SIGKILL two seconds after it.
+//!
+//! From its end on a client hears only what its server says, and limits that fire. Without us it would
+//! hear no more either, and there are clients that break on an answer that comes while they close.
 
 use super::Engine;
 use crate::action::{Action, Note};
 use crate::error::Kind;
-use crate::id::{CallId, ClientId, ExchangeId, ServerId};
+use crate::event::Event;
+use crate::id::{CallId, ClientId, ServerId};
 use crate::limits;
 use crate::method::Method;
-use crate::server::Server;
+use crate::servers::Server;
 use crate::time::Mono;
 use crate::timers::Owner;
 
@@ -32,9 +36,38 @@ pub(super) struct Ending {
     /// The status to end with, if it is not the server's.
     status: Option<u8>,
     pub(super) armed: Option<Mono>,
+    /// What is being handled is of the server, or of a limit, and not a word of our own.
+    passes_on: bool,
 }
 
 impl Engine {
+    /// Notes whose words an event brings, once that matters. What was stored are ends of calls.
+    #[cold]
+    pub(super) fn heed_whose_words(&mut self, event: &Event) {
+        let of_server = matches!(
+            event,
+            Event::FromServer(..) | Event::FromStream(..) | Event::ServerOversized(..) | Event::Stored(..)
+        );
+        self.pass_on(of_server);
+    }
+
+    pub(super) fn pass_on(&mut self, passes_on: bool) {
+        if let Some(ending) = &mut self.ending {
+            ending.passes_on = passes_on;
+        }
+    }
+
+    /// Whether a word of our own is not for this client any more.
+    #[inline]
+    pub(super) fn is_hushed(&self, client: ClientId) -> bool {
+        self.ending.as_ref().is_some_and(|ending| !ending.passes_on) && self.has_finished(client)
+    }
+
+    #[cold]
+    fn has_finished(&self, client: ClientId) -> bool {
+        self.clients.get(&client).is_some_and(|client| client.finished)
+    }
+
     pub(super) fn client_eof(&mut self, now: Mono, client: ClientId) {
         self.client_leaves(now, client, "the client closed its end", true);
     }
@@ -44,8 +77,8 @@ impl Engine {
     }
 
     fn client_leaves(&mut self, now: Mono, client: ClientId, why: &'static str, drains: bool) {
-        let Some(server) = self.clients.get(&client).map(|client| client.server) else { return };
-        let calls = self.calls.len() + self.waiting_for_keys();
+        let Some(server) = self.clients.finishes(client) else { return };
+        let calls = self.calls.len() + self.keys.waiting();
         let begun = self.ending.as_ref().map(|ending| ending.stage);
         if begun.is_some_and(|stage| drains || stage != Stage::Draining) {
             return;
@@ -54,7 +87,7 @@ impl Engine {
         if begun.is_none() {
             self.act(Action::CloseInput(server));
         }
-        if !self.servers[&server].has_process() && calls == 0 {
+        if !self.servers.get(&server).is_some_and(Server::has_process) && calls == 0 {
             return self.end_with_server(now, server);
         }
         let stage = if drains && calls > 0 { Stage::Draining } else { Stage::Closing };
@@ -73,7 +106,7 @@ impl Engine {
 
     /// A service is stopped with grace: calls may finish, and those that do not are told so.
     fn stop_serving(&mut self, now: Mono) {
-        let calls = self.calls.len() + self.waiting_for_keys();
+        let calls = self.calls.len() + self.keys.waiting();
         self.note(Note::Ending { why: "a signal came", calls });
         let stage = if calls > 0 { Stage::Draining } else { Stage::Closing };
         self.enter(now, stage, Some(0));
@@ -96,13 +129,8 @@ impl Engine {
 
     /// Nothing more comes on any stream. Legacy clients find their way back by the event ids.
     fn hang_up_everywhere(&mut self) {
-        let mut open: Vec<ExchangeId> = self.exchanges.drain().map(|(exchange, _)| exchange).collect();
-        open.sort_unstable();
-        for exchange in open {
+        for exchange in self.clients.hang_up_everywhere() {
             self.act(Action::Finish(exchange));
-        }
-        for stream in self.streams.values_mut() {
-            stream.exchange = None;
         }
     }
 
@@ -126,7 +154,8 @@ impl Engine {
                 Stage::Killing => self.act(Action::Kill(server)),
             }
         }
-        let mut ending = self.ending.take().unwrap_or(Ending { stage, status, armed: None });
+        let mut ending =
+            self.ending.take().unwrap_or(Ending { stage, status, armed: None, passes_on: false });
         ending.stage = stage;
         ending.status = status.or(ending.status);
         self.timers.set(Owner::Ending, &mut ending.armed, Some(now + wait));
@@ -150,7 +179,7 @@ impl Engine {
 
     /// The last call has been settled: the server need not be waited for much longer.
     pub(super) fn drained(&mut self) {
-        let quiet = self.ending.is_some() && self.calls.len() == 0 && self.waiting_for_keys() == 0;
+        let quiet = self.ending.is_some() && self.calls.len() == 0 && self.keys.waiting() == 0;
         if let Some(ending) = self.ending.as_mut().filter(|ending| quiet && ending.stage == Stage::Draining) {
             // Its timer brings the next stage at once; there is no clock at hand here.
             self.timers.set(Owner::Ending, &mut ending.armed, Some(Mono::default()));
@@ -171,13 +200,25 @@ impl Engine {
         let by_signal = self.ending.as_ref().and_then(|ending| ending.status);
         self.settle_what_is_left(now);
         self.hang_up_everywhere();
+        // There may be room again for what could not be stored.
+        self.write_ends_again();
         self.ended = true;
         let patience = if by_signal.is_some() { limits::HASTY_WRITE } else { self.config.drain };
         self.act(Action::End { status: by_signal.unwrap_or(status), patience });
     }
 
+    /// All that still matters: whoever is in a hurry, and what became of the last tries to store something.
+    #[cold]
+    pub(super) fn handle_after_the_end(&mut self, event: &Event) {
+        match event {
+            Event::Stop(signal) => self.stop_after_the_end(*signal),
+            Event::Stored(number, outcome) => self.stored_after_the_end(*number, outcome),
+            _ => {}
+        }
+    }
+
     /// A signal after the end: what the client has not read by now is given up.
-    pub(super) fn stop_after_the_end(&mut self, signal: u8) {
+    fn stop_after_the_end(&mut self, signal: u8) {
         let status = 128u8.wrapping_add(signal);
         self.act(Action::End { status, patience: std::time::Duration::ZERO });
     }
@@ -204,8 +245,6 @@ impl Engine {
     }
 
     pub(super) fn congested(&mut self, client: ClientId, congested: bool) {
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.congested = congested;
-        }
+        self.clients.is_congested(client, congested);
     }
 }

@@ -1,16 +1,17 @@
 //! What a client sends: requests become calls, cancels find their call, answers go to who asked.
 
+use super::settle::LET_GO;
 use super::{Engine, Transport};
 use crate::action::Note;
-use crate::call::{Call, Request, State};
-use crate::client::{Open, Subscription, Way};
+use crate::calls::{Call, Request, State};
+use crate::clients::{Open, Subscription, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::CallFacts;
-use crate::server::{Life, Readiness};
+use crate::servers::{Life, Readiness};
 use crate::time::{Mono, Span};
 use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape};
 use std::num::NonZeroU64;
@@ -89,11 +90,11 @@ impl Engine {
         {
             return;
         }
-        let server = self.clients[&client].server;
+        // One that was forgotten meanwhile waits for nothing.
+        let Some(server) = self.server_id_of(client) else { return };
         let modern = method == Method::Discover || message.has(Field::MetaProtocolVersion);
-        if let Some(client) = self.clients.get_mut(&client).filter(|client| modern && !client.modern) {
-            client.modern = true;
-            self.orphans_due = true;
+        if modern && self.clients.is_modern(client) {
+            self.tickets.orphans_may_go_on();
         }
         if !modern && !matches!(method, Method::Initialize | Method::Ping) {
             self.goes_on_without_initialized(server);
@@ -124,9 +125,13 @@ impl Engine {
         if self.config.resumable && self.resume_request(now, &request, message) {
             return;
         }
+        let for_service = self.status_for_service(&request, message);
+        let message = for_service.as_ref().unwrap_or(message);
         if request.method == Method::Listen {
             self.subscribe(now, request, message);
-        } else {
+        } else if request.method != Method::ResourcesUnsubscribe
+            || !self.others_stay_subscribed(&request, message)
+        {
             self.begin_call(now, request, message);
         }
     }
@@ -148,7 +153,9 @@ impl Engine {
 
     pub(super) fn begin_call(&mut self, now: Mono, mut request: Request, message: &Message) {
         let joins = self.call_to_join(&mut request);
-        let server = &self.servers[&request.server];
+        let Some(server) = self.servers.get(&request.server) else {
+            return self.begin_without_server(now, &request);
+        };
         let mut policy = self.config.rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
@@ -164,7 +171,7 @@ impl Engine {
             policy.for_handshake_of_service();
         }
         let (readiness, server_is_down) = (server.readiness(), server.life == Life::Down);
-        let full = self.calls.len() >= limits::CALLS
+        let full = self.calls.is_full()
             || (readiness == Readiness::ComesBack
                 && joins.is_none()
                 && server.waiting_bytes + message.bytes.len() > limits::WAITING_BYTES);
@@ -211,15 +218,22 @@ impl Engine {
         }
     }
 
+    /// A call that waited for the store finds its server let go of: its client left meanwhile, or the process
+    /// ended. It never ran, and whoever may still ask for it is told so.
+    #[cold]
+    fn begin_without_server(&mut self, now: Mono, request: &Request) {
+        self.refuse_request(now, request, Kind::ServerGone, LET_GO.into());
+    }
+
     pub(super) fn open_call(&mut self, call: Box<Call>) -> CallId {
         let (client, key) = (call.request.client, call.request.id.key());
         let (server, way) = (call.request.server, call.request.way);
         let joint = call.request.joint.filter(|_| !call.shares());
-        let id = self.calls.insert(call);
+        let id = self.calls.open(call);
         if let Way::Ticket(no) = way {
             self.task_runs(no, server, id);
-        } else if let Some(client) = self.clients.get_mut(&client) {
-            client.open(key, Open::Call(id));
+        } else {
+            self.clients.opens(client, key, Open::Call(id));
         }
         if let Some(joint) = joint {
             self.key_runs(joint, id);
@@ -231,23 +245,19 @@ impl Engine {
         let server = call.request.server;
         call.state = State::Waiting(Box::new(message.owned()));
         let id = self.open_call(call);
-        if let Some(server) = self.servers.get_mut(&server) {
-            server.waiting.push_back(id);
-            server.waiting_bytes += message.bytes.len();
-        }
+        self.servers.queue(server, id, message.bytes.len());
         self.arm_call(now, id);
     }
 
     /// Sends a call to its server, under a number of ours.
     pub(super) fn send_attempt(&mut self, now: Mono, id: CallId, message: &Message) {
-        if self.rejoin(now, id, message) || self.comes_back_to_task(now, id, message) {
+        if self.rejoin(now, id, message)
+            || self.comes_back_to_task(now, id, message)
+            || self.resumes_at_service(now, id, message)
+        {
             return;
         }
-        let attempt = self.new_attempt();
-        let Some(call) = self.calls.get_mut(id) else { return };
-        call.state = State::Sent(attempt);
-        (call.policy, call.lost) = (None, None);
-        call.count_attempt();
+        let Some((attempt, call)) = self.calls.send(id) else { return };
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
         let edits = request_edits(message, call.text, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {
@@ -256,17 +266,18 @@ impl Engine {
             self.keep_for_revival(server, client, &method, message);
             self.keep_for_waking(client, &method, message);
         }
-        if let Some(server) = self.servers.get_mut(&server).filter(|_| first) {
-            server.budget.first(now);
+        if first {
+            self.servers.first_attempt(now, server);
         }
-        self.attempts.insert(attempt, id);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits);
         self.send(server, Some(attempt), Some(message), outgoing);
     }
 
     pub(super) fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
-        let server = &self.servers[&request.server];
-        let client = &self.clients[&request.client];
+        let Some(client) = self.clients.get(&request.client) else { return };
+        let Some(server) = self.servers.get(&request.server) else {
+            return self.begin_without_server(now, &request);
+        };
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
         if full || server.readiness() != Readiness::Runs {
             let policy = self.config.rules.for_ask(&request.method);
@@ -278,9 +289,9 @@ impl Engine {
             return self.refuse_by_gone_server(now, &call);
         }
         let attempt = self.new_attempt();
-        let Some(client) = self.clients.get_mut(&request.client) else { return };
-        client.subscriptions += 1;
-        client.open(request.id.key(), Open::Subscription(attempt));
+        if !self.clients.subscribes(request.client, request.id.key(), attempt) {
+            return;
+        }
         let edits = message.envelope.get(Field::Id);
         let edits = edits.map(|span| Edit::replace(span, own_id(attempt.0, request.id.is_text())));
         let subscription = Subscription {
@@ -294,13 +305,13 @@ impl Engine {
             armed: None,
             tasks: None,
         };
-        self.subscriptions.insert(attempt, subscription);
+        self.listens.open(attempt, subscription);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
         self.send(request.server, Some(attempt), Some(message), outgoing);
     }
 
     fn client_notification(&mut self, client: ClientId, message: &Message) {
-        let server = self.clients[&client].server;
+        let Some(server) = self.server_id_of(client) else { return };
         match message.text(Field::Method).as_deref() {
             Some("notifications/cancelled") if message.has(Field::ParamsRequestId) => {
                 self.cancelled_by_client(client, message);
@@ -310,7 +321,7 @@ impl Engine {
                     self.keep_initialized(server, message);
                     self.pass_to_server(server, message);
                 }
-                self.orphans_due = true;
+                self.tickets.orphans_may_go_on();
             }
             _ => self.pass_to_server(server, message),
         }
@@ -318,7 +329,7 @@ impl Engine {
 
     pub(super) fn pass_to_server(&mut self, server: ServerId, message: &Message) {
         // A server that is being restarted has forgotten what a notification would be about.
-        if self.servers[&server].readiness() == Readiness::Runs {
+        if self.servers.get(&server).is_some_and(|server| server.readiness() == Readiness::Runs) {
             self.send(server, None, Some(message), Outgoing::plain(message.bytes.clone()));
         }
     }
@@ -327,15 +338,17 @@ impl Engine {
         // Malformed ones are ignored, as the protocol says.
         let Some(id) = message.raw(Field::ParamsRequestId).and_then(JsonId::new) else { return };
         let key = id.key();
-        match self.clients[&client].named(&key) {
+        match self.clients.get(&client).and_then(|client| client.named(&key)) {
             Some(Open::Call(call)) => self.cancel_call(call, message),
             Some(Open::Subscription(attempt)) => self.cancel_subscription(attempt, message),
-            Some(Open::Wait(no)) if self.is_resumable(no) => self.cancel_resumable(client, &id, no, message),
+            Some(Open::Wait(no)) if self.tickets.is_resumable(no) => {
+                self.cancel_resumable(client, &id, no, message)
+            }
             Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
             Some(Open::Look(number)) => self.stop_looking(client, &id, number),
             Some(Open::Joint(no)) => self.stop_asking_for_key(client, &id, no),
             // Finished or unknown.
-            None => self.forget_collected(client, &key),
+            None => self.clients.forget_collected(client, &key),
         }
     }
 

@@ -4,16 +4,15 @@ use super::remote::error_code;
 use super::tasks::add_to_tools;
 use super::{Engine, Transport};
 use crate::action::Note;
-use crate::call::progress::{Forward, Progress};
-use crate::client::Way;
+use crate::calls::progress::{Forward, Progress};
+use crate::clients::Way;
 use crate::error::{Kind, cut, error_answer};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, JsonId, ServerId, read_own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::mirror;
-use crate::policy::Declared;
-use crate::server::Life;
+use crate::servers::Life;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape, scan_tolerant};
 use std::num::NonZeroU64;
@@ -37,7 +36,7 @@ impl Engine {
 
     fn server_message(&mut self, now: Mono, server: ServerId, message: &Message) {
         if !self.answers_poll(server, message) {
-            self.server_speaks(now, server);
+            self.servers.speaks(&mut self.timers, now, server);
         }
         match message.shape {
             Shape::Answer => self.answer(now, server, message),
@@ -51,13 +50,13 @@ impl Engine {
     fn refused_line(&mut self, now: Mono, server: ServerId, refused: &Refused) {
         let tolerant = scan_tolerant(&refused.bytes).filter(|message| {
             message.shape == Shape::Answer
-                && self.attempt_named(message).is_some_and(|(attempt, _)| self.is_open(attempt))
+                && self.attempt_named(message).is_some_and(|(attempt, _)| self.waits_for(server, attempt))
         });
         match tolerant {
             Some(message) => {
                 let name = self.server_name(server);
                 self.note(Note::TolerantAnswer { server: name });
-                self.take_out_of_array(&message);
+                self.take_out_of_array(server, &message);
                 self.server_message(now, server, &message);
             }
             None => self.bad_line(server, &refused.bytes),
@@ -65,36 +64,53 @@ impl Engine {
     }
 
     /// One careless answer must not make a whole array unreadable: it leaves by itself.
-    fn take_out_of_array(&mut self, message: &Message) {
-        let call = self.attempt_named(message).and_then(|(attempt, _)| self.attempts.get(&attempt).copied());
-        let Some(call) = call.and_then(|id| self.calls.get_mut(id)) else { return };
+    fn take_out_of_array(&mut self, server: ServerId, message: &Message) {
+        let id = self.attempt_named(message).and_then(|(attempt, _)| self.call_at(server, attempt));
+        let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get(id)?))) else { return };
         let client = call.request.client;
         if let Way::Array(batch) = call.request.way {
-            call.request.way = Way::Line;
+            self.calls.leave_array(id);
             self.member_done(client, batch);
         }
     }
 
-    fn is_open(&self, attempt: AttemptId) -> bool {
-        self.attempts.contains_key(&attempt) || self.subscriptions.contains_key(&attempt)
+    // Whose attempt it is. A server counts our attempts as it likes; what it says counts only for those that it
+    // was sent itself, and over HTTP only on the stream of that attempt or on one that belongs to none.
+
+    fn waits_for(&self, server: ServerId, attempt: AttemptId) -> bool {
+        self.call_at(server, attempt).is_some() || self.subscription_at(server, attempt).is_some()
+    }
+
+    /// The call that this server was sent under this number.
+    #[inline]
+    pub(super) fn call_at(&self, server: ServerId, attempt: AttemptId) -> Option<CallId> {
+        self.calls.of(server, attempt).filter(|_| self.is_on_its_stream(attempt))
+    }
+
+    /// This number, if this server was sent a subscription under it.
+    fn subscription_at(&self, server: ServerId, attempt: AttemptId) -> Option<AttemptId> {
+        let subscription = self.listens.get(attempt)?;
+        let held = subscription.server == server && !subscription.is_ours_alone();
+        (held && self.is_on_its_stream(attempt)).then_some(attempt)
+    }
+
+    /// Whether the message at hand did not come on the stream of another attempt.
+    #[inline]
+    fn is_on_its_stream(&self, attempt: AttemptId) -> bool {
+        self.tied.is_none_or(|tied| tied == attempt)
     }
 
     fn bad_line(&mut self, id: ServerId, bytes: &[u8]) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.bad_lines += 1;
-        if server.bad_lines % limits::BAD_LINES_PER_NOTE != 1 {
-            return;
-        }
-        let count = server.bad_lines;
+        let Some(count) = self.servers.bad_line(id) else { return };
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(limits::BAD_LINE_SHOWN)]);
         let shown = cut(&text.escape_debug().to_string(), 2 * limits::BAD_LINE_SHOWN).to_owned();
-        let server = server.name.clone();
+        let server = self.server_name(id);
         self.note(Note::BadLines { server, count, shown });
     }
 
     /// An answer that is too long fails its call; a question that is too long is refused.
     pub(super) fn server_oversized(&mut self, now: Mono, server: ServerId, line: &Oversized) {
-        self.server_speaks(now, server);
+        self.servers.speaks(&mut self.timers, now, server);
         if let Some(id) = line.id.as_deref().and_then(JsonId::new).filter(|_| !line.answer) {
             let text = format!("a message is longer than max-message ({} bytes)", self.config.max_message);
             let answer = error_answer(id.patch().as_slice(), Kind::MessageTooLarge.code(false), &text, None);
@@ -102,7 +118,7 @@ impl Engine {
             return self.bad_line(server, b"(a request longer than max-message)");
         }
         let attempt = line.id.as_deref().and_then(read_own_id).map(|(number, _)| AttemptId(number));
-        let Some(call_id) = attempt.and_then(|attempt| self.attempts.get(&attempt).copied()) else {
+        let Some(call_id) = attempt.and_then(|attempt| self.call_at(server, attempt)) else {
             return self.bad_line(server, b"(a line longer than max-message)");
         };
         let Some(call) = self.calls.get(call_id) else { return };
@@ -126,7 +142,7 @@ impl Engine {
         let Some((attempt, text)) = self.attempt_named(message) else {
             return self.answer_without_our_id(server, message);
         };
-        if let Some(call) = self.attempts.get(&attempt).copied() {
+        if let Some(call) = self.call_at(server, attempt) {
             return self.answer_to_call(now, server, call, text, message);
         }
         self.answer_to_no_call(now, server, attempt, message);
@@ -134,26 +150,42 @@ impl Engine {
 
     #[inline(never)]
     fn answer_to_no_call(&mut self, now: Mono, server: ServerId, attempt: AttemptId, message: &Message) {
-        if self.subscriptions.contains_key(&attempt) {
-            return self.answer_to_subscription(server, attempt, message);
+        if !self.is_on_its_stream(attempt) {
+            return self.unknown_answer(server, attempt);
         }
-        if self.servers[&server].life == Life::Reviving(attempt) {
+        if self.calls.awaits(attempt) {
+            // Another server has it, or another stream.
+            return self.unknown_answer(server, attempt);
+        }
+        if self.listens.contains(attempt) {
+            return match self.subscription_at(server, attempt) {
+                Some(attempt) => self.answer_to_subscription(server, attempt, message),
+                None => self.unknown_answer(server, attempt),
+            };
+        }
+        if self.servers.get(&server).is_some_and(|server| server.life == Life::Reviving(attempt)) {
             return self.revived(now, server, message);
         }
         if self.answer_to_own(now, server, attempt, message) {
             return;
         }
         let name = self.server_name(server);
-        if attempt.0 < self.next_attempt {
-            let ignored = message.has(Field::Result);
-            if let Some(server) = self.servers.get_mut(&server).filter(|_| ignored) {
-                server.speaks_of_ended(now, attempt);
+        if self.calls.has_numbered(attempt) {
+            if message.has(Field::Result) {
+                self.servers.speaks_of_ended(now, server, attempt);
             }
             self.note(Note::LateAnswer { server: name, attempt: attempt.0 });
         } else {
-            let id = attempt.0.to_string();
-            self.note(Note::UnknownAnswer { from: format!("`{name}`").into(), id });
+            self.unknown_answer(server, attempt);
         }
+    }
+
+    /// An answer to what this server was never asked, or not there.
+    #[cold]
+    fn unknown_answer(&mut self, server: ServerId, attempt: AttemptId) {
+        let name = self.server_name(server);
+        let id = attempt.on_wire().to_string();
+        self.note(Note::UnknownAnswer { from: format!("`{name}`").into(), id });
     }
 
     /// An error without an id tells of a message that the server could not read; any other answer
@@ -178,15 +210,12 @@ impl Engine {
             call.request.method.is_handshake() || call.request.method.shapes_the_connection();
         let task = call.request.task && message.has(Field::Result);
         let refused_hello = call.request.method == Method::Initialize && message.has(Field::Error);
-        if let Some(server) = self.servers.get_mut(&server_id) {
-            self.orphans_due |= !std::mem::replace(&mut server.ever_answered, true);
-            self.given_up = false;
-            server.answers();
-            if other_type && !server.noted_id_type {
-                server.noted_id_type = true;
-                let server = server.name.clone();
-                self.note(Note::OtherIdType { server });
-            }
+        if self.servers.has_answered(server_id) {
+            self.tickets.orphans_may_go_on();
+        }
+        if other_type && self.servers.uses_other_id_type(server_id) {
+            let server = self.server_name(server_id);
+            self.note(Note::OtherIdType { server });
         }
         if self.answer_as_task(now, id, message) {
             return;
@@ -252,7 +281,7 @@ impl Engine {
     }
 
     /// What a client's list of tools has less than the server's, and more.
-    fn change_tools(
+    pub(super) fn change_tools(
         &mut self,
         server: ServerId,
         cap: Option<Duration>,
@@ -269,43 +298,20 @@ impl Engine {
 
     fn handshake_answered(&mut self, id: ServerId, message: &Message) {
         let Some(result) = message.raw(Field::Result) else { return };
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.handshake.done = true;
-        server.handshake.version = agreed_version(result);
-        server.supported = supported_versions(result);
+        self.servers.has_shaken_hands(id, agreed_version(result), supported_versions(result));
         self.learn_capabilities(id, result);
     }
 
     /// Learns what the server declares about its limits and its logging.
     pub(super) fn learn_capabilities(&mut self, id: ServerId, result: &[u8]) {
-        #[derive(serde::Deserialize)]
-        struct Handshake {
-            capabilities: Option<serde_json::Value>,
-        }
-        if result.len() > limits::HANDSHAKE_BYTES {
-            return;
-        }
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let Ok(Handshake { capabilities: Some(capabilities) }) = serde_json::from_slice(result) else {
-            return;
-        };
-        server.handshake.logging = capabilities.get("logging").is_some();
-        let extension =
-            capabilities.get("extensions").and_then(|all| all.get("io.modelcontextprotocol/tasks"));
-        server.own_tasks = capabilities.get("tasks").is_some() || extension.is_some();
-        server.makes_tasks = capabilities.pointer("/tasks/requests/tools/call").is_some();
-        let (declared, nonsense) = Declared::read(&capabilities);
-        server.declared = declared;
-        if nonsense {
-            let server = server.name.clone();
+        if self.servers.learn_capabilities(id, result) {
+            let server = self.server_name(id);
             self.note(Note::OddDeclaration { server });
         }
     }
 
     fn answer_to_subscription(&mut self, server: ServerId, attempt: AttemptId, message: &Message) {
-        if let Some(server) = self.servers.get_mut(&server) {
-            server.ever_answered = true;
-        }
+        self.servers.has_answered(server);
         let Some(subscription) = self.close_subscription(attempt) else { return };
         let spans = [Field::Id, Field::ResultMetaSubscriptionId].map(|field| message.envelope.get(field));
         let edits = spans.into_iter().flatten().map(|span| Edit::replace(span, subscription.id.patch()));
@@ -317,7 +323,7 @@ impl Engine {
     fn server_notification(&mut self, now: Mono, server: ServerId, message: &Message) {
         match message.text(Field::Method).as_deref() {
             Some("notifications/progress") => self.progress(now, server, message),
-            Some("notifications/requests/resumePolicy") if self.takes_policy(message) => {}
+            Some("notifications/requests/resumePolicy") if self.takes_policy(server, message) => {}
             Some("notifications/cancelled") => self.cancelled_by_server(now, server, message),
             Some("notifications/tasks/status") if self.hasten_poll(now, server, message) => {}
             _ => self.pass_to_client(server, message),
@@ -329,9 +335,9 @@ impl Engine {
             return self.tell_audience(server, message);
         };
         let attempt = read_own_id(span.of(&message.bytes)).map(|(number, _)| AttemptId(number));
-        let Some(subscription) = attempt.and_then(|attempt| self.subscriptions.get_mut(&attempt)) else {
-            let server = self.server_name(server);
-            return self.note(Note::StrayProgress { server });
+        let attempt = attempt.and_then(|attempt| self.subscription_at(server, attempt));
+        let Some(subscription) = attempt.and_then(|attempt| self.listens.get(attempt)) else {
+            return self.stray_progress(server);
         };
         let acknowledges =
             || message.text(Field::Method).as_deref() == Some("notifications/subscriptions/acknowledged");
@@ -355,10 +361,11 @@ impl Engine {
             return self.pass_to_client(server, message);
         };
         let raw = span.of(&message.bytes);
-        if let Some(ask) = JsonId::new(raw).and_then(|id| self.ask_named(server, &id)) {
+        if let Some(ask) = JsonId::new(raw).and_then(|id| self.asks.named(server, &id)) {
             return self.take_ask_back(now, ask, span, message);
         }
         let attempt = read_own_id(raw).map(|(number, _)| AttemptId(number));
+        let attempt = attempt.and_then(|attempt| self.subscription_at(server, attempt));
         let Some(subscription) = attempt.and_then(|attempt| self.close_subscription(attempt)) else { return };
         let edit = Edit::replace(span, subscription.id.patch());
         let message = Outgoing::edited(message.bytes.clone(), vec![edit]);
@@ -374,21 +381,22 @@ impl Engine {
         let Some(attempt) = attempt.map(|(number, _)| self.attempt_of(number)) else {
             return self.stray_progress(server_id);
         };
-        let Some(id) = self.attempts.get(&attempt).copied() else {
+        let Some(id) = self.calls.of(server_id, attempt) else {
             return self.progress_of_task(server_id, attempt, message);
         };
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
+        // Of a task of the server's own also whatever stream that task speaks on.
+        if !self.is_on_its_stream(attempt) && call.joined().is_none() {
+            return self.stray_progress(server_id);
+        }
         let Some(server) = self.servers.get(&server_id) else { return };
+        let (client, way) = (call.request.client, call.request.way);
         // What another outlast says in a server's place is no sign of the server.
         let counts = !message.has(Field::MetaKeepAlive);
-        let kept = if counts { call.shows_life(now, &server.clock) } else { None };
-        let (client, way) = (call.request.client, call.request.way);
-        let report =
-            call.request.token.as_ref().and_then(|token| forwarded(message, token, &mut call.progress));
-        if report.is_some() {
-            call.heard = now;
+        if counts {
+            self.calls.shows_life(now, id, &server.clock);
         }
-        self.let_go_of_kept(kept);
+        let report = self.calls.report(now, id, |token, progress| forwarded(message, token, progress));
         if let Some(report) = report {
             self.tell_progress(client, way, report);
         }
@@ -397,18 +405,15 @@ impl Engine {
 
     /// Progress that outlives its answer, as it may for a task.
     fn progress_of_task(&mut self, server: ServerId, attempt: AttemptId, message: &Message) {
-        let client_id = self.holds_task_token(server, attempt);
-        let kept = client_id
-            .and_then(|id| self.clients.get_mut(&id))
-            .and_then(|client| client.task_tokens.iter_mut().find(|kept| kept.attempt == attempt));
-        let (Some(client), Some(kept)) = (client_id, kept) else {
-            if let Some(server) = self.servers.get_mut(&server) {
-                server.speaks_of_ended(self.at, attempt);
+        let client = self.holds_task_token(server, attempt);
+        let merge = |token: &JsonId, progress: &mut Progress| forwarded(message, token, progress);
+        match client.and_then(|id| Some((id, self.clients.report_on_task(id, attempt, merge)?))) {
+            Some((client, Some(report))) => self.tell_client(client, report),
+            Some((_, None)) => {}
+            None => {
+                self.servers.speaks_of_ended(self.at, server, attempt);
+                self.stray_progress(server);
             }
-            return self.stray_progress(server);
-        };
-        if let Some(report) = forwarded(message, &kept.token, &mut kept.progress) {
-            self.tell_client(client, report);
         }
     }
 

@@ -6,19 +6,18 @@
 
 use super::{Engine, Manner, Transport};
 use crate::action::{Action, Note};
-use crate::client::Way;
+use crate::clients::Way;
 use crate::hash::fingerprint;
 use crate::id::{ClientId, JsonId, ServerId};
 use crate::memory::{self, Memory};
 use crate::method::Method;
-use crate::server::{Alarm, Life};
+use crate::servers::{Alarm, Life};
 use crate::time::Mono;
-use crate::wire::{Field, Message, Outgoing};
+use crate::wire::{Field, Message, Outgoing, scan_message};
 
 impl Engine {
     pub(super) fn remembered(&mut self, server: ServerId, memories: &[Memory]) {
-        let sound = memories.iter().filter(|memory| memory.is_sound()).cloned().collect();
-        self.memories.insert(server, sound);
+        self.servers.remembers(server, memories);
     }
 
     /// Answers a handshake from memory and passes it on as our own. False if it must go the usual way.
@@ -33,23 +32,19 @@ impl Engine {
         if !method.is_handshake() {
             return false;
         }
-        let server_id = self.clients[&client].server;
+        let Some(server_id) = self.server_id_of(client) else { return false };
         let Some(server) = self.servers.get(&server_id) else { return false };
         let fresh = matches!(server.life, Life::Starting | Life::Up) && !server.ever_answered;
         let Some(memory) = self.memory_of(server_id, method, message).filter(|_| fresh) else { return false };
-        let answer = answer(id, &memory.result);
+        let Some(answer) = answer(id, &memory.result) else { return false };
+        let version = super::from_server::agreed_version(&memory.result);
         let limit = self.limit_of_handshake(server_id);
         let attempt = self.new_attempt();
-        let Some(server) = self.servers.get_mut(&server_id) else { return false };
-        server.life = Life::Reviving(attempt);
-        server.stopped_at = now;
-        if *method == Method::Initialize {
-            server.handshake.initialize = Some(message.owned());
-        }
-        server.handshake.done = true;
-        server.instant = Some(memory);
+        let initialize = (*method == Method::Initialize).then(|| message.owned());
+        self.servers.is_answered_from_memory(now, server_id, attempt, initialize, version, memory);
         self.read_capabilities(server_id);
-        self.tell_client(client, answer);
+        let edits = self.add_tasks_to_handshake(server_id, client, &answer);
+        self.tell_client(client, Outgoing::edited(answer.bytes, edits));
         self.send_own(server_id, message, method, attempt);
         self.arm_server(server_id, limit.map(|limit| (Alarm::Handshake, now + limit.time)));
         true
@@ -57,8 +52,7 @@ impl Engine {
 
     fn memory_of(&self, server: ServerId, method: &Method, message: &Message) -> Option<Memory> {
         let client = memory::client_of(message)?;
-        let memories = self.memories.get(&server)?;
-        memories.iter().find(|memory| memory.client == client && memory.method == *method).cloned()
+        self.servers.memory_for(server, client, method).cloned()
     }
 
     fn read_capabilities(&mut self, id: ServerId) {
@@ -75,40 +69,34 @@ impl Engine {
         message: &Message,
         way: Way,
     ) -> bool {
-        let Some(server) = self.servers.get(&self.clients[&client].server) else { return false };
+        let Some(server_id) = self.server_id_of(client) else { return false };
+        let Some(server) = self.servers.get(&server_id) else { return false };
         if !matches!(server.life, Life::Reviving(_)) || message.has(Field::ParamsCursor) {
             return false;
         }
         let Some(memory) = server.instant.as_ref() else { return false };
         let Some(list) = memory.list(method).map(<[u8]>::to_vec) else { return false };
-        let seen = Some(fingerprint(&list));
-        let server_id = self.clients[&client].server;
-        let list = match method {
-            Method::ToolsList => {
-                let cap = self.cap_of(client, method, message);
-                self.with_own_tools(server_id, cap, &list)
-            }
-            _ => list,
-        };
-        let answer = answer(id, &list);
-        if let Some(server) = self.servers.get_mut(&server_id) {
-            // The server itself is asked the same when it is there, to compare.
-            server.handshake.lists.retain(|(known, _, _)| known != method);
-            server.handshake.lists.push((method.clone(), message.owned(), seen));
+        let seen = fingerprint(&list);
+        let Some(answer) = answer(id, &list) else { return false };
+        let mut edits = Vec::new();
+        if *method == Method::ToolsList {
+            let cap = self.cap_of(client, method, message);
+            self.learn_task_tools(server_id, &answer);
+            edits.extend(self.add_tasks_to_tools(server_id, &answer));
+            edits.extend(self.change_tools(server_id, cap, false, &answer));
         }
-        self.reply(client, way, Some(id), answer);
+        self.servers.keep_list(server_id, method, message, seen);
+        self.reply(client, way, Some(id), Outgoing::edited(answer.bytes, edits));
         true
     }
 
     /// The server itself has answered the handshake that was answered from memory.
     pub(super) fn compare_with_memory(&mut self, id: ServerId, answer: &Message) {
         let Some(result) = answer.raw(Field::Result) else { return };
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.ever_answered = true;
-        let Some(memory) = server.instant.take() else { return };
+        let Some(memory) = self.servers.take_instant(id) else { return };
         if *memory.result != *result {
-            let note = Note::MemoryWasWrong { server: server.name.clone() };
-            self.note(note);
+            let server = self.server_name(id);
+            self.note(Note::MemoryWasWrong { server });
             self.act(Action::Forget(id));
         }
         self.learn_capabilities(id, result);
@@ -151,9 +139,7 @@ impl Engine {
         if !memory.is_sound() {
             return;
         }
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.memory = Some(memory.clone());
-        }
+        self.servers.keep_memory(id, memory.clone());
         self.act(Action::Remember(id, Box::new(memory)));
     }
 
@@ -169,7 +155,8 @@ impl Engine {
 }
 
 /// A result under a client's own id.
-fn answer(id: &JsonId, result: &[u8]) -> Outgoing {
+fn answer(id: &JsonId, result: &[u8]) -> Option<Message> {
     let id = id.patch();
-    Outgoing::plain([br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), br#","result":"#, result, b"}"].concat())
+    let answer = [br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), br#","result":"#, result, b"}"].concat();
+    scan_message(answer.into())
 }

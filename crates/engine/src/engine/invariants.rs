@@ -1,11 +1,11 @@
 //! What must hold between any two events. The simulator and the fuzzer ask all the time.
 
 use super::{Engine, Transport};
-use crate::call::{Call, State};
-use crate::client::{Client, Door, Open, Way};
+use crate::calls::{Call, State};
+use crate::clients::session::{Session, Stream};
+use crate::clients::{Client, Door, Open, Way};
 use crate::id::{CallId, ClientId, ServerId, StreamId};
-use crate::server::{Alarm, Life, Server};
-use crate::session::{Session, Stream};
+use crate::servers::{Alarm, Life, Server};
 use std::collections::BTreeMap;
 
 type Checked = Result<(), String>;
@@ -17,21 +17,23 @@ fn must(holds: bool, broken: impl FnOnce() -> String) -> Checked {
 impl Engine {
     /// Checks what must hold between any two events.
     pub fn check_invariants(&self) -> Checked {
-        for id in self.calls.ids() {
-            self.check_call(id, self.calls.get(id).ok_or("a call without a slot")?)?;
+        self.calls.check()?;
+        for (id, call) in self.calls.iter() {
+            self.check_call(id, call)?;
         }
-        must(self.attempts.len() <= self.calls.len(), || "an attempt outlived its call".into())?;
         for (id, client) in self.clients.iter() {
             self.check_client(*id, client)?;
         }
-        for (id, stream) in &self.streams {
-            self.check_stream(*id, stream)?;
+        self.clients.check()?;
+        for (id, stream) in self.clients.streams() {
+            self.check_stream(id, stream)?;
         }
         for (id, server) in self.servers.iter() {
             self.check_server(*id, server)?;
         }
         self.check_names()?;
-        self.check_joints()?;
+        self.check_keys()?;
+        self.tickets.check()?;
         self.check_counts()
     }
 
@@ -39,25 +41,24 @@ impl Engine {
     pub fn check_nothing_is_left(&self) -> Checked {
         let left = [
             ("calls", self.calls.len()),
-            ("attempts", self.attempts.len()),
-            ("subscriptions", self.subscriptions.len()),
+            ("attempts", self.calls.attempts()),
+            ("subscriptions", self.listens.len()),
             ("questions", self.asks.len()),
             ("clients", self.clients.len()),
-            ("sessions", self.sessions.len()),
-            ("streams", self.streams.len()),
-            ("exchanges", self.exchanges.len()),
+            ("sessions", self.clients.sessions()),
+            ("streams", self.clients.streams().count()),
+            ("exchanges", self.clients.exchanges()),
             ("servers", self.servers.len()),
-            ("shared servers", self.shared.len()),
-            ("calls in flight", self.in_flight.len()),
-            ("tasks", self.tasks.len()),
+            ("shared servers", self.servers.shared()),
+            ("calls in flight", self.clients.in_flight().len()),
             ("tickets", self.tickets.len()),
-            ("orphans", self.orphans.len()),
-            ("submissions", self.pending.len()),
-            ("lookups", self.lookups.len()),
-            ("keys", self.joints.len()),
-            ("bytes of keys", self.joints.bytes()),
-            ("kept bytes", self.kept_bytes),
-            ("kept events", self.kept_events),
+            ("orphans", self.tickets.orphans()),
+            ("submissions", self.ledger.submissions()),
+            ("lookups", self.ledger.lookups()),
+            ("keys", self.keys.len()),
+            ("bytes of keys", self.keys.bytes()),
+            ("kept bytes", self.calls.kept_bytes()),
+            ("kept events", self.clients.kept_events()),
             ("timers", self.timers.len()),
         ];
         let left = left.iter().filter(|(_, count)| *count > 0);
@@ -76,9 +77,6 @@ impl Engine {
         };
         match call.attempt() {
             Some(attempt) => {
-                must(self.attempts.get(&attempt) == Some(&id), || {
-                    format!("attempt {attempt:?} does not lead to its call")
-                })?;
                 // A stream of a remote server lives on while no new connection can be made.
                 let there = self.config.transport == Transport::Http
                     || matches!(server.life, Life::Starting | Life::Up);
@@ -105,10 +103,10 @@ impl Engine {
         for open in client.all_open() {
             let lives = match open {
                 Open::Call(id) => self.calls.get(id).is_some(),
-                Open::Subscription(attempt) => self.subscriptions.contains_key(&attempt),
-                Open::Wait(no) => self.tasks.contains_key(&no),
-                Open::Look(number) => self.lookups.contains_key(&number),
-                Open::Joint(no) => self.joints.waits(no, id),
+                Open::Subscription(attempt) => self.listens.contains(attempt),
+                Open::Wait(no) => self.tickets.get(no).is_some(),
+                Open::Look(number) => self.ledger.looks_up(number),
+                Open::Joint(no) => self.keys.is_awaited_by(no, id),
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }
@@ -117,7 +115,7 @@ impl Engine {
         must(known != asleep, || format!("{id:?} is asleep: {asleep}, known to its server: {known}"))?;
         match &client.door {
             Door::Line => Ok(()),
-            Door::Exchange(stream) => must(self.streams.contains_key(stream), || {
+            Door::Exchange(stream) => must(self.clients.stream(*stream).is_some(), || {
                 format!("{id:?} has no stream, and nobody to answer")
             }),
             Door::Session(session) => self.check_session(id, session),
@@ -125,12 +123,14 @@ impl Engine {
     }
 
     fn check_session(&self, id: ClientId, session: &Session) -> Checked {
-        must(self.sessions.get(&session.id) == Some(&id), || format!("{id:?} is not found by its name"))?;
+        must(self.clients.session_named(&session.id) == Some(id), || {
+            format!("{id:?} is not found by its name")
+        })?;
         must(session.streams.contains(&session.standing), || format!("{id:?} has no standing stream"))?;
         must(session.armed.is_some() || self.ended, || format!("the session of {id:?} never ends"))?;
         let mut kept = 0;
         for stream in session.streams.iter() {
-            let Some(stream) = self.streams.get(stream).filter(|stream| stream.client == id) else {
+            let Some(stream) = self.clients.stream(*stream).filter(|stream| stream.client == id) else {
                 return Err(format!("{id:?} has a stream that is not its own: {stream:?}"));
             };
             kept += stream.kept_bytes();
@@ -149,13 +149,7 @@ impl Engine {
             Door::Exchange(own) => *own == id,
             Door::Session(session) => session.streams.contains(&id),
         };
-        must(known, || format!("{id:?} is not known to its client"))?;
-        match stream.exchange {
-            Some(exchange) => must(self.exchanges.get(&exchange) == Some(&id), || {
-                format!("{exchange:?} does not lead to {id:?}")
-            }),
-            None => Ok(()),
-        }
+        must(known, || format!("{id:?} is not known to its client"))
     }
 
     fn check_server(&self, id: ServerId, server: &Server) -> Checked {
@@ -178,23 +172,13 @@ impl Engine {
 
     /// Whatever has a name leads to something that knows it.
     fn check_names(&self) -> Checked {
-        for (exchange, id) in &self.exchanges {
-            let carried = self.streams.get(id).is_some_and(|stream| stream.exchange == Some(*exchange));
-            must(carried, || format!("{exchange:?} leads to {id:?}, which does not know it"))?;
-        }
-        for client in self.sessions.values() {
-            let there = self.clients.get(client).is_some_and(|client| client.session().is_some());
-            must(there, || format!("{client:?} is gone, and its session's name is not"))?;
-        }
-        for (key, server) in &self.shared {
-            must(self.servers.contains_key(server), || format!("{server:?} is gone and shared by {key:?}"))?;
-        }
-        for (id, ask) in &self.asks {
+        self.servers.check()?;
+        for (id, ask) in self.asks.iter() {
             let asked = self.clients.contains_key(&ask.client) || matches!(ask.way, Way::Ticket(_));
             let there = asked && self.servers.contains_key(&ask.server);
             must(there, || format!("{id:?} outlived whom it is about"))?;
         }
-        for (attempt, listen) in &self.subscriptions {
+        for (attempt, listen) in self.listens.iter() {
             let there =
                 self.clients.contains_key(&listen.client) && self.servers.contains_key(&listen.server);
             must(there, || format!("the subscription {attempt:?} outlived whom it is about"))?;
@@ -204,14 +188,6 @@ impl Engine {
 
     fn check_counts(&self) -> Checked {
         let calls = || self.calls.ids().filter_map(|id| self.calls.get(id));
-        let kept: usize = calls().filter_map(|call| Some(call.kept.as_ref()?.bytes.len())).sum();
-        must(kept == self.kept_bytes, || {
-            format!("calls keep {kept} bytes, and {} are counted", self.kept_bytes)
-        })?;
-        let events: usize = self.streams.values().map(Stream::kept_bytes).sum();
-        must(events == self.kept_events, || {
-            format!("streams keep {events} bytes, and {} are counted", self.kept_events)
-        })?;
         let mut in_flight = BTreeMap::new();
         let counts = |call: &&Call| !matches!(call.request.way, Way::Ticket(_) | Way::Nowhere);
         for client in calls().filter(counts).filter_map(|call| self.clients.get(&call.request.client)) {
@@ -219,19 +195,19 @@ impl Engine {
                 *in_flight.entry(client.principal.clone()).or_default() += 1;
             }
         }
-        for payer in self.tasks.values().filter_map(|task| task.payer.as_ref()) {
+        for payer in self.tickets.values().filter_map(|task| task.payer.as_ref()) {
             *in_flight.entry(payer.0.clone()).or_default() += 1;
         }
-        must(in_flight == self.in_flight, || {
-            format!("in flight are {in_flight:?}, and {:?} are counted", self.in_flight)
+        must(in_flight == *self.clients.in_flight(), || {
+            format!("in flight are {in_flight:?}, and {:?} are counted", self.clients.in_flight())
         })?;
         let owners = self.calls.len()
             + self.asks.len()
             + 3 * self.servers.len()
-            + self.sessions.len()
-            + self.subscriptions.len()
-            + self.joints.len()
-            + self.tasks.len()
+            + self.clients.sessions()
+            + self.listens.len()
+            + self.keys.len()
+            + self.tickets.len()
             + 3;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())
     }

@@ -3,40 +3,38 @@
 use super::revival::Why;
 use super::{Engine, Manner, Restart, Transport};
 use crate::action::{Action, Note};
-use crate::client::{Client, Door};
+use crate::clients::{Client, Door};
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
-use crate::id::{AttemptId, CallId, ClientId, Run, ServerId};
+use crate::id::{AttemptId, CallId, ClientId, Run, ServerId, read_own_id};
 use crate::limits;
-use crate::server::{Alarm, Life, Readiness, Server};
+use crate::servers::{Alarm, Life, Readiness, Server};
 use crate::settings::show_duration;
 use crate::time::Mono;
-use crate::wire::Outgoing;
+use crate::wire::{Field, Message, Outgoing, Shape};
 use bytes::Bytes;
 
 impl Engine {
     pub(super) fn opened(&mut self, client: ClientId, server: ServerId) {
         if !self.clients.contains_key(&client) {
-            self.clients.insert(client, Client::new(server, Door::Line, None));
+            self.clients.open(client, Client::new(server, Door::Line, None));
         }
         if !self.servers.contains_key(&server) {
-            let new = Server::new(self.config.server_name.clone());
-            let run = new.run;
-            self.servers.insert(server, new);
+            let run = self.servers.open(server, self.config.server_name.clone());
             self.act(Action::Start(server, run));
         }
         self.join(client, server);
     }
 
     pub(super) fn started(&mut self, now: Mono, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
         let note = Note::Started { server: server.name.clone(), run: server.run };
-        let closed = server.output_closed;
+        let (closed, life) = (server.output_closed || server.input_closed, server.life);
         if self.config.transport == Transport::Process {
-            server.last_trouble = None;
+            self.servers.is_reached(id);
         }
-        match server.life {
-            Life::Starting => server.life = Life::Up,
+        match life {
+            Life::Starting => self.servers.started(id),
             Life::Restarting => self.revive(now, id),
             _ => return,
         }
@@ -47,24 +45,22 @@ impl Engine {
     }
 
     pub(super) fn start_failed(&mut self, now: Mono, id: ServerId, why: StartFailure) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
         // With an instant start its client may have been answered already.
         let first = server.run == Run(0) && !server.ever_answered && !self.config.manner.serves();
         if !first {
             let failed = Note::RestartFailed { server: server.name.clone(), why: why.to_string() };
             self.note(failed);
-            if let Some(server) = self.servers.get_mut(&id) {
-                server.life = Life::Resting;
-                server.last_trouble = Some(why.to_string().into());
-            }
-            for call in self.calls_at(id, true) {
+            self.servers.rests(id);
+            self.servers.has_trouble(id, &why.to_string());
+            for call in self.calls.at(id, true) {
                 self.never_arrived(now, call, &why.to_string());
             }
             return self.rest(now, id, Why::NotStarted);
         }
-        server.life = Life::Failed(why);
+        self.servers.failed(id, why);
         self.note(Note::StartFailed { command: self.config.command.clone(), why });
-        let waiting = [self.calls_at(id, true), self.calls_at(id, false)].concat();
+        let waiting = [self.calls.at(id, true), self.calls.at(id, false)].concat();
         let answered = !waiting.is_empty();
         for call_id in waiting {
             let Some(call) = self.calls.get(call_id) else { continue };
@@ -79,17 +75,16 @@ impl Engine {
     }
 
     pub(super) fn exited(&mut self, now: Mono, id: ServerId, exit: Exit) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.exit = Some(exit);
-        if server.output_closed {
+        self.servers.exited(id, exit);
+        if self.servers.get(&id).is_some_and(|server| server.output_closed) {
             return self.gone(now, id);
         }
         self.arm_server(id, Some((Alarm::LastOutput, now + limits::LAST_OUTPUT)));
     }
 
     pub(super) fn output_closed(&mut self, now: Mono, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.output_closed = true;
+        self.servers.closed_its_output(id);
+        let Some(server) = self.servers.get(&id) else { return };
         match server.life {
             // The pipe of what never ran, or of what has been taken leave of.
             Life::Failed(_) | Life::Resting | Life::Down | Life::Ended(_) => {}
@@ -103,32 +98,44 @@ impl Engine {
     }
 
     /// What cannot be told anything is of no use; but what it is about to say still counts.
-    pub(super) fn input_broken(&mut self, now: Mono, id: ServerId) {
+    pub(super) fn input_broken(&mut self, now: Mono, id: ServerId, unsent: &[Message]) {
+        let ends = self.ending.is_some();
+        let Some(first) = self.servers.closed_its_input(id) else { return };
         let Some(server) = self.servers.get(&id) else { return };
-        if self.ending.is_some()
-            || server.alarm.is_some()
-            || !matches!(server.life, Life::Up | Life::Reviving(_))
-        {
+        let runs = matches!(server.life, Life::Up | Life::Reviving(_));
+        let name = server.name.clone();
+        let stops = !matches!(server.alarm, None | Some(Alarm::Idle | Alarm::Handshake));
+        if !runs {
+            // Whether it runs at all will be told; of what has ended nothing more is sent.
             return;
         }
-        let note = Note::Closed { server: server.name.clone(), what: "stdin" };
-        self.note(note);
-        self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
+        if first && !stops && !ends {
+            self.note(Note::Closed { server: name, what: "stdin" });
+            self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
+        }
+        for call in unsent.iter().filter_map(|message| self.call_in(id, message)).collect::<Vec<_>>() {
+            self.never_arrived(now, call, "it has closed its stdin");
+        }
+    }
+
+    /// The call that a request to a server is of.
+    fn call_in(&self, server: ServerId, message: &Message) -> Option<CallId> {
+        let number = message.raw(Field::Id).filter(|_| message.shape == Shape::Request);
+        let (number, _) = number.and_then(read_own_id)?;
+        self.calls.of(server, AttemptId(number))
     }
 
     pub(super) fn stderr(&mut self, now: Mono, id: ServerId, bytes: &Bytes) {
-        self.server_speaks(now, id);
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.keep_stderr(bytes);
-        }
+        self.servers.speaks(&mut self.timers, now, id);
+        self.servers.keep_stderr(id, bytes);
     }
 
     pub(super) fn server_due(&mut self, now: Mono, id: ServerId) {
         let congested = self.client_is_congested(id);
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.armed = None;
+        let alarm = self.servers.ring(id);
+        let Some(server) = self.servers.get(&id) else { return };
         let name = server.name.clone();
-        match server.alarm.take() {
+        match alarm {
             None => {}
             // While the client does not read, we do not read on either: what lies there still counts.
             Some(Alarm::LastOutput) if congested => {
@@ -166,8 +173,8 @@ impl Engine {
     /// The process has ended and nothing of it is left to read.
     fn gone(&mut self, now: Mono, id: ServerId) {
         self.arm_server(id, None);
-        self.stop_watching(id);
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        self.servers.stop_watching(&mut self.timers, id);
+        let Some(server) = self.servers.get(&id) else { return };
         let exit = server.exit.unwrap_or(Exit::Code(0));
         let before = server.life;
         let (ever_answered, name) = (server.ever_answered, server.name.clone());
@@ -181,14 +188,12 @@ impl Engine {
             self.note(Note::RestartFailed { server: name, why: format!("it ended: {exit}") });
         }
         let restarts = self.restarts_after_an_end(id);
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.life = if restarts { Life::Resting } else { Life::Ended(exit) };
-        }
-        let open = self.calls_at(id, true);
+        self.servers.is_gone(id, restarts, exit);
+        let open = self.calls.at(id, true);
         let answered = ever_answered || !open.is_empty();
         self.interrupt(now, id, open, &exit.to_string());
         if !restarts {
-            let waiting = self.calls_at(id, false);
+            let waiting = self.calls.at(id, false);
             self.interrupt(now, id, waiting, &exit.to_string());
         }
         self.drop_asks_of(now, id);
@@ -238,11 +243,9 @@ impl Engine {
     }
 
     fn end_subscriptions(&mut self, server: ServerId, exit: Exit) {
-        let open: Vec<AttemptId> = self.subscriptions.keys().copied().collect();
+        let here = self.listens.iter().filter(|(_, listen)| listen.server == server);
+        let open: Vec<AttemptId> = here.map(|(attempt, _)| attempt).collect();
         for attempt in open {
-            if self.subscriptions[&attempt].server != server {
-                continue;
-            }
             let Some(subscription) = self.close_subscription(attempt) else { continue };
             let text = format!("server `{}` went away ({exit}); subscribe again", self.server_name(server));
             let id = subscription.id.patch();

@@ -3,27 +3,37 @@
 //!
 //! What never arrived may always be sent again; what may have arrived only if repeating is safe. A
 //! stream that has shown an event id is opened again from there for as long as its call lives. A lost
-//! session is a restart without a process: the same hello, the same subscriptions, the calls that may
-//! be repeated.
+//! session is begun again with the same hello and the same subscriptions. The request that found out is sent
+//! once more; everything else has connections of its own and goes on.
 
 use super::revival::Why;
 use super::{Engine, Transport};
 use crate::action::{Action, Note};
+use crate::calls::{Call, retry};
 use crate::error::{Kind, Retry, ServerState, cut};
 use crate::http::{StreamEnd, Trouble};
-use crate::id::{AttemptId, CallId, ServerId, own_id};
+use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
-use crate::server::{Life, Own};
+use crate::policy::CallFacts;
+use crate::servers::{Life, NewSession, Own, Paging};
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch, Scanned, Shape, scan, scan_message};
 use bytes::Bytes;
 use std::time::Duration;
 
+/// What is said of a server whose session is lost.
+const FORGOTTEN: &str = "it has forgotten our session";
+
+/// How servers on the official TypeScript and Python SDKs, and the many that copied their examples, say with
+/// status 400 that they do not know a session.
+const FORGOTTEN_WORDS: [&str; 2] =
+    ["Bad Request: No valid session ID provided", "Bad Request: Server not initialized"];
+
 impl Engine {
     pub(super) fn trouble(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, trouble: &Trouble) {
-        let resumed = attempt.filter(|_| self.call_of(attempt).is_some_and(|id| self.is_being_resumed(id)));
+        let resumed =
+            attempt.filter(|_| self.call_of(id, attempt).is_some_and(|id| self.is_being_resumed(id)));
         match trouble {
             Trouble::Unreachable(why) => self.unreachable(now, id, attempt, why),
             Trouble::Broken(why) | Trouble::NotMcp(why) if attempt.is_none() => self.post_lost(id, why),
@@ -35,7 +45,7 @@ impl Engine {
         }
         self.asked_in_vain(now, id, attempt);
         // Where it was to be taken up is remembered for as long as it may be.
-        if let Some(over) = resumed.filter(|attempt| !self.attempts.contains_key(attempt)) {
+        if let Some(over) = resumed.filter(|attempt| !self.calls.awaits(*attempt)) {
             self.abandon(id, over);
         }
     }
@@ -53,36 +63,31 @@ impl Engine {
     }
 
     /// The call that an attempt may still answer; not one whose server has made a task of it.
-    fn call_of(&self, attempt: Option<AttemptId>) -> Option<CallId> {
-        let call = self.attempts.get(&attempt?).copied()?;
+    fn call_of(&self, server: ServerId, attempt: Option<AttemptId>) -> Option<CallId> {
+        let call = self.calls.of(server, attempt?)?;
         self.calls.get(call).is_some_and(|call| call.joined().is_none()).then_some(call)
     }
 
     /// No connection could be made. The server is given a while, and what waits for it waits on.
     fn unreachable(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, why: &str) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.last_trouble = Some(why.into());
+        self.servers.has_trouble(id, why);
+        let Some(server) = self.servers.get(&id) else { return };
         let (name, life) = (server.name.clone(), server.life);
         if matches!(life, Life::Leaving | Life::Ended(_)) {
             return;
         }
         self.note(Note::Unreachable { server: name, why: why.into() });
-        if let Some(call) = self.call_of(attempt)
-            && !self.resume_later(now, attempt, None, false)
+        if let Some(call) = self.call_of(id, attempt)
+            && !self.resume_later(now, id, attempt, None, false)
         {
             self.lost_or_never_arrived(now, id, call, attempt, why);
         }
         if let Some(attempt) = attempt {
             self.subscription_broke(now, attempt);
-            if let Some(server) = self.servers.get_mut(&id) {
-                server.own.remove(&attempt);
-            }
         }
         let tries = matches!(life, Life::Starting | Life::Up | Life::Restarting | Life::Reviving(_));
         if tries {
-            if let Some(server) = self.servers.get_mut(&id) {
-                server.came_up = false;
-            }
+            self.servers.did_not_come_up(id);
             self.rest(now, id, Why::Unreachable);
         }
     }
@@ -124,13 +129,13 @@ impl Engine {
         if let Some(attempt) = attempt {
             self.subscription_broke(now, attempt);
         }
-        let Some(call) = self.call_of(attempt) else { return };
-        if self.resume_later(now, attempt, None, false)
+        let Some(call) = self.call_of(id, attempt) else { return };
+        if self.resume_later(now, id, attempt, None, false)
             || self.retry_later(now, call, None, false, "the connection broke")
         {
             return;
         }
-        self.fail_attempt(now, attempt, Kind::ServerGone, why.to_owned(), ServerState::Gone);
+        self.fail_attempt(now, id, attempt, Kind::ServerGone, why.to_owned(), ServerState::Gone);
     }
 
     /// The answer is something else, the page of a proxy in between perhaps. A request that may have run is
@@ -142,7 +147,7 @@ impl Engine {
         if let Some(attempt) = attempt {
             self.subscription_broke(now, attempt);
         }
-        self.fail_attempt(now, attempt, Kind::NotMcp, why.to_owned(), ServerState::Running);
+        self.fail_attempt(now, id, attempt, Kind::NotMcp, why.to_owned(), ServerState::Running);
     }
 
     #[allow(clippy::too_many_arguments)] // they are the parts of one response
@@ -159,20 +164,23 @@ impl Engine {
         if self.is_reviving(id, attempt) {
             return self.revival_failed(now, id, shown_status(status, body));
         }
-        if had_session && session_is_lost(status, body) {
-            return self.session_lost(now, id, attempt);
+        let answer = json_rpc_answer(body, attempt);
+        if had_session
+            && session_is_lost(status, body, answer.as_ref(), attempt)
+            && self.lost_with_session(now, id, attempt)
+        {
+            return;
         }
-        let Some(call) = self.call_of(attempt) else {
+        let Some(call) = self.call_of(id, attempt) else {
             return self.status_without_call(now, id, attempt, status, body);
         };
-        let error = json_rpc_error(body);
-        if error.as_ref().is_some_and(|error| error_code(error) == Some(-32020))
-            && self.mirror_again(id, call)
+        if answer.as_ref().is_some_and(|error| error_code(error) == Some(-32020))
+            && self.mirror_again(now, id, call)
         {
             return;
         }
         let busy = matches!(status, 429 | 502 | 503 | 504);
-        let resumed = busy && self.resume_later(now, attempt, retry_after, false);
+        let resumed = busy && self.resume_later(now, id, attempt, retry_after, false);
         if resumed || busy && self.retry_later(now, call, retry_after, status == 429, "the server is busy") {
             return;
         }
@@ -181,15 +189,15 @@ impl Engine {
             self.left_is_lost(now, call, &why);
             return;
         }
-        if let Some(error) = error {
-            return self.answer_with_error(call, &error);
+        if let Some(answer) = answer {
+            return self.answer_with_status(call, &answer);
         }
         let state = if status == 429 { ServerState::NeverReached } else { ServerState::Running };
         let mut detail = shown_status(status, body);
         if matches!(status, 401 | 403) {
             detail.push_str("; give it a token with --header 'Authorization: Bearer ${VAR}'");
         }
-        self.fail_attempt(now, attempt, Kind::HttpStatus, detail, state);
+        self.fail_attempt(now, id, attempt, Kind::HttpStatus, detail, state);
     }
 
     /// A notification, an answer, or a request of our own was refused.
@@ -209,7 +217,7 @@ impl Engine {
                     shown_status(status, body)
                 );
                 let json_id = subscription.id.patch();
-                let answer = match json_rpc_error(body) {
+                let answer = match json_rpc_answer(body, Some(attempt)) {
                     Some(error) => with_id(&error, &subscription.id),
                     None => Outgoing::plain(crate::error::error_answer(
                         json_id.as_slice(),
@@ -220,7 +228,7 @@ impl Engine {
                 };
                 return self.reply(subscription.client, subscription.way, Some(&subscription.id), answer);
             }
-            if let Some(error) = json_rpc_error(body) {
+            if let Some(error) = json_rpc_answer(body, Some(attempt)) {
                 self.answer_to_own(now, id, attempt, &error);
             }
             return;
@@ -229,26 +237,27 @@ impl Engine {
         self.note(Note::PostRefused { server, why: shown_status(status, body) });
     }
 
-    /// Passes on an error that the server sent with a status, under the client's own id.
-    fn answer_with_error(&mut self, call: CallId, error: &Message) {
-        if self.answer_as_task(self.at, call, error) {
+    /// Passes on an answer that the server sent with a status, under the client's own id.
+    fn answer_with_status(&mut self, call: CallId, answer: &Message) {
+        if self.answer_as_task(self.at, call, answer) {
             return;
         }
         let Some(open) = self.calls.get(call) else { return };
-        let (way, answer) = (open.request.way, with_id(error, &open.request.id));
-        self.set_status(way, error_code(error));
-        self.settle(call, Some(answer));
+        let (way, passed_on) = (open.request.way, with_id(answer, &open.request.id));
+        self.set_status(way, error_code(answer));
+        self.settle(call, Some(passed_on));
     }
 
     fn fail_attempt(
         &mut self,
         now: Mono,
+        server: ServerId,
         attempt: Option<AttemptId>,
         kind: Kind,
         detail: String,
         state: ServerState,
     ) {
-        let Some(id) = self.call_of(attempt) else { return };
+        let Some(id) = self.call_of(server, attempt) else { return };
         let Some(call) = self.calls.get(id) else { return };
         let mut failure = self.failure(now, call, kind, None);
         failure.detail = Some(detail);
@@ -263,8 +272,9 @@ impl Engine {
 
     pub(super) fn stream_ended(&mut self, now: Mono, id: ServerId, attempt: AttemptId, end: &StreamEnd) {
         self.stream_broke(now, id, attempt, end);
+        self.asked_in_vain(now, id, Some(attempt));
         // Where it was to be taken up is remembered for as long as it may be.
-        if end.resumable && !self.attempts.contains_key(&attempt) {
+        if end.resumable && !self.calls.awaits(attempt) {
             self.abandon(id, attempt);
         }
     }
@@ -272,36 +282,42 @@ impl Engine {
     fn stream_broke(&mut self, now: Mono, id: ServerId, attempt: AttemptId, end: &StreamEnd) {
         if end.status == Some(404) {
             // Opening a stream again runs nothing, but the request that it belongs to was taken before.
-            self.session_lost(now, id, None);
-            return self.broke_off(now, id, Some(attempt), &end.why);
+            self.broke_off(now, id, Some(attempt), FORGOTTEN);
+            self.begin_session_again(now, id, Some(attempt));
+            return;
+        }
+        let polls = end.retry.filter(|_| end.opened).map(|wish| retry::reopen(Some(wish), 1));
+        let mut wish = end.retry;
+        if let Some(call) = self.calls.of(id, attempt) {
+            if polls.is_some() {
+                // It hung up as it said it would, which is no failure.
+                self.calls.stream_lives(call);
+            }
+            let breaks = self.calls.get(call).map_or(0, |call| u32::from(call.breaks));
+            wish = wish.map(|_| retry::reopen(wish, breaks + 1));
         }
         // An old connection may still look alive to the server, or the server is busy.
         let passing = end.status.is_none_or(|status| status == 409 || status == 429 || status >= 500);
-        if passing && self.resume_later(now, Some(attempt), end.retry, true) {
+        if passing && self.resume_later(now, id, Some(attempt), wish, true) {
             return;
         }
-        let call = self.call_of(Some(attempt)).filter(|_| end.resumable && passing);
-        let call = call.and_then(|id| self.calls.get_mut(id).map(|call| (id, call)));
+        let call = self.call_of(id, Some(attempt)).filter(|_| end.resumable && passing);
         // The modern era knows no coming back.
-        let Some(call) = call.filter(|(_, call)| !call.modern) else {
-            self.broke_off(now, id, Some(attempt), &end.why);
-            return self.asked_in_vain(now, id, Some(attempt));
+        let legacy = |id: &CallId| self.calls.get(*id).is_some_and(|call| !call.modern);
+        let Some(call_id) = call.filter(legacy) else {
+            return self.broke_off(now, id, Some(attempt), &end.why);
         };
-        let (call_id, call) = call;
-        let breaks = call.count_break();
-        call.reconnect_at = Some(now + end.retry.unwrap_or_else(|| doubling(breaks)));
-        let (id, polls) = (call_id, end.retry.filter(|_| end.status.is_none()));
+        self.calls.reconnect_after(now, call_id, end.retry);
         self.arm_call(now, call_id);
         if let Some(retry) = polls {
-            let way = self.calls.get(id).map(|call| self.real_way(call).1);
+            let way = self.calls.get(call_id).map(|call| self.real_way(call).1);
             way.into_iter().for_each(|way| self.let_client_poll(way, retry));
         }
     }
 
     /// The time has come to open a call's stream again.
     pub(super) fn reconnect(&mut self, now: Mono, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        call.reconnect_at = None;
+        let Some(call) = self.calls.reconnects(id) else { return };
         let (server, attempt) = (call.request.server, call.attempt());
         if let Some(attempt) = attempt.filter(|_| !self.resume_attempt(id)) {
             self.act(Action::Reconnect(server, attempt));
@@ -320,12 +336,10 @@ impl Engine {
         if self.is_refused_to_us(now, id, attempt, line) {
             return;
         }
-        if let Some(call) = self.call_of(Some(attempt)).and_then(|id| self.calls.get_mut(id)) {
-            call.breaks = 0;
+        if let Some(call) = self.call_of(id, Some(attempt)) {
+            self.calls.stream_lives(call);
         }
-        if let Some(subscription) = self.subscriptions.get_mut(&attempt) {
-            subscription.breaks = 0;
-        }
+        self.listens.lives(attempt);
         self.came_up(id);
         self.tied = Some(attempt);
         self.line_from_server(now, id, line);
@@ -334,100 +348,105 @@ impl Engine {
 
     /// Whatever a server says shows that it can be reached.
     fn came_up(&mut self, id: ServerId) {
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.answers();
-        }
+        self.servers.answers(id);
     }
 
     fn subscription_broke(&mut self, now: Mono, attempt: AttemptId) {
-        let Some(subscription) = self.subscriptions.get_mut(&attempt) else { return };
-        subscription.breaks += 1;
-        let at = now + doubling(subscription.breaks);
-        self.timers.set(Owner::Listen(attempt), &mut subscription.armed, Some(at));
+        self.listens.broke(&mut self.timers, now, attempt);
     }
 
     pub(super) fn standing_ended(&mut self, now: Mono, id: ServerId, end: &StreamEnd) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
         // A server need not have one.
         if end.status.is_some_and(|status| (400..500).contains(&status) && status != 409 && status != 429) {
             return;
         }
-        server.standing_breaks += 1;
-        let at = now + end.retry.unwrap_or_else(|| doubling(server.standing_breaks));
-        self.arm_standing(id, Some(at));
+        let polls = end.opened && end.retry.is_some();
+        let Some(breaks) = self.servers.standing_broke(id, polls) else { return };
+        let at = now + retry::reopen(end.retry, breaks);
+        self.servers.arm_standing(&mut self.timers, id, Some(at));
     }
 
     pub(super) fn standing_due(&mut self, now: Mono, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.standing_armed = None;
+        let Some(server) = self.servers.standing_rings(id) else { return };
         match server.life {
             Life::Up => self.act(Action::Stand(id)),
             Life::Leaving | Life::Ended(_) | Life::Failed(_) => {}
             // It is wanted again when the server is back, whether or not that is a new session.
             _ => {
-                let at = now + doubling(server.standing_breaks);
-                self.arm_standing(id, Some(at));
+                let at = now + retry::reopen(None, server.standing_breaks);
+                self.servers.arm_standing(&mut self.timers, id, Some(at));
             }
         }
     }
 
-    pub(super) fn arm_standing(&mut self, id: ServerId, at: Option<Mono>) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        self.timers.set(Owner::Standing(id), &mut server.standing_armed, at);
-    }
-
     // Sessions.
 
-    /// The server does not know our session any more. The request that found out was not executed.
-    fn session_lost(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        if server.life != Life::Up && server.life != Life::Starting {
-            return;
+    /// A request was refused because the server does not know our session any more, so it was not executed: it is
+    /// sent once more, on a new session. False if it is not sent again: what it is told then is its own answer.
+    fn lost_with_session(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>) -> bool {
+        let call = self.call_of(id, attempt);
+        if call.and_then(|id| self.calls.get(id)).is_some_and(|call| call.session_lost) {
+            return false;
         }
-        server.session_lost = true;
-        server.came_up = true;
-        self.arm_standing(id, None);
-        // What was being resumed did arrive, in its time.
-        if let Some(call) = self.call_of(attempt).filter(|call| !self.is_being_resumed(*call))
-            && !self.wait_unsent(now, call)
-        {
-            let why = "it has forgotten our session".to_owned();
-            self.fail_attempt(now, attempt, Kind::ServerGone, why, ServerState::NeverReached);
+        if let Some(call) = call.filter(|call| self.is_being_resumed(*call)) {
+            // It did arrive, in its time, and the server has forgotten it with the session.
+            self.calls.forget_policy(call);
+            self.broke_off(now, id, attempt, FORGOTTEN);
+            self.begin_session_again(now, id, attempt);
+            return true;
         }
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.life = Life::Resting;
+        if !self.begin_session_again(now, id, attempt) {
+            return false;
         }
-        let open = self.calls_at(id, true);
-        self.interrupt(now, id, open, "it has forgotten our session");
+        if call.is_some_and(|call| !self.send_unsent(now, call)) {
+            let state = ServerState::NeverReached;
+            self.fail_attempt(now, id, attempt, Kind::ServerGone, FORGOTTEN.into(), state);
+        }
+        true
+    }
+
+    /// Begins a new session, unless one has begun since this attempt was sent or is about to. False if that
+    /// happened too often of late: a server that forgets every session is no better on the next one.
+    fn begin_session_again(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>) -> bool {
+        let intensity = self.config.restart_intensity;
+        match self.servers.session_is_lost(now, id, attempt, intensity) {
+            None | Some(NewSession::TooMany) => return false,
+            Some(NewSession::Begun) => return true,
+            Some(NewSession::Begins) => {}
+        }
+        self.servers.arm_standing(&mut self.timers, id, None);
         self.drop_asks_of(now, id);
         self.rest(now, id, Why::SessionLost);
+        true
     }
 
     // Mirrored headers.
 
     /// The server found headers missing: its tools are asked for again, and the call is sent once more.
-    fn mirror_again(&mut self, id: ServerId, call_id: CallId) -> bool {
-        let Some(call) = self.calls.get_mut(call_id) else { return false };
-        let Some(kept) =
-            call.kept.clone().filter(|_| !call.mirrored && call.request.method == Method::ToolsCall)
-        else {
+    fn mirror_again(&mut self, now: Mono, id: ServerId, call_id: CallId) -> bool {
+        let patience = self.patience_for_tools(id);
+        let tool = |call: &Call| call.request.method == Method::ToolsCall;
+        if !self.calls.get(call_id).is_some_and(tool) {
+            return false;
+        }
+        let Some(meta) = self.calls.wait_for_headers(call_id, patience.map(|patience| now + patience)) else {
             return false;
         };
-        call.mirrored = true;
-        let Some(meta) = kept.raw(Field::ParamsMeta).map(<[u8]>::to_vec) else { return false };
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
-        if let Some(call) = self.calls.get_mut(call_id) {
-            call.state = crate::call::State::Waiting(kept);
-            call.retry_at = Some(call.deadline.ends_at());
-        }
-        self.list_tools(id, call_id, &meta, None);
+        self.arm_call(now, call_id);
+        self.list_tools(id, Paging::of(call_id), &meta, None);
         true
     }
 
+    /// How long a list of tools may take.
+    fn patience_for_tools(&self, id: ServerId) -> Option<Duration> {
+        let declared = &self.servers.get(&id)?.declared;
+        let method = &Method::ToolsList;
+        let facts = CallFacts { method, tool: None, has_token: false, cap: None, wish: None, declared };
+        self.config.rules.for_call(facts).timeout.map(|limit| limit.time)
+    }
+
     /// Asks for a page of the tool list on behalf of a call.
-    pub(super) fn list_tools(&mut self, id: ServerId, call: CallId, meta: &[u8], cursor: Option<&[u8]>) {
+    fn list_tools(&mut self, id: ServerId, paging: Paging, meta: &[u8], cursor: Option<&[u8]>) {
         let attempt = self.new_attempt();
         let number = own_id(attempt.0, false);
         let cursor = cursor.map(|cursor| [b",\"cursor\":", cursor].concat()).unwrap_or_default();
@@ -440,34 +459,37 @@ impl Engine {
             b"}}",
         ]
         .concat();
-        let Ok(Scanned::Message(message)) = scan(Bytes::from(request)) else { return };
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.own.insert(attempt, Own::Tools(call));
-        }
+        let Ok(Scanned::Message(message)) = scan(Bytes::from(request)) else {
+            return self.go_on_without_tools(self.at, paging.call);
+        };
+        self.servers.asks_own(id, attempt, Own::Tools(Box::new(paging)));
         let outgoing = Outgoing::plain(message.bytes.clone());
         self.send(id, Some(attempt), Some(&message), outgoing);
     }
 
-    /// The list that a call waited for is there.
-    pub(super) fn tools_are_listed(&mut self, now: Mono, id: ServerId, call: CallId, answer: &Message) {
+    /// A page of the list that a call waits for is there.
+    pub(super) fn tools_are_listed(&mut self, now: Mono, id: ServerId, mut paging: Paging, answer: &Message) {
         self.learn_mirrors(id, answer);
+        let Some(call) = self.calls.get(paging.call).filter(|call| call.is_parked()) else { return };
+        let meta = call.kept.as_ref().and_then(|kept| kept.raw(Field::ParamsMeta).map(<[u8]>::to_vec));
         let more = answer.raw(Field::Result).and_then(next_cursor);
-        let meta = self
-            .calls
-            .get(call)
-            .and_then(|call| call.kept.as_ref())
-            .and_then(|kept| kept.raw(Field::ParamsMeta).map(<[u8]>::to_vec));
+        let more = more.filter(|cursor| paging.turns_to(cursor));
         match (more, meta) {
-            (Some(cursor), Some(meta)) => self.list_tools(id, call, &meta, Some(cursor.as_bytes())),
-            _ => self.try_again(now, call),
+            (Some(cursor), Some(meta)) => self.list_tools(id, paging, &meta, Some(cursor.as_bytes())),
+            _ => self.try_again(now, paging.call),
+        }
+    }
+
+    /// The list that a call waits for does not come.
+    pub(super) fn go_on_without_tools(&mut self, now: Mono, call: CallId) {
+        if self.calls.get(call).is_some_and(Call::is_parked) {
+            self.try_again(now, call);
         }
     }
 
     pub(super) fn learn_mirrors(&mut self, id: ServerId, answer: &Message) {
         let Some(result) = answer.raw(Field::Result) else { return };
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.mirrors.learn(result);
-        }
+        self.servers.learn_mirrors(id, result);
     }
 
     /// Tells a server that an attempt is not waited for any more, in the way its transport has for it.
@@ -501,24 +523,27 @@ impl Engine {
     }
 }
 
-/// The wait after so many breaks in a row.
-pub(super) fn doubling(breaks: u32) -> Duration {
-    let times = 2u32.saturating_pow(breaks.saturating_sub(1).min(16));
-    limits::RECONNECT.saturating_mul(times).min(limits::RECONNECT_LONGEST)
-}
-
-/// 404 says so by the protocol; real servers also say it with others, and with the word.
-fn session_is_lost(status: u16, body: &[u8]) -> bool {
-    let says_so = || {
-        let text = String::from_utf8_lossy(&body[..body.len().min(2048)]).to_lowercase();
-        text.contains("session")
-    };
+/// Whether a request that named a session was refused because the server does not know that session. An answer
+/// under our own id is one to the request, whatever its status.
+fn session_is_lost(status: u16, body: &[u8], answer: Option<&Message>, attempt: Option<AttemptId>) -> bool {
+    if answer.is_some_and(|answer| is_under(answer, attempt)) {
+        return false;
+    }
     match status {
-        404 => json_rpc_error(&Bytes::copy_from_slice(body))
-            .is_none_or(|error| error_code(&error) != Some(-32601)),
-        400 | 409 | 503 => says_so(),
+        404 => answer.and_then(error_code) != Some(-32601),
+        400 => {
+            let said = answer.and_then(error_message);
+            let said = said.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+            FORGOTTEN_WORDS.contains(&said.trim())
+        }
         _ => false,
     }
+}
+
+/// Whether an answer names this attempt.
+fn is_under(answer: &Message, attempt: Option<AttemptId>) -> bool {
+    let named = answer.raw(Field::Id).and_then(read_own_id).map(|(number, _)| number);
+    named.is_some() && named == attempt.map(AttemptId::on_wire)
 }
 
 /// What came with a status, for people.
@@ -529,12 +554,21 @@ fn shown_status(status: u16, body: &[u8]) -> String {
     if text.is_empty() { format!("HTTP status {status}") } else { format!("HTTP status {status}: {text}") }
 }
 
-/// A body that is a JSON-RPC error.
-fn json_rpc_error(body: &Bytes) -> Option<Message> {
+/// A body that is a JSON-RPC error, or any answer to this attempt.
+fn json_rpc_answer(body: &Bytes, attempt: Option<AttemptId>) -> Option<Message> {
     let one_line: Vec<u8> =
         body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
-    let is_error = |message: &Message| message.shape == Shape::Answer && message.has(Field::Error);
-    scan_message(one_line.into()).filter(is_error)
+    let answers = |message: &Message| message.has(Field::Error) || is_under(message, attempt);
+    scan_message(one_line.into()).filter(|message| message.shape == Shape::Answer && answers(message))
+}
+
+/// What an error says to people.
+fn error_message(answer: &Message) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Error {
+        message: String,
+    }
+    serde_json::from_slice::<Error>(answer.raw(Field::Error)?).ok().map(|error| error.message)
 }
 
 /// The code of an error.
@@ -568,4 +602,33 @@ fn next_cursor(result: &[u8]) -> Option<String> {
     }
     let page: Page<'_> = serde_json::from_slice(result).ok()?;
     page.next_cursor.map(|cursor| cursor.get().to_owned()).filter(|cursor| cursor != "null")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(status: u16, body: &'static str) -> bool {
+        let (body, attempt) = (Bytes::from_static(body.as_bytes()), Some(AttemptId(7)));
+        session_is_lost(status, &body, json_rpc_answer(&body, attempt).as_ref(), attempt)
+    }
+
+    #[test]
+    fn a_lost_session_is_told_from_every_other_refusal() {
+        assert!(lost(404, "") && lost(404, "session not found\n") && lost(404, "<html>"));
+        assert!(lost(
+            404,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}"#
+        ));
+        assert!(lost(404, r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"x"}}"#));
+        assert!(lost(400, " Bad Request: No valid session ID provided\n"));
+        assert!(
+            !lost(404, r#"{"jsonrpc":"2.0","id":"7","error":{"code":-32001,"message":"x"}}"#),
+            "it is ours"
+        );
+        assert!(!lost(404, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#), "it is ours");
+        assert!(!lost(404, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"x"}}"#));
+        assert!(!lost(400, "Bad Request: your session may not") && !lost(400, ""));
+        assert!(!lost(409, "session") && !lost(503, "session") && !lost(401, "session"));
+    }
 }

@@ -2,12 +2,11 @@
 
 use super::{Engine, Transport};
 use crate::action::Note;
-use crate::call::{Call, Request, State, retry};
+use crate::calls::{Call, Request, retry};
 use crate::id::CallId;
-use crate::limits;
 use crate::method::Method;
 use crate::policy::Policy;
-use crate::server::Life;
+use crate::servers::Life;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use std::time::Duration;
@@ -24,8 +23,7 @@ impl Engine {
         let continues = [Field::ParamsRequestState, Field::ParamsInputResponses, Field::ParamsTask]
             .iter()
             .any(|field| message.has(*field));
-        let size = message.bytes.len();
-        let fits = size <= limits::REPEATABLE_BYTES && self.kept_bytes + size <= limits::KEPT_BYTES;
+        let fits = self.calls.has_room_to_keep(message.bytes.len());
         call.safe = safe && !continues && policy.retries > 0;
         // What goes by HTTP, or into the pipe of a process that is being started, may turn out never to
         // have arrived, and can be sent again then.
@@ -37,14 +35,7 @@ impl Engine {
             // One less than can be counted, so that there is an end of it.
             call.retries = policy.retries.min(u32::from(u16::MAX - 1)) as u16;
             call.kept = Some(Box::new(message.owned()));
-            self.kept_bytes += size;
         }
-    }
-
-    /// A call will not be repeated any more: what was kept of it goes.
-    pub(super) fn let_go_of_kept(&mut self, kept: Option<Box<Message>>) {
-        let size = kept.map_or(0, |message| message.bytes.len());
-        self.kept_bytes = self.kept_bytes.saturating_sub(size);
     }
 
     /// What it rests on that a call may be made again, also after a crash of ours.
@@ -70,27 +61,27 @@ impl Engine {
     /// Takes one retry for a call, if it may have one.
     fn take_retry(&mut self, now: Mono, id: CallId, arrived: bool) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        let Some(server) = self.servers.get_mut(&call.request.server) else { return false };
         let may = call.kept.is_some() && (call.safe || !arrived);
-        may && call.attempts <= call.retries && server.budget.take(now)
+        may && call.attempts <= call.retries && self.servers.take_retry(now, call.request.server)
     }
 
     /// A call that never left waits for its server. False if it was not kept.
     pub(super) fn wait_unsent(&mut self, now: Mono, id: CallId) -> bool {
-        let Some(call) = self.calls.get_mut(id) else { return false };
-        let Some(kept) = call.kept.clone() else { return false };
-        call.attempts = call.attempts.saturating_sub(1);
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
-        let size = kept.bytes.len();
-        call.state = State::Waiting(kept);
-        if let Some(server) = self.servers.get_mut(&call.request.server) {
-            server.waiting.push_back(id);
-            server.waiting_bytes += size;
-        }
+        let Some(size) = self.calls.wait_unsent(id) else { return false };
+        let Some(call) = self.calls.get(id) else { return false };
+        self.servers.queue(call.request.server, id, size);
         self.arm_call(now, id);
         true
+    }
+
+    /// A call that its server did not take, because it had forgotten our session, is sent to the next session: at
+    /// once if that has begun. False if it was not kept.
+    pub(super) fn send_unsent(&mut self, now: Mono, id: CallId) -> bool {
+        let sent_again = self.calls.lost_with_session(now, id);
+        if sent_again {
+            self.try_again(now, id);
+        }
+        sent_again
     }
 
     /// A call whose HTTP exchange failed is sent again after a while. False if it must not be.
@@ -111,9 +102,7 @@ impl Engine {
             return false;
         }
         self.detach(now, id, why);
-        if let Some(call) = self.calls.get_mut(id) {
-            call.retry_at = Some(now + wait);
-        }
+        self.calls.retry_at(id, now + wait);
         self.arm_call(now, id);
         true
     }
@@ -126,10 +115,7 @@ impl Engine {
         self.detach(now, id, "its server went away");
         let Some(call) = self.calls.get(id) else { return false };
         let size = call.kept.as_ref().map_or(0, |message| message.bytes.len());
-        if let Some(server) = self.servers.get_mut(&call.request.server) {
-            server.waiting.push_back(id);
-            server.waiting_bytes += size;
-        }
+        self.servers.queue(call.request.server, id, size);
         self.arm_call(now, id);
         true
     }
@@ -145,88 +131,46 @@ impl Engine {
             return false;
         }
         self.detach(now, id, "it timed out");
-        if let Some(call) = self.calls.get_mut(id) {
-            call.retry_at = Some(now + wait);
-        }
+        self.calls.retry_at(id, now + wait);
         self.arm_call(now, id);
         true
     }
 
     /// The time has come to send a call again.
     pub(super) fn try_again(&mut self, now: Mono, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        call.retry_at = None;
-        let Some(message) = call.kept.clone() else { return };
-        let server_id = call.request.server;
-        let Some(server) = self.servers.get_mut(&server_id) else { return };
-        use crate::server::Readiness::{ComesBack, IsGone, Runs};
+        let Some(server_id) = self.calls.get(id).map(|call| call.request.server) else { return };
+        let Some(server) = self.servers.get(&server_id) else { return };
+        use crate::servers::Readiness::{ComesBack, IsGone, Runs};
+        if server.readiness() == IsGone {
+            // It waits in no queue that it would have to leave.
+            return self.fail_at_gone_server(now, id);
+        }
+        let Some(message) = self.calls.take_retry(id) else { return };
         match server.readiness() {
             Runs => {
-                call.deadline.sign(now, &server.clock);
+                self.calls.restart_timeout(now, id, &server.clock);
                 self.send_attempt(now, id, &message);
             }
-            ComesBack => {
-                server.waiting.push_back(id);
-                server.waiting_bytes += message.bytes.len();
-            }
-            IsGone => return self.fail_at_gone_server(now, id),
+            ComesBack | IsGone => self.servers.queue(server_id, id, message.bytes.len()),
         }
         self.arm_call(now, id);
     }
 
     /// Takes a call off the process it was sent to.
     fn detach(&mut self, now: Mono, id: CallId, why: &'static str) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let Some(server) = self.servers.get(&call.request.server) else { return };
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
-        call.state = match call.kept.clone() {
-            Some(message) => State::Waiting(message),
-            None => State::New,
-        };
-        call.progress.start_again();
-        call.deadline.sign(now, &server.clock);
-        let joint = call.request.joint;
-        let note = Note::Repeated {
-            server: server.name.clone(),
-            method: call.request.method.as_str().into(),
-            attempt: u32::from(call.attempts) + 1,
-            why,
-        };
+        let (name, method) = (server.name.clone(), call.request.method.as_str().into());
+        let Some(withdrawn) = self.calls.take_off(now, id, &server.clock) else { return };
+        let note = Note::Repeated { server: name, method, attempt: withdrawn.attempt, why };
         self.note(note);
-        self.joined_start_again(joint);
+        self.joined_start_again(withdrawn.joint);
     }
 
     /// Learns from a tool list which tools the server calls repeatable.
     pub(super) fn read_hints(&mut self, id: crate::id::ServerId, answer: &Message) {
-        #[derive(serde::Deserialize)]
-        struct List {
-            tools: Vec<Tool>,
-        }
-        #[derive(serde::Deserialize)]
-        struct Tool {
-            name: Box<str>,
-            annotations: Option<Hints>,
-        }
-        #[derive(serde::Deserialize, Default)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Hints {
-            read_only_hint: bool,
-            idempotent_hint: bool,
-        }
-        let Some(list) = answer.raw(Field::Result).and_then(|raw| serde_json::from_slice::<List>(raw).ok())
-        else {
-            return;
-        };
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        for tool in list.tools {
-            let hints = tool.annotations.unwrap_or_default();
-            if hints.read_only_hint || hints.idempotent_hint {
-                server.repeatable.insert(tool.name);
-            } else {
-                server.repeatable.remove(&tool.name);
-            }
+        if let Some(result) = answer.raw(Field::Result) {
+            self.servers.read_hints(id, result);
         }
     }
 }

@@ -8,11 +8,13 @@
 //! only if that is safe.
 
 use super::{Engine, Transport};
-use crate::call::resume::{Policy, declares};
+use crate::calls::Call;
+use crate::calls::resume::{Policy, declares};
 use crate::error::{Kind, json_text};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
 use crate::json;
+use crate::method::Method;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
@@ -28,19 +30,18 @@ impl Engine {
     }
 
     /// A server says how one of our attempts can be resumed. False if that is for the client to read.
-    pub(super) fn takes_policy(&mut self, message: &Message) -> bool {
+    pub(super) fn takes_policy(&mut self, server: ServerId, message: &Message) -> bool {
         let remote = self.config.transport == Transport::Http;
         if !remote && !self.config.resumable {
             return false;
         }
         let attempt = message.raw(Field::ParamsRequestId).and_then(read_own_id);
-        let call = attempt.and_then(|(number, _)| self.attempts.get(&self.attempt_of(number)).copied());
+        let call = attempt.and_then(|(number, _)| self.call_at(server, self.attempt_of(number)));
         let policy = message.raw(Field::Params).and_then(Policy::read).filter(|_| remote);
-        if let (Some(id), Some(policy)) = (call, policy)
-            && let Some(call) = self.calls.get_mut(id)
-        {
-            call.policy = Some(Box::new(policy));
+        if let (Some(id), Some(policy)) = (call, policy) {
+            self.calls.has_policy(id, policy);
             self.keep_names_at_server(id);
+            self.pass_policy_on(id, message);
         }
         true
     }
@@ -55,25 +56,19 @@ impl Engine {
     pub(super) fn resume_later(
         &mut self,
         now: Mono,
+        server: ServerId,
         attempt: Option<AttemptId>,
         wish: Option<Duration>,
         was_open: bool,
     ) -> bool {
-        let id = attempt.and_then(|attempt| self.attempts.get(&attempt).copied());
-        let Some((id, call)) = id.and_then(|id| self.calls.get_mut(id).map(|call| (id, call))) else {
-            return false;
-        };
-        let Some(policy) = &call.policy else { return false };
-        let lost = if was_open { now } else { call.lost.unwrap_or(now) };
-        if policy.max_wait.is_some_and(|most| now.since(lost) >= most) {
-            call.policy = None;
+        let Some(id) = attempt.and_then(|attempt| self.calls.of(server, attempt)) else { return false };
+        if self.config.door && self.ending.is_some() {
+            // Its client has gone, and may be back at another door by now.
             return false;
         }
-        let least = policy.min_wait;
-        call.lost = Some(lost);
-        let breaks = call.count_break();
-        let wait = wish.unwrap_or_else(|| super::remote::doubling(breaks)).max(least);
-        call.reconnect_at = Some(now + wait);
+        if !self.calls.resume_later(now, id, wish, was_open) {
+            return false;
+        }
         self.arm_call(now, id);
         true
     }
@@ -107,20 +102,26 @@ impl Engine {
         attempt: AttemptId,
         line: &Line,
     ) -> bool {
-        let Some(id) = self.attempts.get(&attempt).copied() else { return false };
-        let Some(call) = self.calls.get_mut(id).filter(|call| call.lost.is_some()) else { return false };
-        call.lost = None;
+        let Some(id) = self.calls.of(server, attempt) else { return false };
+        if !self.calls.is_found(id) {
+            return false;
+        }
+        if self.calls.get(id).is_some_and(|call| call.request.method == Method::RequestsResume) {
+            // Its client came back for it through us, and hears what the service says.
+            return false;
+        }
         let code = match line {
             Ok(Scanned::Message(message)) => super::remote::error_code(message),
             _ => None,
         };
         let unknown = code == Some(i64::from(Kind::TicketUnknown.code(false)));
         // The proposal has no code for it. Who asks for what an earlier process left hears of nothing else.
-        let refused = unknown || call.was_left() && matches!(code, Some(-32602..=-32600));
+        let refused = unknown
+            || self.calls.get(id).is_some_and(Call::was_left) && matches!(code, Some(-32602..=-32600));
         if !refused {
             return false;
         }
-        call.policy = None;
+        self.calls.forget_policy(id);
         if !self.left_is_lost(now, id, "its server does not know the call any more") {
             let why = "the connection broke, and it does not know the call any more";
             self.broke_off(now, server, Some(attempt), why);

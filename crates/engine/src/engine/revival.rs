@@ -3,19 +3,17 @@
 use super::from_client::request_edits;
 use super::{Engine, Restart, Transport};
 use crate::action::{Action, Note};
-use crate::call::{Call, State};
-use crate::client::Open;
+use crate::calls::Call;
+use crate::clients::Open;
 use crate::error::{Kind, json_text};
-use crate::hash::fingerprint;
-use crate::id::{AttemptId, CallId, ClientId, JsonId, Run, ServerId};
+use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::{CallFacts, Limit};
-use crate::server::{Alarm, Life, Own, RestartPlan};
+use crate::servers::{Alarm, Back, Life, Own, Rest, RestartPlan};
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Why a server is started again.
@@ -43,22 +41,20 @@ impl Why {
 impl Engine {
     /// Stops a server that runs, so that it is started again.
     pub(super) fn restart(&mut self, now: Mono, id: ServerId, why: &'static str, grace: Duration) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
         if server.life != Life::Up && server.life != Life::Starting {
             return;
         }
         let note = Note::Restarting { server: server.name.clone(), why, wait: Duration::ZERO };
         self.note(note);
         self.stop_for_restart(now, id, grace);
-        let open = self.calls_at(id, true);
+        let open = self.calls.at(id, true);
         self.interrupt(now, id, open, &format!("restarted because {why}"));
     }
 
     pub(super) fn stop_for_restart(&mut self, now: Mono, id: ServerId, grace: Duration) {
-        self.stop_watching(id);
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.life = Life::Stopping;
-        server.stopped_at = now;
+        self.servers.stop_watching(&mut self.timers, id);
+        self.servers.stops(now, id);
         self.act(Action::Terminate(id));
         self.arm_server(id, Some((Alarm::Kill, now + grace)));
     }
@@ -72,16 +68,13 @@ impl Engine {
             connect_backoff: self.config.connect_backoff,
             jitter: 0.5 + self.chance.next() / 2.0,
         };
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let Some(wait) = server.restart_after(now, &plan, matches!(why, Why::Stopped | Why::SessionLost))
-        else {
-            return self.goes_down(now, id, why);
+        let at_once = matches!(why, Why::Stopped | Why::SessionLost);
+        let wait = match self.servers.rest(now, id, &plan, at_once, why == Why::Stopped) {
+            None => return,
+            Some(Rest::Down { first }) => return self.goes_down(now, id, why, first),
+            Some(Rest::For(wait)) => wait,
         };
-        server.life = Life::Resting;
-        if why != Why::Stopped && server.has_just_gone() {
-            server.stopped_at = now;
-        }
-        let (server, text) = (server.name.clone(), why.text());
+        let (server, text) = (self.server_name(id), why.text());
         match why {
             Why::Unreachable | Why::SessionLost => self.note(Note::Retrying { server, why: text, wait }),
             // That it is restarted was said when it was stopped.
@@ -94,17 +87,13 @@ impl Engine {
     }
 
     /// It has failed too often: whoever asks is told so at once, and now and then it is tried again.
-    fn goes_down(&mut self, now: Mono, id: ServerId, why: Why) {
+    fn goes_down(&mut self, now: Mono, id: ServerId, why: Why, first: bool) {
         let every = self.config.reconnect_every;
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let first = server.life != Life::Down;
-        server.life = Life::Down;
-        self.given_up = true;
-        let note = Note::Down { server: server.name.clone(), why: why.text(), every };
-        self.note(note);
+        let server = self.server_name(id);
+        self.note(Note::Down { server, why: why.text(), every });
         self.arm_server(id, Some((Alarm::Restart, now + every)));
         if first {
-            for call in self.calls_at(id, false) {
+            for call in self.calls.at(id, false) {
                 // What its server has can be fetched from it whenever it is back.
                 if !self.calls.get(call).is_some_and(Call::is_kept_at_server) {
                     self.fail_because_down(now, id, call);
@@ -134,15 +123,17 @@ impl Engine {
 
     /// It is time for another try, if anybody still needs the server.
     pub(super) fn start_again(&mut self, now: Mono, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
         if server.is_unused() && self.config.manner.serves() {
             return self.dismiss(now, id);
         }
-        server.life = Life::Restarting;
         // A connection that could not be made ends nothing: other calls may still run on others. What was
         // closed cannot be opened again.
-        let same = self.config.transport == Transport::Http && !server.session_lost && server.exit.is_none();
-        let run = if same { server.run } else { server.next_run() };
+        let same = self.config.transport == Transport::Http && server.exit.is_none();
+        let Some((run, unanswered)) = self.servers.starts_again(id, same) else { return };
+        for (attempt, own) in unanswered {
+            self.own_is_lost(now, attempt, own);
+        }
         self.act(Action::Start(id, run));
     }
 
@@ -153,8 +144,7 @@ impl Engine {
         let hello = server.handshake.initialize.clone().filter(|_| server.handshake.done && !lives_on);
         let Some(initialize) = hello else { return self.up_again(now, id) };
         let attempt = self.new_attempt();
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.life = Life::Reviving(attempt);
+        self.servers.is_greeted(id, attempt);
         let limit = self.limit_of_handshake(id);
         self.send_own(id, &initialize, &Method::Initialize, attempt);
         self.arm_server(id, limit.map(|limit| (Alarm::Handshake, now + limit.time)));
@@ -184,9 +174,8 @@ impl Engine {
                 format!("it refused initialize: {}", String::from_utf8_lossy(&error[..error.len().min(200)]));
             return self.revival_failed(now, id, why);
         }
-        if let (Some(server), Some(result)) = (self.servers.get_mut(&id), answer.raw(Field::Result)) {
-            server.handshake.version =
-                super::from_server::agreed_version(result).or(server.handshake.version.take());
+        if let Some(result) = answer.raw(Field::Result) {
+            self.servers.agrees_on(id, super::from_server::agreed_version(result));
         }
         if self.servers.get(&id).is_some_and(|server| server.welcome.is_none()) {
             // It was told the hello of a session that woke: those who joined that wait for the answer.
@@ -203,10 +192,7 @@ impl Engine {
         if self.config.transport == Transport::Process {
             return self.stop_for_restart(now, id, limits::KILL_GRACE);
         }
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.came_up = false;
-            server.session_lost = true;
-        }
+        self.servers.handshake_failed(id);
         self.rest(now, id, Why::NotStarted);
     }
 
@@ -222,48 +208,44 @@ impl Engine {
         }
         let Ok(Error { data }) = serde_json::from_slice(error) else { return false };
         let Some(version) = data.supported.first() else { return false };
-        let attempt = self.new_attempt();
-        let Some(server) = self.servers.get_mut(&id).filter(|server| !server.other_version) else {
+        let initialize = self.servers.get(&id).and_then(|server| server.handshake.initialize.as_ref());
+        let Some(message) = initialize.and_then(|initialize| with_version(initialize, version)) else {
             return false;
         };
-        let Some(initialize) = server.handshake.initialize.clone() else { return false };
-        server.other_version = true;
-        let Some(message) = with_version(&initialize, version) else { return false };
-        server.life = Life::Reviving(attempt);
+        if !self.servers.tries_other_version(id) {
+            return false;
+        }
+        let attempt = self.new_attempt();
+        self.servers.is_greeted(id, attempt);
         self.send_own(id, &message, &Method::Initialize, attempt);
         true
     }
 
     fn up_again(&mut self, now: Mono, id: ServerId) {
-        self.arm_server(id, None);
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let whole = self.config.transport == Transport::Http && server.made_whole == Some(server.run);
-        server.made_whole = Some(server.run);
-        server.other_version = false;
-        server.life = Life::Up;
-        if self.config.transport == Transport::Process {
-            server.is_up();
+        if self.servers.get(&id).is_some_and(|server| server.input_closed) {
+            // It answers, but does not listen any more: it is being stopped.
+            return;
         }
-        server.waiting_bytes = 0;
-        let waiting = std::mem::take(&mut server.waiting);
-        let restarted = server.run > Run(0);
-        let came_back = restarted || server.last_trouble.take().is_some();
-        let note = Note::Restarted { server: server.name.clone(), took: now.since(server.stopped_at) };
-        if came_back {
-            self.note(note);
+        self.arm_server(id, None);
+        let remote = self.config.transport == Transport::Http;
+        let Some(Back { whole, restarted, away, waiting }) = self.servers.is_back(now, id, remote) else {
+            return;
+        };
+        if let Some(took) = away {
+            let server = self.server_name(id);
+            self.note(Note::Restarted { server, took });
         }
         if !whole {
             self.make_whole(id, restarted);
         }
         for id in waiting {
-            let state = self.calls.get_mut(id).map(|call| std::mem::replace(&mut call.state, State::New));
-            if let Some(State::Waiting(message)) = state {
+            if let Some(message) = self.calls.stop_waiting(id) {
                 self.send_attempt(now, id, &message);
                 self.arm_call(now, id);
             }
         }
         self.poll_again(now, id);
-        self.orphans_due = true;
+        self.tickets.orphans_may_go_on();
         if self.ending.is_some() {
             // The client's end came while there was no process to tell.
             self.act(Action::CloseInput(id));
@@ -272,7 +254,7 @@ impl Engine {
 
     /// Everything that the client set up with the old process, set up with the new one.
     fn make_whole(&mut self, id: ServerId, restarted: bool) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
         let handshake = &server.handshake;
         let initialized = handshake.initialized.clone();
         let quiet =
@@ -302,49 +284,36 @@ impl Engine {
         }
     }
 
-    fn ask_again(&mut self, id: ServerId, message: &Message, own: Own) {
+    pub(super) fn ask_again(&mut self, id: ServerId, message: &Message, own: Own) {
         let attempt = self.new_attempt();
         self.send_own(id, message, &Method::of(message), attempt);
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.own.insert(attempt, own);
-        }
+        self.servers.asks_own(id, attempt, own);
     }
 
     /// Opens every subscription again, under a new number and for the same client.
     fn listen_again(&mut self, id: ServerId) {
-        let open: Vec<AttemptId> = self
-            .subscriptions
-            .iter()
-            .filter(|(_, sub)| sub.server == id && !sub.is_ours_alone())
-            .map(|(attempt, _)| *attempt)
-            .collect();
-        for old in open {
+        for old in self.listens.at(id) {
             self.listen_anew(id, old);
         }
     }
 
     fn listen_anew(&mut self, id: ServerId, old: AttemptId) {
         let attempt = self.new_attempt();
-        let Some(mut subscription) = self.subscriptions.remove(&old) else { return };
-        self.timers.set(crate::timers::Owner::Listen(old), &mut subscription.armed, None);
+        let Some(mut subscription) = self.listens.close(&mut self.timers, old) else { return };
         subscription.again = true;
-        if let Some(client) = self.clients.get_mut(&subscription.client) {
-            client.close(&subscription.id, Open::Subscription(old));
-            client.open(subscription.id.key(), Open::Subscription(attempt));
-        }
+        self.clients.closes(subscription.client, &subscription.id, Open::Subscription(old));
+        self.clients.opens(subscription.client, subscription.id.key(), Open::Subscription(attempt));
         if let Some(span) = subscription.message.envelope.get(Field::Id) {
             let edit = Edit::replace(span, crate::id::own_id(attempt.0, subscription.id.is_text()));
             let outgoing = Outgoing::edited(subscription.message.bytes.clone(), vec![edit]);
             self.send(id, Some(attempt), Some(&subscription.message), outgoing);
         }
-        self.subscriptions.insert(attempt, subscription);
+        self.listens.open(attempt, subscription);
     }
 
     /// The stream of a subscription to an HTTP server broke a while ago: it is opened again.
     pub(super) fn listen_due(&mut self, attempt: AttemptId) {
-        let Some(subscription) = self.subscriptions.get_mut(&attempt) else { return };
-        subscription.armed = None;
-        let server = subscription.server;
+        let Some(server) = self.listens.ring(attempt) else { return };
         // While its server comes back it waits, and is opened with everything else.
         if self.servers.get(&server).is_some_and(|server| server.life == Life::Up) {
             self.listen_anew(server, attempt);
@@ -371,12 +340,12 @@ impl Engine {
         attempt: AttemptId,
         answer: &Message,
     ) -> bool {
-        let Some(own) = self.servers.get_mut(&id).and_then(|server| server.own.remove(&attempt)) else {
+        let Some(own) = self.servers.take_own(id, attempt) else {
             return false;
         };
         match own {
             Own::Quiet => {}
-            Own::Tools(call) => self.tools_are_listed(now, id, call, answer),
+            Own::Tools(paging) => self.tools_are_listed(now, id, *paging, answer),
             Own::Poll(call) => self.task_is_reported(now, call, answer),
             Own::Fetch(call) => self.task_result_came(now, call, answer),
             Own::List(method) => {
@@ -391,11 +360,7 @@ impl Engine {
 
     /// Keeps what a list looks like; whether it looked different before.
     pub(super) fn remember_list(&mut self, id: ServerId, method: &Method, answer: &Message) -> Option<bool> {
-        let result = answer.raw(Field::Result)?;
-        let lists = &mut self.servers.get_mut(&id)?.handshake.lists;
-        let (_, _, kept) = lists.iter_mut().find(|(known, _, _)| known == method)?;
-        let before = kept.replace(fingerprint(result));
-        before.map(|before| before != fingerprint(result))
+        self.servers.list_looks(id, method, answer.raw(Field::Result)?)
     }
 
     /// Tells whoever wants to know: a client of the legacy era in any case, one of the modern era on
@@ -411,7 +376,7 @@ impl Engine {
             self.tell_everybody(id, &list_changed_message(what, None));
         }
         let mut told = Vec::new();
-        for subscription in self.subscriptions.values().filter(|subscription| subscription.server == id) {
+        for (_, subscription) in self.listens.iter().filter(|(_, listen)| listen.server == id) {
             let blanks = |byte: &u8| !byte.is_ascii_whitespace();
             let request: Vec<u8> = subscription.message.bytes.iter().copied().filter(blanks).collect();
             if memchr::memmem::find(&request, wanted.as_bytes()).is_some() {
@@ -432,46 +397,19 @@ impl Engine {
         method: &Method,
         message: &Message,
     ) {
-        let kept = self.config.restart > Restart::Never || self.config.transport == Transport::Http;
+        let restarts = self.config.restart > Restart::Never || self.config.transport == Transport::Http;
+        // Of sessions that share a server each hears only of what it subscribed to.
+        let subscribes = matches!(method, Method::ResourcesSubscribe | Method::ResourcesUnsubscribe);
+        let kept = restarts || (subscribes && self.config.manner.serves());
         if !kept || message.bytes.len() > limits::HANDSHAKE_BYTES {
             return;
         }
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let handshake = &mut server.handshake;
-        let uri = || message.raw(Field::ParamsUri).map(Box::from).unwrap_or_default();
-        match method {
-            Method::Initialize => {
-                handshake.done = false;
-                handshake.initialize = Some(message.owned());
-            }
-            Method::LoggingSetLevel => handshake.log_level = Some(message.owned()),
-            Method::ResourcesSubscribe if handshake.subscribed.len() < limits::SUBSCRIBED => {
-                let entry =
-                    handshake.subscribed.entry(uri()).or_insert_with(|| (message.owned(), BTreeSet::new()));
-                entry.1.insert(client);
-            }
-            Method::ResourcesUnsubscribe => {
-                handshake.subscribed.remove(&uri());
-            }
-            Method::ToolsList
-            | Method::PromptsList
-            | Method::ResourcesList
-            | Method::ResourcesTemplatesList
-                if !message.has(Field::ParamsCursor) =>
-            {
-                handshake.lists.retain(|(known, _, _)| known != method);
-                handshake.lists.push((method.clone(), message.owned(), None));
-            }
-            _ => {}
-        }
+        self.servers.keep_for_next(id, client, method, message);
     }
 
     pub(super) fn keep_initialized(&mut self, id: ServerId, message: &Message) {
-        if message.bytes.len() > limits::HANDSHAKE_BYTES {
-            return;
-        }
-        if let Some(server) = self.servers.get_mut(&id) {
-            server.handshake.initialized = Some(message.owned());
+        if message.bytes.len() <= limits::HANDSHAKE_BYTES {
+            self.servers.keep_initialized(id, message);
         }
     }
 }

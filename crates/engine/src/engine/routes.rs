@@ -3,8 +3,8 @@
 
 use super::{Engine, Transport};
 use crate::action::Action;
-use crate::call::Call;
-use crate::client::{Client, Door, Open, Way};
+use crate::calls::Call;
+use crate::clients::{Client, Door, Open, Way};
 use crate::http::Post;
 use crate::id::{AttemptId, CallId, ClientId, ServerId};
 use crate::method::Method;
@@ -46,7 +46,7 @@ impl Engine {
         let post = Post { attempt, message, headers, begins_session, goes_first, resumes, harmless };
         self.act(Action::Post(server, Box::new(post)));
         if goes_first {
-            self.arm_standing(server, None);
+            self.servers.arm_standing(&mut self.timers, server, None);
             self.act(Action::Stand(server));
         }
     }
@@ -54,6 +54,7 @@ impl Engine {
     /// Tells a client something about a request of its own.
     pub(super) fn tell(&mut self, client: ClientId, way: Way, message: Outgoing) {
         match way {
+            Way::Line | Way::Array(_) if self.is_hushed(client) => {}
             Way::Line | Way::Array(_) => self.act(Action::ToClient(client, message)),
             Way::Stream(stream) => self.tell_stream(stream, &message),
             Way::Nowhere => {}
@@ -90,7 +91,7 @@ impl Engine {
         let read = session.streams.iter().rev().find(read).map(|stream| Way::Stream(*stream));
         // Whoever comes back for a call finds it there.
         let kept = call.filter(|way| {
-            matches!(way, Way::Stream(id) if self.streams.get(id).is_some_and(|stream| stream.settled.is_none()))
+            matches!(way, Way::Stream(id) if self.clients.stream(*id).is_some_and(|stream| stream.settled.is_none()))
         });
         Some(read.or(kept).unwrap_or(standing))
     }
@@ -100,8 +101,8 @@ impl Engine {
             Way::Line | Way::Array(_) => true,
             Way::Ticket(_) | Way::Nowhere => false,
             Way::Stream(stream) => self
-                .streams
-                .get(&stream)
+                .clients
+                .stream(stream)
                 .is_some_and(|stream| stream.exchange.is_some() && stream.settled.is_none()),
         }
     }
@@ -123,19 +124,19 @@ impl Engine {
     fn only_call_of(&self, client: &Client) -> Option<CallId> {
         match client.only_open()? {
             Open::Call(id) => Some(id),
-            Open::Wait(no) => self.tasks.get(&no).filter(|task| task.resume.is_some())?.call,
+            Open::Wait(no) => self.tickets.get(no).filter(|task| task.resume.is_some())?.call,
             Open::Subscription(_) | Open::Look(_) | Open::Joint(_) => None,
         }
     }
 
     /// The call whose stream a message of an HTTP server came on.
-    pub(super) fn tied_call(&self) -> Option<(ClientId, Way)> {
+    fn tied_call(&self, server: ServerId) -> Option<(ClientId, Way)> {
         let attempt = self.tied?;
-        if let Some(id) = self.attempts.get(&attempt) {
-            let call = self.calls.get(*id)?;
+        if let Some(id) = self.calls.of(server, attempt) {
+            let call = self.calls.get(id)?;
             return Some(self.real_way(call));
         }
-        if let Some(subscription) = self.subscriptions.get(&attempt) {
+        if let Some(subscription) = self.listens.get(attempt) {
             return Some((subscription.client, subscription.way));
         }
         self.fetched_for(attempt).map(|call| (call.request.client, call.request.way))
@@ -184,7 +185,7 @@ impl Engine {
         let method = message.text(Field::Method).unwrap_or_default();
         let about_all = method.ends_with("list_changed");
         let call = self
-            .tied_call()
+            .tied_call(server)
             .or_else(|| self.only_call_at(server).filter(|_| !about_all))
             .or_else(|| self.newest_that_logs(server).filter(|_| method == "notifications/message"));
         if let Some((client, way)) = call {
@@ -218,7 +219,7 @@ impl Engine {
     /// nobody is asked: a wrong person would be worse.
     pub(super) fn who_is_asked(&self, server: ServerId) -> Option<(ClientId, Way)> {
         // Of a call that was taken over from another process the client is not here.
-        if let Some(tied) = self.tied_call().filter(|(client, _)| self.clients.contains_key(client)) {
+        if let Some(tied) = self.tied_call(server).filter(|(client, _)| self.clients.contains_key(client)) {
             return Some(tied);
         }
         let clients = self.lasting_clients(server);
@@ -235,7 +236,9 @@ impl Engine {
     }
 
     pub(super) fn holds_task_token(&self, server: ServerId, attempt: AttemptId) -> Option<ClientId> {
-        let holds = |client: &Client| client.task_tokens.iter().any(|kept| kept.attempt == attempt);
+        let holds = |client: &Client| {
+            client.task_tokens.iter().any(|kept| kept.attempt == attempt && kept.server == server)
+        };
         self.lasting_clients(server).into_iter().find(|id| self.clients.get(id).is_some_and(holds))
     }
 }

@@ -2,49 +2,32 @@
 
 use super::{Engine, Restart, Transport};
 use crate::action::Note;
-use crate::call::deadline::Reached;
-use crate::call::{Call, Request, State};
-use crate::client::{Door, Open, Subscription, TaskToken, Way};
+use crate::calls::deadline::Reached;
+use crate::calls::{Call, Request, State};
+use crate::clients::{Open, Subscription, TaskToken, Way};
 use crate::error::{Failure, Kind, Retry, ServerState, json_text};
 use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
-use crate::limits;
 use crate::method::Method;
 use crate::policy::{Layer, Limit};
-use crate::server::Life;
-use crate::task::Payer;
+use crate::servers::Life;
+use crate::tickets::Payer;
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::Outgoing;
 
 impl Engine {
     /// Ends a call; with an answer unless the client gave it up.
     pub(super) fn settle(&mut self, id: CallId, answer: Option<Outgoing>) {
-        let Some(mut call) = self.calls.remove(id) else { return };
-        self.timers.set(Owner::Call(id), &mut call.armed, None);
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
+        let Some(mut call) = self.calls.end(&mut self.timers, id) else { return };
         if let State::Joined(joined) = &call.state {
             self.leave_task(call.request.server, id, joined);
         }
-        if let Some(client) = self.clients.get_mut(&call.request.client) {
-            client.close(&call.request.id, Open::Call(id));
-        }
-        if let Some(server) = self.servers.get_mut(&call.request.server) {
-            server.stalled.remove(&id);
-            if let (State::Waiting(message), None) = (&call.state, call.retry_at) {
-                server.waits_no_more(id, message.bytes.len());
-            }
-        }
-        self.let_go_of_kept(call.kept.take());
+        self.clients.closes(call.request.client, &call.request.id, Open::Call(id));
+        self.servers.call_is_over(call.request.server, id, call.queued);
         let shared = self.settle_key(id, &mut call, answer.as_ref());
         self.count_out(&call.request, call.holds);
         match (answer, call.request.way) {
             (Some(answer), way) => self.reply(call.request.client, way, Some(&call.request.id), answer),
-            (None, Way::Array(batch)) => self.member_done(call.request.client, batch),
-            (None, Way::Stream(stream)) => self.settled_on_stream(self.at, stream),
-            // Whoever gave it up has said what becomes of its task.
-            (None, Way::Line | Way::Ticket(_) | Way::Nowhere) => {}
+            (None, way) => self.settled_without_answer(call.request.client, way),
         }
         if let Some(shared) = shared {
             self.settle_joined(shared);
@@ -65,18 +48,16 @@ impl Engine {
 
     /// Keeps a token alive that may report on until its task ends.
     pub(super) fn keep_task_token(&mut self, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
+        let client = call.request.client;
         let (Some(attempt), Some(token), true) =
             (call.attempt(), call.request.token.clone(), call.request.task)
         else {
             return;
         };
-        let progress = std::mem::take(&mut call.progress);
-        let Some(client) = self.clients.get_mut(&call.request.client) else { return };
-        if client.task_tokens.len() == limits::TASK_TOKENS {
-            client.task_tokens.pop_front();
-        }
-        client.task_tokens.push_back(TaskToken { attempt, token, progress });
+        let server = call.request.server;
+        let progress = self.calls.take_progress(id);
+        self.clients.keep_task_token(client, TaskToken { attempt, server, token, progress });
     }
 
     /// Ends a call with an error of ours, and says so.
@@ -118,7 +99,9 @@ impl Engine {
     }
 
     pub(super) fn refuse_by_gone_server(&mut self, now: Mono, call: &Call) {
-        let server = &self.servers[&call.request.server];
+        let Some(server) = self.servers.get(&call.request.server) else {
+            return self.refuse_call(now, call, Kind::ServerGone, LET_GO.into());
+        };
         let (kind, detail) = match server.life {
             Life::Failed(why) => {
                 (Kind::ServerFailed, format!("cannot start `{}`: {why}", self.config.command))
@@ -212,7 +195,9 @@ impl Engine {
         let cancels = !call.request.method.is_handshake();
         let again = kind == Kind::Timeout && self.retry_after_timeout(now, id);
         if !again {
+            self.pass_on(true);
             self.fail_by_limit(now, id, kind, limit);
+            self.pass_on(false);
         }
         if let Some(attempt) = attempt.filter(|_| cancels) {
             self.tell_to_cancel(server, attempt, modern, text, limit);
@@ -245,9 +230,7 @@ impl Engine {
         if self.config.transport == Transport::Http && modern {
             return self.abandon(server, attempt);
         }
-        if let Some(server) = self.servers.get_mut(&server) {
-            server.is_told_to_cancel(self.at, attempt);
-        }
+        self.servers.is_told_to_cancel(self.at, server, attempt);
         let reason = format!("Timeout: no answer within {}", crate::settings::show_duration(limit.time));
         let cancel = cancel_message(own_id(attempt.on_wire(), text).as_slice(), &reason, limit);
         self.send(server, None, None, Outgoing::plain(cancel));
@@ -255,73 +238,40 @@ impl Engine {
     }
 
     pub(super) fn close_subscription(&mut self, attempt: AttemptId) -> Option<Subscription> {
-        let mut subscription = self.subscriptions.remove(&attempt)?;
-        self.timers.set(Owner::Listen(attempt), &mut subscription.armed, None);
-        if let Some(client) = self.clients.get_mut(&subscription.client) {
-            client.subscriptions -= 1;
-            client.close(&subscription.id, Open::Subscription(attempt));
-        }
+        let subscription = self.listens.close(&mut self.timers, attempt)?;
+        self.clients.unsubscribes(subscription.client, &subscription.id, attempt);
         Some(subscription)
     }
 
-    /// Calls of a server, in the order of their slots.
-    pub(super) fn calls_at(&self, server: ServerId, sent: bool) -> Vec<CallId> {
-        let at = |id: &CallId| {
-            self.calls
-                .get(*id)
-                .is_some_and(|call| call.request.server == server && call.attempt().is_some() == sent)
-                && !self.calls.get(*id).is_some_and(Call::shares)
-        };
-        self.calls.ids().filter(at).collect()
-    }
-
-    /// For whom a client's calls count; for nobody on a line.
-    pub(super) fn payer_of(&self, client: ClientId) -> Option<Payer> {
-        let client = self.clients.get(&client).filter(|client| !matches!(client.door, Door::Line))?;
-        Some(Payer(client.principal.clone()))
-    }
-
     pub(super) fn has_room_for(&self, payer: &Payer) -> bool {
-        self.in_flight.get(&payer.0).is_none_or(|count| *count < self.config.max_calls)
+        self.clients.has_room_for(payer, self.config.max_calls)
     }
 
     /// Counts what a principal has in flight. False if that is too much.
     pub(super) fn one_call_more(&mut self, client: ClientId) -> bool {
-        !self.comes_over_http(client) || self.one_more_over_http(client)
-    }
-
-    /// Whether a client's calls count; on a line it is alone.
-    fn comes_over_http(&self, client: ClientId) -> bool {
-        self.clients.get(&client).is_some_and(|client| !matches!(client.door, Door::Line))
+        !self.clients.comes_over_http(client) || self.one_more_over_http(client)
     }
 
     #[inline(never)]
     fn one_more_over_http(&mut self, client: ClientId) -> bool {
-        let Some(payer) = self.payer_of(client) else { return true };
+        let Some(payer) = self.clients.payer_of(client) else { return true };
         let room = self.has_room_for(&payer);
         if room {
-            *self.in_flight.entry(payer.0).or_default() += 1;
+            self.clients.charge(payer);
         }
         room
     }
 
     pub(super) fn one_call_less(&mut self, client: ClientId) {
-        if self.comes_over_http(client) {
-            self.one_less_for(self.payer_of(client));
-        }
-    }
-
-    #[inline(never)]
-    pub(super) fn one_less_for(&mut self, payer: Option<Payer>) {
-        let Some(payer) = payer else { return };
-        if let Some(count) = self.in_flight.get_mut(&payer.0) {
-            *count -= 1;
-            if *count == 0 {
-                self.in_flight.remove(&payer.0);
-            }
+        if self.clients.comes_over_http(client) {
+            let payer = self.clients.payer_of(client);
+            self.clients.discharge(payer);
         }
     }
 }
+
+/// What a request is told whose server is not there any more, because nobody needed it.
+pub(super) const LET_GO: &str = "it was let go of before the call reached it";
 
 /// Whether a request may have changed something. Those that only read are safe to repeat.
 fn may_act(method: &Method) -> bool {

@@ -8,18 +8,16 @@
 
 use super::Engine;
 use crate::action::{Action, Note};
-use crate::client::{Client, Door, Open, Way};
+use crate::clients::{Client, Open, Sleep, Way};
 use crate::error::{Kind, error_answer};
 use crate::hash::fingerprint;
-use crate::id::{AskId, CallId, ClientId, JsonId, NOBODY, ServerId};
+use crate::id::{CallId, ClientId, JsonId, NOBODY, ServerId};
 use crate::limits;
 use crate::method::Method;
-use crate::server::{Alarm, Life, Server};
+use crate::servers::{Alarm, Greeting, Life, ShareKey};
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::{Field, Message, Outgoing, scan_message};
 use bytes::Bytes;
-use std::collections::BTreeSet;
 
 /// How a server is greeted for calls whose client is gone.
 const OWN_HELLO: &str = concat!(
@@ -41,10 +39,6 @@ pub enum Share {
     All,
 }
 
-/// What sessions must have in common to share a server: the principal, and the way they said hello;
-/// `None` for the modern era, which says none.
-pub(super) type ShareKey = (Option<Box<str>>, Option<u64>);
-
 impl Engine {
     /// The server for a modern exchange. A process is no session to this era, so all of a principal
     /// share one.
@@ -62,39 +56,25 @@ impl Engine {
     }
 
     fn shared_server(&mut self, now: Mono, key: ShareKey) -> ServerId {
-        if let Some(server) = self.shared.get(&key) {
-            return *server;
+        if let Some(server) = self.servers.shared_by(&key) {
+            return server;
         }
         let server = self.new_server(now);
-        self.shared.insert(key, server);
+        self.servers.share(key, server);
         server
     }
 
     fn new_server(&mut self, now: Mono) -> ServerId {
-        let id = ServerId(self.next_server);
-        self.next_server += 1;
-        let mut server = Server::new(self.config.server_name.clone());
-        server.came_up = false;
-        server.stopped_at = now;
-        let run = server.run;
-        self.servers.insert(id, server);
+        let (id, run) = self.servers.add(now, self.config.server_name.clone());
         self.act(Action::Start(id, run));
         self.arm_server(id, None);
         id
     }
 
     pub(super) fn join(&mut self, client: ClientId, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.clients.insert(client);
-        if server.alarm == Some(Alarm::Idle) {
+        if self.servers.join(id, client) {
             self.arm_server(id, None);
         }
-    }
-
-    /// From now on new sessions get a server of their own.
-    pub(super) fn stop_sharing(&mut self, server: ServerId) {
-        let modern = |key: &ShareKey| key.1.is_none();
-        self.shared.retain(|key, shared| *shared != server || modern(key));
     }
 
     // A session's hello.
@@ -102,29 +82,18 @@ impl Engine {
     /// A session says hello: to its own server, or to one that has heard the same before.
     pub(super) fn initialize_session(&mut self, now: Mono, client: ClientId, message: &Message, way: Way) {
         let Some(server_id) = self.clients.get(&client).map(|client| client.server) else { return };
-        let Some(server) = self.servers.get_mut(&server_id) else { return };
-        if server.greeted.is_none() {
-            server.greeted = Some(client);
-            return self.client_message(now, client, message, way);
-        }
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
-        match server.welcome.clone() {
-            Some(welcome) => self.welcome(client, way, &id, &welcome),
-            None => server.joining.push((client, way, id)),
+        match self.servers.greet(server_id, client, way, &id) {
+            Some(Greeting::First) => self.client_message(now, client, message, way),
+            Some(Greeting::Welcome(welcome)) => self.welcome(client, way, &id, &welcome),
+            Some(Greeting::Waits) | None => {}
         }
     }
 
     /// The server has answered the hello of the first session: the others get the same answer.
     pub(super) fn handshake_is_shared(&mut self, id: ServerId, answer: &Message) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let joining = std::mem::take(&mut server.joining);
-        let greeted = server.greeted;
-        if answer.has(Field::Result) && answer.bytes.len() <= limits::HANDSHAKE_BYTES {
-            server.welcome = Some(answer.owned());
-        } else {
-            // What was refused to one is not refused to the next unheard.
-            server.greeted = None;
-        }
+        let Some((greeted, joining)) = self.servers.handshake_is_shared(id, answer) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
         let version = server.handshake.version.clone();
         for client in greeted.into_iter().chain(joining.iter().map(|(client, _, _)| *client)) {
             self.agree_on(client, version.as_deref());
@@ -140,8 +109,7 @@ impl Engine {
 
     /// Sessions that wait for the answer to another's hello will not get it: they are told so.
     pub(super) fn turn_away(&mut self, id: ServerId, text: &str) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        for (client, way, id) in std::mem::take(&mut server.joining) {
+        for (client, way, id) in self.servers.take_joining(id) {
             let answer = error_answer(id.patch().as_slice(), -32603, text, None);
             self.reply(client, way, Some(&id), Outgoing::plain(answer));
             self.hello_failed(client);
@@ -183,9 +151,8 @@ impl Engine {
     }
 
     fn agree_on(&mut self, client: ClientId, version: Option<&str>) {
-        let session = self.clients.get_mut(&client).and_then(Client::session_mut);
-        if let (Some(session), Some(version)) = (session, version) {
-            session.version = version.into();
+        if let Some(version) = version {
+            self.clients.agrees_on(client, version);
         }
     }
 
@@ -205,146 +172,69 @@ impl Engine {
 
     /// `notifications/initialized` of a session: only the first one is for the server. True if it is.
     pub(super) fn initialized_by(&mut self, client: ClientId, message: &Message) -> bool {
-        let Some(client_state) = self.clients.get_mut(&client) else { return false };
-        let server = client_state.server;
-        match client_state.session_mut() {
-            None => true,
-            Some(session) => {
-                session.initialized = Some(message.owned());
-                self.keep_session(client);
-                self.servers.get(&server).is_some_and(|server| server.handshake.initialized.is_none())
-            }
+        let Some(server) = self.clients.get(&client).map(|client| client.server) else { return false };
+        if !self.clients.is_initialized(client, message) {
+            return true;
         }
+        self.keep_session(client);
+        self.servers.get(&server).is_some_and(|server| server.handshake.initialized.is_none())
     }
 
     // Sleep.
 
     pub(super) fn session_was_used(&mut self, now: Mono, client: ClientId) {
-        let idle = self.config.session_idle;
-        let Some(session) = self.clients.get_mut(&client).and_then(Client::session_mut) else { return };
-        session.used = now;
-        if session.armed.is_none() {
-            let at = now + idle;
-            self.timers.set(Owner::Session(client), &mut session.armed, Some(at));
-        }
+        self.clients.is_used(&mut self.timers, client, now, self.config.session_idle);
     }
 
     pub(super) fn session_due(&mut self, now: Mono, id: ClientId) {
         self.forget_old_streams(now, id);
         self.keep_session_alive(now, id);
-        let idle = self.config.session_idle;
-        let Some(client) = self.clients.get_mut(&id) else { return };
-        let busy_calls = client.is_busy();
-        let Some(session) = client.session_mut() else { return };
-        session.armed = None;
-        let (asleep, unused) = (session.asleep, now.since(session.used));
-        let streams: Vec<_> = session.streams.iter().copied().collect();
-        let read =
-            streams.iter().any(|id| self.streams.get(id).is_some_and(|stream| stream.exchange.is_some()));
-        if asleep && unused >= limits::SLEEP {
-            return self.forget_client(now, id);
-        }
-        let next = if asleep {
-            limits::SLEEP - unused
-        } else if busy_calls || read || unused < idle {
-            if unused < idle && !busy_calls && !read { idle - unused } else { idle }
-        } else {
-            self.fall_asleep(now, id);
-            limits::SLEEP
+        let next = match self.clients.session_rings(id, now, self.config.session_idle) {
+            None => return,
+            Some(Sleep::Ends) => return self.forget_client(now, id),
+            Some(Sleep::Stays(next)) => next,
+            Some(Sleep::Begins) => {
+                self.fall_asleep(now, id);
+                limits::SLEEP
+            }
         };
-        if let Some(session) = self.clients.get_mut(&id).and_then(Client::session_mut) {
-            self.timers.set(Owner::Session(id), &mut session.armed, Some(now + next));
-        }
+        self.clients.arm_session(&mut self.timers, id, now + next);
     }
 
     fn fall_asleep(&mut self, now: Mono, id: ClientId) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
-        let server = client.server;
-        let Some(session) = client.session_mut() else { return };
-        session.asleep = true;
-        let name = session.id[..8].into();
-        self.note(Note::SessionSleeps { session: name });
+        let Some((server, session)) = self.clients.sleeps(id) else { return };
+        self.note(Note::SessionSleeps { session });
         self.drop_asks_by(now, id);
         self.leave(now, id, server);
-        self.forget_sleepers(now);
-    }
-
-    fn forget_sleepers(&mut self, now: Mono) {
-        let asleep = |client: &&Client| client.session().is_some_and(|session| session.asleep);
-        let count = self.clients.values().filter(asleep).count();
-        if count <= limits::SLEEPERS {
-            return;
-        }
-        let oldest = self.clients.iter().filter(|(_, client)| asleep(client)).map(|(id, _)| *id).next();
-        if let Some(oldest) = oldest {
+        if let Some(oldest) = self.clients.sleeper_too_many() {
             self.forget_client(now, oldest);
         }
     }
 
     /// Keeps what a session sets up with its server, for the server that it is woken on.
     pub(super) fn keep_for_waking(&mut self, client: ClientId, method: &Method, message: &Message) {
-        let session = self.clients.get_mut(&client).and_then(Client::session_mut);
-        if session.is_some_and(|session| session.setup.take(method, message)) {
+        if self.clients.sets_up(client, method, message) {
             self.keep_session(client);
         }
     }
 
     /// A request comes for a session that sleeps: it gets a server that is told again what the old one was told.
     pub(super) fn wake(&mut self, now: Mono, id: ClientId) {
-        let principal = self.clients.get(&id).and_then(|client| client.principal.clone());
-        let Some(session) = self.clients.get_mut(&id).and_then(Client::session_mut).filter(|s| s.asleep)
-        else {
-            return;
-        };
-        session.asleep = false;
-        let (hello, initialize) = (session.hello, session.initialize.clone());
+        let Some(waking) = self.clients.wakes(id) else { return };
         // Many clients never send it, and a server may wait for it before it takes anything else.
-        let initialized = session.initialized.clone().or_else(own_initialized);
+        let initialized = waking.initialized.or_else(own_initialized);
         // What it set up would make a shared server its own.
-        let alone = !session.setup.is_empty();
-        let server_id = if alone {
-            self.new_server(now)
+        let server_id = if waking.setup.is_empty() {
+            self.server_for_session(now, waking.principal.as_deref(), waking.hello)
         } else {
-            self.server_for_session(now, principal.as_deref(), hello)
+            self.new_server(now)
         };
-        if let Some(client) = self.clients.get_mut(&id) {
-            client.server = server_id;
-        }
+        self.clients.has_server(id, server_id);
         self.join(id, server_id);
-        self.greet_for(id, server_id, initialize, initialized);
-        self.set_up_for(id, server_id);
-    }
-
-    /// A new server will be told the log level and the subscriptions of a session, after the hello.
-    fn set_up_for(&mut self, client: ClientId, id: ServerId) {
-        let Some(session) = self.clients.get(&client).and_then(Client::session) else { return };
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        if session.setup.log_level.is_some() {
-            server.handshake.log_level = session.setup.log_level.clone();
-        }
-        for (uri, message) in &session.setup.subscribed {
-            let entry = (message.clone(), BTreeSet::from([client]));
-            server.handshake.subscribed.insert(uri.clone(), entry);
-        }
-    }
-
-    /// A new server will be told this hello as soon as it runs.
-    fn greet_for(
-        &mut self,
-        client: ClientId,
-        id: ServerId,
-        initialize: Message,
-        initialized: Option<Message>,
-    ) {
-        let Some(server) = self.servers.get_mut(&id).filter(|server| server.greeted.is_none()) else {
-            return;
-        };
-        server.greeted = Some(client);
-        server.life = Life::Restarting;
-        server.handshake.initialize = Some(initialize);
-        server.handshake.initialized = initialized;
-        server.handshake.done = true;
-        server.ever_answered = true;
+        self.servers.will_be_greeted(server_id, id, waking.initialize, initialized);
+        self.servers.will_be_set_up(server_id, id, &waking.setup);
+        // Its timer stands where it would have been forgotten.
+        self.clients.arm_session(&mut self.timers, id, now + self.config.session_idle);
     }
 
     /// A server for a legacy call that an earlier process left there. Its client is gone, so the hello is
@@ -354,7 +244,7 @@ impl Engine {
         let principal = Some(principal).filter(|_| self.config.share != Share::All);
         let hello = fingerprint(OWN_HELLO.as_bytes());
         let id = self.shared_server(now, (principal.map(Box::from), Some(hello)));
-        self.greet_for(NOBODY, id, initialize, Some(initialized));
+        self.servers.will_be_greeted(id, NOBODY, initialize, Some(initialized));
         Some(id)
     }
 
@@ -431,32 +321,25 @@ impl Engine {
     /// Forgets a client and everything of it.
     pub(super) fn forget_client(&mut self, now: Mono, id: ClientId) {
         self.drop_asks_by(now, id);
-        let Some(mut client) = self.clients.remove(&id) else { return };
-        if let Door::Session(session) = &mut client.door {
-            self.timers.set(Owner::Session(id), &mut session.armed, None);
-            self.sessions.remove(&session.id);
-            let streams: Vec<_> = session.streams.iter().copied().collect();
-            for stream in streams {
-                self.close_stream(stream);
-            }
+        let session = self.clients.get(&id).and_then(Client::session);
+        let streams: Vec<_> = session.iter().flat_map(|session| session.streams.iter()).copied().collect();
+        for stream in streams {
+            self.close_stream(stream);
         }
-        self.leave(now, id, client.server);
+        if let Some(client) = self.clients.end(&mut self.timers, id) {
+            self.leave(now, id, client.server);
+        }
     }
 
     /// A client does not need its server any more.
     fn leave(&mut self, now: Mono, client: ClientId, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.clients.remove(&client);
-        server.joining.retain(|(joining, _, _)| *joining != client);
-        let unheard = server.greeted == Some(client) && server.welcome.is_none();
-        for (_, clients) in server.handshake.subscribed.values_mut() {
-            clients.remove(&client);
-        }
+        let unheard = self.servers.part(id, client);
+        self.unsubscribe_gone(client, id);
         if unheard {
             // Their hello went out in this one's name, and nobody will hear the answer.
             let text = "outlast: the session that this one was to share a server with has ended; try again";
             self.turn_away(id, text);
-            self.stop_sharing(id);
+            self.servers.stop_sharing(id);
         }
         self.leave_if_unused(now, id);
     }
@@ -478,34 +361,26 @@ impl Engine {
 
     /// Nobody needs a server any more: it may end.
     pub(super) fn dismiss(&mut self, now: Mono, id: ServerId) {
-        self.shared.retain(|_, shared| *shared != id);
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        let runs = server.has_process();
-        server.life = Life::Leaving;
+        self.servers.share_no_more(id);
+        let Some(runs) = self.servers.leaves(id) else { return };
         if !runs {
             return self.let_go(id);
         }
-        self.stop_watching(id);
+        self.servers.stop_watching(&mut self.timers, id);
         self.act(Action::CloseInput(id));
         self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
     }
 
     pub(super) fn let_go(&mut self, id: ServerId) {
-        self.arm_standing(id, None);
         // Whoever waits for a task here may be a client of another server.
         self.drop_asks_of(self.at, id);
-        if let Some(mut server) = self.servers.remove(&id) {
-            self.timers.set(Owner::Server(id), &mut server.armed, None);
-            self.timers.set(Owner::Grace(id), &mut server.grace_armed, None);
-        }
+        self.servers.end(&mut self.timers, id);
         self.act(Action::LetGo(id));
     }
 
     /// A client that was asked something is gone: whoever asked is told so.
     fn drop_asks_by(&mut self, now: Mono, client: ClientId) {
-        let by = |(id, ask): (&AskId, &crate::ask::Ask)| (ask.client == client).then_some(*id);
-        let open: Vec<AskId> = self.asks.iter().filter_map(by).collect();
-        for id in open {
+        for id in self.asks.numbers(|ask| ask.client == client) {
             let Some(ask) = self.close_ask(now, id) else { continue };
             let answer = error_answer(ask.id.patch().as_slice(), -32603, "outlast: the client is gone", None);
             self.send(ask.server, None, None, Outgoing::plain(answer));
@@ -514,7 +389,7 @@ impl Engine {
 
     /// A server asks something that nobody here can be asked.
     pub(super) fn nobody_to_ask(&mut self, server: ServerId, id: &JsonId) {
-        self.stop_sharing(server);
+        self.servers.stop_sharing(server);
         let text = "outlast: several clients share this server, and none of them can be meant alone";
         let answer = error_answer(id.patch().as_slice(), -32603, text, None);
         self.send(server, None, None, Outgoing::plain(answer));
@@ -523,7 +398,7 @@ impl Engine {
     /// What a request makes of the sharing of its server.
     pub(super) fn shapes_sharing(&mut self, server: ServerId, method: &Method) {
         if matches!(method, Method::LoggingSetLevel | Method::ResourcesSubscribe) {
-            self.stop_sharing(server);
+            self.servers.stop_sharing(server);
         }
     }
 }

@@ -6,13 +6,12 @@
 
 use super::Engine;
 use crate::action::Action;
-use crate::client::{Door, Way};
+use crate::clients::{Carried, Door, Settled, Way};
 use crate::http::{Body, Response};
-use crate::id::{ClientId, ExchangeId, StreamId};
+use crate::id::{AskId, ClientId, ExchangeId, StreamId, own_id};
 use crate::limits;
-use crate::session::Stream;
 use crate::time::Mono;
-use crate::wire::{Outgoing, Patch};
+use crate::wire::{Field, Outgoing, Patch, Shape, one_line_from, scan_message};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -27,24 +26,13 @@ impl Engine {
         legacy: bool,
         open: usize,
     ) -> StreamId {
-        let id = StreamId(self.next_stream);
-        self.next_stream += 1;
-        if let Some(exchange) = exchange {
-            self.exchanges.insert(exchange, id);
-        }
-        self.streams.insert(id, Stream::new(client, exchange, legacy, open));
-        if let Some(session) = self.clients.get_mut(&client).and_then(|client| client.session_mut()) {
-            session.streams.insert(id);
-        }
-        id
+        self.clients.open_stream(client, exchange, legacy, open)
     }
 
     /// Begins a response as a stream.
     pub(super) fn begin_stream(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        let Some(exchange) = stream.exchange.filter(|_| !stream.begun) else { return };
-        stream.begun = true;
-        let session = stream.names.take();
+        let Some((exchange, session)) = self.clients.begins(id) else { return };
+        let Some(stream) = self.clients.stream(id) else { return };
         let (client, last) = (stream.client, stream.last);
         let primed = stream.legacy
             && self.clients.get(&client).and_then(|client| client.session()).is_some_and(
@@ -58,6 +46,7 @@ impl Engine {
             for part in [b"retry: ", retry.as_slice(), b"\ndata: \n\n"] {
                 event.extend_from_slice(part);
             }
+            self.clients.is_named(id);
             event
         } else {
             b": outlast\n\n".to_vec()
@@ -75,19 +64,19 @@ impl Engine {
     /// How long a response may wait for what it begins with.
     pub(super) fn stream_patience(&self, way: Way) -> Option<Duration> {
         let Way::Stream(id) = way else { return None };
-        let stream = self.streams.get(&id).filter(|stream| !stream.begun)?;
+        let stream = self.clients.stream(id).filter(|stream| !stream.begun)?;
         Some(if stream.legacy { self.config.stream_head } else { limits::BEGIN_STREAM })
     }
 
     /// The status that an answer gives its response, if it is one of its own.
     pub(super) fn set_status(&mut self, way: Way, code: Option<i64>) {
         let Way::Stream(id) = way else { return };
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        stream.status = match code {
+        let status = match code {
             Some(-32601) => 404,
             Some(-32700 | -32600 | -32022..=-32020) => 400,
             _ => 200,
         };
+        self.clients.has_status(id, status);
     }
 
     /// Sends something that is not the last word.
@@ -98,24 +87,16 @@ impl Engine {
 
     /// Sends the answer to one of the requests of a stream.
     pub(super) fn answer_on_stream(&mut self, id: StreamId, answer: &Outgoing) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        match stream.exchange.filter(|_| !stream.begun && !stream.legacy) {
-            Some(exchange) => {
-                let response = Response {
-                    status: stream.status,
-                    session: None,
-                    body: Body::Json(answer.to_vec().into()),
-                };
-                stream.begun = true;
-                stream.exchange = None;
-                self.exchanges.remove(&exchange);
-                self.act(Action::Respond(exchange, response));
+        match self.clients.answers_plainly(id) {
+            Some((exchange, status)) => {
+                let body = Body::Json(answer.to_vec().into());
+                self.act(Action::Respond(exchange, Response { status, session: None, body }));
             }
             None => self.tell_stream(id, answer),
         }
     }
 
-    /// The first line of an event, with room for the others: as [`EventId`](crate::session::EventId) is shown,
+    /// The first line of an event, with room for the others: as [`EventId`](crate::clients::session::EventId) is shown,
     /// put together by hand because every answer of a session has two.
     fn id_of_event(&self, client: ClientId, stream: StreamId, number: u64, room: usize) -> Vec<u8> {
         let session = self.clients.get(&client).and_then(|client| client.session());
@@ -127,30 +108,54 @@ impl Engine {
         line
     }
 
-    fn write_event(&mut self, id: StreamId, message: &Outgoing) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        if stream.exchange.is_none() && stream.legacy && says_that_something_changed(message) {
+    /// Tells a client that its call lives, if it reads. Whoever comes back has no use for that, and a heap of it
+    /// would push out what was really said; so it is not kept, and has an id only where its client knows none yet.
+    pub(super) fn keep_stream_alive(&mut self, id: StreamId, message: &Outgoing) {
+        self.begin_stream(id);
+        let Some(exchange) = self.clients.stream(id).and_then(|stream| stream.exchange) else { return };
+        let named = self.clients.is_named(id);
+        let Some(stream) = self.clients.stream(id) else { return };
+        let (client, last, room) = (stream.client, stream.last, message.len() + 16);
+        let line = if stream.legacy && !named {
+            self.id_of_event(client, id, last, room)
+        } else {
+            Vec::with_capacity(room)
+        };
+        self.act(Action::Write(exchange, event(line, message)));
+    }
+
+    /// Whether what nobody reads yet says the same, or is outdated by a message and gives it its place.
+    fn is_told_already(&mut self, id: StreamId, message: &Outgoing) -> bool {
+        let Some(stream) = self.clients.stream(id).filter(|stream| stream.legacy) else { return false };
+        if says_that_something_changed(message) {
+            // Whoever comes back looks once, however often it changed.
             let same = message.to_vec();
-            if stream.unread().any(|event| message_in(event).is_some_and(|told| told == same)) {
-                // Whoever comes back looks once, however often it changed.
-                return;
-            }
+            return stream.unread().any(|event| message_in(event).is_some_and(|told| told == same));
         }
-        stream.last += 1;
-        let (client, exchange, legacy, last) = (stream.client, stream.exchange, stream.legacy, stream.last);
-        if exchange.is_some() {
-            stream.written = last;
+        let newest = stream.unread().last().and_then(message_in);
+        let token = progress_token(Bytes::from(message.to_vec()));
+        if token.is_none() || newest.and_then(progress_token) != token {
+            return false;
         }
+        let line = self.id_of_event(stream.client, id, stream.last, message.len() + 16);
+        let event = event(line, message);
+        self.clients.replace_newest(id, event);
+        true
+    }
+
+    fn write_event(&mut self, id: StreamId, message: &Outgoing) {
+        let Some(stream) = self.clients.stream(id) else { return };
+        let (client, exchange, legacy) = (stream.client, stream.exchange, stream.legacy);
+        if exchange.is_none() && self.is_told_already(id, message) {
+            return;
+        }
+        let Some(last) = self.clients.next_event(id) else { return };
         let room = message.len() + 16;
         let line = if legacy { self.id_of_event(client, id, last, room) } else { Vec::with_capacity(room) };
         let event = event(line, message);
         self.store_event(id, last, &event);
-        if legacy
-            && self.kept_events + event.len() <= limits::EVENTS_BYTES
-            && event.len() <= limits::SESSION_BYTES
-        {
-            let change = self.streams.get_mut(&id).map_or(0, |stream| stream.keep(last, event.clone()));
-            self.kept_more(client, change);
+        if legacy {
+            self.clients.keep_event(id, last, &event);
             self.make_room(client);
         }
         if let Some(exchange) = exchange {
@@ -158,32 +163,31 @@ impl Engine {
         }
     }
 
+    /// Takes a question off the standing stream of a session, where nobody has read it.
+    pub(super) fn take_unread_question(&mut self, id: AskId) -> Option<Bytes> {
+        let ask = self.asks.get(id)?;
+        let (client, number) = (ask.client, own_id(id.0, ask.id.is_text()));
+        let standing = self.clients.get(&client)?.session()?.standing;
+        if ask.way != Way::Stream(standing) {
+            return None;
+        }
+        self.clients.take_unread(standing, |event| {
+            let message = message_in(event).and_then(scan_message)?;
+            let same = message.shape == Shape::Request && message.raw(Field::Id) == Some(number.as_slice());
+            same.then_some(message.bytes)
+        })
+    }
+
     /// One request of a stream is settled. After the last one the stream ends.
     pub(super) fn settled_on_stream(&mut self, now: Mono, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        stream.open = stream.open.saturating_sub(1);
-        if stream.open > 0 {
-            return;
-        }
-        stream.settled = Some(now);
-        let (client, legacy) = (stream.client, stream.legacy);
-        if let Some(exchange) = stream.exchange.take() {
-            self.exchanges.remove(&exchange);
-            let never_begun = !stream.begun;
-            if never_begun {
-                // It was cancelled before there was anything to say.
-                self.act(Action::Respond(
-                    exchange,
-                    Response { status: 202, session: None, body: Body::Empty },
-                ));
-            } else {
-                self.act(Action::Finish(exchange));
-            }
+        let Some(Settled { client, legacy, exchange }) = self.clients.settles(now, id) else { return };
+        match exchange {
+            Some((exchange, true)) => self.act(Action::Finish(exchange)),
+            // It was cancelled before there was anything to say.
+            Some((exchange, false)) => self.respond(exchange, 202, Body::Empty),
+            None => {}
         }
         if legacy {
-            if let Some(session) = self.clients.get_mut(&client).and_then(|client| client.session_mut()) {
-                session.settled.insert(id);
-            }
             self.store_settled(id);
             self.make_room(client);
         } else {
@@ -196,17 +200,14 @@ impl Engine {
     /// do the same. The call goes on, and what comes meanwhile is kept.
     pub(super) fn let_client_poll(&mut self, way: Way, retry: Duration) {
         let Way::Stream(id) = way else { return };
-        let Some(stream) = self.streams.get(&id).filter(|stream| stream.legacy) else { return };
+        let Some(stream) = self.clients.stream(id).filter(|stream| stream.legacy) else { return };
         let session = self.clients.get(&stream.client).and_then(|client| client.session());
         if session.is_none_or(|session| &*session.version < POLLING) {
             return;
         }
         // A client can come back only with the id of an event.
         self.begin_stream(id);
-        let Some(exchange) = self.streams.get_mut(&id).and_then(|stream| stream.exchange.take()) else {
-            return;
-        };
-        self.exchanges.remove(&exchange);
+        let Some(exchange) = self.clients.hangs_up(id) else { return };
         self.left_alone(id);
         self.store_stream(id);
         self.act(Action::Write(exchange, format!("retry: {}\n\n", retry.as_millis()).into()));
@@ -215,24 +216,15 @@ impl Engine {
 
     /// Takes up a stream on another connection, from an event on. False if that is not possible.
     pub(super) fn take_up(&mut self, exchange: ExchangeId, id: StreamId, after: u64) -> bool {
-        if !self.streams.get(&id).is_some_and(|stream| stream.can_resume_after(after)) {
+        if !self.clients.stream(id).is_some_and(|stream| stream.can_resume_after(after)) {
             return false;
         }
         // Whoever asked has a response too, even if somebody guessed the id of its first event.
         self.begin_stream(id);
-        let Some(stream) = self.streams.get_mut(&id) else { return false };
-        let before = stream.exchange.replace(exchange);
-        stream.begun = true;
-        stream.written = stream.last;
-        let over = stream.settled.is_some();
-        let missed: Vec<Bytes> = stream
-            .kept
-            .iter()
-            .filter(|(number, _)| *number > after)
-            .map(|(_, event)| event.clone())
-            .collect();
+        let Some(Carried { before, missed, over }) = self.clients.carry(exchange, id, after) else {
+            return false;
+        };
         if let Some(before) = before {
-            self.exchanges.remove(&before);
             self.act(Action::Finish(before));
         }
         self.act(Action::Respond(exchange, Response { status: 200, session: None, body: Body::Events }));
@@ -242,25 +234,14 @@ impl Engine {
             self.act(Action::Write(exchange, event));
         }
         if over {
-            if let Some(stream) = self.streams.get_mut(&id) {
-                stream.exchange = None;
-            }
             self.act(Action::Finish(exchange));
-        } else {
-            self.exchanges.insert(exchange, id);
         }
         true
     }
 
     /// A connection that was given what an earlier process kept goes on as the standing stream.
     pub(super) fn go_on_with(&mut self, now: Mono, exchange: ExchangeId, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        (stream.exchange, stream.begun) = (Some(exchange), true);
-        let before = std::mem::replace(&mut stream.written, stream.last);
-        let missed = stream.kept.iter().filter(|(number, _)| *number > before);
-        let missed: Vec<Bytes> = missed.map(|(_, event)| event.clone()).collect();
-        let client = stream.client;
-        self.exchanges.insert(exchange, id);
+        let Some((client, missed)) = self.clients.carry_on(exchange, id) else { return };
         self.session_was_used(now, client);
         for event in missed {
             self.act(Action::Write(exchange, event));
@@ -270,63 +251,21 @@ impl Engine {
     /// Forgets a stream and what was kept of it.
     pub(super) fn close_stream(&mut self, id: StreamId) {
         self.forget_stored_stream(id);
-        let Some(stream) = self.streams.remove(&id) else { return };
-        if let Some(exchange) = stream.exchange {
-            self.exchanges.remove(&exchange);
+        if let Some(exchange) = self.clients.close_stream(id) {
             self.act(Action::Finish(exchange));
-        }
-        let bytes = stream.kept_bytes();
-        if let Some(session) = self.clients.get_mut(&stream.client).and_then(|client| client.session_mut()) {
-            session.streams.remove(&id);
-            session.settled.remove(&id);
-        }
-        self.kept_more(stream.client, -(bytes as isize));
-    }
-
-    fn kept_more(&mut self, client: ClientId, change: isize) {
-        self.kept_events = self.kept_events.saturating_add_signed(change);
-        if let Some(session) = self.clients.get_mut(&client).and_then(|client| client.session_mut()) {
-            session.kept_bytes = session.kept_bytes.saturating_add_signed(change);
         }
     }
 
     /// What a session keeps is bounded: the oldest settled streams go, then the oldest events.
     fn make_room(&mut self, client: ClientId) {
-        while let Some(victim) = self.too_much(client) {
-            let settled = self.streams.get(&victim).is_some_and(|stream| stream.settled.is_some());
-            if settled {
-                self.close_stream(victim);
-                continue;
-            }
-            let dropped = self.streams.get_mut(&victim).and_then(|stream| stream.kept.pop_front());
-            let Some((_, event)) = dropped else { return };
-            self.kept_more(client, -(event.len() as isize));
+        while let Some(settled) = self.clients.make_room(client) {
+            self.close_stream(settled);
         }
-    }
-
-    fn too_much(&self, client: ClientId) -> Option<StreamId> {
-        let session = self.clients.get(&client)?.session()?;
-        let full = session.kept_bytes > limits::SESSION_BYTES;
-        if !full && session.streams.len() <= limits::SESSION_STREAMS {
-            return None;
-        }
-        let oldest = session.settled.first();
-        let holds = |id: &&StreamId| self.streams.get(id).is_some_and(|stream| !stream.kept.is_empty());
-        oldest.or_else(|| session.streams.iter().find(holds).filter(|_| full)).copied()
     }
 
     /// Settled streams that nobody came back for.
     pub(super) fn forget_old_streams(&mut self, now: Mono, client: ClientId) {
-        let Some(session) = self.clients.get(&client).and_then(|client| client.session()) else { return };
-        let wait = self.config.resume_wait;
-        let old = |id: &&StreamId| {
-            self.streams
-                .get(id)
-                .and_then(|stream| stream.settled)
-                .is_some_and(|settled| now.since(settled) >= wait)
-        };
-        let old: Vec<StreamId> = session.settled.iter().filter(old).copied().collect();
-        for id in old {
+        for id in self.clients.old_streams(now, client, self.config.resume_wait) {
             self.close_stream(id);
         }
     }
@@ -334,9 +273,8 @@ impl Engine {
     /// A client's connection is gone. To a legacy client nothing is lost by that; a modern one has
     /// cancelled.
     pub(super) fn hung_up(&mut self, now: Mono, exchange: ExchangeId) {
-        let Some(id) = self.exchanges.remove(&exchange) else { return self.stop_knocking(exchange) };
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        stream.exchange = None;
+        let Some(id) = self.clients.is_hung_up(exchange) else { return self.stop_knocking(exchange) };
+        let Some(stream) = self.clients.stream(id) else { return };
         let client = stream.client;
         if stream.legacy {
             self.session_was_used(now, client);
@@ -364,16 +302,26 @@ fn says_that_something_changed(message: &Outgoing) -> bool {
     has(b"\"notifications/resources/updated\"") || has(b"/list_changed\"")
 }
 
+/// What a message reports the progress of.
+fn progress_token(message: Bytes) -> Option<Bytes> {
+    let message = scan_message(message)?;
+    let reports = message.raw(Field::Method) == Some(b"\"notifications/progress\"");
+    message.raw(Field::ParamsProgressToken).filter(|_| reports).map(Bytes::copy_from_slice)
+}
+
 /// The message of an event.
 pub(super) fn message_in(event: &Bytes) -> Option<Bytes> {
     let start = memchr::memmem::find(event, b"data: ")? + b"data: ".len();
     Some(event.slice(start..event.len().checked_sub(2)?))
 }
 
-/// One event as it is written, after its first line. Messages hold no line breaks, so one `data` line is enough.
+/// One event as it is written, after its first line. A carriage return in a message would end the `data` line,
+/// and what follows it could pass for an event of its own; so the message is made one line.
 fn event(mut event: Vec<u8>, message: &Outgoing) -> Bytes {
     event.extend_from_slice(b"data: ");
+    let start = event.len();
     message.append_to(&mut event);
+    one_line_from(&mut event, start);
     event.extend_from_slice(b"\n\n");
     event.into()
 }

@@ -21,93 +21,26 @@ mod showing;
 mod upkeep;
 
 use super::Engine;
-use super::durable::{Knock, Replay};
-use crate::call::Request;
-use crate::client::{Client, Door, Way};
+use crate::calls::Request;
+use crate::clients::{Client, Door};
 use crate::http::SAME_USER;
-use crate::id::{ClientId, JointNo, JsonId, TaskNo};
+use crate::id::{ClientId, TaskNo};
 use crate::method::Method;
 use crate::record::Ticket;
-use crate::task::Task;
-use crate::time::{Mono, Wall};
+use crate::tickets::Task;
+use crate::time::Mono;
 use crate::wire::{Field, Message};
-use asking::Asked;
+pub(super) use asking::Asked;
 pub(super) use handoff::add_to_tools;
 pub(super) use making::with_task;
-pub(super) use recovery::Orphan;
-use resume::Resuming;
+pub(super) use resume::Resuming;
 use std::time::Duration;
-pub(super) use upkeep::Upkeep;
 
 /// The extension of the modern era.
 const EXTENSION: &[u8] = b"\"io.modelcontextprotocol/tasks\"";
 
 /// The only legacy revision with tasks.
 const REVISION: &str = "2025-11-25";
-
-/// Why something was written or looked up.
-#[derive(Clone, Debug)]
-pub(super) enum Pending {
-    /// A task was made.
-    Made(TaskNo),
-    /// A task has ended.
-    Changed(TaskNo),
-    /// The process that runs a task was told to cancel it.
-    Told(TaskNo),
-    /// It was sent what its client answered.
-    Posted(TaskNo),
-    /// A task waits for its client, or goes on, since then.
-    Moved(TaskNo, Wall),
-    /// Only others look at it.
-    Noted,
-    /// A key is looked up.
-    Key(JointNo),
-    /// An answer is kept under a key.
-    Kept(JointNo),
-    /// Somebody asked for a task that is not in memory.
-    Asked(Box<Asked>),
-    /// Somebody asked for a list.
-    Listed(Box<Asked>),
-    /// Whether there are letters.
-    Mail,
-    /// Letters.
-    Collected,
-    /// What has become of tasks of other processes.
-    Watched,
-    /// The answer of one of them.
-    Fetched(TaskNo),
-    /// Tasks of processes that have ended.
-    Claimed,
-    /// One of them.
-    Orphaned,
-    /// A session has ended.
-    Ended(Box<str>),
-    /// A request for a session that is not in memory.
-    Session(Box<Knock>),
-    /// A request for events that are not in memory.
-    Replay(Box<Replay>),
-    /// Somebody came back for a call that is not in memory.
-    Resuming(Box<Resuming>),
-}
-
-impl Pending {
-    /// Which task was changed.
-    fn changes(&self) -> Option<TaskNo> {
-        match self {
-            Pending::Changed(no) => Some(*no),
-            _ => None,
-        }
-    }
-
-    /// Which request waits for what is looked up, and where its answer goes.
-    fn looks(&self) -> Option<(&JsonId, Way)> {
-        match self {
-            Pending::Asked(asked) | Pending::Listed(asked) => Some((&asked.id, asked.way)),
-            Pending::Resuming(resuming) => Some((&resuming.id, resuming.way)),
-            _ => None,
-        }
-    }
-}
 
 impl Engine {
     /// Takes a request that is about tasks. False if it is the server's.
@@ -148,32 +81,24 @@ impl Engine {
 
     fn is_about_running_task(&self, message: &Message) -> bool {
         let ticket = message.text(Field::ParamsTaskId).and_then(|text| Ticket::parse(&text));
-        ticket.is_some_and(|ticket| self.tickets.contains_key(&ticket))
+        ticket.is_some_and(|ticket| self.tickets.named(&ticket).is_some())
     }
 
     /// Takes a task in, under a new number.
-    pub(super) fn add_task(&mut self, mut task: Task) -> TaskNo {
-        if let Some(resume) = &mut task.resume {
-            resume.seen = self.at;
+    pub(super) fn add_task(&mut self, task: Task) -> TaskNo {
+        let resumable = task.resume.is_some();
+        let no = self.tickets.add(self.at, task);
+        if resumable {
             self.arm_resumes();
         }
-        let no = TaskNo(self.next_task);
-        self.next_task += 1;
-        self.tickets.insert(task.ticket.clone(), no);
-        self.tasks.insert(no, task);
-        self.arm_upkeep(self.at);
+        self.tickets.arm_upkeep(&mut self.timers, self.at, false);
         no
     }
 
     /// Forgets a task; the store may still have it.
     pub(super) fn drop_task(&mut self, no: TaskNo) -> Option<Task> {
-        let mut task = self.tasks.remove(&no)?;
-        self.one_less_for(task.payer.take());
-        self.timers.set(crate::timers::Owner::Wait(no), &mut task.armed, None);
-        self.tickets.remove(&task.ticket);
-        if self.tasks.is_empty() {
-            self.timers.set(crate::timers::Owner::Resumes, &mut self.resumes_armed, None);
-        }
+        let mut task = self.tickets.forget(&mut self.timers, no)?;
+        self.clients.discharge(task.payer.take());
         Some(task)
     }
 

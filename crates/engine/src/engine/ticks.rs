@@ -1,10 +1,9 @@
 //! What is due: limits, keep-alive, samples, and the server's own timers.
 
 use super::Engine;
-use crate::action::Action;
-use crate::call::deadline::{Due, Reached};
-use crate::call::{State, progress};
-use crate::client::Way;
+use crate::calls::deadline::{Due, Reached};
+use crate::calls::{Judgement, Ring, State, progress};
+use crate::clients::Way;
 use crate::error::{cut, json_text};
 use crate::id::{CallId, ServerId};
 use crate::life::Sample;
@@ -55,41 +54,25 @@ impl Engine {
     }
 
     fn call_due(&mut self, now: Mono, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        call.armed = None;
-        let Some(server) = self.servers.get(&call.request.server) else { return };
-        let server_id = call.request.server;
-        if matches!(call.state, State::Paused) {
-            // Only `max` runs while its client is waited for.
-            call.deadline.sign(now, &server.clock);
+        let Some(server_id) = self.calls.get(id).map(|call| call.request.server) else { return };
+        let Some(server) = self.servers.get(&server_id) else { return };
+        match self.calls.ring(now, id, &server.clock) {
+            None => {}
+            Some(Ring::Retry) => return self.try_again(now, id),
+            Some(Ring::Reconnect) => return self.reconnect(now, id),
+            Some(Ring::Poll) => self.poll_task(now, id),
+            Some(Ring::Task) => self.task_is_due(now, id),
+            Some(Ring::Stream(way)) => self.stream_is_due(way),
+            Some(Ring::Limits(due)) => match due {
+                Due::End(reached) => return self.limit_reached(now, id, reached),
+                Due::LastSample => return self.last_sample(now, server_id, id),
+                Due::FirstSample => {
+                    self.first_sample(now, server_id, id);
+                    self.keep_alive(now, id);
+                }
+                Due::Nothing => self.keep_alive(now, id),
+            },
         }
-        if call.retry_at.is_some_and(|at| at <= now) {
-            return self.try_again(now, id);
-        }
-        if call.reconnect_at.is_some_and(|at| at <= now) {
-            return self.reconnect(now, id);
-        }
-        if call.joined().is_some_and(|joined| joined.poll_at <= now) {
-            self.poll_task(now, id);
-            return self.arm_call(now, id);
-        }
-        if call.task_at.is_some_and(|at| at <= now) {
-            self.task_is_due(now, id);
-            return self.arm_call(now, id);
-        }
-        if call.stream_at.is_some_and(|at| at <= now) {
-            call.stream_at = None;
-            let way = call.request.way;
-            self.stream_is_due(way);
-            return self.arm_call(now, id);
-        }
-        match call.deadline.due(now, &server.clock) {
-            Due::End(reached) => return self.limit_reached(now, id, reached),
-            Due::FirstSample => self.first_sample(now, server_id, id),
-            Due::LastSample => return self.last_sample(now, server_id, id),
-            Due::Nothing => {}
-        }
-        self.keep_alive(now, id);
         self.arm_call(now, id);
     }
 
@@ -102,11 +85,7 @@ impl Engine {
 
     fn first_sample(&mut self, now: Mono, server: ServerId, id: CallId) {
         match self.recent_sample(now, server, id) {
-            Some(sample) => {
-                if let Some(call) = self.calls.get_mut(id) {
-                    call.deadline.keep_sample(sample);
-                }
-            }
+            Some(sample) => self.calls.keep_sample(id, sample),
             None => self.ask_for_sample(server, id),
         }
     }
@@ -117,28 +96,18 @@ impl Engine {
             None => {
                 self.ask_for_sample(server, id);
                 // The sample comes back at once; if it does not, the question is put again.
-                if let Some(call) = self.calls.get_mut(id) {
-                    let at = now + limits::SAMPLE_SHARED;
-                    self.timers.set(Owner::Call(id), &mut call.armed, Some(at));
-                }
+                self.calls.look_again_at(&mut self.timers, id, now + limits::SAMPLE_SHARED);
             }
         }
     }
 
     fn ask_for_sample(&mut self, id: ServerId, call: CallId) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.judged.push(call);
-        if !server.sampling {
-            server.sampling = true;
-            self.act(Action::Sample(id));
-        }
+        self.servers.is_judged(id, call);
+        self.sample(id);
     }
 
     pub(super) fn sampled(&mut self, now: Mono, id: ServerId, sample: Option<Sample>) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        server.sampling = false;
-        server.sample = sample.or(server.sample);
-        for call in std::mem::take(&mut server.judged) {
+        for call in self.servers.sampled(id, sample) {
             self.judge(now, call, sample);
         }
         self.watched(now, id, sample);
@@ -146,38 +115,22 @@ impl Engine {
 
     /// Decides about a call by a sample: keeps it for later, lets the call go on, or ends it.
     fn judge(&mut self, now: Mono, id: CallId, sample: Option<Sample>) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let Some(server) = self.servers.get(&call.request.server) else { return };
-        match call.deadline.due(now, &server.clock) {
-            Due::FirstSample => {
-                if let Some(sample) = sample {
-                    call.deadline.keep_sample(sample);
-                }
-            }
-            Due::LastSample => {
-                let first = call.deadline.first_sample();
-                let worked = first.zip(sample).is_some_and(|(first, last)| last.shows_life_since(first));
-                // What it said since then needs no samples.
-                let spoke = server.heard.is_some_and(|heard| heard > call.deadline.sign_at());
-                if worked || spoke {
-                    call.sign = Some(now);
-                    call.deadline.sign(now, &server.clock);
-                } else if let Some(limit) = call.deadline.timeout() {
-                    return self.limit_reached(now, id, Reached::Timeout(limit));
-                }
-            }
-            Due::Nothing | Due::End(_) => {}
+        if let Some(Judgement::TimedOut(limit)) =
+            self.calls.judge(now, id, sample, &server.clock, server.heard)
+        {
+            return self.limit_reached(now, id, Reached::Timeout(limit));
         }
         self.arm_call(now, id);
     }
 
     /// Tells a client that has heard nothing for a while that its call lives.
     fn keep_alive(&mut self, now: Mono, id: CallId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        if call.keep_alive_at().is_none_or(|at| now < at) {
+        if !self.calls.keep_alive_is_due(now, id) {
             return;
         }
-        call.heard = now;
+        let Some(call) = self.calls.get(id) else { return };
         // A client that does not read would only find a heap of them later.
         if self.clients.get(&call.request.client).is_none_or(|client| client.congested) {
             return;
@@ -187,8 +140,8 @@ impl Engine {
         {
             return;
         }
-        let Some(call) = self.calls.get_mut(id) else { return };
-        let Some((value, total)) = call.progress.keep_alive() else { return };
+        let Some((value, total)) = self.calls.next_keep_alive(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let Some(token) = &call.request.token else { return };
         let name = format!("`{}`", cut(call.name(), limits::NAME));
         let waiting = matches!(call.state, State::Waiting(_));
@@ -207,25 +160,28 @@ impl Engine {
         message.extend_from_slice(b",\"message\":");
         message.extend_from_slice(&json_text(&words));
         message.extend_from_slice(br#","_meta":{"dev.outlast/keepAlive":true}}}"#);
-        let (client, way) = (call.request.client, call.request.way);
-        self.tell_progress(client, way, Outgoing::plain(message));
+        let (client, way, message) = (call.request.client, call.request.way, Outgoing::plain(message));
+        match self.calls.get(id).map(|call| self.real_way(call).1) {
+            Some(Way::Stream(stream)) => self.keep_stream_alive(stream, &message),
+            _ => self.tell_progress(client, way, message),
+        }
     }
 }
 
 /// Where an owner's timer stands.
 fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
     match owner {
-        Owner::Call(id) => engine.calls.get(id)?.armed,
-        Owner::Ask(id) => engine.asks.get(&id)?.armed,
+        Owner::Call(id) => engine.calls.armed(id),
+        Owner::Ask(id) => engine.asks.armed(id),
         Owner::Server(id) => engine.servers.get(&id)?.armed,
         Owner::Grace(id) => engine.servers.get(&id)?.grace_armed,
         Owner::Standing(id) => engine.servers.get(&id)?.standing_armed,
-        Owner::Session(id) => engine.clients.get(&id)?.session()?.armed,
-        Owner::Listen(attempt) => engine.subscriptions.get(&attempt)?.armed,
-        Owner::Tasks => engine.upkeep.armed,
-        Owner::Joint(no) => engine.joints.armed(no),
-        Owner::Wait(no) => engine.tasks.get(&no)?.armed,
-        Owner::Resumes => engine.resumes_armed,
+        Owner::Session(id) => engine.clients.session_armed(id),
+        Owner::Listen(attempt) => engine.listens.armed(attempt),
+        Owner::Tasks => engine.tickets.upkeep_armed(),
+        Owner::Joint(no) => engine.keys.armed(no),
+        Owner::Wait(no) => engine.tickets.armed(no),
+        Owner::Resumes => engine.tickets.resumes_armed(),
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

@@ -3,7 +3,7 @@
 //! Values that we do not look into are skipped by a loop, not by recursion, so that a message of
 //! 100,000 nested arrays costs a few kilobytes and no stack. Strings are skipped in words and blocks.
 //! The tolerant variant accepts what today's SDKs accept from a careless server (a Latin-1 byte,
-//! `NaN`); it is used only for answers that the strict one refused.
+//! `NaN`, a field that stands twice); it is used only for answers that the strict one refused.
 
 use super::{Envelope, Fault, Field, Message, Refused, Scanned, Shape, Span};
 use crate::limits;
@@ -40,8 +40,9 @@ fn batch(bytes: &Bytes, scanner: &mut Scanner<'_, false>) -> Result<Scanned, Ref
     Ok(Scanned::Batch(scanned.collect()))
 }
 
-/// Scans one object and accepts bytes that are not UTF-8, control characters in strings and
-/// words such as `NaN` as values.
+/// Scans one object and accepts bytes that are not UTF-8, control characters in strings, words such
+/// as `NaN` as values, and fields that stand twice: every usual reader takes the last of them. Not so
+/// the id and the method, by which others could take the message for another one.
 pub fn scan_tolerant(bytes: &Bytes) -> Option<Message> {
     message::<true>(bytes).ok()
 }
@@ -147,8 +148,21 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             self.object(Place::Top)?;
         }
         self.end()?;
+        if self.envelope.has(Field::Result) && self.envelope.has(Field::Error) {
+            self.one_of_both();
+        }
         let shape = self.envelope.shape(self.bytes);
         shape.or_else(|| self.refuse(Fault::NotAMessage))
+    }
+
+    /// Writers of the old JSON-RPC put `"error":null` beside every result, and the other way round.
+    #[cold]
+    fn one_of_both(&mut self) {
+        let is_null = |field| self.envelope.get(field).is_some_and(|span| span.of(self.bytes) == b"null");
+        let absent = if is_null(Field::Error) { Field::Error } else { Field::Result };
+        if is_null(absent) {
+            self.envelope.set(absent, None);
+        }
     }
 
     /// Nothing may follow; and what is not ASCII must be UTF-8.
@@ -233,7 +247,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
 
     fn field(&mut self, field: Field, inner: Option<Place>) -> Step<()> {
         if self.envelope.has(field) {
-            return self.refuse(Fault::Duplicate);
+            self.again(field)?;
         }
         let start = self.at;
         match inner {
@@ -241,6 +255,21 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             _ => self.value()?,
         }
         self.envelope.set(field, Span::new(start, self.at));
+        Some(())
+    }
+
+    /// A field stands here for the second time.
+    #[cold]
+    fn again(&mut self, field: Field) -> Step<()> {
+        if !TOLERANT || matches!(field, Field::Id | Field::Method) {
+            return self.refuse(Fault::Duplicate);
+        }
+        if field == Field::Result {
+            // What stood in the first one does not count either.
+            for inner in [Field::ResultType, Field::ResultMeta, Field::ResultMetaSubscriptionId] {
+                self.envelope.set(inner, None);
+            }
+        }
         Some(())
     }
 

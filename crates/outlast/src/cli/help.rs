@@ -43,7 +43,7 @@ Usage: outlast [OPTIONS] -- COMMAND...
   outlast keep list                           what --keep has running; `outlast keep stop [NAME]` ends it
   outlast tasks list                          calls that can be fetched later; also show, result, cancel, wait
   outlast timeout-mcp [--auto-restart] SECONDS COMMAND...   drop-in for that program
-  outlast cache clear                         forget what --instant remembers
+  outlast cache clear [--state DIR]           forget what --instant remembers
   outlast help settings                       all about every option
 
 ",

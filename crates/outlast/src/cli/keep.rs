@@ -3,12 +3,15 @@
 use super::flags::{self, Flags, distance, take};
 use super::serve::serving;
 use super::{Task, Wrong, help};
+use crate::client::http::addresses;
 use crate::client::http::visitor::Doorman;
 use crate::config::{self, Settings};
+use crate::identity;
 use crate::keep::{self, Request, Room, Way, What};
 use crate::serve::{Entrance, Service};
 use crate::server::http::{Options, Remote};
 use crate::store::Place;
+use crate::sys::unix::FileLimit;
 use http::Uri;
 use lexopt::prelude::*;
 use outlast_engine::Transport;
@@ -30,9 +33,14 @@ pub(super) fn door(flags: &Flags, mut words: Vec<OsString>, command: Vec<OsStrin
         let why = "--keep needs a folder for its socket and its tasks: name one with --state DIR";
         return Err(Wrong(why.into()));
     };
-    let room = Room::open(&state, &keep::name(&words, &command)).map_err(Wrong)?;
+    let key = identity::Key::of(&written.place()).map_err(|error| {
+        let shown = state.display();
+        Wrong(format!("--keep cannot use `{shown}`: {error}; name another folder with --state DIR"))
+    })?;
+    let room = Room::open(&state, &keep::name(&key, &words, &command)).map_err(Wrong)?;
     let mut settings = Settings::new(&command);
     settings.engine.transport = Transport::Http;
+    settings.engine.door = true;
     settings.engine.rules.add(Key::Method, NO_LIMITS, "--keep")?;
     settings.engine.max_message = written.engine.max_message;
     settings.engine.drain = written.engine.drain;
@@ -45,7 +53,8 @@ pub(super) fn door(flags: &Flags, mut words: Vec<OsString>, command: Vec<OsStrin
         url: Uri::from_static("http://localhost/mcp"),
         headers: Vec::new(),
         ca_file: None,
-        proxies: config::proxies(),
+        // The way is on this machine.
+        proxies: hyper_util::client::proxy::matcher::Matcher::builder().build(),
         way: Some(Way::new(room, words).map_err(Wrong)?),
         connect: written.remote.connect,
         pool_idle: written.remote.pool_idle,
@@ -55,11 +64,12 @@ pub(super) fn door(flags: &Flags, mut words: Vec<OsString>, command: Vec<OsStrin
     Ok(Task::Remote(Box::new(settings), Remote::new(options).map_err(Wrong)?))
 }
 
-/// What a door starts: `keep-service NAME [OPTIONS] -- COMMAND...`.
+/// What a door starts: `keep-service NAME DESCRIPTORS [OPTIONS] -- COMMAND...`.
 pub(super) fn service(words: Vec<OsString>) -> Result<Task, Wrong> {
     let wrong = || Wrong("this is started by outlast --keep".into());
     let mut words = words.into_iter();
     let name = words.next().and_then(|name| name.into_string().ok()).ok_or_else(wrong)?;
+    FileLimit::take(&words.next().ok_or_else(wrong)?);
     let mut words: Vec<OsString> = words.collect();
     let end = words.iter().position(|word| word == "--").ok_or_else(wrong)?;
     let command = words.split_off(end).split_off(1);
@@ -87,8 +97,8 @@ pub(super) fn enter(
         Box::new(Service {
             entrance: Entrance::Kept(kept),
             doorman,
-            max_bytes: settings.service.max_bytes,
-            max_connections: settings.service.max_connections,
+            bounds: settings.service.bounds,
+            addresses: addresses::Rules::default(),
         })
     }))
 }

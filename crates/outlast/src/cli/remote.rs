@@ -3,7 +3,7 @@
 use super::flags::{Flags, take};
 use super::{Task, Wrong};
 use crate::config::{self, Settings};
-use crate::server::http::{Options, Remote, parse_header};
+use crate::server::http::{Options, Remote, parse_header, proxies_of_environment};
 use http::Uri;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -40,11 +40,12 @@ pub(super) fn reach(url: Uri, settings: &Settings) -> Result<Arc<Remote>, Wrong>
     let remote = &settings.remote;
     let read =
         |text: &String| parse_header(text, config::variable).map_err(|why| Wrong(format!("--header: {why}")));
+    let proxies = proxies_of_environment(&url, config::any_variable).map_err(Wrong)?;
     let options = Options {
         url,
         headers: remote.headers.iter().map(read).collect::<Result<_, Wrong>>()?,
         ca_file: remote.ca_file.clone(),
-        proxies: config::proxies(),
+        proxies,
         way: None,
         connect: remote.connect,
         pool_idle: remote.pool_idle,

@@ -36,7 +36,7 @@ pub(super) fn run(task: Task) -> ExitCode {
             Ok(None) => Ok(ExitCode::SUCCESS),
             Ok(Some(service)) => {
                 let target = crate::serve::Target::Command(command);
-                return with_observers(*settings, |config, observers, place| {
+                return with_log(*settings, service.log(), |config, observers, place| {
                     crate::serve::run(config, observers, place, *service, target)
                 });
             }
@@ -45,7 +45,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Keep(request) => crate::keep::run(&request),
         Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
         Task::Demo => demo::run(),
-        Task::ClearCache => memory::clear().map(|count| {
+        Task::ClearCache(place) => memory::clear(&place).map(|count| {
             say(&format!("{count} remembered server(s) forgotten"));
             ExitCode::SUCCESS
         }),
@@ -65,6 +65,14 @@ fn with_observers(
     settings: Settings,
     run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
 ) -> ExitCode {
+    with_log(settings, Stderr::default(), run)
+}
+
+fn with_log(
+    settings: Settings,
+    stderr: Stderr,
+    run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
+) -> ExitCode {
     for name in &settings.unknown {
         say(&format!("warn: the variable {name} is no setting of ours; ignored"));
     }
@@ -77,7 +85,7 @@ fn with_observers(
         }
     };
     let place = settings.place();
-    let observers = Observers::new(Stderr::default(), settings.log, trace);
+    let observers = Observers::new(stderr, settings.log, trace);
     run(settings.engine, observers, place).unwrap_or_else(|error| {
         say(&format!("cannot start: {error}"));
         ExitCode::FAILURE

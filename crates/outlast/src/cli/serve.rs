@@ -3,6 +3,7 @@
 use super::flags::{self, Flags, take};
 use super::remote::{is_url, reach, url};
 use super::{NO_KEEP, Task, Wrong, help, not_understood, split_command, unknown_letter};
+use crate::client::http::addresses;
 use crate::client::http::token::Tokens;
 use crate::client::http::visitor::{Doorman, is_loopback};
 use crate::config::Settings;
@@ -88,8 +89,11 @@ fn service(settings: &Settings) -> Result<Service, Wrong> {
             tokens,
             same_user: false,
         },
-        max_bytes: written.max_bytes,
-        max_connections: written.max_connections,
+        bounds: written.bounds,
+        addresses: addresses::Rules {
+            most: written.max_connections_per_address,
+            trusted: written.trusted_proxies.clone(),
+        },
     })
 }
 

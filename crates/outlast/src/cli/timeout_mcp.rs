@@ -8,6 +8,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 const DEFAULT: Duration = Duration::from_secs(30);
+/// The longest time, in seconds.
+const MOST: u64 = 86_400_000;
 const FORM: &str = "write: timeout-mcp [--auto-restart] SECONDS COMMAND…";
 
 pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
@@ -54,11 +56,16 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
     Ok(Task::Wrap(Box::new(settings), command))
 }
 
-/// The first word if it is a number of seconds; a command's name is none.
+/// The first word if it is a number of seconds; a command's name is none. As in the original, parts of a
+/// second are refused, and so is what can only be a mistake: nobody has a command called `30.5` or `30s`.
 fn seconds(word: &str) -> Result<Option<Duration>, Wrong> {
-    let Ok(number) = word.parse::<f64>() else { return Ok(None) };
-    if !(0.001..=86_400_000.0).contains(&number) {
-        return Err(Wrong(format!("`{word}` is no useful number of seconds; {FORM}")));
+    if let Ok(whole @ 1..=MOST) = word.parse::<u64>() {
+        return Ok(Some(Duration::from_secs(whole)));
     }
-    Ok(Some(Duration::from_secs_f64(number)))
+    if word.parse::<f64>().is_ok() || parse_duration(word).is_ok() {
+        return Err(Wrong(format!(
+            "`{word}` is no whole number of seconds; {FORM} (or --timeout 500ms -- COMMAND…)"
+        )));
+    }
+    Ok(None)
 }

@@ -3,12 +3,17 @@
 //! Only mechanics: who stands at the door, what their head says, their body as one message; then the
 //! engine decides, and its response is written. What is refused here never becomes a message.
 
+pub mod addresses;
 mod answer;
 mod body;
 mod connection;
 pub mod flow;
 mod head;
+mod held;
 mod intake;
+mod presence;
+mod refusals;
+mod slow;
 pub mod token;
 pub mod visitor;
 
@@ -16,18 +21,22 @@ use crate::clock;
 use crate::driver::Driver;
 use crate::http1::head::Request;
 use crate::http1::io::Io;
-use crate::http1::one_line;
+use addresses::Addresses;
 use answer::{Answer, Dates, Manner};
 use body::Visit;
 use bytes::Bytes;
 use connection::{Came, Connection};
+use held::Held;
 use http::{Method, StatusCode, Uri};
 use intake::Intake;
+use nix::sys::socket::MsgFlags;
 use outlast_engine::error::Kind;
 use outlast_engine::http::Body;
 use outlast_engine::{Event, wire};
+use refusals::{Reason, Refusals};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -55,19 +64,19 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// The next connection; an error if it is nobody's whom we serve.
-    async fn accept(&self) -> io::Result<Io> {
+    /// The next connection, and where it comes from; an error if it is nobody's whom we serve.
+    async fn accept(&self) -> io::Result<(Io, Option<IpAddr>)> {
         match self {
             Listener::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, from) = listener.accept().await?;
                 let _ = stream.set_nodelay(true);
-                Ok(Io::Plain(stream))
+                Ok((Io::Plain(stream), Some(from.ip())))
             }
             Listener::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // The folder keeps others out; this keeps out whom somebody let into the folder.
                 match stream.peer_cred()?.uid() == nix::unistd::geteuid().as_raw() {
-                    true => Ok(Io::Unix(stream)),
+                    true => Ok((Io::Unix(stream), None)),
                     false => Err(io::ErrorKind::PermissionDenied.into()),
                 }
             }
@@ -80,48 +89,117 @@ impl Listener {
 pub struct Door {
     driver: Arc<Driver>,
     doorman: Doorman,
-    max_bytes: usize,
-    max_connections: usize,
+    bounds: Bounds,
     intake: Arc<Intake>,
-    /// Bytes of requests that are not answered, by principal; nobody who has none.
-    held: Mutex<Vec<(Option<Box<str>>, usize)>>,
+    held: Arc<Held>,
+    addresses: Arc<Addresses>,
+    refusals: Refusals,
     dates: Dates,
+}
+
+/// What clients may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// `max-bytes`.
+    pub bytes: usize,
+    /// `max-connections`.
+    pub connections: usize,
 }
 
 impl Door {
     /// A door that is watched by this doorman.
-    pub fn new(driver: Arc<Driver>, doorman: Doorman, max_bytes: usize, max_connections: usize) -> Arc<Door> {
-        let (intake, held, dates) = (Arc::default(), Mutex::default(), Dates::default());
-        Arc::new(Door { driver, doorman, max_bytes, max_connections, intake, held, dates })
+    pub fn new(driver: Arc<Driver>, doorman: Doorman, bounds: Bounds, rules: addresses::Rules) -> Arc<Door> {
+        Arc::new(Door {
+            driver,
+            doorman,
+            bounds,
+            intake: Arc::default(),
+            held: Held::new(bounds.bytes),
+            addresses: Addresses::new(rules),
+            refusals: Refusals::default(),
+            dates: Dates::default(),
+        })
     }
 
     /// Takes connections until `stop` says so; then those that are open may end for a moment.
     pub async fn listen(self: Arc<Door>, listener: Listener, mut stop: watch::Receiver<bool>) {
-        let places = Arc::new(Semaphore::new(self.max_connections));
+        let places = Arc::new(Semaphore::new(self.bounds.connections));
         loop {
             let next = tokio::select! {
                 next = next(&places, &listener) => next,
                 _ = stop.changed() => break,
             };
-            let Some((place, io)) = next else { continue };
+            let Some((place, (io, from))) = next else { continue };
+            let Ok(of_address) = from.map(|from| self.addresses.enter(from)).transpose() else {
+                self.turn_away(&io, from);
+                continue;
+            };
             let (door, stop) = (self.clone(), stop.clone());
             tokio::spawn(async move {
-                door.talk(Connection::new(io), stop).await;
-                drop(place);
+                door.talk(Connection::new(io, door.held.clone()), from, stop).await;
+                drop((place, of_address));
             });
         }
-        let all = u32::try_from(self.max_connections).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.bounds.connections).unwrap_or(u32::MAX);
         let _ = tokio::time::timeout(LAST_WRITES, places.acquire_many(all)).await;
+        self.tell_refusals();
+    }
+
+    /// One connection too many from one address. What does not fit into the socket is not said.
+    fn turn_away(self: &Arc<Door>, io: &Io, from: Option<IpAddr>) {
+        let why = format!(
+            "outlast: more than {} connections from your address (max-connections-per-address)\n",
+            self.addresses.most()
+        );
+        let text = format!(
+            "HTTP/1.1 429 Too Many Requests\r\ncontent-type: text/plain; charset=utf-8\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n{why}",
+            why.len()
+        );
+        let _ = nix::sys::socket::send(io.socket(), text.as_bytes(), MsgFlags::MSG_DONTWAIT);
+        self.refuse(Reason::Address, from);
+    }
+
+    /// Counts somebody who was turned away; the log says so once in a while.
+    fn refuse(self: &Arc<Door>, reason: Reason, from: Option<IpAddr>) {
+        if !self.refusals.count(reason, from) {
+            return;
+        }
+        self.tell_refusals();
+        let door = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep_until(clock::in_future(refusals::EVERY).into()).await;
+                if !door.upgrade().is_some_and(|door| door.tell_refusals()) {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Whether there was anything to tell.
+    fn tell_refusals(&self) -> bool {
+        let line = self.refusals.take();
+        line.map(|line| self.driver.warn("turned-away", line)).is_some()
     }
 
     /// Answers one request after another.
-    async fn talk(self: Arc<Door>, mut connection: Connection, mut stop: watch::Receiver<bool>) {
+    async fn talk(
+        self: &Arc<Door>,
+        mut connection: Connection,
+        from: Option<IpAddr>,
+        mut stop: watch::Receiver<bool>,
+    ) {
         loop {
             let (answer, manner) = match connection.request(&mut stop).await {
                 Came::Nothing => return,
-                Came::Unreadable(status) => (Answer::unreadable(status), Manner::LAST),
+                Came::Late => return self.refuse(Reason::Silent, from),
+                Came::Unreadable(status) => {
+                    self.refuse(Reason::Unreadable, from);
+                    (Answer::unreadable(status), Manner::LAST)
+                }
                 Came::Request(request) => {
-                    let Some(answer) = self.answer(&request, &mut connection).await else { return };
+                    let Some(answer) = self.answer(&request, &mut connection, from).await else { return };
                     // What is left of a body that we did not want would look like the next request.
                     let keeps = connection.body_at_hand().is_some() && !*stop.borrow();
                     let manner = Manner::of(&request, &answer, keeps);
@@ -139,7 +217,12 @@ impl Door {
     }
 
     /// The answer to a request; `None` if the client left before there was one.
-    async fn answer(self: &Arc<Door>, request: &Request, connection: &mut Connection) -> Option<Answer> {
+    async fn answer(
+        self: &Arc<Door>,
+        request: &Request,
+        connection: &mut Connection,
+        from: Option<IpAddr>,
+    ) -> Option<Answer> {
         let whole: Uri;
         let (named, path) = if request.target.starts_with('/') {
             (None, request.target.split('?').next().unwrap_or_default())
@@ -151,10 +234,10 @@ impl Door {
             (whole.authority().map(http::uri::Authority::as_str), whole.path())
         };
         if let Err(refusal) = self.doorman.check_names(named, &request.fields) {
-            return Some(refused(refusal));
+            return Some(self.refused(refusal, from));
         }
         match path {
-            "/mcp" | "/mcp/" => self.mcp(request, connection).await,
+            "/mcp" | "/mcp/" => self.mcp(request, connection, from).await,
             "/healthz" => Some(Answer::text(StatusCode::OK, "ok\n")),
             "/readyz" if self.driver.is_ready() => Some(Answer::text(StatusCode::OK, "ready\n")),
             "/readyz" => Some(Answer::text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n")),
@@ -162,11 +245,17 @@ impl Door {
         }
     }
 
-    async fn mcp(self: &Arc<Door>, request: &Request, connection: &mut Connection) -> Option<Answer> {
+    async fn mcp(
+        self: &Arc<Door>,
+        request: &Request,
+        connection: &mut Connection,
+        from: Option<IpAddr>,
+    ) -> Option<Answer> {
         let principal = match self.doorman.principal(&request.fields) {
             Ok(principal) => principal,
-            Err(refusal) => return Some(refused(refusal)),
+            Err(refusal) => return Some(self.refused(refusal, from)),
         };
+        connection.is_known();
         let head = Box::new(head::read(&request.fields, principal.clone()));
         let mut visit = Visit::new(self.clone(), principal);
         match request.method {
@@ -179,7 +268,7 @@ impl Door {
                     Ok(body) => body,
                     Err(refusal) => return Some(*refusal),
                 };
-                let line = wire::scan(one_line(body));
+                let line = wire::scan(wire::one_line(body));
                 self.open(visit, connection, |exchange| Event::Posted(exchange, head, line)).await
             }
             Method::GET => self.open(visit, connection, |exchange| Event::Got(exchange, head)).await,
@@ -208,8 +297,8 @@ impl Door {
             visit.is_over();
         }
         let mut answer = match response.body {
-            Body::Empty => Answer::new(status),
-            Body::Json(bytes) => Answer::json(status, bytes),
+            Body::Empty => Answer::new(status).to(visit),
+            Body::Json(bytes) => Answer::json(status, bytes).to(visit),
             Body::Events => Answer::events(status, Box::new(body::Events::new(flow, visit))),
         };
         if status == StatusCode::METHOD_NOT_ALLOWED {
@@ -261,57 +350,44 @@ impl Door {
         Answer::json_rpc(StatusCode::PAYLOAD_TOO_LARGE, Kind::MessageTooLarge.code(false), &why)
     }
 
-    fn too_much(&self, principal: Option<&str>) -> Answer {
-        let whose = principal.unwrap_or("anonymous");
+    fn too_much(&self, principal: &Option<Box<str>>) -> Answer {
+        let whose = principal.as_deref().unwrap_or("anonymous");
         let why = format!(
-            "`{whose}` has more than {} bytes in requests that are not answered (max-bytes); wait for some, or raise it with --max-bytes",
-            self.max_bytes
+            "`{whose}` has more than {} bytes in requests that are not answered and responses that are not read (max-bytes); wait for some, or raise it with --max-bytes",
+            self.bounds.bytes
         );
         Answer::json_rpc(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyBytes.code(false), &why)
     }
 
-    /// Counts bytes for a principal. False if that is too much.
-    fn hold(&self, principal: &Option<Box<str>>, bytes: usize) -> bool {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        match held.iter_mut().find(|(who, _)| who == principal) {
-            Some((_, sum)) if *sum + bytes > self.max_bytes => return false,
-            Some((_, sum)) => *sum += bytes,
-            None if bytes > self.max_bytes => return false,
-            None => held.push((principal.clone(), bytes)),
-        }
-        true
-    }
-
-    fn release(&self, principal: &Option<Box<str>>, bytes: usize) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(at) = held.iter().position(|(who, _)| who == principal) else { return };
-        held[at].1 = held[at].1.saturating_sub(bytes);
-        if held[at].1 == 0 {
-            held.swap_remove(at);
+    fn refused(self: &Arc<Door>, refusal: Refusal, from: Option<IpAddr>) -> Answer {
+        match refusal {
+            Refusal::Forbidden(why) => {
+                self.refuse(Reason::Name, from);
+                Answer::json_rpc(StatusCode::FORBIDDEN, -32000, &why)
+            }
+            Refusal::Unauthorized => {
+                self.refuse(Reason::Token, from);
+                let why =
+                    "Unauthorized: send Authorization: Bearer TOKEN; `outlast token new NAME` makes one";
+                let answer = Answer::json_rpc(StatusCode::UNAUTHORIZED, -32000, why);
+                answer.with("www-authenticate", "Bearer")
+            }
         }
     }
 }
 
 /// Waits for a place and then for who takes it; `None` if that failed.
-async fn next(places: &Arc<Semaphore>, listener: &Listener) -> Option<(OwnedSemaphorePermit, Io)> {
+async fn next(
+    places: &Arc<Semaphore>,
+    listener: &Listener,
+) -> Option<(OwnedSemaphorePermit, (Io, Option<IpAddr>))> {
     let place = places.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok(io) => Some((place, io)),
+        Ok(came) => Some((place, came)),
         Err(_) => {
             // A client that was gone before we came, or too many open files: then at once would be too soon.
             tokio::time::sleep_until(clock::in_future(ACCEPT_PAUSE).into()).await;
             None
-        }
-    }
-}
-
-fn refused(refusal: Refusal) -> Answer {
-    match refusal {
-        Refusal::Forbidden(why) => Answer::json_rpc(StatusCode::FORBIDDEN, -32000, &why),
-        Refusal::Unauthorized => {
-            let why = "Unauthorized: send Authorization: Bearer TOKEN; `outlast token new NAME` makes one";
-            let answer = Answer::json_rpc(StatusCode::UNAUTHORIZED, -32000, why);
-            answer.with("www-authenticate", "Bearer")
         }
     }
 }

@@ -226,7 +226,7 @@ fn elicit_modern(desk: &Desk, id: &Value, place: usize, params: &Value) {
 fn take_answer(record: &mut Record, answer: &Value, now: Mono) {
     let Elicited::Asked(asked) = record.elicited else { return };
     let after = now.since(asked);
-    record.elicited = match answer.get("error") {
+    record.elicited = match answer.get("error").filter(|error| !error.is_null()) {
         None => Elicited::Answered(action(&answer["result"]), after),
         Some(error) => Elicited::Refused(glimpse(error.to_string().as_bytes(), NAME), after),
     };

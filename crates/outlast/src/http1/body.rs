@@ -1,9 +1,10 @@
 //! Bodies: where their parts stand in what was read, and where they end.
 
-use super::Fault;
+use super::{Fault, HEADERS};
 use std::ops::Range;
 
-/// Bytes of one body that are neither data nor its delimiters: extensions of chunks, and trailers.
+/// Bytes of one body that are neither data nor its delimiters: extensions of chunks, and trailers with their
+/// line ends. A body with as many is refused. Of trailers there are at most [`HEADERS`].
 pub const FRAMING_BYTES: usize = 16 << 10;
 
 /// How a body ends.
@@ -23,6 +24,8 @@ pub struct Decoder {
     state: State,
     /// Bytes that may still come beside the data.
     spare: usize,
+    /// Lines of trailers that may still come.
+    trailers: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,8 @@ enum State {
     ToTheEnd,
     /// The size of a chunk so far, and whether it has a digit.
     Size(u64, bool),
+    /// Blanks after a size: no digit may follow them.
+    Blank(u64),
     /// What may follow a size.
     Extension(u64),
     /// The line feed after a size.
@@ -42,10 +47,16 @@ enum State {
     /// What follows a chunk.
     ChunkCr,
     ChunkLf,
-    /// A line of the trailers; how many bytes it has.
-    Trailer(usize),
-    /// Its line feed; whether it was empty.
-    TrailerLf(bool),
+    /// The next line of the trailers.
+    Trailer,
+    /// The name of a trailer.
+    TrailerName,
+    /// Its value.
+    TrailerValue,
+    /// The line feed after it.
+    TrailerLf,
+    /// The line feed after the empty line at the end.
+    EndLf,
     Done,
 }
 
@@ -58,7 +69,7 @@ impl Decoder {
             Framing::Chunked => State::Size(0, false),
             Framing::ToTheEnd => State::ToTheEnd,
         };
-        Decoder { state, spare: FRAMING_BYTES }
+        Decoder { state, spare: FRAMING_BYTES - 1, trailers: HEADERS }
     }
 
     /// Whether it has ended.
@@ -124,38 +135,61 @@ impl Decoder {
     /// Where a byte between the data leads.
     fn after(&mut self, byte: u8) -> Result<State, Fault> {
         let state = match (self.state, byte) {
-            (State::Size(size, true), b'\r') => State::SizeEnd(size),
-            (State::Size(size, true), b';' | b' ' | b'\t') => State::Extension(size),
+            (State::Size(size, true) | State::Blank(size) | State::Extension(size), b'\r') => {
+                State::SizeEnd(size)
+            }
+            (State::Size(size, true) | State::Blank(size), b';') => State::Extension(size),
+            (State::Size(size, true) | State::Blank(size), b' ' | b'\t') => {
+                self.spend()?;
+                State::Blank(size)
+            }
             (State::Size(size, _), byte) => {
                 let digit = char::from(byte).to_digit(16).ok_or(Fault::Malformed("invalid chunk size"))?;
                 let size = size.checked_mul(16).ok_or(Fault::Malformed("chunk size is too large"))?;
                 State::Size(size + u64::from(digit), true)
             }
-            (State::Extension(size), b'\r') => State::SizeEnd(size),
             (State::Extension(size), byte) if byte != b'\n' => {
                 self.spend()?;
                 State::Extension(size)
             }
-            (State::SizeEnd(0), b'\n') => State::Trailer(0),
+            (State::SizeEnd(0), b'\n') => State::Trailer,
             (State::SizeEnd(size), b'\n') => State::Chunk(size),
             (State::ChunkCr, b'\r') => State::ChunkLf,
             (State::ChunkLf, b'\n') => State::Size(0, false),
-            (State::Trailer(length), b'\r') => State::TrailerLf(length == 0),
-            (State::Trailer(length), byte) if byte != b'\n' => {
-                self.spend()?;
-                State::Trailer(length + 1)
-            }
-            (State::TrailerLf(true), b'\n') => State::Done,
-            (State::TrailerLf(false), b'\n') => State::Trailer(0),
-            _ => return Err(Fault::Malformed("invalid chunk")),
+            _ => return self.after_in_trailers(byte),
         };
         Ok(state)
+    }
+
+    /// Where a byte after the last chunk leads. Nobody here needs trailers; whoever reads them must find the
+    /// same lines in them.
+    fn after_in_trailers(&mut self, byte: u8) -> Result<State, Fault> {
+        self.spend()?;
+        match (self.state, byte) {
+            (State::Trailer, b'\r') => Ok(State::EndLf),
+            (State::EndLf, b'\n') => Ok(State::Done),
+            (State::Trailer, byte) if is_token(byte) => {
+                self.trailers = self.trailers.checked_sub(1).ok_or(Fault::Malformed("too many trailers"))?;
+                Ok(State::TrailerName)
+            }
+            (State::TrailerName, byte) if is_token(byte) => Ok(State::TrailerName),
+            (State::TrailerName, b':') => Ok(State::TrailerValue),
+            (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
+            (State::TrailerValue, b'\t' | b' '..=b'~' | 0x80..) => Ok(State::TrailerValue),
+            (State::TrailerLf, b'\n') => Ok(State::Trailer),
+            _ => Err(Fault::Malformed("invalid chunk")),
+        }
     }
 
     fn spend(&mut self) -> Result<(), Fault> {
         self.spare = self.spare.checked_sub(1).ok_or(Fault::Malformed("chunk extensions are too long"))?;
         Ok(())
     }
+}
+
+/// Whether a byte may stand in the name of a field.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 #[cfg(test)]
@@ -195,7 +229,7 @@ mod tests {
         let data = |text: &str| Ok(Some(text.as_bytes().to_vec()));
         assert_eq!(read("5\r\nhello\r\n0\r\n\r\n"), data("hello"));
         assert_eq!(
-            read("0005;a=b\r\nhello\r\nA \r\n, new worl\r\n1\r\nd\r\n0\r\nx: y\r\nz: 1\r\n\r\n"),
+            read("0005 \t;a=b\r\nhello\r\nA \r\n, new worl\r\n1\r\nd\r\n0\r\nx: y\r\nz: 1\r\n\r\n"),
             data("hello, new world")
         );
         assert_eq!(read("0\r\n\r\nmore"), data(""));
@@ -210,6 +244,15 @@ mod tests {
             "5;\n",
             " 5\r\n",
             "0\r\na\n\r\n",
+            "5 5\r\nhello\r\n0\r\n\r\n",
+            "5\t5\r\nhello\r\n0\r\n\r\n",
+            "5 x\r\nhello\r\n0\r\n\r\n",
+            "5 =\r\nhello\r\n0\r\n\r\n",
+            "0\r\nno colon\r\n\r\n",
+            "0\r\n: no name\r\n\r\n",
+            "0\r\n folded: x\r\n\r\n",
+            "0\r\nx: \0\r\n\r\n",
+            "0\r\nx : y\r\n\r\n",
         ] {
             assert!(read(odd).is_err(), "{odd:?}");
         }
@@ -219,7 +262,11 @@ mod tests {
     fn what_is_no_data_has_a_bound() {
         let long = "x".repeat(FRAMING_BYTES + 1);
         assert!(decode(Framing::Chunked, &[format!("5;{long}").as_bytes()]).is_err());
-        assert!(decode(Framing::Chunked, &[format!("0\r\n{long}").as_bytes()]).is_err());
+        assert!(decode(Framing::Chunked, &[format!("0\r\nx:{long}").as_bytes()]).is_err());
+        assert!(decode(Framing::Chunked, &[format!("5{}", " ".repeat(FRAMING_BYTES)).as_bytes()]).is_err());
+        let lines = |count| format!("0\r\n{}\r\n", "x: y\r\n".repeat(count));
+        assert_eq!(decode(Framing::Chunked, &[lines(HEADERS).as_bytes()]), Ok(Some(Vec::new())));
+        assert!(decode(Framing::Chunked, &[lines(HEADERS + 1).as_bytes()]).is_err());
         let many = format!("1;{}\r\na\r\n", "x".repeat(100)).repeat(FRAMING_BYTES / 100 + 1);
         assert!(decode(Framing::Chunked, &[many.as_bytes()]).is_err());
     }

@@ -1,7 +1,7 @@
 //! The bytes of a connection: plain, local or encrypted.
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -21,10 +21,16 @@ pub enum Io {
 impl Io {
     /// The socket below.
     pub fn socket(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl AsFd for Io {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Io::Plain(io) => io.as_raw_fd(),
-            Io::Unix(io) => io.as_raw_fd(),
-            Io::Tls(io) => io.get_ref().0.as_raw_fd(),
+            Io::Plain(io) => io.as_fd(),
+            Io::Unix(io) => io.as_fd(),
+            Io::Tls(io) => io.get_ref().0.as_fd(),
         }
     }
 }

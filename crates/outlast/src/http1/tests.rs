@@ -55,13 +55,54 @@ const PIECES: [&str; 16] = [
     "x",
 ];
 
-fn messages(firsts: &'static [&'static str]) -> impl Strategy<Value = (String, Vec<usize>)> {
+/// What may stand where a chunk has it, right and wrong.
+const AFTER_SIZES: [&str; 12] = ["", "", "", " ", " \t ", ";a=b", " ; a", " 5", "\t5", " x", ";\n", "="];
+const TRAILERS: [&str; 10] =
+    ["", "", "", "X: y\r\n", "X:\r\nY: z\r\n", "X\r\n", ": y\r\n", "X : y\r\n", " X: y\r\n", "X: \u{1}\r\n"];
+
+/// A head and any pieces: most are no message.
+fn any_message() -> impl Strategy<Value = (Vec<&'static str>, String)> {
     let fields = prop::collection::vec(prop::sample::select(&FIELDS[..]), 0..3);
     let pieces = prop::collection::vec(prop::sample::select(&PIECES[..]), 0..5);
+    (fields, pieces).prop_map(|(fields, pieces)| (fields, pieces.concat()))
+}
+
+/// A body in chunks, with something odd here and there; most are well-formed.
+fn chunked() -> impl Strategy<Value = (Vec<&'static str>, String)> {
+    let chunk = ("[ -~\r\n]{1,40}", 0..4usize, any::<bool>(), odd_one_of(&AFTER_SIZES));
+    let chunks = prop::collection::vec(chunk, 0..4);
+    let end = (odd_one_of(&AFTER_SIZES), odd_one_of(&TRAILERS), prop::sample::select(vec!["", "", "x"]));
+    (chunks, end).prop_map(|(chunks, (after, trailers, more))| {
+        let chunks = chunks.into_iter().map(|(data, zeros, large, after)| {
+            let size = if large { format!("{:X}", data.len()) } else { format!("{:x}", data.len()) };
+            format!("{}{size}{after}\r\n{data}\r\n", "0".repeat(zeros))
+        });
+        let body: String = chunks.collect();
+        (vec!["Transfer-Encoding: chunked"], format!("{body}0{after}\r\n{trailers}\r\n{more}"))
+    })
+}
+
+/// One of these; mostly the first, which is right.
+fn odd_one_of(texts: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    prop_oneof![3 => Just(texts[0]), 1 => prop::sample::select(texts)]
+}
+
+/// A body of a length that is nearly always the right one.
+fn measured() -> impl Strategy<Value = (Vec<&'static str>, String)> {
+    const LENGTHS: [&str; 5] =
+        ["Content-Length: 5", "content-length: 11", "Content-Length: 0", "X: y", "Content-Length: 05"];
+    (prop::sample::select(&LENGTHS[..]), prop::sample::select(vec!["hello", "hello world", "", "\r\n\r\n\r"]))
+        .prop_map(|(field, body)| (vec![field], body.to_owned()))
+}
+
+fn messages(firsts: &'static [&'static str]) -> impl Strategy<Value = (String, Vec<usize>)> {
+    let rest = prop_oneof![any_message(), chunked(), measured()];
+    // The usual first line comes as often as all the others.
+    let first = prop_oneof![Just(firsts[0]), prop::sample::select(firsts)];
     let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..4);
-    (prop::sample::select(firsts), fields, pieces, cuts).prop_map(|(first, fields, pieces, cuts)| {
+    (first, rest, cuts).prop_map(|(first, (fields, body), cuts)| {
         let lines: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
-        let text = format!("{first}\r\nHost: x\r\n{lines}\r\n{}", pieces.concat());
+        let text = format!("{first}\r\nHost: x\r\n{lines}\r\n{body}");
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).collect();
         cuts.sort_unstable();
         (text, cuts)
@@ -149,7 +190,7 @@ fn both<A: Future<Output = Seen>, B: Future<Output = Seen>>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
 
     #[test]
     fn responses_that_we_take_are_what_hyper_takes_them_for(
@@ -170,7 +211,27 @@ proptest! {
     }
 }
 
-/// The comparison must be able to see something.
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    /// The comparison must be able to see something: what is right in every way is taken by both.
+    #[test]
+    fn well_formed_bodies_are_taken_by_both(
+        chunks in prop::collection::vec("[ -~\r\n]{1,40}", 0..5), space in "[ \t]{0,3}", cut in 1..60usize
+    ) {
+        let whole = chunks.concat();
+        let body: String =
+            chunks.iter().map(|data| format!("{:x}{space};x=y\r\n{data}\r\n", data.len())).collect();
+        let head = "POST /mcp HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let message = (format!("{head}{body}0{space}\r\nX: y\r\n\r\n"), vec![cut]);
+        let show = |head: head::Request| (format!("{} {}", head.method, head.target), head.framing);
+        let (mine, hypers) = both(&message, |io| ours(io, head::request, show), request_of_hyper);
+        prop_assert_eq!(&mine, &Some(("POST /mcp".to_owned(), whole.into_bytes())));
+        prop_assert_eq!(mine, hypers);
+    }
+}
+
+/// The same for one plain message of each kind.
 #[test]
 fn both_understand_a_plain_message() {
     let text = |text: &str| (text.to_owned(), vec![10]);

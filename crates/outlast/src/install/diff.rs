@@ -7,6 +7,7 @@
 
 use super::edit::Edit;
 use super::server::{Kind, Server, Span, is_outlast, line_end, line_start, may_show};
+use crate::observe::text::escape_up_to;
 use std::fmt::Write;
 
 /// One version of a file.
@@ -154,16 +155,8 @@ fn covered(gap: &str) -> String {
 
 /// A text from a file as a terminal may show it: nothing in it moves the cursor or turns the direction.
 pub fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if (letter.is_control() && letter != '\t') || turns {
-            out.extend(letter.escape_unicode());
-        } else {
-            out.push(letter);
-        }
-    }
-    out
+    // Files are indented with tabs.
+    text.split('\t').map(|part| escape_up_to(part, usize::MAX)).collect::<Vec<_>>().join("\t")
 }
 
 #[cfg(test)]

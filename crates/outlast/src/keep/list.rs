@@ -4,6 +4,7 @@ use super::service::Card;
 use super::{folder, try_lock};
 use crate::clock;
 use crate::observe::stderr::say;
+use crate::observe::text::escape;
 use crate::store::{Place, no_folder};
 use crate::sys::lock::{self, Kind};
 use nix::sys::signal::{Signal, kill};
@@ -114,8 +115,8 @@ fn list(found: &[Running], json: bool) -> io::Result<ExitCode> {
         );
         for Running { card, in_use, .. } in found {
             let age = crate::tasks::rough(now, outlast_engine::Wall(card.since));
-            let command = crate::observe::log::escape(card.command.join(" "));
-            let server = crate::observe::log::escape(card.server.clone());
+            let command = escape(&card.command.join(" "));
+            let server = escape(&card.server);
             let used = if *in_use { "yes" } else { "no" };
             text += &format!(
                 "{:<16}  {server:<20}  {:>7}  {age:>4}  {used:<6}  {command}\n",

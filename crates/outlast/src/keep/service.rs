@@ -2,6 +2,8 @@
 
 use super::{Room, try_lock};
 use crate::driver::Driver;
+use crate::observe::rotation::Rotation;
+use crate::observe::stderr::Stderr;
 use crate::sys::lock::{self, Kind, Lock};
 use crate::{clock, config};
 use nix::unistd::{ForkResult, dup2_stdin, fork, setsid};
@@ -73,6 +75,11 @@ fn write_card(room: &Room, card: &Card) -> io::Result<Lock> {
 }
 
 impl Kept {
+    /// Our stderr, which is the service's log.
+    pub fn log(&self) -> Stderr {
+        Stderr::rotated(Rotation::new(self.room.log()))
+    }
+
     /// Where doors come in.
     pub fn listener(&self) -> io::Result<tokio::net::UnixListener> {
         let listener = self.listener.try_clone()?;

@@ -2,12 +2,14 @@
 
 use super::{Room, SERVICE, lock_within};
 use crate::config;
+use crate::observe::rotation;
 use crate::sys::lock::{Kind, Lock};
+use crate::sys::unix::FileLimit;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -21,9 +23,6 @@ const TURN: Duration = Duration::from_secs(8);
 /// How long a door waits for a service that ends: as long as that takes if its server must be killed.
 const GOING: Duration = Duration::from_secs(10);
 
-/// Bytes of a log above which the next service begins it anew.
-const LOG: u64 = 1 << 20;
-
 /// Bytes of a log that an error shows.
 const TAIL: u64 = 300;
 
@@ -32,6 +31,8 @@ pub struct Way {
     room: Room,
     /// What follows the service's name on its command line.
     arguments: Vec<OsString>,
+    /// How many descriptors the service may have, before we raise that for ourselves.
+    file_limit: Option<FileLimit>,
     _user: Lock,
 }
 
@@ -44,7 +45,7 @@ impl Way {
         let user = user.ok_or_else(|| {
             format!("the service that ran before does not end; write: outlast keep stop {}", room.name)
         })?;
-        Ok(Arc::new(Way { room, arguments, _user: user }))
+        Ok(Arc::new(Way { room, arguments, file_limit: FileLimit::now(), _user: user }))
     }
 
     /// A connection to the service. The error is for people.
@@ -80,16 +81,17 @@ impl Way {
         }
         let listener = UnixListener::bind(&socket)?;
         fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
-        let log = self.room.file("log");
-        self.spawn(listener, open_log(&log)?)?;
+        let log = self.room.log();
+        self.spawn(listener, rotation::open(&log)?)?;
         UnixStream::connect(&socket).map_err(|_| io::Error::other(last_words(&log)))
     }
 
     fn spawn(&self, listener: UnixListener, log: File) -> io::Result<()> {
-        let mut first = Command::new(config::own_program()?)
+        let mut first = Command::new(config::this_program()?)
             .arg0("outlast")
             .arg(SERVICE)
             .arg(&self.room.name)
+            .arg(FileLimit::word(self.file_limit))
             .args(&self.arguments)
             .stdin(Stdio::from(OwnedFd::from(listener)))
             .stdout(Stdio::null())
@@ -98,18 +100,9 @@ impl Way {
         // It forks and ends: the service is nobody's child.
         match first.wait()? {
             status if status.success() => Ok(()),
-            _ => Err(io::Error::other(last_words(&self.room.file("log")))),
+            _ => Err(io::Error::other(last_words(&self.room.log()))),
         }
     }
-}
-
-/// The log of a service, begun anew if it has become long.
-fn open_log(path: &Path) -> io::Result<File> {
-    let log = File::options().append(true).create(true).mode(0o600).open(path)?;
-    if log.metadata()?.len() > LOG {
-        log.set_len(0)?;
-    }
-    Ok(log)
 }
 
 /// The end of a log, for a person.
@@ -124,21 +117,4 @@ fn last_words(path: &Path) -> String {
     };
     let said = read().unwrap_or_default();
     format!("it ended at once; the end of `{}`: {said}", path.display())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_log_is_begun_anew_and_a_short_one_is_not() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("log");
-        fs::write(&path, vec![b'x'; LOG as usize]).unwrap();
-        drop(open_log(&path).unwrap());
-        assert_eq!(fs::metadata(&path).unwrap().len(), LOG);
-        fs::write(&path, vec![b'x'; LOG as usize + 1]).unwrap();
-        drop(open_log(&path).unwrap());
-        assert_eq!(fs::metadata(&path).unwrap().len(), 0);
-    }
 }

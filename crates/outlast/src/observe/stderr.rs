@@ -6,6 +6,8 @@
 //!
 //! Nothing else writes to stderr. Where even stderr is closed there is nobody to tell, so no failure is reported.
 
+use super::rotation::Rotation;
+use super::text::escape;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,18 +18,26 @@ const SERVER: usize = 1 << 20;
 /// Bytes that may wait in all: our own lines are few, unless ten thousand limits fire at once.
 const ALL: usize = 4 << 20;
 
+/// Bytes that are written at once.
+const PART: usize = 64 << 10;
+
 /// How long the end waits for what is left.
 const LAST: Duration = Duration::from_millis(300);
 
-/// Says a line to the person.
+/// Says one line to the person, who may see every character of it.
 pub fn say(text: &str) {
-    write(format!("outlast: {text}\n").as_bytes());
+    write(format!("outlast: {}\n", escape(text)).as_bytes());
 }
 
 /// Writes bytes as they are.
-#[allow(clippy::disallowed_methods)]
 pub fn write(bytes: &[u8]) {
-    let _ = io::stderr().write_all(bytes);
+    let _ = try_write(bytes);
+}
+
+/// The same for who counts what is lost.
+#[allow(clippy::disallowed_methods)]
+pub fn try_write(bytes: &[u8]) -> io::Result<()> {
+    io::stderr().write_all(bytes)
 }
 
 /// Whether a person looks on.
@@ -43,6 +53,8 @@ pub struct Stderr {
     turn: Vec<u8>,
     shared: Arc<Shared>,
     runs: bool,
+    /// It is a log that must not grow; taken by the thread.
+    rotation: Option<Rotation>,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +77,11 @@ impl Shared {
 }
 
 impl Stderr {
+    /// Our stderr where it is a log of our own.
+    pub fn rotated(rotation: Rotation) -> Stderr {
+        Stderr { rotation: Some(rotation), ..Stderr::default() }
+    }
+
     /// Takes a line of ours; it leaves with [`Stderr::flush`]. Never waits.
     pub fn line(&mut self, line: &[u8]) {
         if self.turn.len() + line.len() > ALL {
@@ -91,9 +108,9 @@ impl Stderr {
         self.shared.lock().take(bytes, bound);
         self.shared.changed.notify_all();
         if !self.runs {
-            let shared = self.shared.clone();
+            let (shared, rotation) = (self.shared.clone(), self.rotation.take());
             let thread = std::thread::Builder::new().name("stderr".into());
-            self.runs = thread.spawn(move || write_all(&shared)).is_ok();
+            self.runs = thread.spawn(move || write_all(&shared, rotation)).is_ok();
         }
     }
 
@@ -126,7 +143,7 @@ impl Waiting {
     }
 }
 
-fn write_all(shared: &Shared) {
+fn write_all(shared: &Shared, mut rotation: Option<Rotation>) {
     loop {
         let mut waiting = shared.lock();
         waiting.writing = false;
@@ -137,6 +154,9 @@ fn write_all(shared: &Shared) {
         waiting.writing = true;
         let bytes = std::mem::take(&mut waiting.bytes);
         drop(waiting);
-        write(&bytes);
+        for part in bytes.chunks(PART) {
+            write(part);
+            rotation.iter_mut().for_each(|rotation| rotation.wrote(part.len()));
+        }
     }
 }

@@ -1,109 +1,311 @@
 //! The record of every message: time, direction, message, with secrets replaced.
+//!
+//! Nobody waits for it: a thread of its own puts messages into words and writes them, made when there is first
+//! something to write. What it cannot write in time waits, up to a bound ([`MOST`]); more is lost, and the
+//! record and the log say how much.
 
-use super::stderr::Stderr;
+use super::redact::redact;
+use super::stderr;
 use crate::clock;
+use bytes::Bytes;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use outlast_engine::Wall;
+use outlast_engine::wire::Outgoing;
 use serde_json::{Value, json};
-use std::fs::File;
+use std::collections::VecDeque;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Parts of keys whose values are not written down.
-const SECRET: [&str; 11] = [
-    "password",
-    "passwd",
-    "secret",
-    "authorization",
-    "apikey",
-    "api_key",
-    "api-key",
-    "credential",
-    "cookie",
-    "privatekey",
-    "private_key",
-];
+/// Bytes of messages that may wait. One message may be as long as it is; beside it no other is taken.
+const MOST: usize = 16 << 20;
+
+/// Up to here a message is copied, so that it does not hold the buffer that it was read into.
+const COPIED: usize = 16 << 10;
+
+/// How long the end waits for what is left.
+const LAST: Duration = Duration::from_secs(1);
 
 /// Where messages are recorded.
 #[derive(Debug)]
-pub enum Trace {
-    /// To our stderr.
+pub struct Trace {
+    shared: Arc<Shared>,
+    /// Until the thread runs.
+    target: Option<Target>,
+    /// How many lost messages have been told of.
+    told: u64,
+}
+
+#[derive(Debug)]
+enum Target {
     Stderr,
-    /// To a file.
     File(File),
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    /// All messages that were not recorded.
+    lost: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: VecDeque<Line>,
+    bytes: usize,
+    /// Lost since the last line.
+    lost: u64,
+    writing: bool,
+}
+
+/// What becomes a line.
+#[derive(Debug)]
+enum Line {
+    Message(Wall, Way, Outgoing),
+    Lost(Wall, u64),
+}
+
+/// Which way a message went.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// `client>`, `>client`, `server>`, `>server`.
+    pub direction: &'static str,
+    /// The HTTP exchange with a client, as a number.
+    pub exchange: Option<u64>,
+    /// The HTTP status that it came with, if that is no success.
+    pub status: Option<u16>,
+}
+
+impl Way {
+    /// On a pipe, or wherever nothing more is to be said.
+    pub const fn plain(direction: &'static str) -> Way {
+        Way { direction, exchange: None, status: None }
+    }
 }
 
 impl Trace {
     /// Opens the record; `-` is stderr. A pipe that nobody reads is refused instead of waited for.
     pub fn open(path: &str) -> io::Result<Trace> {
         if path == "-" {
-            return Ok(Trace::Stderr);
+            return Ok(Trace::to(Target::Stderr));
         }
-        Ok(Trace::File(
-            File::options()
-                .create(true)
-                .append(true)
-                .mode(0o600)
-                .custom_flags(nix::libc::O_NONBLOCK)
-                .open(path)?,
-        ))
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .custom_flags(nix::libc::O_NONBLOCK)
+            .open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_file() && metadata.permissions().mode() & 0o777 != 0o600 {
+            file.set_permissions(Permissions::from_mode(0o600))?;
+        }
+        // From now on only the thread waits, and it may.
+        fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
+        Ok(Trace::to(Target::File(file)))
     }
 
-    /// Records one message.
-    pub fn record(&mut self, stderr: &mut Stderr, direction: &str, message: &[u8]) {
-        let message = match serde_json::from_slice(message) {
-            Ok(value) => redact(value),
-            // Without its structure nobody can tell which parts are secret.
-            Err(_) => Value::String(format!("({} bytes that are not strict JSON)", message.len())),
+    fn to(target: Target) -> Trace {
+        Trace { shared: Arc::default(), target: Some(target), told: 0 }
+    }
+
+    /// Records one message. Never waits.
+    pub fn record(&mut self, way: Way, message: &Outgoing) {
+        let kept = match message.len() {
+            0..=COPIED => Outgoing::plain(message.to_vec()),
+            _ => message.clone(),
         };
-        let line = format!("{}\n", json!({"time": clock::timestamp(), "way": direction, "message": message}));
-        match self {
-            Trace::Stderr => stderr.line(line.as_bytes()),
-            // A full disk must not cost a call; the record ends where it ends.
-            Trace::File(file) => drop(file.write_all(line.as_bytes())),
+        if !self.shared.lock().take(way, kept) {
+            self.shared.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        self.shared.changed.notify_all();
+        if let Some(target) = self.target.take() {
+            let shared = self.shared.clone();
+            let thread = std::thread::Builder::new().name("trace".into());
+            // Without a thread the bound is reached, and that is told.
+            let _ = thread.spawn(move || shared.write_all(target));
+        }
+    }
+
+    /// The same for bytes that pass unchanged.
+    pub fn record_bytes(&mut self, way: Way, message: &Bytes) {
+        self.record(way, &Outgoing::plain(message.clone()));
+    }
+
+    /// How many messages are lost, if that is to be told: the first time, and at the end.
+    pub fn lost(&mut self, at_the_end: bool) -> Option<u64> {
+        let lost = self.shared.lost.load(Ordering::Relaxed);
+        let news = if at_the_end { lost > self.told } else { self.told == 0 && lost > 0 };
+        self.told = if news { lost } else { self.told };
+        news.then_some(lost)
+    }
+
+    /// Waits a short while for what is left; what is not written then is lost.
+    pub fn finish(&mut self) {
+        if self.target.is_some() {
+            return;
+        }
+        let busy = |waiting: &mut Waiting| waiting.writing || !waiting.lines.is_empty() || waiting.lost > 0;
+        let waiting = self.shared.lock();
+        self.shared.changed.notify_all();
+        let waited = self.shared.changed.wait_timeout_while(waiting, LAST, busy);
+        let (waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let left = waiting.lines.iter().filter(|line| matches!(line, Line::Message(..))).count();
+        self.shared.lost.fetch_add(left as u64, Ordering::Relaxed);
+    }
+}
+
+impl Waiting {
+    /// Adds a message, if there is room.
+    fn take(&mut self, way: Way, message: Outgoing) -> bool {
+        if self.bytes > 0 && self.bytes + message.len() > MOST {
+            self.lost += 1;
+            return false;
+        }
+        let now = clock::wall();
+        self.tell_lost(now);
+        self.bytes += message.len();
+        self.lines.push_back(Line::Message(now, way, message));
+        true
+    }
+
+    fn tell_lost(&mut self, now: Wall) {
+        if self.lost > 0 {
+            self.lines.push_back(Line::Lost(now, std::mem::take(&mut self.lost)));
         }
     }
 }
 
-fn redact(value: Value) -> Value {
-    match value {
-        Value::Object(members) => members
-            .into_iter()
-            .map(|(key, value)| {
-                let value = if is_secret(&key) { json!("***") } else { redact(value) };
-                (key, value)
-            })
-            .collect(),
-        Value::Array(items) => items.into_iter().map(redact).collect(),
-        Value::String(text) => Value::String(redact_text(text)),
-        other => other,
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the thread does, for ever.
+    fn write_all(&self, mut target: Target) {
+        loop {
+            let line = self.next();
+            let written = match &mut target {
+                Target::Stderr => stderr::try_write(line.show().as_bytes()),
+                Target::File(file) => file.write_all(line.show().as_bytes()),
+            };
+            // A full disk must not cost a call; what is lost is counted.
+            if written.is_err() {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Waits for the next line.
+    fn next(&self) -> Line {
+        let mut waiting = self.lock();
+        waiting.writing = false;
+        loop {
+            if waiting.lines.is_empty() {
+                waiting.tell_lost(clock::wall());
+            }
+            if let Some(line) = waiting.lines.pop_front() {
+                waiting.bytes -= line.len();
+                waiting.writing = true;
+                return line;
+            }
+            self.changed.notify_all();
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 
-fn is_secret(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    let token = key.contains("token") && !key.contains("progresstoken") && !key.contains("tokens");
-    token || SECRET.iter().any(|word| key.contains(word))
+impl Line {
+    fn len(&self) -> usize {
+        match self {
+            Line::Message(_, _, message) => message.len(),
+            Line::Lost(..) => 0,
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Line::Lost(time, lost) => format!("{}\n", json!({"time": time.timestamp(), "lost": lost})),
+            Line::Message(time, way, message) => show(*time, *way, &message.to_vec()),
+        }
+    }
 }
 
-/// Texts that begin as well-known credentials do.
-fn redact_text(text: String) -> String {
-    const BEGINNINGS: [&str; 7] = ["Bearer ", "Basic ", "sk-", "ghp_", "github_pat_", "xoxb-", "AKIA"];
-    if BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) { "***".into() } else { text }
+fn show(time: Wall, way: Way, message: &[u8]) -> String {
+    let message = match serde_json::from_slice(message) {
+        Ok(value) => redact(value),
+        // Without its structure nobody can tell which parts are secret.
+        Err(_) => Value::String(format!("({} bytes that are not strict JSON)", message.len())),
+    };
+    let mut line = json!({"time": time.timestamp(), "way": way.direction, "message": message});
+    if let (Some(exchange), Some(members)) = (way.exchange, line.as_object_mut()) {
+        members.insert("exchange".into(), exchange.into());
+    }
+    if let (Some(status), Some(members)) = (way.status, line.as_object_mut()) {
+        members.insert("status".into(), status.into());
+    }
+    format!("{line}\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
+
+    const CLIENT: Way = Way::plain("client>");
+
+    fn lines(reader: impl io::Read) -> impl Iterator<Item = Value> {
+        BufReader::new(reader).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+    }
+
+    /// Whoever reads a pipe late holds nobody up, and learns how much is missing.
+    #[test]
+    fn what_cannot_be_written_in_time_is_lost_and_counted() {
+        let (reader, writer) = io::pipe().unwrap();
+        let mut trace = Trace::to(Target::File(File::from(std::os::fd::OwnedFd::from(writer))));
+        let large = Bytes::from(format!("\"{}\"", "x".repeat(MOST / 4)));
+        for _ in 0..20 {
+            trace.record_bytes(CLIENT, &large);
+        }
+        let lost = trace.lost(false).expect("not all of it fits");
+        assert!((14..=17).contains(&lost), "{lost}");
+        assert_eq!(trace.lost(false), None, "it is told once");
+        let mut lines = lines(reader);
+        for _ in 0..20 - lost {
+            assert_eq!(lines.next().unwrap()["way"], "client>");
+        }
+        assert_eq!(lines.next().unwrap()["lost"], lost);
+        trace.record_bytes(Way { exchange: Some(7), status: Some(404), ..CLIENT }, &Bytes::from_static(b"1"));
+        let last = lines.next().unwrap();
+        assert_eq!(
+            (&last["exchange"], &last["status"], &last["message"]),
+            (&json!(7), &json!(404), &json!(1))
+        );
+        trace.finish();
+        assert_eq!(trace.lost(true), None);
+    }
+
+    /// The end does not wait for ever, and what is left then is lost.
+    #[test]
+    fn a_reader_that_never_reads_does_not_keep_us_from_ending() {
+        let (_reader, writer) = io::pipe().unwrap();
+        let mut trace = Trace::to(Target::File(File::from(std::os::fd::OwnedFd::from(writer))));
+        for _ in 0..3 {
+            trace.record_bytes(CLIENT, &Bytes::from(format!("\"{}\"", "x".repeat(1 << 20))));
+        }
+        trace.finish();
+        assert_eq!(trace.lost(true), Some(2), "the first one is being written");
+    }
 
     #[test]
-    fn secrets_are_replaced_and_tokens_of_progress_are_not() {
-        let value = json!({"params": {
-            "_meta": {"progressToken": 7}, "api_key": "k", "maxTokens": 5, "Authorization": "x",
-            "list": [{"accessToken": "t"}], "header": "Bearer abc", "text": "hello", "password": null,
-        }});
-        let expected = json!({"params": {
-            "_meta": {"progressToken": 7}, "api_key": "***", "maxTokens": 5, "Authorization": "***",
-            "list": [{"accessToken": "***"}], "header": "***", "text": "hello", "password": "***",
-        }});
-        assert_eq!(redact(value), expected);
+    fn a_message_longer_than_the_bound_is_recorded_by_itself() {
+        let mut waiting = Waiting::default();
+        let huge = || Outgoing::plain(vec![b' '; MOST + 1]);
+        assert!(waiting.take(CLIENT, huge()));
+        assert!(!waiting.take(CLIENT, Outgoing::plain("1")) && !waiting.take(CLIENT, huge()));
+        assert_eq!(waiting.lost, 2);
     }
 }

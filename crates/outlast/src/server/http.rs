@@ -28,6 +28,7 @@ mod tls;
 mod words;
 
 pub use head::parse_header;
+pub use proxy::of_environment as proxies_of_environment;
 pub use remote::Remote;
 pub use session::Session;
 

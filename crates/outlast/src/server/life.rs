@@ -1,67 +1,101 @@
 //! Signs of life of a server's process tree, read from the system.
 //!
-//! Read only around a limit that is about to fire, never on the fast path.
+//! Read only around a limit that is about to fire, never on the fast path, and on a thread of its own: to
+//! look at every process takes a while, and no call waits for that. Who asks while it looks shares the
+//! next look with all others who do.
 
-use crate::sys::unix::descendants;
+use crate::sys::proc::{self, Table, Used};
 use nix::unistd::Pid;
 use outlast_engine::Mono;
 use outlast_engine::life::Sample;
-use std::fs::read_to_string;
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What everything below `root` has used so far. `None` where that cannot be read.
-#[cfg(target_os = "linux")]
-pub fn sample(root: Pid, at: Mono, stderr: u64) -> Option<Sample> {
-    let tree = descendants(root);
-    let used: Vec<Used> = tree.iter().filter_map(|pid| used(*pid)).collect();
-    if used.is_empty() {
-        return None;
+/// Called once, on the sampler's thread.
+pub type Reply = Box<dyn FnOnce(Option<Signs>) + Send>;
+
+/// What everything below one process has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signs {
+    used: Used,
+    /// Differs when a process came or went, whatever the order.
+    processes: u64,
+}
+
+impl Signs {
+    /// The same as the engine knows it, with when it was read and what was read on stderr.
+    pub fn sample(self, at: Mono, stderr: u64) -> Sample {
+        let Signs { used: Used { cpu, bytes, switches }, processes } = self;
+        Sample { at, cpu, bytes, switches, stderr, processes }
     }
-    let mut sample = Sample { at, cpu: Duration::ZERO, bytes: 0, switches: 0, stderr, processes: 0 };
-    for (pid, used) in tree.iter().zip(&used) {
-        sample.cpu += used.cpu;
-        sample.bytes += used.bytes;
-        sample.switches += used.switches;
-        // Differs when a process came or went, whatever the order.
-        sample.processes =
-            sample.processes.wrapping_add((pid.as_raw() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    }
-    Some(sample)
 }
 
-/// Elsewhere there is nothing like /proc: such a server shows signs on its output only.
-#[cfg(not(target_os = "linux"))]
-pub fn sample(_root: Pid, at: Mono, stderr: u64) -> Option<Sample> {
-    Some(Sample { at, cpu: Duration::ZERO, bytes: 0, switches: 0, stderr, processes: 0 })
+/// The way to the thread that looks; there is none before somebody asks.
+#[derive(Debug, Default)]
+pub struct Sampler(Option<Sender<Ask>>);
+
+struct Ask {
+    root: Pid,
+    reply: Reply,
 }
 
-struct Used {
-    cpu: Duration,
-    bytes: u64,
-    switches: u64,
-}
-
-#[cfg(target_os = "linux")]
-fn used(pid: Pid) -> Option<Used> {
-    let mut used = Used { cpu: Duration::ZERO, bytes: 0, switches: 0 };
-    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
-        let path = thread.path();
-        if let Ok(schedstat) = read_to_string(path.join("schedstat")) {
-            let nanos = schedstat.split_ascii_whitespace().next().and_then(|n| n.parse().ok());
-            used.cpu += Duration::from_nanos(nanos.unwrap_or(0));
+impl Sampler {
+    /// Asks for the signs of everything below `root`; they are `None` where nothing can be read. False if
+    /// nobody will answer, because there can be no thread.
+    pub fn ask(&mut self, root: Pid, reply: Reply) -> bool {
+        if self.0.is_none() {
+            let (way, asks) = channel();
+            let thread = std::thread::Builder::new().name("signs".into()).spawn(move || look(&asks));
+            self.0 = thread.is_ok().then_some(way);
         }
-        if let Ok(status) = read_to_string(path.join("status")) {
-            used.switches += field(&status, "voluntary_ctxt_switches:");
-        }
+        self.0.as_ref().is_some_and(|way| way.send(Ask { root, reply }).is_ok())
     }
-    // Another user's process keeps its counts to itself; its CPU time must do.
-    let io = read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-    used.bytes = field(&io, "rchar:") + field(&io, "wchar:");
-    Some(used)
 }
 
-#[cfg(target_os = "linux")]
-fn field(text: &str, name: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+/// The thread's life: one look for all who have asked by then.
+fn look(asks: &Receiver<Ask>) {
+    while let Ok(first) = asks.recv() {
+        let asked: Vec<Ask> = std::iter::once(first).chain(asks.try_iter()).collect();
+        let table = Table::read();
+        for Ask { root, reply } in asked {
+            reply(signs(&table, root));
+        }
+    }
+}
+
+fn signs(table: &Table, root: Pid) -> Option<Signs> {
+    let tree = table.below(root);
+    let used = tree.into_iter().filter_map(|pid| Some((pid, proc::used(pid)?)));
+    used.fold(None, |signs: Option<Signs>, (pid, used)| {
+        let mut signs = signs.unwrap_or_default();
+        signs.used.cpu += used.cpu;
+        signs.used.bytes += used.bytes;
+        signs.used.switches += used.switches;
+        let mark = (pid.as_raw() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        signs.processes = signs.processes.wrapping_add(mark);
+        Some(signs)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::sync_channel;
+
+    /// However many ask, the thread answers each, and of what has no process it says nothing.
+    #[test]
+    fn everybody_who_asks_is_answered() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let (told, answers) = sync_channel(100);
+        let mut sampler = Sampler::default();
+        for root in [Pid::this(), Pid::from_raw(i32::MAX)].into_iter().cycle().take(20) {
+            let told = told.clone();
+            assert!(sampler.ask(root, Box::new(move |signs| told.send((root, signs)).unwrap())));
+        }
+        for (root, signs) in answers.iter().take(20) {
+            assert_eq!(signs.is_some(), root == Pid::this());
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

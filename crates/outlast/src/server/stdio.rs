@@ -5,10 +5,12 @@ use crate::guardian::{Ends, Report};
 use crate::lines::{Cut, Lines};
 use crate::sys::unix::{Sink, Source};
 use bytes::Bytes;
+use nix::unistd::Pid;
 use outlast_engine::event::Exit;
 use outlast_engine::id::{Run, ServerId};
 use outlast_engine::{Event, wire};
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -79,25 +81,28 @@ async fn read_stderr(driver: Arc<Driver>, mut source: Source, id: ServerId, run:
 }
 
 /// Brings the guardian's reports; each is about the server that was started last.
-pub async fn read_reports(driver: Arc<Driver>, id: ServerId, line: std::os::unix::net::UnixStream) {
+pub async fn read_reports(driver: Arc<Driver>, id: ServerId, guardian: Pid, line: UnixStream) {
     let Ok(mut line) = line.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(line))
     else {
         return;
     };
     let mut report = [0; Report::SIZE];
-    loop {
-        let read = line.read_exact(&mut report).await;
+    while line.read_exact(&mut report).await.is_ok() {
         let run = driver.current_run(id);
-        let event = match read.as_ref().ok().and_then(|_| Report::decode(report)) {
+        let event = match Report::decode(report) {
             Some(Report::Started) => Event::Started(id, run),
             Some(Report::StartFailed(why)) => Event::StartFailed(id, run, why),
             Some(Report::Exited(exit)) => Event::Exited(id, run, exit),
-            // Somebody killed the guardian, and everything below it went with it.
-            None => Event::Exited(id, run, Exit::Signal(9)),
+            None => return,
         };
         driver.turn(|state| state.feed(event));
-        if read.is_err() {
-            return;
-        }
+    }
+    // We let go of it, or somebody killed it. Then what it guarded is ended before another one is started.
+    if let Some(guardian) = driver.lose_guardian(id, guardian) {
+        guardian.is_lost();
+        // A thread that cannot be had leaves it to the end of the process.
+        let _ = tokio::task::spawn_blocking(move || guardian.finish()).await;
+        let run = driver.current_run(id);
+        driver.turn(|state| state.feed(Event::Exited(id, run, Exit::Signal(9))));
     }
 }

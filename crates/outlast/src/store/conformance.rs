@@ -51,6 +51,8 @@ macro_rules! conformance {
                 letters: nobody_writes_to_what_is_not_open,
                 letters: a_mailbox_has_a_bound,
                 keeping: a_stream_is_read_from_a_number_on,
+                keeping: a_stream_belongs_to_who_began_it_while_that_process_lives,
+                keeping: a_stream_of_a_process_that_ended_can_be_adopted_at_once,
                 keeping: a_stream_expires_as_a_whole,
                 keeping: a_session_is_kept_and_ended,
                 keeping: sessions_have_a_bound_and_an_age,

@@ -57,6 +57,8 @@ struct Stream {
     /// The number of its last event.
     last: u64,
     expires: Wall,
+    owner: Box<str>,
+    epoch: u64,
 }
 
 impl Memory {

@@ -161,6 +161,7 @@ impl Page<'_> {
             Write::Post { ticket, letter } => self.post(ticket, letter),
             Write::Collect => self.collect(),
             Write::Append { stream, expires, events } => self.append(stream, *expires, events),
+            Write::Adopt(stream) => self.adopt(stream),
             Write::Forget { stream, through } => self.forget(stream, *through),
             Write::Session(session) => self.keep_session(session),
             Write::EndSession(name) => self.end_session(name),

@@ -25,7 +25,7 @@ impl Reader for Substitute {
         let found = self.memory.find(query);
         let denied = match (query, &found) {
             (Query::Record(_), Ok(Found::Record(None))) | (_, Ok(Found::Session(None))) => true,
-            (_, Ok(Found::Events { last, events })) => *last == 0 && events.is_empty(),
+            (_, Ok(Found::Events { last, events, .. })) => *last == 0 && events.is_empty(),
             _ => false,
         };
         if denied { Err(Trouble::Failed(self.why.clone())) } else { found }

@@ -69,5 +69,8 @@ fn what_an_unusable_file_may_hold_is_not_denied() {
     process.write(Write::Session(Box::new(kept.clone())));
     process.write(Write::Append { stream: name, expires: Wall(9), events: vec![(1, "one".into())] });
     assert_eq!(process.load(session), Ok(Found::Session(Some(Box::new(kept)))));
-    assert_eq!(process.load(events), Ok(Found::Events { last: 1, events: vec![(1, "one".into())] }));
+    assert_eq!(
+        process.load(events),
+        Ok(Found::Events { last: 1, events: vec![(1, "one".into())], lives: false })
+    );
 }

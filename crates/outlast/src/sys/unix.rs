@@ -1,9 +1,10 @@
-//! Unix: standard streams without blocking, process trees, and the few calls that need `unsafe`.
+//! Unix: standard streams without blocking, small files, limits, and the few calls that need `unsafe`.
 
 use nix::fcntl::{OFlag, open};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, SFlag, fstat};
-use nix::unistd::{Pid, pipe};
+use nix::unistd::pipe;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -203,14 +204,54 @@ pub fn closed_on_exec_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// More file descriptors for us. Children keep the limit they would have had: they are started by
-/// the guardian, which was forked before.
-pub fn raise_file_limit() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+/// Reads a small file of our own. Whatever else lies in its place, it is not waited for, and nothing longer
+/// than the bound is taken.
+pub fn read_small(path: &std::path::Path, most: u64) -> io::Result<Vec<u8>> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        let why = format!("`{}` is no file", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// How many file descriptors a program may have that is started without us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileLimit(u64);
+
+impl FileLimit {
+    /// The limit that we were started with. Ask before [`raise_file_limit`].
+    pub fn now() -> Option<FileLimit> {
+        getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(soft, _)| FileLimit(soft))
+    }
+
+    /// As it stands on the command line of a process of ours, which gives it back to what it starts.
+    pub fn word(limit: Option<FileLimit>) -> String {
+        limit.map_or_else(|| "-".to_owned(), |FileLimit(soft)| soft.to_string())
+    }
+
+    /// Takes such a word as the limit of this process. Programs that walk over all possible descriptors, or
+    /// use `select`, break under a limit that was raised for us.
+    pub fn take(word: &OsStr) {
+        let soft: Option<u64> = word.to_str().and_then(|word| word.parse().ok());
+        if let (Some(soft), Ok((_, hard))) = (soft, getrlimit(Resource::RLIMIT_NOFILE)) {
+            // Where that is refused, it stays as it is.
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, soft.min(hard), hard);
+        }
+    }
+}
+
+/// More file descriptors for us; the limit before. Whatever starts programs gives them that one back.
+pub fn raise_file_limit() -> Option<FileLimit> {
+    let before = FileLimit::now();
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // Without it we only run out earlier.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
+    before
 }
 
 /// Keeps large buffers out of the heap, so that freeing them gives them back to the system. By
@@ -228,69 +269,4 @@ pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     // Without it (an old kernel) a double fork can escape; nothing else changes.
     let _ = nix::sys::prctl::set_child_subreaper(true);
-}
-
-/// One process of a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// Its number.
-    pub pid: Pid,
-    parent: Pid,
-}
-
-/// All descendants of a process, itself excluded.
-pub fn descendants(root: Pid) -> Vec<Pid> {
-    let all = processes();
-    let mut found = vec![root];
-    let mut next = 0;
-    while next < found.len() {
-        let parent = found[next];
-        found.extend(all.iter().filter(|process| process.parent == parent).map(|process| process.pid));
-        next += 1;
-    }
-    found.remove(0);
-    found
-}
-
-#[cfg(target_os = "linux")]
-fn processes() -> Vec<Process> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The name in brackets may hold anything, brackets included.
-            let after = &stat[stat.rfind(')')? + 1..];
-            let mut fields = after.split_ascii_whitespace();
-            // A process whose first thread has ended looks dead, and may have threads and children.
-            let parent = fields.nth(1)?.parse().ok()?;
-            Some(Process { pid: Pid::from_raw(pid), parent: Pid::from_raw(parent) })
-        })
-        .collect()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn processes() -> Vec<Process> {
-    let Ok(output) = std::process::Command::new("ps").args(["-axo", "pid=,ppid="]).output() else {
-        return Vec::new();
-    };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines()
-        .filter_map(|line| {
-            let mut fields = line.split_ascii_whitespace();
-            let (pid, parent) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-            Some(Process { pid: Pid::from_raw(pid), parent: Pid::from_raw(parent) })
-        })
-        .collect()
-}
-
-/// Sends a signal to all descendants of a process; how many there were.
-pub fn signal_descendants(root: Pid, signal: Signal) -> usize {
-    let found = descendants(root);
-    for pid in &found {
-        // It may have ended since.
-        let _ = kill(*pid, signal);
-    }
-    found.len()
 }

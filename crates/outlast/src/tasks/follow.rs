@@ -4,6 +4,7 @@ use super::shelf::{Alive, Shelf};
 use super::{Problem, Status, print, show};
 use crate::clock;
 use crate::observe::stderr::{self, say};
+use crate::observe::text::escape;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use outlast_engine::record::{Body, Head, Record, State};
 use outlast_engine::settings::show_duration;
@@ -147,7 +148,7 @@ impl Line {
         if text == self.last {
             return;
         }
-        let shown = crate::observe::log::escape(text.clone());
+        let shown = escape(&text);
         self.last = text;
         match self.terminal {
             // Written over the line before.

@@ -1,7 +1,7 @@
 //! Tasks in words, and in JSON.
 
 use super::shelf::{Alive, OwnedBy};
-use crate::observe::log::escape;
+use crate::observe::text::escape;
 use outlast_engine::Wall;
 use outlast_engine::record::{Answer, Body, Faces, Head, Question, Record};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub fn text(record: &Record, owner: &OwnedBy, now: Wall) -> String {
     let head = &record.head;
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<10} {}", escape(value));
+        let _ = writeln!(text, "{name:<10} {}", escape(&value));
     };
     let at = |wall: Wall| format!("{} ({} ago)", wall.timestamp(), rough(now, wall));
     line("ticket", head.ticket.as_str().into());
@@ -201,7 +201,7 @@ fn server_name(identity: &str) -> &str {
 }
 
 fn brief(text: &str) -> String {
-    let text = escape(text.to_owned());
+    let text = escape(text);
     if text.chars().count() <= WIDE {
         return text;
     }

@@ -116,6 +116,27 @@ fn an_error_without_an_id_is_noticed() {
     assert_eq!(verdict.report["modern"]["code"], -32600);
 }
 
+/// Whatever stands where an error should be, the doctor comes back with what it found.
+#[test]
+fn an_error_of_any_shape_is_read_and_null_beside_a_result_is_none() {
+    let odd_error = |error: &str| format!(r#"printf '{{"jsonrpc":"2.0","id":%s,"error":{error}}}\n' "$id""#);
+    for (error, message) in
+        [(r#""boom""#, "boom"), ("7", "7"), (r#"{"code":"x","message":["m"]}"#, r#"["m"]"#)]
+    {
+        let cases = [
+            ("initialize", &*one_tool()),
+            ("tools/list", r#"say '{"tools":[]}'"#),
+            ("server/discover", &odd_error(error)),
+        ];
+        let verdict = examine_server(&[], &cases);
+        assert_eq!(verdict.report["modern"]["message"], message, "{}", verdict.report);
+    }
+    let both = r#"printf '{"jsonrpc":"2.0","id":%s,"error":null,"result":{"tools":[{"name":"a"}]}}\n' "$id""#;
+    let verdict = examine_server(&[], &[("initialize", &one_tool()), ("tools/list", both)]);
+    verdict.is_odd_only_in(&[]);
+    assert_eq!(verdict.report["lists"]["tools"]["count"], 1);
+}
+
 #[test]
 fn an_answer_that_is_not_strict_json_is_noticed() {
     let verdict = examine_server(

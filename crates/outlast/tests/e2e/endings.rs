@@ -116,12 +116,25 @@ fn nobody_is_waited_for_when_a_host_with_sockets_has_died() {
 }
 
 #[test]
-fn calls_that_a_server_leaves_at_its_end_of_input_are_answered() {
+fn calls_that_a_server_leaves_at_its_end_of_input_stay_unanswered_as_without_us() {
     let mut client = connect(&[], &[]);
-    let id = client.begin("hang", &json!({}));
+    client.begin("hang", &json!({}));
     client.close_input();
-    assert_eq!(data(&client.answer(&id))["kind"], "server-gone");
+    assert_eq!(client.rest().len(), 0);
     assert_eq!(client.end().code(), Some(0));
+}
+
+/// So the Python SDK closes a session: it lets go of our input, waits, and sends SIGTERM. It breaks on an
+/// answer that comes then.
+#[test]
+fn a_signal_after_the_clients_end_ends_silently() {
+    let mut client = connect(&[], &["--ignore-eof"]);
+    client.begin("hang", &json!({}));
+    client.close_input();
+    client.stderr_where(|_| true);
+    client.signal(Signal::SIGTERM);
+    assert_eq!(client.rest().len(), 0);
+    assert_eq!(client.end().code(), Some(143));
 }
 
 #[test]

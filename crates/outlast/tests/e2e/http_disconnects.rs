@@ -263,3 +263,60 @@ fn a_session_with_an_open_stream_is_not_idle() {
     other.value_of("silent", &json!({"ms": 800}));
     assert_eq!(session.value_of("tell_pid", &json!({})), first);
 }
+
+// Clients that only finish writing.
+
+/// Whoever has said all that it has to say still waits for the response.
+#[test]
+fn a_client_that_writes_no_more_gets_its_response() {
+    let served = serve(&[], &[]);
+    let mut session = served.session();
+    // At once, before the response has begun, and after.
+    for (ms, head_first) in [(0, false), (300, false), (300, true)] {
+        let (mut caller, id) = session.begin_call("silent", &json!({"ms": ms}));
+        if head_first {
+            assert_eq!(caller.head().0, 200);
+        }
+        caller.finish_writing();
+        if !head_first {
+            assert_eq!(caller.head().0, 200);
+        }
+        assert_eq!(caller.answer(&id)["result"]["structuredContent"], "done");
+    }
+    for ms in [0, 100, 900] {
+        let mut caller = served.modern("tools/call", &modern_call("silent", &json!({"ms": ms})), &[]);
+        caller.finish_writing();
+        assert_eq!(answer_of(&mut caller)["result"]["structuredContent"], "done", "{ms}");
+    }
+    assert_eq!(cancels(&mut session), Vec::<Value>::new());
+}
+
+/// Also one that knows no interim responses.
+#[test]
+fn an_old_client_that_writes_no_more_gets_its_response() {
+    let served = serve(&[], &[]);
+    let mut caller = served.caller();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": modern_call("silent", &json!({"ms": 100}))});
+    let body = body.to_string();
+    caller.send(format!(
+        "POST /mcp HTTP/1.0\r\nHost: localhost\r\nAccept: application/json, text/event-stream\r\n\
+         Content-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\
+         Mcp-Name: silent\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    caller.finish_writing();
+    assert_eq!(answer_of(&mut caller)["result"]["structuredContent"], "done");
+}
+
+/// It hangs up later: that shows with the next comment on its stream.
+#[test]
+fn a_client_that_wrote_no_more_and_then_hung_up_has_cancelled() {
+    let served = serve(&[], &[]);
+    let mut caller = served.modern("tools/call", &modern_call("hang", &json!({})), &[]);
+    caller.finish_writing();
+    // The stream has begun.
+    assert_eq!(caller.head().0, 200);
+    assert_eq!(modern_cancels(&served), 0);
+    drop(caller);
+    assert!(wait_until(2 * LIMIT, || modern_cancels(&served) == 1), "it was not cancelled");
+}

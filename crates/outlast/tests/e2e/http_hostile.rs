@@ -2,6 +2,7 @@
 
 use nix::sys::signal::Signal;
 use outlast_testkit::http::chunk;
+use outlast_testkit::peer::{LIMIT, wait_until};
 use serde_json::json;
 use std::time::Duration;
 
@@ -330,6 +331,73 @@ fn bytes_in_flight_are_bounded() {
     drop(first);
     assert_eq!(session.value_of("silent", &arguments), "done");
     served.assert_goes_on();
+}
+
+/// Responses that their client does not read count as well; who takes nothing at all is cut off.
+#[test]
+fn unread_responses_count_and_are_cut_off_at_the_bound() {
+    let mut served = serve(&["--max-bytes", "1MiB"], &[]);
+    let mut session = served.session();
+    let (mut unread, _) = session.begin_call("answer_big", &json!({"bytes": 32 << 20}));
+    assert_eq!(unread.head().0, 200);
+    let message = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "echo", "arguments": {}}});
+    let mut other = served.session();
+    assert!(wait_until(LIMIT, || session.post(&message).status == 429), "unread bytes do not count");
+    assert_refused(&session.post(&message), 429, -31008);
+    // The bytes are given back when the client is cut off.
+    assert!(wait_until(LIMIT, || session.post(&message).status == 200), "nobody was cut off");
+    assert_eq!(other.value_of("echo", &json!(1)), json!(1));
+    while unread.event().is_some() {}
+    served.assert_goes_on();
+}
+
+/// A client that reads gets its answer, however small the bound is.
+#[test]
+fn a_large_response_that_is_read_passes_a_small_bound() {
+    let served = serve(&["--max-bytes", "64KiB"], &[]);
+    let mut session = served.session();
+    for _ in 0..3 {
+        let said = session.value_of("answer_big", &json!({"bytes": 16 << 20}));
+        assert_eq!(said.as_str().map(str::len), Some(16 << 20));
+    }
+}
+
+#[test]
+fn connections_of_one_address_are_bounded_and_the_log_counts_them() {
+    let mut served = serve(&["--max-connections-per-address", "2"], &[]);
+    let mut here: Vec<_> = (0..2).map(|_| served.caller()).collect();
+    for caller in &mut here {
+        assert_eq!(caller.ask("GET /healthz", &[], "").status, 200);
+    }
+    for _ in 0..20 {
+        let mut third = served.caller();
+        let response = third.response();
+        assert_eq!(response.status, 429);
+        assert!(response.text().contains("max-connections-per-address"), "{}", response.text());
+        assert!(third.wait_for_close());
+    }
+    drop(here);
+    let healthy = || served.caller().ask("GET /healthz", &[], "").status == 200;
+    assert!(wait_until(LIMIT, healthy));
+    served.process.signal(Signal::SIGTERM);
+    served.process.end();
+    let stderr = String::from_utf8(served.process.all_stderr()).unwrap();
+    let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("turned away")).collect();
+    let [first, rest] = lines[..] else { panic!("{stderr}") };
+    assert!(
+        first.contains("turned away: 1 beyond max-connections-per-address; the last from 127.0.0.1"),
+        "{first}"
+    );
+    assert!(rest.contains("beyond max-connections-per-address; the last from"), "{rest}");
+}
+
+#[test]
+fn a_trusted_proxy_may_bring_many_connections() {
+    let served = serve(&["--max-connections-per-address", "2", "--trusted-proxies", "127.0.0.0/8"], &[]);
+    let mut callers: Vec<_> = (0..10).map(|_| served.caller()).collect();
+    for caller in &mut callers {
+        assert_eq!(caller.ask("GET /healthz", &[], "").status, 200);
+    }
 }
 
 #[test]

@@ -236,6 +236,27 @@ fn tokens_are_new_each_time_and_long() {
     assert!(!line.contains(&one), "the file holds the token itself");
 }
 
+/// Many are one line, so that nobody fills the log.
+#[test]
+fn refusals_are_counted_in_the_log() {
+    let tokens = Tokens::new();
+    let mut served = tokens.serve(&[]);
+    for _ in 0..5 {
+        assert_eq!(served.ask("GET /mcp", &[ACCEPT, ("Authorization", "Bearer guessed")], "").status, 401);
+    }
+    let evil = [ACCEPT, ("Host", "evil.example")];
+    assert_eq!(served.ask("GET /mcp", &evil, "").status, 403);
+    served
+        .process
+        .stderr_where(|text| text.contains("turned away: 1 without a valid token; the last from 127.0.0.1"));
+    served.process.signal(nix::sys::signal::Signal::SIGTERM);
+    served.process.end();
+    let stderr = String::from_utf8(served.process.all_stderr()).unwrap();
+    let rest =
+        "turned away: 1 with an unknown Host or Origin, 4 without a valid token; the last from 127.0.0.1";
+    assert!(stderr.contains(rest) && stderr.matches("turned away").count() == 2, "{stderr}");
+}
+
 #[test]
 fn without_a_good_token_there_is_nothing() {
     let tokens = Tokens::new();

@@ -1,5 +1,6 @@
 //! `outlast serve` as a process: what it starts it ends, and what breaks behind it breaks one session.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -31,6 +32,41 @@ fn nothing_of_it_lives_on_when_it_is_killed() {
         served.process.end();
         tree.wait_until_gone();
     }
+}
+
+/// An update of outlast is nothing that a service which runs may stumble over.
+#[test]
+fn a_program_whose_file_was_replaced_goes_on_starting_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("outlast");
+    std::fs::copy(crate::world::OUTLAST, &program).unwrap();
+    let mut command = Command::new(&program);
+    command.env("OUTLAST_STATE", "none").args(["serve", "--listen", "127.0.0.1:0", "--"]).arg(fake_server());
+    let served = listening(&mut command);
+    let mut before = served.session();
+    assert_eq!(before.value_of("echo", &json!(1)), 1);
+    std::fs::remove_file(&program).unwrap();
+    std::fs::write(&program, "another version").unwrap();
+    assert_eq!(served.session().value_of("echo", &json!(2)), 2);
+    assert_eq!(before.value_of("echo", &json!(3)), 3);
+}
+
+/// Some programs close every descriptor that they might have, or use `select`.
+#[test]
+fn servers_have_the_limit_of_descriptors_that_they_would_have_without_us() {
+    let mut command = outlast_alone();
+    let program = std::mem::replace(&mut command, Command::new("sh"));
+    command.env("OUTLAST_STATE", "none").args(["-c", r#"ulimit -Sn 200; exec "$0" "$@""#]);
+    command.arg(program.get_program()).args(["serve", "--listen", "127.0.0.1:0", "--"]).arg(fake_server());
+    let served = listening(&mut command);
+    let limit = |pid: &Value| {
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it runs");
+        let line =
+            limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit").to_owned();
+        line.split_ascii_whitespace().next().and_then(|soft| soft.parse::<u64>().ok()).expect("a number")
+    };
+    assert_eq!(limit(&served.session().value_of("tell_pid", &json!({}))), 200);
+    assert!(limit(&json!(served.process.pid())) > 200, "ours is raised");
 }
 
 #[test]

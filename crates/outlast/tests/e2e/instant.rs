@@ -14,7 +14,7 @@ use crate::world::{outlast, wrapping};
 fn slow(home: &Path) -> Command {
     let gate = gate(home);
     let mut command = wrapping(&["--instant"], &["--start-when", &gate.display().to_string()]);
-    command.env("XDG_STATE_HOME", home);
+    command.env("OUTLAST_STATE", home.join("outlast"));
     command
 }
 
@@ -73,9 +73,33 @@ fn the_memory_is_private_and_can_be_cleared() {
     let kept = files(home.path());
     assert_eq!(kept.len(), 1);
     assert_eq!(metadata(&kept[0]).expect("a file").permissions().mode() & 0o777, 0o600);
-    let status =
-        outlast().args(["cache", "clear"]).env("XDG_STATE_HOME", home.path()).status().expect("it runs");
-    assert!(status.success() && files(home.path()).is_empty());
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let clear =
+        |state: &Path| outlast().args(["cache", "clear", "--state"]).arg(state).status().expect("it runs");
+    assert!(clear(elsewhere.path()).success() && files(home.path()).len() == 1);
+    assert!(clear(&home.path().join("outlast")).success() && files(home.path()).is_empty());
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    let home = tempfile::tempdir().expect("a folder");
+    first_day(home.path());
+    let kept = files(home.path()).remove(0);
+    remove_file(&kept).expect("removed");
+    nix::unistd::mkfifo(&kept, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let mut client = Peer::start(&mut slow(home.path()));
+    client.handshake();
+    assert_eq!(client.value_of("echo", &json!({"x": 1})), json!({"x": 1}));
+}
+
+/// What one account may call is nothing for another.
+#[test]
+fn a_server_with_other_credentials_has_a_memory_of_its_own() {
+    let home = tempfile::tempdir().expect("a folder");
+    first_day(home.path());
+    let mut client = Peer::start(slow(home.path()).env("API_TOKEN", "another"));
+    client.handshake();
+    assert!(wait_until(LIMIT, || files(home.path()).len() == 2), "{:?}", files(home.path()));
 }
 
 #[test]

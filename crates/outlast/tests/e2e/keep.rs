@@ -17,12 +17,12 @@ use crate::world::{Tree, fake_server, outlast};
 struct Home {
     folder: TempDir,
     flags: Vec<&'static str>,
-    trees: Vec<Tree>,
+    tree: Tree,
 }
 
 impl Home {
     fn new(flags: &[&'static str]) -> Home {
-        Home { folder: TempDir::new().unwrap(), flags: flags.into(), trees: Vec::new() }
+        Home { folder: TempDir::new().unwrap(), flags: flags.into(), tree: Tree::new() }
     }
 
     fn path(&self) -> &Path {
@@ -38,8 +38,17 @@ impl Home {
 
     fn start(&mut self) -> Peer {
         let mut command = self.command();
-        self.trees.push(Tree::mark(&mut command));
+        self.tree.marks(&mut command);
         Peer::start(&mut command)
+    }
+
+    /// A client whose server has a token.
+    fn client_with_token(&mut self, token: &str) -> Peer {
+        let mut command = self.command();
+        self.tree.marks(&mut command);
+        let mut client = Peer::start(command.env("API_TOKEN", token));
+        client.handshake();
+        client
     }
 
     /// The same, ready for calls.
@@ -60,9 +69,7 @@ impl Home {
     }
 
     fn wait_until_gone(&self) {
-        for tree in &self.trees {
-            tree.wait_until_gone();
-        }
+        self.tree.wait_until_gone();
     }
 }
 
@@ -108,6 +115,95 @@ fn two_clients_share_one_service_that_nobody_else_can_reach() {
     assert!(stop.status.success() && err(&stop).starts_with("outlast: stopped "), "{}", err(&stop));
     home.wait_until_gone();
     assert_eq!(home.services(), Vec::<Value>::new());
+}
+
+/// Two entries of one configuration with the same command and other credentials are two servers.
+#[test]
+fn servers_with_other_credentials_share_no_process_and_no_ticket() {
+    let mut home = Home::new(&[]);
+    let (mut one, mut two) = (home.client_with_token("a"), home.client_with_token("b"));
+    assert_ne!(one.value_of("tell_pid", &json!({})), two.value_of("tell_pid", &json!({})));
+    assert_eq!(home.services().len(), 2);
+    let task = begin(&mut one, "silent", &json!({"ms": 10}));
+    let id = two.request("tasks/get", &json!({"taskId": task}));
+    assert!(two.answer(&id)["error"].is_object());
+    let mut again = home.client_with_token("a");
+    assert_eq!(one.value_of("tell_pid", &json!({})), again.value_of("tell_pid", &json!({})));
+    let id = again.request("tasks/result", &json!({"taskId": task}));
+    assert_eq!(again.answer(&id)["result"]["structuredContent"], "done");
+    for entry in walk(home.path()) {
+        let found = std::fs::read(&entry).unwrap_or_default();
+        assert!(!found.windows(9).any(|part| part == b"API_TOKEN"), "{}", entry.display());
+    }
+}
+
+/// Every file below a folder.
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    files.retain(|path| path.is_file());
+    files.into_iter().chain(folders.iter().flat_map(|folder| walk(folder))).collect()
+}
+
+/// A client that declares `resumableRequests` resumes a call at the service, through whichever door.
+#[test]
+fn a_killed_client_resumes_its_call_through_another_door() {
+    let mut home = Home::new(&[]);
+    let resumes = |home: &mut Home| {
+        let mut client = home.start();
+        let who = json!({"name": "test", "version": "1"});
+        let capabilities = json!({"resumableRequests": {}});
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": who});
+        client.send(json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params}));
+        assert!(client.answer(&json!("hello"))["result"].is_object());
+        client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    };
+    let mut client = resumes(&mut home);
+    // So that the numbers of the two doors differ.
+    client.value_of("echo", &json!({}));
+    let arguments = json!({"every_ms": 300, "values": [1, 2, 3, 4, 5, 6]});
+    let params = json!({"name": "progress", "arguments": arguments, "_meta": {"progressToken": "t"}});
+    client.send(json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": params}));
+    let policy = client.message_where(|message| message["params"]["requestId"] == 77);
+    assert_eq!(policy["method"], "notifications/requests/resumePolicy");
+    let token = policy["params"]["resumeToken"].clone();
+    client.message_where(|message| message["params"]["progressToken"] == "t");
+    client.signal(Signal::SIGKILL);
+    client.end();
+
+    let mut client = resumes(&mut home);
+    let params = json!({"requestId": 77, "resumeToken": token});
+    client.send(json!({"jsonrpc": "2.0", "id": 5, "method": "requests/getStatus", "params": params}));
+    let status = client.answer(&json!(5));
+    assert_eq!(status["result"]["requestId"], 77, "{status}");
+    assert_eq!(status["result"]["status"], "processing", "{status}");
+    let params = json!({"resumeToken": token});
+    client.send(json!({"jsonrpc": "2.0", "id": 77, "method": "requests/resume", "params": params}));
+    client.message_where(|message| message["params"]["progressToken"] == "t");
+    assert_eq!(client.answer(&json!(77))["result"]["structuredContent"], "done");
+    // A token that was changed is nobody's.
+    let wrong = token.as_str().expect("text").replace('.', "0.");
+    let params = json!({"resumeToken": wrong});
+    client.send(json!({"jsonrpc": "2.0", "id": 77, "method": "requests/resume", "params": params}));
+    assert_eq!(client.answer(&json!(77))["error"]["code"], -31010);
+}
+
+/// A server may be talkative for months.
+#[test]
+fn its_log_does_not_grow_without_bound() {
+    let mut home = Home::new(&[]);
+    let mut client = home.client();
+    let logs = |home: &Home| {
+        let files = walk(home.path()).into_iter().filter(|path| path.to_string_lossy().contains(".log"));
+        files.map(|path| metadata(path).map_or(0, |file| file.len())).collect::<Vec<u64>>()
+    };
+    for _ in 0..6 {
+        client.value_of("flood_stderr", &json!({"bytes": 700_000}));
+    }
+    assert!(wait_until(LIMIT, || logs(&home).len() == 2), "{:?}", logs(&home));
+    assert!(logs(&home).iter().all(|length| *length < 1_300_000), "{:?}", logs(&home));
 }
 
 #[test]
@@ -234,6 +330,7 @@ fn what_was_begun_without_it_is_found_with_it() {
     let mut home = Home::new(&[]);
     let mut command = outlast();
     command.args(["--tasks", "--state"]).arg(home.path()).arg("--").arg(fake_server());
+    home.tree.marks(&mut command);
     let mut client = Peer::start(&mut command);
     client.handshake();
     let id = begin(&mut client, "echo", &json!({"n": 1}));

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, from_str, json};
 
+use crate::http_world::{JSON, event, faulty, said, serve_url};
 use crate::world::connect;
 
 #[test]
@@ -156,9 +157,65 @@ fn a_record_that_is_there_is_appended_to() {
 }
 
 #[test]
-fn a_record_that_cannot_grow_costs_no_call() {
+fn a_record_that_others_could_read_is_closed_to_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("messages.jsonl");
+    std::fs::write(&path, "").unwrap();
+    set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    connect(&["--trace-messages", path.to_str().unwrap()], &[]).hang_up();
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_record_that_cannot_grow_costs_no_call_and_is_told_of() {
     let mut client = connect(&["--trace-messages", "/dev/full"], &[]);
     assert_eq!(client.value_of("echo", &json!({"a": 1})), json!({"a": 1}));
+    client.hang_up();
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    assert!(stderr.contains("trace-messages: 10 messages were not recorded"), "{stderr}");
+}
+
+/// Clients and servers over HTTP, answers in one piece and on streams, and an error that came with a status.
+#[test]
+fn messages_over_http_are_recorded_on_both_sides() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("messages.jsonl");
+    let server = faulty(|request, connection| match request.json()["params"]["arguments"]["how"].as_str() {
+        Some("events") => connection.all_events(event(&said(request, &json!("on a stream")))),
+        _ => {
+            let error = json!({"code": -32602, "message": "no"});
+            let body = json!({"jsonrpc": "2.0", "id": request.json()["id"], "error": error});
+            connection.answer("400 Bad Request", &[JSON], body.to_string());
+        }
+    });
+    let mut served = serve_url(&["--trace-messages", path.to_str().unwrap()], &server.url());
+    let mut session = served.session();
+    session.value_of("echo", &json!({"pwd": "hunter2", "seen": "in one piece"}));
+    session.value_of("fault", &json!({"how": "events"}));
+    assert_eq!(session.call("fault", &json!({}))["error"]["code"], -32602);
+    served.process.signal(nix::sys::signal::Signal::SIGTERM);
+    served.process.end();
+    let text = read_to_string(&path).unwrap();
+    assert!(!text.contains("hunter2") && !text.contains(&session.id), "{text}");
+    let records = records(&path);
+    let ways = |fits: &dyn Fn(&Value) -> bool| -> Vec<&str> {
+        let fitting = records.iter().filter(|record| fits(&record["message"]));
+        fitting.map(|record| record["way"].as_str().expect("a direction")).collect()
+    };
+    let calls = ways(&|message| message["method"] == "tools/call");
+    assert_eq!(calls, ["client>", ">server"].repeat(3));
+    assert_eq!(
+        ways(&|message| message["result"]["structuredContent"] == "on a stream"),
+        ["server>", ">client"]
+    );
+    assert_eq!(
+        ways(&|message| message["result"]["structuredContent"]["seen"] == "in one piece"),
+        ["server>", ">client"]
+    );
+    assert_eq!(ways(&|message| message["error"]["code"] == -32602), ["server>", ">client"]);
+    assert!(records.iter().any(|record| record["status"] == 400 && record["way"] == "server>"), "{text}");
+    let exchanges = records.iter().filter(|record| record["way"].as_str().unwrap().contains("client"));
+    assert!(exchanges.into_iter().all(|record| record["exchange"].is_u64()), "{text}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod http_disconnects;
 mod http_events;
 mod http_headers;
 mod http_hostile;
+mod http_lines;
 mod http_questions;
 mod http_recovery;
 mod http_security;

@@ -131,7 +131,7 @@ fn a_file_of_a_newer_version_is_left_as_it_is() {
     let (folder, task) = with_one_task();
     Connection::open(file(folder.path())).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(file(folder.path())).unwrap();
-    let why = "was written by a newer outlast (format 99, this one knows 2); update outlast";
+    let why = "was written by a newer outlast (format 99, this one knows 3); update outlast";
     let mut client = client(folder.path());
     goes_on_in_memory(&mut client, why);
     does_not_deny(&mut client, &task);
@@ -320,6 +320,21 @@ fn a_disk_that_is_full_for_a_while() {
     make_room(&client);
     assert!(wait_until(LIMIT, || !lists_as_working(folder.path(), &running)), "{}", client.stderr());
     tasks_work(&mut client);
+}
+
+/// Between two tries everything ends: there is one more.
+#[test]
+fn a_disk_that_has_room_again_at_the_end() {
+    let (folder, _) = with_one_task();
+    let mut client = greeted(with_little_room(400, &wrapping(&flags(folder.path()), &[])));
+    let large = json!({"large": "x".repeat(120_000)});
+    let running = ticket(&ask(&mut client, "echo", &large));
+    assert_eq!(about(&mut client, "tasks/result", &running)["result"]["structuredContent"], large);
+    client.stderr_where(|log| log.contains("its disk does not work, or takes no more"));
+    assert!(lists_as_working(folder.path(), &running));
+    make_room(&client);
+    client.hang_up();
+    assert!(!lists_as_working(folder.path(), &running), "{}", client.stderr());
 }
 
 fn lists_as_working(folder: &Path, ticket: &str) -> bool {

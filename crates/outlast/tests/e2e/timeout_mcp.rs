@@ -39,8 +39,8 @@ fn a_timeout_has_its_code_and_its_words() {
 
 #[test]
 fn durations_are_written_as_go_does() {
-    for (seconds, shown) in [("0.3", "300ms"), ("1.2", "1.2s")] {
-        let mut client = connect(&[seconds], &[]);
+    for (written, shown) in [("300ms", "300ms"), ("1200ms", "1.2s")] {
+        let mut client = connect(&["--timeout", written, "--"], &[]);
         let answer = client.call("hang", &json!({}));
         assert_eq!(error(&answer).1, format!("Method 'tools/call' timed out after {shown}"));
     }
@@ -48,8 +48,10 @@ fn durations_are_written_as_go_does() {
 
 #[test]
 fn initialize_and_the_list_of_tools_are_timed_too() {
-    let mut client =
-        Peer::start(&mut timeout_mcp(&["0.3"], &["--mute", "initialize", "--mute", "tools/list"]));
+    let mut client = Peer::start(&mut timeout_mcp(
+        &["--timeout", "300ms", "--"],
+        &["--mute", "initialize", "--mute", "tools/list"],
+    ));
     assert_eq!(error(&client.handshake()), (-32603, "Method 'initialize' timed out after 300ms"));
     let id = client.request("tools/list", &json!({}));
     assert_eq!(error(&client.answer(&id)), (-32603, "Method 'tools/list' timed out after 300ms"));
@@ -57,7 +59,8 @@ fn initialize_and_the_list_of_tools_are_timed_too() {
 
 #[test]
 fn other_methods_are_not_timed() {
-    let mut client = connect(&["0.3"], &["--mute", "resources/read", "--mute", "vendor/thing"]);
+    let mut client =
+        connect(&["--timeout", "300ms", "--"], &["--mute", "resources/read", "--mute", "vendor/thing"]);
     client.request("resources/read", &json!({"uri": "x"}));
     client.request("vendor/thing", &json!({}));
     client.call("hang", &json!({}));
@@ -79,7 +82,7 @@ fn it_is_known_by_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let link = directory.path().join("timeout-mcp");
     symlink(OUTLAST, &link).unwrap();
-    let mut client = Peer::start(Command::new(&link).arg("0.3").arg(fake_server()));
+    let mut client = Peer::start(Command::new(&link).args(["--timeout", "300ms", "--"]).arg(fake_server()));
     client.handshake();
     assert_eq!(error(&client.call("hang", &json!({}))).1, "Method 'tools/call' timed out after 300ms");
 }
@@ -94,7 +97,7 @@ fn calls_run_side_by_side() {
 
 #[test]
 fn progress_passes_and_does_not_move_the_timer() {
-    let mut client = connect(&["0.7"], &[]);
+    let mut client = connect(&["--timeout", "700ms", "--"], &[]);
     let id = client.begin_with_token(
         "progress",
         &json!({"every_ms": 200, "values": [1, 2, 3, 4, 5, 6, 7]}),
@@ -139,7 +142,7 @@ fn it_ends_with_0_at_the_clients_end() {
 
 #[test]
 fn a_timeout_restarts_the_server_and_makes_it_whole() {
-    let mut client = connect(&["--auto-restart", "0.5"], &[]);
+    let mut client = connect(&["--auto-restart", "--timeout", "500ms", "--"], &[]);
     let before = client.value_of("tell_pid", &json!({}));
     let answer = client.call("hang", &json!({}));
     assert_eq!(error(&answer), (-32603, "Method 'tools/call' timed out after 500ms (restarting now...)"));
@@ -162,7 +165,7 @@ fn a_timeout_restarts_the_server_and_makes_it_whole() {
 
 #[test]
 fn the_restart_is_logged_from_its_start_to_its_end() {
-    let mut client = connect(&["--auto-restart", "0.5"], &[]);
+    let mut client = connect(&["--auto-restart", "--timeout", "500ms", "--"], &[]);
     client.call("hang", &json!({}));
     client.value_of("echo", &json!({}));
     client.stderr_where(|text| text.contains("restarting `fake_server`") && text.contains("is back"));
@@ -204,7 +207,8 @@ fn a_server_that_ignores_sigterm_is_restarted_too() {
 fn a_restart_that_fails_does_not_end_it_and_is_tried_again() {
     let directory = tempfile::tempdir().unwrap();
     let broken = directory.path().join("broken");
-    let mut client = connect(&["--auto-restart", "0.5"], &["--exit-if", broken.to_str().unwrap()]);
+    let mut client =
+        connect(&["--auto-restart", "--timeout", "500ms", "--"], &["--exit-if", broken.to_str().unwrap()]);
     fs::write(&broken, "").unwrap();
     client.call("hang", &json!({}));
     client.stderr_where(|text| text.contains("restart of `fake_server` failed"));
@@ -221,8 +225,10 @@ fn a_restart_that_fails_does_not_end_it_and_is_tried_again() {
 fn a_server_that_does_not_answer_its_second_initialize_is_restarted_again() {
     let directory = tempfile::tempdir().unwrap();
     let mute = directory.path().join("mute");
-    let mut client =
-        connect(&["--auto-restart", "0.5"], &["--mute-if", mute.to_str().unwrap(), "initialize"]);
+    let mut client = connect(
+        &["--auto-restart", "--timeout", "500ms", "--"],
+        &["--mute-if", mute.to_str().unwrap(), "initialize"],
+    );
     fs::write(&mute, "").unwrap();
     client.call("hang", &json!({}));
     client.stderr_where(|text| text.contains("restart of `fake_server` failed: no answer to initialize"));
@@ -237,7 +243,7 @@ fn a_server_whose_first_initialize_timed_out_gets_the_next_one_of_the_client() {
     let mute = directory.path().join("mute");
     fs::write(&mute, "").unwrap();
     let mut client = Peer::start(&mut timeout_mcp(
-        &["--auto-restart", "0.5"],
+        &["--auto-restart", "--timeout", "500ms", "--"],
         &["--mute-if", mute.to_str().unwrap(), "initialize"],
     ));
     let answer = client.handshake();
@@ -252,7 +258,8 @@ fn a_command_that_vanished_does_not_end_it() {
     let directory = tempfile::tempdir().unwrap();
     let link = directory.path().join("server");
     symlink(fake_server(), &link).unwrap();
-    let mut client = Peer::start(outlast().args(["timeout-mcp", "--auto-restart", "0.5"]).arg(&link));
+    let mut client =
+        Peer::start(outlast().args(["timeout-mcp", "--auto-restart", "--timeout", "500ms", "--"]).arg(&link));
     client.handshake();
     fs::remove_file(&link).unwrap();
     client.call("exit", &json!({"status": 1}));
@@ -298,7 +305,7 @@ fn a_command_line_without_a_command_is_refused() {
 
 #[test]
 fn a_number_that_makes_no_sense_is_refused() {
-    for seconds in ["0", "-5", "NaN", "inf"] {
+    for seconds in ["0", "-5", "NaN", "inf", "30.5", "1e3", "30s", "18446744073709551616"] {
         let mut client = Peer::start(&mut timeout_mcp(&[seconds], &[]));
         assert_eq!(client.end().code(), Some(2), "{seconds}");
         assert_eq!(String::from_utf8(client.all_stderr()).unwrap().lines().count(), 1, "{seconds}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use outlast_testkit::peer::Peer;
+use outlast_testkit::peer::{LIMIT, Peer, wait_until};
 use serde_json::json;
 
 use crate::world::{OUTLAST, Tree, data, fake_server, outlast, wrapping};
@@ -120,6 +120,25 @@ fn nothing_survives_a_guardian_that_was_killed() {
     tree.wait_until_gone();
 }
 
+#[test]
+fn a_guardian_that_was_killed_is_replaced_and_what_it_held_is_ended() {
+    let (mut client, tree) = worst();
+    for _ in 0..2 {
+        let outlast = client.pid();
+        let parent = |pid: &u32| parent_of(*pid) == Some(outlast);
+        let before = tree.processes();
+        let guardian = *before.iter().find(|pid| parent(pid)).expect("a guardian");
+        kill(Pid::from_raw(guardian as i32), Signal::SIGKILL).unwrap();
+        let lives = |pid: &u32| *pid != outlast && tree.processes().contains(pid);
+        assert!(wait_until(LIMIT, || !before.iter().any(lives)), "what it held lives on");
+        while client.call("echo", &json!({})).get("result").is_none() {}
+        // Outlast, its new guardian, the new server.
+        assert_eq!(tree.processes().len(), 3);
+    }
+    client.hang_up();
+    tree.wait_until_gone();
+}
+
 fn parent_of(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
@@ -141,7 +160,7 @@ fn nothing_survives_sigkill_in_the_first_moments() {
 fn nothing_survives_when_the_client_ends_in_the_middle_of_a_restart() {
     let mut command = outlast();
     command
-        .args(["timeout-mcp", "--auto-restart", "0.3"])
+        .args(["timeout-mcp", "--auto-restart", "--timeout", "300ms", "--"])
         .arg(fake_server())
         .args(["--ignore-term", "--ignore-eof"]);
     let tree = Tree::mark(&mut command);
@@ -169,7 +188,10 @@ fn nothing_survives_of_an_outlast_behind_an_outlast() {
 #[test]
 fn a_restart_leaves_nothing_of_the_old_server() {
     let mut command = outlast();
-    command.args(["timeout-mcp", "--auto-restart", "0.5"]).arg(fake_server()).arg("--ignore-term");
+    command
+        .args(["timeout-mcp", "--auto-restart", "--timeout", "500ms", "--"])
+        .arg(fake_server())
+        .arg("--ignore-term");
     let tree = Tree::mark(&mut command);
     let mut client = Peer::start(&mut command);
     client.handshake();

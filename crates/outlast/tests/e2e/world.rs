@@ -108,13 +108,23 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Marks a command that is about to be started.
-    pub fn mark(command: &mut Command) -> Tree {
+    /// A mark that nothing has yet.
+    pub fn new() -> Tree {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mark = format!("{}-{number}", std::process::id());
-        command.env("E2E_TREE", &mark);
-        Tree { mark: format!("E2E_TREE={mark}\0") }
+        Tree { mark: format!("{}-{number}", std::process::id()) }
+    }
+
+    /// Marks a command that is about to be started.
+    pub fn mark(command: &mut Command) -> Tree {
+        let tree = Tree::new();
+        tree.marks(command);
+        tree
+    }
+
+    /// Marks one more. Servers with other marks are not the same server.
+    pub fn marks(&self, command: &mut Command) {
+        command.env("E2E_TREE", &self.mark);
     }
 
     /// Those that run now.
@@ -127,7 +137,8 @@ impl Tree {
     /// A process that has ended and waits to be reaped has no environment any more.
     fn holds(&self, pid: u32) -> bool {
         let environment = read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.windows(self.mark.len()).any(|window| window == self.mark.as_bytes())
+        let mark = format!("E2E_TREE={}\0", self.mark);
+        environment.windows(mark.len()).any(|window| window == mark.as_bytes())
     }
 
     /// Waits until none is left; how long that took.

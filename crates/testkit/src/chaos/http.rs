@@ -156,6 +156,7 @@ impl World {
         let end = StreamEnd {
             resumable: how.is_multiple_of(2),
             retry: (how > 128).then_some(Duration::from_millis(u64::from(how))),
+            opened: how.is_multiple_of(3),
             status: how.is_multiple_of(5).then_some(400 + u16::from(how)),
             why: "it ended".into(),
         };
@@ -176,7 +177,7 @@ impl World {
             _ if remote => Event::StandingEnded(id, run, end),
             12 => Event::StartFailed(id, run, StartFailure::NotFound),
             13 => Event::Stderr(id, run, bytes),
-            _ => Event::InputBroken(id, run),
+            _ => Event::InputBroken(id, run, Vec::new()),
         })
     }
 

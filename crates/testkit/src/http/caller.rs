@@ -1,7 +1,7 @@
 //! A client that sends exactly what a test says, on one connection.
 
 use std::io::{self, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use serde_json::Value;
 
@@ -80,8 +80,10 @@ pub struct Caller {
     stream: BufReader<TcpStream>,
     /// How the body that is being read ends.
     framing: Framing,
-    /// Of a stream of events: what came after the last whole one.
+    /// Of a stream of events: what came after the last whole one, every line ended by a line feed.
     rest: Vec<u8>,
+    /// The last line ended in a carriage return, so a line feed that follows belongs to it.
+    after_cr: bool,
 }
 
 impl Caller {
@@ -91,7 +93,13 @@ impl Caller {
         socket.set_read_timeout(Some(LIMIT)).expect("a limit");
         socket.set_write_timeout(Some(LIMIT)).expect("a limit");
         socket.set_nodelay(true).expect("an option");
-        Caller { address, stream: BufReader::new(socket), framing: Framing::Over, rest: Vec::new() }
+        Caller {
+            address,
+            stream: BufReader::new(socket),
+            framing: Framing::Over,
+            rest: Vec::new(),
+            after_cr: false,
+        }
     }
 
     /// Sends bytes as they are; whether all of them left.
@@ -124,6 +132,7 @@ impl Caller {
             let status: u16 = head.word(1).parse().unwrap_or_else(|_| panic!("no status: {}", head.start));
             if status >= 200 {
                 self.rest.clear();
+                self.after_cr = false;
                 let empty = matches!(status, 204 | 304);
                 self.framing = head.framing(if empty { Framing::Over } else { Framing::UntilClose });
                 return Some((status, head));
@@ -169,13 +178,25 @@ impl Caller {
                 if piece.is_empty() {
                     return None;
                 }
-                self.rest.extend(piece.into_iter().filter(|byte| *byte != b'\r'));
+                self.add_lines(&piece);
                 continue;
             };
             let block: Vec<u8> = self.rest.drain(..end + 2).collect();
             let event = Event::read(&String::from_utf8_lossy(&block));
             if event != Event::default() {
                 return Some(event);
+            }
+        }
+    }
+
+    /// Takes a part of a stream. A carriage return alone ends a line too.
+    fn add_lines(&mut self, piece: &[u8]) {
+        for byte in piece {
+            let after_cr = std::mem::replace(&mut self.after_cr, *byte == b'\r');
+            match byte {
+                b'\n' if after_cr => {}
+                b'\r' => self.rest.push(b'\n'),
+                byte => self.rest.push(*byte),
             }
         }
     }
@@ -201,6 +222,11 @@ impl Caller {
     /// Waits until the other side closes; false if it says something instead.
     pub fn wait_for_close(&mut self) -> bool {
         self.stream.read(&mut [0]).unwrap_or_else(|error| ended(&error).unwrap_or_default()) == 0
+    }
+
+    /// Writes no more, and goes on reading.
+    pub fn finish_writing(&mut self) {
+        self.stream.get_ref().shutdown(Shutdown::Write).expect("an open connection");
     }
 
     /// Closes with a reset.

@@ -119,7 +119,10 @@ impl World {
                 self.feed(Event::FromClient(CLIENT, scanned));
             }
             Plan::ClientCancels(request) => self.client.cancel(request),
-            Plan::ClientEof => self.feed(Event::ClientEof(CLIENT)),
+            Plan::ClientEof => {
+                self.judge.finished = true;
+                self.feed(Event::ClientEof(CLIENT));
+            }
             Plan::Congest(congested) => {
                 self.judge.congested = congested;
                 self.feed(Event::Congested(CLIENT, congested));

@@ -33,7 +33,7 @@ impl Deed {
             }
             Deed::Closes => Event::OutputClosed(server, run),
             Deed::Exits(exit) => Event::Exited(server, run, exit),
-            Deed::StopsReading => Event::InputBroken(server, run),
+            Deed::StopsReading => Event::InputBroken(server, run, Vec::new()),
         }
     }
 }

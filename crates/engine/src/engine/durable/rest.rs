@@ -58,8 +58,12 @@ impl Rest<'_> {
 
     /// Whether all that came after an event is there.
     pub(super) fn is_whole_after(&self, number: u64) -> bool {
-        let first = self.after(number).map(|(event, _)| *event).next();
-        first.map_or(self.last <= number, |first| first == number + 1)
+        let mut told = number;
+        let in_order = self.after(number).all(|(event, _)| {
+            told = told.saturating_add(1);
+            *event == told
+        });
+        in_order && told >= self.last
     }
 }
 
@@ -79,6 +83,17 @@ fn later(will: &[u8], time: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An event that could not be written leaves a hole, and what comes after it is not all there is.
+    #[test]
+    fn a_stream_with_a_hole_is_not_whole_before_it() {
+        let stored = [1, 2, 4, 5].map(|number| (number, Bytes::from_static(b"x")));
+        let rest = Rest::of(&stored, 0, Wall(9));
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5].map(|seen| rest.is_whole_after(seen)),
+            [false, false, false, true, true, true]
+        );
+    }
 
     /// An earlier version noted no moment, and a client may say anything.
     #[test]

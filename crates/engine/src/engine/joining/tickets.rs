@@ -1,16 +1,18 @@
 //! Keys and the store: calls that join a ticket, and answers that are kept for them.
 
-use super::{Engine, Joint, Stage};
+use super::Engine;
 use crate::action::Action;
-use crate::call::{Call, Request};
-use crate::client::Open;
-use crate::engine::tasks::{Pending, declares_tasks, millis, with_task};
+use crate::calls::{Ended, Request};
+use crate::clients::Open;
+use crate::engine::ledger::Pending;
+use crate::engine::tasks::{declares_tasks, millis, with_task};
 use crate::id::{CallId, JointNo, TaskNo};
 use crate::idempotency;
+use crate::keys::Entry;
 use crate::method::Method;
 use crate::record::{Answer, Body, Change, Faces, New, Origin, Record, State, Ticket};
 use crate::store::{Found, Loaded, Query, Write};
-use crate::task::{Task, TaskRule, Waiter, Wants};
+use crate::tickets::{Task, TaskRule, Waiter, Wants};
 use crate::time::{Mono, Wall};
 use crate::wire::{Field, Message, Scanned, scan};
 use std::time::Duration;
@@ -30,15 +32,15 @@ impl Engine {
             _ => return self.forget_unopened(now, Some(no)),
         };
         let given = self.answers_others(record);
-        let Some(joint) = self.joints.get_mut(Some(no)) else { return };
-        joint.seen = record.head.number;
-        let same = is_same_record(joint, record);
+        self.keys.has_seen(no, record.head.number);
+        let Some(key) = self.keys.get(Some(no)) else { return };
+        let same = is_same_record(key, record);
         if same && !given {
             // It failed, or was cancelled: it may be tried again.
             return self.forget_unopened(now, Some(no));
         }
-        let waiting = std::mem::take(&mut joint.waiting);
-        self.drop_joint(no);
+        let waiting = self.keys.take_waiting(no);
+        self.keys.forget(&mut self.timers, no);
         for (mut request, message) in waiting {
             self.stops_waiting_for_key(&request, no);
             request.joint = None;
@@ -53,7 +55,7 @@ impl Engine {
     /// Whether a call is, or may become, an answer for others with its key. One of ours may have ended a moment ago,
     /// which the store does not know yet.
     fn answers_others(&self, record: &Record) -> bool {
-        let known = self.tickets.get(&record.head.ticket).and_then(|no| self.tasks.get(no));
+        let known = self.tickets.named(&record.head.ticket).and_then(|no| self.tickets.get(no));
         let ending = |task: &&Task| task.theirs.is_none() && !task.state.is_open() && !task.unwritten;
         let (open, answer) = match known.filter(ending) {
             Some(task) => (false, &task.answer),
@@ -77,10 +79,10 @@ impl Engine {
         let wants = if shows_handle { Wants::Handle } else { Wants::Answer };
         let waiter = waiter(request, wants);
         self.note_joined(request.server, request.tool.as_deref());
-        let ours = self.tickets.get(&record.head.ticket).copied();
+        let ours = self.tickets.named(&record.head.ticket);
         match (ours, shows_handle) {
             (Some(no), true) => self.show_task(no, &waiter),
-            (Some(no), false) if self.tasks.get(&no).is_some_and(Task::has_ended) => {
+            (Some(no), false) if self.tickets.get(no).is_some_and(Task::has_ended) => {
                 self.show_task(no, &waiter);
             }
             (Some(no), false) => self.wait_for_ticket(no, waiter),
@@ -113,9 +115,10 @@ impl Engine {
 
     /// Gives the handle of the task that a call is already, to a client that takes it. False if there is none.
     pub(super) fn knows_the_ticket(&mut self, no: JointNo, request: &Request, message: &Message) -> bool {
-        let ticket = self.joints.get(Some(no)).and_then(|joint| self.open_ticket(joint));
-        let known = ticket
-            .filter(|no| self.tasks.get(no).is_some_and(|task| task.modern == request.modern && task.stored));
+        let ticket = self.keys.get(Some(no)).and_then(|key| self.open_ticket(key));
+        let known = ticket.filter(|no| {
+            self.tickets.get(*no).is_some_and(|task| task.modern == request.modern && task.stored)
+        });
         let Some(ticket) = known.filter(|_| self.takes_handle(request, message)) else { return false };
         self.note_joined(request.server, request.tool.as_deref());
         self.show_task(ticket, &waiter(request, Wants::Handle));
@@ -125,16 +128,14 @@ impl Engine {
     /// A call that is to become a task shares that of another call with its key. False if there is none.
     pub(in crate::engine) fn share_ticket(&mut self, now: Mono, id: CallId) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        let joint = self.joints.get(call.request.joint).filter(|joint| !joint.joined().is_empty());
-        let Some(no) = joint.and_then(|joint| self.open_ticket(joint)) else { return false };
+        let key = self.keys.get(call.request.joint).filter(|key| !key.joined().is_empty());
+        let Some(no) = key.and_then(|key| self.open_ticket(key)) else { return false };
         let same = |task: &&Task| {
             task.modern == call.request.modern && task.faces.has(Faces::HAND_OFF) == call.hands_off
         };
-        let Some(task) = self.tasks.get(&no).filter(same) else { return false };
+        let Some(task) = self.tickets.get(no).filter(same) else { return false };
         if !task.stored {
-            if let Some(call) = self.calls.get_mut(id) {
-                call.task_at = Some(now + LOOK_AGAIN);
-            }
+            self.calls.becomes_task_at(id, Some(now + LOOK_AGAIN));
             return true;
         }
         if let Some(request) = self.part(id) {
@@ -154,42 +155,38 @@ impl Engine {
 
     /// The key under which a new task is stored. One that shares its call has none: the first one is found.
     pub(in crate::engine) fn key_to_store(&self, joint: Option<JointNo>) -> Option<Box<str>> {
-        let joint = self.joints.get(joint).filter(|joint| !joint.elsewhere)?;
-        self.open_ticket(joint).is_none().then(|| joint.name.1.clone())
+        let key = self.keys.get(joint).filter(|key| !key.elsewhere)?;
+        self.open_ticket(key).is_none().then(|| key.name.1.clone())
     }
 
     /// The newest record under a key that is known here.
     pub(in crate::engine) fn seen_under_key(&self, joint: Option<JointNo>) -> u64 {
-        self.joints.get(joint).map_or(0, |joint| joint.seen)
+        self.keys.get(joint).map_or(0, |key| key.seen)
     }
 
     /// The task that a key belongs to. One that was cancelled leaves its call to others.
-    fn open_ticket(&self, joint: &Joint) -> Option<TaskNo> {
-        joint.ticket.filter(|no| self.tasks.get(no).is_some_and(|task| task.state.is_open()))
+    fn open_ticket(&self, key: &Entry) -> Option<TaskNo> {
+        key.ticket.filter(|no| self.tickets.get(*no).is_some_and(|task| task.state.is_open()))
     }
 
     pub(in crate::engine) fn key_has_ticket(&mut self, joint: Option<JointNo>, no: TaskNo) {
-        let open = self.joints.get(joint).and_then(|joint| self.open_ticket(joint));
-        if let Some(joint) = self.joints.get_mut(joint) {
-            joint.ticket = open.or(Some(no));
-        }
+        let open = self.keys.get(joint).and_then(|key| self.open_ticket(key));
+        self.keys.has_ticket(joint, open.unwrap_or(no));
     }
 
     /// Another process has a call with this key: ours joins it.
     pub(in crate::engine) fn key_was_taken(&mut self, now: Mono, no: TaskNo, ticket: &Ticket) {
-        let joint = self.tasks.get(&no).filter(|task| task.start.is_some()).and_then(|task| task.joint);
-        let Some((joint_no, joint)) = joint.zip(self.joints.get_mut(joint)) else {
+        let joint = self.tickets.get(no).filter(|task| task.start.is_some()).and_then(|task| task.joint);
+        let Some(joint_no) = joint.filter(|no| self.keys.get(Some(*no)).is_some()) else {
             return self.make_task_without_key(now, no);
         };
-        joint.ticket = None;
+        self.keys.has_no_ticket(joint_no);
         let Some(task) = self.drop_task(no) else { return };
         let task_ttl = task.ttl();
         let first =
             task.waiters.into_iter().find(|waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer));
         if let (Some((request, message)), Some(first)) = (task.start, first) {
-            if let Some(client) = self.clients.get_mut(&first.client) {
-                client.close(&first.id, Open::Wait(no));
-            }
+            self.clients.closes(first.client, &first.id, Open::Wait(no));
             let task = first.wants == Wants::Handle;
             let asking = task.then(|| with_task(&message, task_ttl)).flatten();
             let message = asking.unwrap_or(*message);
@@ -200,31 +197,28 @@ impl Engine {
 
     /// It runs already: too late to join another, and its client needs a ticket all the same.
     fn make_task_without_key(&mut self, now: Mono, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let (joint, call) = (task.joint, task.call);
         self.task_was_not_made(now, no);
-        let Some(joint) = self.joints.get_mut(joint) else { return };
-        let again = !std::mem::replace(&mut joint.elsewhere, true);
-        if let Some(id) = call.filter(|_| again)
-            && let Some(call) = self.calls.get_mut(id)
-        {
-            call.task_at = Some(now);
+        let again = self.keys.runs_elsewhere(joint);
+        if let Some(id) = call.filter(|_| again) {
+            self.calls.becomes_task_at(id, Some(now));
             self.arm_call(now, id);
         }
     }
 
     /// Has an answer stored under its key. False if it is none to be kept.
-    pub(super) fn store_answer(&mut self, no: JointNo, call: &mut Call, answer: &Message) -> bool {
-        let Some(joint) = self.joints.get(Some(no)) else { return false };
-        if self.open_ticket(joint).is_some() {
+    pub(super) fn store_answer(&mut self, no: JointNo, call: &mut Ended, answer: &Message) -> bool {
+        let Some(entry) = self.keys.get(Some(no)) else { return false };
+        if self.open_ticket(entry).is_some() {
             return false;
         }
-        let ((principal, key), seen) = (joint.name.clone(), joint.seen);
+        let ((principal, key), seen) = (entry.name.clone(), entry.seen);
         let result = answer.envelope.get(Field::Result);
         let result = result.map(|span| Answer::Result(answer.bytes.slice(span.start()..span.end())));
         let Some(result) = result.filter(idempotency::may_be_given_again) else { return false };
         let Some(request) = call.kept_for_task.take() else { return false };
-        let Some(entropy) = self.entropy.pop() else { return false };
+        let Some(entropy) = self.ledger.take_entropy() else { return false };
         self.act(Action::NeedEntropy);
         let ticket = Ticket::of(&entropy);
         let origin = Origin {
@@ -241,7 +235,7 @@ impl Engine {
             origin,
             faces,
             seen,
-            began: Wall(self.wall.0.saturating_sub(millis(call.age(self.at)))),
+            began: Wall(self.wall.0.saturating_sub(millis(call.began.age(self.at)))),
             at: self.wall,
             body,
             request: request.bytes,
@@ -263,9 +257,8 @@ impl Engine {
 
     /// From now on it is found in the store; or, if that failed, not at all.
     pub(in crate::engine) fn answer_is_stored(&mut self, no: JointNo) {
-        let answered = |joint: &Joint| matches!(joint.stage, Stage::Answered(_));
-        if self.joints.get(Some(no)).is_some_and(answered) {
-            self.drop_joint(no);
+        if self.keys.get(Some(no)).is_some_and(Entry::is_answered) {
+            self.keys.forget(&mut self.timers, no);
         }
     }
 }
@@ -275,7 +268,7 @@ fn waiter(request: &Request, wants: Wants) -> Waiter {
 }
 
 /// Whether a record is of the same call.
-fn is_same_record(joint: &Joint, record: &Record) -> bool {
+fn is_same_record(key: &Entry, record: &Record) -> bool {
     let Ok(Scanned::Message(request)) = scan(record.request.clone()) else { return false };
-    joint.is_same(Some(&record.head.origin.tool), idempotency::arguments(&request))
+    key.is_same(Some(&record.head.origin.tool), idempotency::arguments(&request))
 }

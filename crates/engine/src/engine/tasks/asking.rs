@@ -3,18 +3,18 @@
 //! A task that is not in memory is looked up in the store: it has ended, or another process has it. What a
 //! client may not see takes the same way as what is not there, and gets the same answer.
 
-use super::Pending;
 use super::push::Listening;
 use crate::action::Action;
-use crate::call::Request;
-use crate::client::{Door, Open, Way};
+use crate::calls::Request;
+use crate::clients::{Door, Open, Way};
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::id::{ClientId, JsonId, TaskNo};
 use crate::limits;
 use crate::method::Method;
 use crate::record::{Faces, Head, Record, State, Ticket};
 use crate::store::{Found, Letter, Loaded, Query, Refusal, Stored, Trouble, Write};
-use crate::task::{Task, Waiter, Wants};
+use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use bytes::Bytes;
@@ -45,8 +45,8 @@ pub(in crate::engine) enum About {
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Asked {
     pub(super) client: ClientId,
-    pub(super) way: Way,
-    pub(super) id: JsonId,
+    pub(in crate::engine) way: Way,
+    pub(in crate::engine) id: JsonId,
     pub(super) principal: Box<str>,
     pub(super) modern: bool,
     pub(super) about: About,
@@ -108,14 +108,14 @@ impl Engine {
 
     /// A task in memory that whoever asks may see.
     fn task_of(&self, ticket: &Ticket, asked: &Asked) -> Option<TaskNo> {
-        let no = *self.tickets.get(ticket)?;
-        let task = self.tasks.get(&no)?;
+        let no = self.tickets.named(ticket)?;
+        let task = self.tickets.get(no)?;
         (task.principal == asked.principal && task.faces.has(asked.face())).then_some(no)
     }
 
     /// Does with a task in memory what was asked.
     fn tell_about(&mut self, now: Mono, no: TaskNo, asked: Asked) {
-        let ended = self.tasks.get(&no).is_none_or(Task::has_ended);
+        let ended = self.tickets.get(no).is_none_or(Task::has_ended);
         match asked.about {
             About::See => self.show_task(no, &asked.waiter(Wants::Task)),
             About::Await if ended => self.show_task(no, &asked.waiter(Wants::Result)),
@@ -140,17 +140,13 @@ impl Engine {
         query: Query,
         pending: impl FnOnce(Box<Asked>) -> Pending,
     ) {
-        let number = self.next_lookup + 1;
-        if let Some(client) = self.clients.get_mut(&asked.client) {
-            client.open(asked.id.key(), Open::Look(number));
-        }
+        let number = self.ledger.next_lookup();
+        self.clients.opens(asked.client, asked.id.key(), Open::Look(number));
         self.load(pending(Box::new(asked)), query);
     }
 
     fn found(&mut self, number: u64, asked: &Asked) {
-        if let Some(client) = self.clients.get_mut(&asked.client) {
-            client.close(&asked.id, Open::Look(number));
-        }
+        self.clients.closes(asked.client, &asked.id, Open::Look(number));
     }
 
     /// The store has been asked for a task.
@@ -229,7 +225,7 @@ impl Engine {
 
     /// Passes on what a client answers, and says so once it cannot be lost on its way.
     fn update_task(&mut self, now: Mono, no: TaskNo, update: &Bytes, asked: &Asked) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         if task.theirs.is_none() || task.has_ended() {
             self.take_input(now, no, update);
             return self.show_task(no, &asked.waiter(Wants::Word));
@@ -241,13 +237,8 @@ impl Engine {
 
     /// An answer was left for the process that runs a task, or was not. What has ended needs none.
     pub(super) fn letter_was_posted(&mut self, no: TaskNo, number: u64, outcome: &Stored) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let waits = |waiter: &mut Waiter| waiter.wants == Wants::Receipt(number);
-        let posted: Vec<Waiter> = task.waiters.extract_if(.., waits).collect();
-        for waiter in posted {
-            if let Some(client) = self.clients.get_mut(&waiter.client) {
-                client.close(&waiter.id, Open::Wait(no));
-            }
+        for waiter in self.tickets.take_waiters(no, |waiter| waiter.wants == Wants::Receipt(number)) {
+            self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             if arrived(outcome) {
                 self.show_task(no, &waiter);
             } else {
@@ -297,7 +288,7 @@ impl Engine {
             .take(PAGE)
             .filter(|head| head.faces.has(asked.face()) && !head.is_over(self.wall))
             .map(|head| {
-                let ours = self.tickets.get(&head.ticket).and_then(|no| self.tasks.get(no));
+                let ours = self.tickets.named(&head.ticket).and_then(|no| self.tickets.get(no));
                 match ours {
                     Some(task) => self.legacy_task(task),
                     None => self.legacy_task(&Task::of_head(head, asked.client)),
@@ -313,66 +304,57 @@ impl Engine {
     // Waits.
 
     pub(in crate::engine) fn wait_for_task(&mut self, no: TaskNo, waiter: Waiter) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        if task.waiters.len() >= limits::WAITERS {
-            let text = format!("Internal error: {} requests wait for this task already", limits::WAITERS);
-            return self.answer_error(waiter.client, waiter.way, &waiter.id, -32603, &text);
+        match self.tickets.has_room_to_wait(no) {
+            None => return,
+            Some(true) => {}
+            Some(false) => {
+                let text = format!("Internal error: {} requests wait for this task already", limits::WAITERS);
+                return self.answer_error(waiter.client, waiter.way, &waiter.id, -32603, &text);
+            }
         }
-        if let Some(client) = self.clients.get_mut(&waiter.client) {
-            client.open(waiter.id.key(), Open::Wait(no));
+        self.clients.opens(waiter.client, waiter.id.key(), Open::Wait(no));
+        let (client, way) = (waiter.client, waiter.way);
+        let limited = matches!(waiter.wants, Wants::Until(_));
+        let hears = limited || waiter.wants == Wants::Result;
+        self.tickets.wait(&mut self.timers, no, waiter);
+        if hears {
+            self.pass_on_questions(no, client, way);
         }
-        let (way, limited) = (waiter.way, matches!(waiter.wants, Wants::Until(_)));
-        task.waiters.push(waiter);
         if limited {
             // What waits over HTTP must see bytes.
             self.stream_is_due(way);
-            self.arm_waits(no);
         }
     }
 
     /// A client gives up a wait. The task goes on.
     pub(in crate::engine) fn stop_waiting(&mut self, client: ClientId, id: &JsonId, no: TaskNo) {
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.close(id, Open::Wait(no));
-        }
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let gone =
-            task.waiters.iter().position(|waiter| waiter.client == client && waiter.id.key() == id.key());
-        let Some(waiter) = gone.map(|at| task.waiters.remove(at)) else { return };
+        self.clients.closes(client, id, Open::Wait(no));
+        let Some(waiter) = self.tickets.stop_waiting(no, client, id) else { return };
         self.leave_theirs(no);
-        if let Way::Stream(stream) = waiter.way {
-            self.settled_on_stream(self.at, stream);
-        }
+        self.settled_without_answer(client, waiter.way);
     }
 
     /// A client gives up a question to the store.
     pub(in crate::engine) fn stop_looking(&mut self, client: ClientId, id: &JsonId, number: u64) {
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.close(id, Open::Look(number));
-        }
-        let pending = self.lookups.remove(&number);
-        if let Some((_, Way::Stream(stream))) = pending.as_ref().and_then(Pending::looks) {
-            self.settled_on_stream(self.at, stream);
+        self.clients.closes(client, id, Open::Look(number));
+        let pending = self.ledger.forget(number);
+        if let Some((_, way)) = pending.as_ref().and_then(Pending::looks) {
+            self.settled_without_answer(client, way);
         }
     }
 
     /// A client that asked the store something is gone.
     pub(in crate::engine) fn forget_look(&mut self, client: ClientId, number: u64) {
-        let pending = self.lookups.remove(&number);
-        if let Some((id, _)) = pending.as_ref().and_then(Pending::looks)
-            && let Some(client) = self.clients.get_mut(&client)
-        {
-            client.close(id, Open::Look(number));
+        let pending = self.ledger.forget(number);
+        if let Some((id, _)) = pending.as_ref().and_then(Pending::looks) {
+            self.clients.closes(client, id, Open::Look(number));
         }
     }
 
     /// A client that waited is gone.
     pub(in crate::engine) fn forget_waiter(&mut self, client: ClientId, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let gone: Vec<Waiter> = task.waiters.extract_if(.., |waiter| waiter.client == client).collect();
-        if let Some(client) = self.clients.get_mut(&client) {
-            gone.iter().for_each(|waiter| client.close(&waiter.id, Open::Wait(no)));
-        }
+        let gone = self.tickets.take_waiters(no, |waiter| waiter.client == client);
+        gone.iter().for_each(|waiter| self.clients.closes(client, &waiter.id, Open::Wait(no)));
         self.leave_theirs(no);
         self.left_for_good(no);
     }
@@ -381,15 +363,14 @@ impl Engine {
     pub(super) fn leave_theirs(&mut self, no: TaskNo) {
         let left = |task: &Task| task.theirs.is_some() && task.waiters.is_empty();
         let unwatched = |task: &&Task| left(task) && !self.is_listened_to(&task.ticket);
-        if self.tasks.get(&no).filter(unwatched).is_some() {
+        if self.tickets.get(no).filter(unwatched).is_some() {
             self.drop_task(no);
         }
     }
 
     /// Nobody says so when the last one who listened is gone.
     pub(super) fn leave_all_theirs(&mut self) {
-        let theirs = |(no, task): (&TaskNo, &Task)| task.theirs.map(|_| *no);
-        let theirs: Vec<TaskNo> = self.tasks.iter().filter_map(theirs).collect();
+        let theirs = self.tickets.numbers(|task| task.theirs.is_some());
         theirs.into_iter().for_each(|no| self.leave_theirs(no));
     }
 
@@ -398,14 +379,12 @@ impl Engine {
         if arrived(outcome) {
             return;
         }
-        let theirs = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some());
-        let Some(task) = theirs else { return };
-        let cancels = |waiter: &mut Waiter| matches!(waiter.wants, Wants::Task | Wants::Word);
-        let cancelling: Vec<Waiter> = task.waiters.extract_if(.., cancels).collect();
-        for waiter in cancelling {
-            if let Some(client) = self.clients.get_mut(&waiter.client) {
-                client.close(&waiter.id, Open::Wait(no));
-            }
+        if self.tickets.get(no).is_none_or(|task| task.theirs.is_none()) {
+            return;
+        }
+        let cancels = |waiter: &Waiter| matches!(waiter.wants, Wants::Task | Wants::Word);
+        for waiter in self.tickets.take_waiters(no, cancels) {
+            self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             let text = "Internal error: the cancel could not be left for the process that runs the task; \
                         the log of outlast says why";
             self.answer_error(waiter.client, waiter.way, &waiter.id, -32603, text);
@@ -414,7 +393,7 @@ impl Engine {
     }
 
     fn cancel_task(&mut self, now: Mono, no: TaskNo, waiter: Waiter) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         if !task.state.is_open() {
             let task = task.summary();
             return self.too_late_to_cancel(&task, &waiter);
@@ -430,9 +409,7 @@ impl Engine {
 
     /// Cancels a task of ours.
     pub(super) fn end_by_cancel(&mut self, now: Mono, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
-        let call = task.call.take();
-        task.start = None;
+        let Some(call) = self.tickets.void(no) else { return };
         self.end_task(now, no, State::Cancelled, None);
         if let Some(call) = call {
             self.give_up(call, "the task was cancelled");
@@ -451,9 +428,8 @@ impl Engine {
 impl Engine {
     /// Asks the store, and notes why.
     pub(in crate::engine) fn load(&mut self, pending: Pending, query: Query) {
-        self.next_lookup += 1;
-        self.lookups.insert(self.next_lookup, pending);
-        self.act(Action::Load(self.next_lookup, query));
+        let number = self.ledger.look_up(pending);
+        self.act(Action::Load(number, query));
     }
 }
 

@@ -1,13 +1,16 @@
 //! How tasks end, and when they are forgotten.
 
-use super::{Pending, millis};
+use super::millis;
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
+use crate::error::cut;
 use crate::id::{ServerId, TaskNo};
 use crate::json;
-use crate::record::{Answer, Change, Faces, State};
+use crate::limits;
+use crate::record::{Answer, Faces, State};
 use crate::store::Write;
-use crate::task::Task;
-use crate::time::{Mono, Wall};
+use crate::tickets::Task;
+use crate::time::Mono;
 use crate::wire::{Field, Outgoing, Scanned, scan, scan_tolerant};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -16,9 +19,7 @@ use std::time::Duration;
 impl Engine {
     /// The call of a task is answered, by its server or by us.
     pub(in crate::engine) fn task_answered(&mut self, no: TaskNo, answer: &Outgoing) {
-        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
-        task.call = None;
-        let task_of_2025 = task.faces.has(Faces::LEGACY_TASK);
+        let Some(task_of_2025) = self.tickets.is_answered(no) else { return };
         let bytes: Bytes = answer.to_vec().into();
         let message = match scan(bytes.clone()) {
             Ok(Scanned::Message(message)) => Some(message),
@@ -40,22 +41,13 @@ impl Engine {
     }
 
     pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
-        self.forget_orphan(no);
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let (input, payer) = (std::mem::take(&mut task.input), task.payer.take());
-        // One that is not stored yet is written when it is.
-        let made = task.stored;
-        task.body.questions.clear();
-        task.state = state;
-        task.answer = answer;
-        task.updated = self.wall;
-        task.stored = false;
-        task.ended = Some(now);
-        self.one_less_for(payer);
-        if made {
+        let why = answer.as_ref().filter(|_| state == State::Failed).and_then(reason);
+        let Some(ended) = self.tickets.end(now, self.wall, no, state, answer, why) else { return };
+        self.clients.discharge(ended.payer);
+        if ended.made {
             self.write_end(no);
         }
-        self.drop_questions(now, input);
+        self.drop_questions(now, ended.input);
     }
 
     /// How long the answer of a call is kept: for `task-ttl`, and a task as long as its client was told.
@@ -67,31 +59,36 @@ impl Engine {
     }
 
     pub(super) fn write_end(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let kept = millis(self.kept_after_end(task));
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        // One that was shown although it could not be stored stays shown.
-        task.stored = task.unwritten;
-        let expires = Wall(task.updated.0.saturating_add(kept));
-        task.body.ttl_ms = Some(expires.0.saturating_sub(task.created.0));
-        let (answer, body) = (task.answer.clone(), Some(task.body.encode()));
-        let change = Change { expires: Some(expires), answer, body, ..task.change(task.updated) };
+        let Some(change) = self.tickets.write_end(no, kept) else { return };
         self.submit(Pending::Changed(no), Write::Change(Box::new(change)));
     }
 
     /// Tries to store the ends again that could not be stored.
-    pub(super) fn write_ends_again(&mut self) {
-        let under_way: BTreeSet<TaskNo> = self.pending.values().filter_map(Pending::changes).collect();
-        let waits = |no: &TaskNo, task: &Task| task.unwritten && !under_way.contains(no);
-        let unwritten = self.tasks.iter().filter(|(no, task)| waits(no, task)).map(|(no, _)| *no);
-        unwritten.collect::<Vec<_>>().into_iter().for_each(|no| self.write_end(no));
+    pub(in crate::engine) fn write_ends_again(&mut self) {
+        let under_way: BTreeSet<TaskNo> = self.ledger.writes().filter_map(Pending::changes).collect();
+        let mut unwritten = self.tickets.numbers(|task| task.unwritten);
+        unwritten.retain(|no| !under_way.contains(no));
+        unwritten.into_iter().for_each(|no| self.write_end(no));
     }
 
     /// A server that only tasks needed may go.
     pub(in crate::engine) fn one_ticket_less(&mut self, now: Mono, server: ServerId) {
-        if let Some(state) = self.servers.get_mut(&server) {
-            state.tickets = state.tickets.saturating_sub(1);
-        }
+        self.servers.is_held_no_more(server);
         self.leave_if_unused(now, server);
     }
+}
+
+/// Why a call failed, for people: the words of its error, or what its tool said first.
+fn reason(answer: &Answer) -> Option<String> {
+    let words = match answer {
+        Answer::Error(error) => json::member(error, "message"),
+        Answer::Result(result) => {
+            let content = json::member(result, "content").and_then(json::elements).unwrap_or_default();
+            content.into_iter().find_map(|part| json::member(part, "text"))
+        }
+    };
+    let words: String = serde_json::from_slice(words?).ok()?;
+    Some(cut(&words, limits::ERROR_MESSAGE).to_owned())
 }

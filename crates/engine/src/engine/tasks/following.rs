@@ -5,9 +5,9 @@
 //! and the process that made it, so after either is lost the same task is asked for again.
 
 use super::joining::own_meta;
-use crate::call::Call;
-use crate::call::joined::{Joined, Report};
-use crate::client::Way;
+use crate::calls::Call;
+use crate::calls::joined::{Joined, Report};
+use crate::clients::Way;
 use crate::engine::Engine;
 use crate::engine::remote::error_code;
 use crate::error::{Kind, ServerState, json_text};
@@ -15,7 +15,7 @@ use crate::id::{AttemptId, CallId, ServerId, read_own_id};
 use crate::json;
 use crate::limits;
 use crate::method::Method;
-use crate::server::{Life, Own, Readiness, Server};
+use crate::servers::{Life, Own, Readiness, Server};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, Shape, scan};
 use bytes::Bytes;
@@ -41,8 +41,7 @@ impl Engine {
         }
         let poll =
             if readiness == Readiness::Runs { self.ask_server(id, "tasks/get", Own::Poll(id)) } else { None };
-        let Some(joined) = self.calls.get_mut(id).and_then(Call::joined_mut) else { return };
-        (joined.poll, joined.polled, joined.poll_at) = (poll, now, now + limits::POLL_MOST);
+        self.calls.polled(now, id, poll);
     }
 
     /// The task has ended, or asks something: what is waited for now is its result.
@@ -52,9 +51,7 @@ impl Engine {
             return;
         }
         let fetch = self.ask_server(id, "tasks/result", Own::Fetch(id));
-        if let Some(joined) = self.calls.get_mut(id).and_then(Call::joined_mut) {
-            joined.fetch = fetch;
-        }
+        self.calls.fetches(id, fetch);
     }
 
     fn ask_server(&mut self, id: CallId, method: &str, own: Own) -> Option<AttemptId> {
@@ -73,9 +70,7 @@ impl Engine {
         if let Ok(Scanned::Message(message)) = scan(bytes.clone()) {
             self.send(server, Some(attempt), Some(&message), Outgoing::plain(bytes));
         }
-        if let Some(server) = self.servers.get_mut(&server) {
-            server.own.insert(attempt, own);
-        }
+        self.servers.asks_own(server, attempt, own);
         attempt
     }
 
@@ -85,9 +80,7 @@ impl Engine {
     }
 
     pub(super) fn poll_at(&mut self, now: Mono, id: CallId, at: Mono) {
-        if let Some(joined) = self.calls.get_mut(id).and_then(Call::joined_mut) {
-            joined.poll_at = at;
-        }
+        self.calls.poll_at(id, at);
         self.arm_call(now, id);
     }
 
@@ -103,10 +96,11 @@ impl Engine {
 
     /// A server says how far its task is.
     pub(in crate::engine) fn task_is_reported(&mut self, now: Mono, id: CallId, answer: &Message) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let (modern, server) = (call.request.modern, call.request.server);
-        let Some(joined) = call.joined_mut() else { return };
-        joined.poll = None;
+        if !self.calls.poll_is_answered(id) {
+            return;
+        }
         // Some say it has never been there, some that they know no tasks at all any more.
         if matches!(error_code(answer), Some(-32602 | -32601)) {
             if !self.left_is_lost(now, id, "its server does not know its task any more") {
@@ -117,13 +111,8 @@ impl Engine {
         let Some(report) = answer.raw(Field::Result).and_then(Report::read) else {
             return self.poll_later(now, id);
         };
-        joined.interval = report.interval();
-        joined.ended = report.has_ended();
-        let changed = joined.looks != report.looks();
-        joined.looks = report.looks();
-        if let Some(server) = self.servers.get(&server).filter(|_| changed) {
-            let kept = call.shows_life(now, &server.clock);
-            self.let_go_of_kept(kept);
+        if let Some(server) = self.servers.get(&server) {
+            self.calls.task_reported(now, id, &report, &server.clock);
         }
         self.poll_later(now, id);
         match (report.status, modern) {
@@ -135,10 +124,7 @@ impl Engine {
     }
 
     fn task_is_lost(&mut self, now: Mono, id: CallId, why: &str) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        if let Some(joined) = call.joined_mut() {
-            joined.let_go = true;
-        }
+        self.calls.let_task_go(id);
         let Some(call) = self.calls.get(id) else { return };
         let mut failure = self.failure(now, call, Kind::ServerGone, None);
         failure.detail = Some(why.to_owned());
@@ -169,11 +155,10 @@ impl Engine {
 
     /// The result of a legacy task, exactly as its server gave it.
     pub(in crate::engine) fn task_result_came(&mut self, now: Mono, id: CallId, answer: &Message) {
-        let Some(call) = self.calls.get_mut(id) else { return };
+        let Some(ended) = self.calls.fetch_is_answered(id) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let client_id = call.request.id.patch();
-        let Some(joined) = call.joined_mut() else { return };
-        joined.fetch = None;
-        if answer.has(Field::Error) && !joined.ended {
+        if answer.has(Field::Error) && !ended {
             // The wait failed, not the task.
             return self.poll_later(now, id);
         }
@@ -183,9 +168,7 @@ impl Engine {
     }
 
     fn answer_and_let_go(&mut self, id: CallId, answer: Outgoing) {
-        if let Some(joined) = self.calls.get_mut(id).and_then(Call::joined_mut) {
-            joined.let_go = true;
-        }
+        self.calls.let_task_go(id);
         self.settle(id, Some(answer));
     }
 
@@ -228,12 +211,12 @@ impl Engine {
     fn continues_task(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
         let Some(state) = message.text(Field::ParamsRequestState) else { return false };
         let Some(task) = state.strip_prefix(STATE) else { return false };
-        let (Some(call), Some(meta)) = (self.calls.get_mut(id), own_meta(message)) else { return false };
+        let (Some(call), Some(meta)) = (self.calls.get(id), own_meta(message)) else { return false };
         if !call.request.modern || call.request.method != Method::ToolsCall {
             return false;
         }
-        call.count_attempt();
         let server = call.request.server;
+        self.calls.count_attempt(id);
         let responses = message.raw(Field::ParamsInputResponses).unwrap_or(b"{}");
         let answered = json::names(responses);
         let task: Box<[u8]> = json_text(task).into();
@@ -270,16 +253,25 @@ impl Engine {
             .is_some_and(|server| !server.joined.is_empty() && answers_own_poll(server, message))
     }
 
-    /// A request of ours was not answered: the task is asked for again.
+    /// A request of ours will not be answered: whatever waits for that goes on without.
     pub(in crate::engine) fn asked_in_vain(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>) {
-        let Some(server) = self.servers.get_mut(&id) else { return };
         let Some(attempt) = attempt else { return };
-        let Some(Own::Poll(call) | Own::Fetch(call)) = server.own.get(&attempt).cloned() else { return };
-        server.own.remove(&attempt);
-        if let Some(joined) = self.calls.get_mut(call).and_then(Call::joined_mut) {
-            joined.poll = joined.poll.filter(|poll| *poll != attempt);
-            joined.fetch = joined.fetch.filter(|fetch| *fetch != attempt);
+        if let Some(own) = self.servers.take_own(id, attempt) {
+            self.own_is_lost(now, attempt, own);
         }
+    }
+
+    pub(in crate::engine) fn own_is_lost(&mut self, now: Mono, attempt: AttemptId, own: Own) {
+        match own {
+            Own::Poll(call) | Own::Fetch(call) => self.polled_in_vain(now, call, attempt),
+            Own::Tools(paging) => self.go_on_without_tools(now, paging.call),
+            Own::Quiet | Own::List(_) => {}
+        }
+    }
+
+    /// The task is asked for again.
+    fn polled_in_vain(&mut self, now: Mono, call: CallId, attempt: AttemptId) {
+        self.calls.asked_in_vain(call, attempt);
         self.poll_later(now, call);
     }
 
@@ -288,9 +280,7 @@ impl Engine {
         let Some(server) = self.servers.get(&id) else { return };
         let joined: Vec<CallId> = server.joined.values().copied().collect();
         for call in joined {
-            if let Some(joined) = self.calls.get_mut(call).and_then(Call::joined_mut) {
-                (joined.poll, joined.fetch) = (None, None);
-            }
+            self.calls.forget_questions(call);
             self.poll_at(now, call, now);
         }
     }
@@ -298,26 +288,16 @@ impl Engine {
     /// The call for which a result is waited for under this number.
     pub(in crate::engine) fn fetched_for(&self, attempt: AttemptId) -> Option<&Call> {
         let mut followed = self.servers.values().flat_map(|server| server.joined.values());
-        followed.find_map(|id| {
-            self.calls
-                .get(*id)
-                .filter(|call| call.joined().is_some_and(|joined| joined.fetch == Some(attempt)))
-        })
+        followed.find_map(|id| self.calls.fetched_by(*id, attempt))
     }
 
     // The end.
 
     /// A call is settled: if its task still runs, nobody wants it any more.
     pub(in crate::engine) fn leave_task(&mut self, id: ServerId, call: CallId, joined: &Joined) {
-        if let Some(attempt) = joined.attempt {
-            self.attempts.remove(&attempt);
-        }
-        let Some(server) = self.servers.get_mut(&id) else { return };
-        if server.joined.get(&joined.task) == Some(&call) {
-            server.joined.remove(&joined.task);
-        }
         let asked: Vec<AttemptId> = [joined.poll, joined.fetch].into_iter().flatten().collect();
-        asked.iter().for_each(|attempt| drop(server.own.remove(attempt)));
+        self.servers.leaves_task(id, &joined.task, call, &asked);
+        let Some(server) = self.servers.get(&id) else { return };
         let wanted = joined.let_go || joined.ended || server.readiness() != Readiness::Runs;
         asked.into_iter().for_each(|attempt| self.abandon(id, attempt));
         if !wanted {

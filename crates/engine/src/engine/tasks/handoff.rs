@@ -5,9 +5,9 @@
 
 use super::asking::{About, Asked};
 use crate::action::Note;
-use crate::call::handoff::{self, KnownTools, Names};
-use crate::call::{Call, Request};
-use crate::client::{Client, Door, GaveUp, Open};
+use crate::calls::handoff::{self, KnownTools, Names};
+use crate::calls::{Call, Request};
+use crate::clients::{Client, Open};
 use crate::engine::{Engine, Manner};
 use crate::error::{Failure, Kind, Retry, ServerState, cut};
 use crate::id::{CallId, ClientId, ServerId, TaskNo};
@@ -17,11 +17,10 @@ use crate::memory;
 use crate::method::Method;
 use crate::profile;
 use crate::record::{Answer, Faces, State, Ticket};
-use crate::server::Server;
+use crate::servers::Server;
 use crate::settings::show_duration;
-use crate::task::{Task, Waiter, Wants};
+use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch};
 use serde_json::json;
 use std::time::Duration;
@@ -32,9 +31,7 @@ impl Engine {
     /// A client says who it is.
     pub(in crate::engine) fn meet(&mut self, client: ClientId, hello: &Message) {
         let cap = profile::hard_cap(self.config.profiles, hello);
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.cap = cap;
-        }
+        self.clients.has_cap(client, cap);
     }
 
     /// When the client of a request gives it up whatever progress it sees, if that is known.
@@ -68,18 +65,7 @@ impl Engine {
             return;
         }
         let age = self.at.since(call.began);
-        let Some(client) = self.clients.get_mut(&call.request.client) else { return };
-        let gave_up = match client.door {
-            Door::Exchange(_) => &mut self.exchanges_gave_up,
-            _ => &mut client.gave_up,
-        };
-        let cap = match *gave_up {
-            GaveUp::Noted => return,
-            GaveUp::Never => None,
-            GaveUp::After(before) => handoff::likely_cap(before, age),
-        };
-        *gave_up = cap.map_or(GaveUp::After(age), |_| GaveUp::Noted);
-        if let Some(cap) = cap {
+        if let Some(cap) = self.clients.gives_up(call.request.client, age) {
             self.note(Note::LikelyCap { cap });
         }
     }
@@ -132,29 +118,12 @@ impl Engine {
 
     /// Whoever waits longer than its time hears that the call still runs.
     pub(in crate::engine) fn waits_due(&mut self, now: Mono, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        task.armed = None;
-        let over = |waiter: &mut Waiter| matches!(waiter.wants, Wants::Until(at) if at <= now);
-        let over: Vec<Waiter> = task.waiters.extract_if(.., over).collect();
-        for waiter in over {
-            if let Some(client) = self.clients.get_mut(&waiter.client) {
-                client.close(&waiter.id, Open::Wait(no));
-            }
+        for waiter in self.tickets.waits_ring(now, no) {
+            self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             self.show_task(no, &waiter);
         }
-        self.arm_waits(no);
+        self.tickets.arm_waits(&mut self.timers, no);
         self.leave_theirs(no);
-    }
-
-    /// Sets the timer of a task to the first moment at which a wait for it is over.
-    pub(super) fn arm_waits(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let until = |waiter: &Waiter| match waiter.wants {
-            Wants::Until(at) => Some(at),
-            _ => None,
-        };
-        let next = task.waiters.iter().filter_map(until).min();
-        self.timers.set(Owner::Wait(no), &mut task.armed, next);
     }
 }
 
@@ -174,9 +143,8 @@ impl Engine {
 
     /// Learns from a page of a list of tools what a hand-off must know.
     pub(in crate::engine) fn learn_tools(&mut self, server: ServerId, result: &[u8]) {
-        let wanted = self.may_hand_off();
-        if let Some(server) = self.servers.get_mut(&server).filter(|_| wanted) {
-            server.tools.learn(result);
+        if self.may_hand_off() {
+            self.servers.learn_tools(server, result);
         }
     }
 
@@ -215,18 +183,6 @@ impl Engine {
             "annotations": {"readOnlyHint": false, "idempotentHint": true},
         });
         Some(format!("{wait},{cancel}"))
-    }
-
-    /// A list of tools from memory, with ours.
-    pub(in crate::engine) fn with_own_tools(
-        &mut self,
-        server: ServerId,
-        cap: Option<Duration>,
-        list: &[u8],
-    ) -> Vec<u8> {
-        self.learn_tools(server, list);
-        let edit = self.own_tools(server, cap, list).and_then(|tools| add_to_tools(list, list, &tools));
-        Outgoing::edited(bytes::Bytes::copy_from_slice(list), edit.into_iter().collect()).to_vec()
     }
 }
 

@@ -7,16 +7,15 @@
 
 use super::following::about;
 use super::questions::asked;
-use crate::call::{Call, State};
-use crate::client::Way;
+use crate::calls::{Call, State};
+use crate::clients::Way;
 use crate::engine::Engine;
 use crate::error::error_answer;
 use crate::id::{AskId, CallId, ClientId, NOBODY, ServerId, TaskNo};
 use crate::json;
 use crate::limits;
-use crate::record;
-use crate::server::{Own, Readiness};
-use crate::task::{Asker, Input, Task};
+use crate::servers::{Own, Readiness};
+use crate::tickets::{Asker, Input, Task};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use bytes::Bytes;
@@ -34,48 +33,29 @@ impl Engine {
         let room = |task: &Task| task.modern && task.input.questions.len() < limits::QUESTIONS;
         let (no, _) = self.tasks_at(server).find(|(_, task)| room(task))?;
         // Whoever looks at them.
-        Some((NOBODY, Way::Ticket(*no)))
+        Some((NOBODY, Way::Ticket(no)))
     }
 
     pub(in crate::engine) fn show_question(&mut self, server: ServerId, ask: AskId, message: &Message) {
         let Some(request) = asked(message) else { return };
         let tasks: Vec<TaskNo> =
-            self.tasks_at(server).filter(|(_, task)| task.modern).map(|(no, _)| *no).collect();
+            self.tasks_at(server).filter(|(_, task)| task.modern).map(|(no, _)| no).collect();
         for no in tasks {
-            self.put_question(no, request.clone(), Asker::Request(ask));
+            self.tickets.put_question(no, request.clone(), Asker::Request(ask));
             self.mind_input(no);
-        }
-    }
-
-    fn put_question(&mut self, no: TaskNo, request: Bytes, asker: Asker) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        if task.input.questions.len() < limits::QUESTIONS {
-            task.input.ask(task.epoch, request, asker);
         }
     }
 
     /// A task waits for its client while anything is not answered.
     fn mind_input(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
-        let state =
-            if task.input.is_needed() { record::State::InputRequired } else { record::State::Working };
-        let waits = state == record::State::InputRequired;
-        if task.state == state && !waits {
-            return;
-        }
-        task.store_questions();
-        self.move_task(no, state);
+        let change = self.tickets.mind_input(no, self.wall);
+        self.write_move(no, change);
     }
 
     /// A request of a server is answered, taken back or given up.
     pub(in crate::engine) fn question_is_over(&mut self, ask: AskId) {
-        let about = |task: &Task| task.input.questions.iter().any(|open| open.asker == Asker::Request(ask));
-        let tasks: Vec<TaskNo> =
-            self.tasks.iter().filter(|(_, task)| about(task)).map(|(no, _)| *no).collect();
-        for no in tasks {
-            if let Some(task) = self.tasks.get_mut(&no) {
-                task.input.questions.retain(|question| question.asker != Asker::Request(ask));
-            }
+        for no in self.tickets.shows(ask) {
+            self.tickets.close_question(no, ask);
             self.mind_input(no);
         }
     }
@@ -84,9 +64,7 @@ impl Engine {
     pub(super) fn drop_questions(&mut self, now: Mono, input: Input) {
         for question in input.questions {
             let Asker::Request(id) = question.asker else { continue };
-            let shows =
-                |task: &Task| task.input.questions.iter().any(|open| open.asker == Asker::Request(id));
-            if self.tasks.values().any(shows) {
+            if !self.tickets.shows(id).is_empty() {
                 continue;
             }
             let Some(ask) = self.close_ask(now, id) else { continue };
@@ -99,27 +77,21 @@ impl Engine {
     /// The server answers the call of a task by asking for more. False if it does not.
     pub(super) fn pause_for_input(&mut self, now: Mono, id: CallId, answer: &Message) -> bool {
         let Some(result) = answer.raw(Field::Result) else { return false };
-        let Some(call) = self.calls.get_mut(id) else { return false };
+        let Some(call) = self.calls.get(id) else { return false };
         let Way::Ticket(no) = call.request.way else { return false };
         let asks = answer.raw(Field::ResultType) == Some(b"\"input_required\"");
         if !call.request.modern || !asks || call.kept_for_task.is_none() {
             return false;
         }
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
-        call.state = State::Paused;
-        let kept = call.kept.take();
-        self.let_go_of_kept(kept);
+        self.calls.pause(id);
         let requests = json::member(result, "inputRequests").unwrap_or(b"{}");
         let requests: Members<'_> = serde_json::from_slice(requests).unwrap_or_default();
-        if let Some(task) = self.tasks.get_mut(&no) {
-            task.input.state = json::member(result, "requestState").map(Bytes::copy_from_slice);
-        }
+        let state = json::member(result, "requestState").map(Bytes::copy_from_slice);
+        self.tickets.has_input_state(no, state);
         let nothing_asked = requests.is_empty();
         for (name, request) in requests {
             let request = Bytes::copy_from_slice(request.get().as_bytes());
-            self.put_question(no, request, Asker::Result(name));
+            self.tickets.put_question(no, request, Asker::Result(name));
         }
         self.mind_input(no);
         if nothing_asked {
@@ -135,11 +107,11 @@ impl Engine {
         for (name, request) in requests {
             let asker = Asker::Task(name);
             let known = self
-                .tasks
-                .get(&no)
+                .tickets
+                .get(no)
                 .is_some_and(|task| task.input.questions.iter().any(|question| question.asker == asker));
             if !known {
-                self.put_question(no, Bytes::copy_from_slice(request.get().as_bytes()), asker);
+                self.tickets.put_question(no, Bytes::copy_from_slice(request.get().as_bytes()), asker);
                 self.mind_input(no);
             }
         }
@@ -156,20 +128,15 @@ impl Engine {
             self.take_answer(now, no, &key, response.get().as_bytes());
         }
         self.mind_input(no);
-        let whole = self.tasks.get(&no).is_some_and(|task| !task.input.is_needed());
+        let whole = self.tickets.get(no).is_some_and(|task| !task.input.is_needed());
         if whole {
             self.call_again(now, no);
         }
     }
 
     fn take_answer(&mut self, now: Mono, no: TaskNo, key: &str, response: &[u8]) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let mut questions = task.input.questions.iter_mut();
-        let Some(question) = questions.find(|open| &*open.key == key && open.answer.is_none()) else {
-            return;
-        };
-        question.answer = Some(Bytes::copy_from_slice(response));
-        match question.asker.clone() {
+        let Some(asker) = self.tickets.answer(no, key, response) else { return };
+        match asker {
             Asker::Result(_) => {}
             Asker::Request(id) => {
                 let Some(ask) = self.close_ask(now, id) else { return };
@@ -183,7 +150,7 @@ impl Engine {
     }
 
     fn answer_servers_task(&mut self, no: TaskNo, name: &str, response: &[u8]) {
-        let call = self.tasks.get(&no).and_then(|task| task.call);
+        let call = self.tickets.get(no).and_then(|task| task.call);
         let Some(call) = call.and_then(|id| self.calls.get(id)) else { return };
         let (Some(joined), server) = (call.joined(), call.request.server) else { return };
         let name = serde_json::to_vec(name).unwrap_or_default();
@@ -194,14 +161,12 @@ impl Engine {
 
     /// Everything that the server asked by its answer is there: the call goes on.
     fn call_again(&mut self, now: Mono, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let paused = task
             .call
             .filter(|id| self.calls.get(*id).is_some_and(|call| matches!(call.state, State::Paused)));
         let Some(id) = paused else { return };
-        let answers = task.input.questions.extract_if(.., |open| matches!(open.asker, Asker::Result(_)));
-        let answers: Vec<_> = answers.collect();
-        let state = task.input.state.take();
+        let (answers, state) = self.tickets.take_answers(no);
         let responses: Vec<Vec<u8>> = answers
             .into_iter()
             .filter_map(|question| {
@@ -223,25 +188,20 @@ impl Engine {
 
     fn send_later(&mut self, now: Mono, id: CallId, message: Message) {
         let at = self.next_poll(now, limits::POLL);
-        let Some(call) = self.calls.get_mut(id) else { return };
-        self.kept_bytes += message.bytes.len();
-        call.kept = Some(Box::new(message.clone()));
-        call.state = State::Waiting(Box::new(message));
-        call.safe = false;
-        call.retry_at = Some(at);
+        self.calls.send_later(id, message, at);
         self.arm_call(now, id);
     }
 
     fn send_or_wait(&mut self, now: Mono, id: CallId, message: &Message) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        let Some(server) = self.servers.get_mut(&call.request.server) else { return };
-        call.deadline.sign(now, &server.clock);
+        let Some(call) = self.calls.get(id) else { return };
+        let server_id = call.request.server;
+        let Some(server) = self.servers.get(&server_id) else { return };
+        self.calls.restart_timeout(now, id, &server.clock);
         match server.readiness() {
             Readiness::Runs => self.send_attempt(now, id, message),
             Readiness::ComesBack => {
-                call.state = State::Waiting(Box::new(message.owned()));
-                server.waiting.push_back(id);
-                server.waiting_bytes += message.bytes.len();
+                self.calls.wait(id, Box::new(message.owned()));
+                self.servers.queue(server_id, id, message.bytes.len());
             }
             Readiness::IsGone => return self.fail_at_gone_server(now, id),
         }

@@ -9,9 +9,9 @@ use super::making::with_task;
 use super::offers::add_extension;
 use super::{declares_tasks, millis};
 use crate::action::Note;
-use crate::call::joined::{AsTask, Joined, Report};
-use crate::call::{Call, State};
-use crate::client::Way;
+use crate::calls::Call;
+use crate::calls::joined::{AsTask, Joined, Report};
+use crate::clients::Way;
 use crate::engine::Engine;
 use crate::engine::remote::error_code;
 use crate::id::{AttemptId, CallId, ServerId};
@@ -97,10 +97,8 @@ impl Engine {
     /// A server that nobody asked what it can do shows that it has tasks: its client will ask it for this one.
     fn note_own_tasks(&mut self, id: CallId, answer: &Message) {
         let Some(call) = self.calls.get(id) else { return };
-        if answer.raw(Field::ResultType) == Some(b"\"task\"")
-            && let Some(server) = self.servers.get_mut(&call.request.server)
-        {
-            server.own_tasks = true;
+        if answer.raw(Field::ResultType) == Some(b"\"task\"") {
+            self.servers.has_own_tasks(call.request.server);
         }
     }
 
@@ -119,10 +117,8 @@ impl Engine {
         if !insists {
             return false;
         }
-        if let Some(server) = self.servers.get_mut(&server) {
-            // One that was never asked what it can do has told it now.
-            server.own_tasks = true;
-        }
+        // One that was never asked what it can do has told it now.
+        self.servers.has_own_tasks(server);
         let Some(call) = self.calls.get(id) else { return false };
         let message = call.kept_for_task.as_ref().or(call.kept.as_ref());
         let Some(asking) = message.and_then(|message| self.asking_for_task(call, message)) else {
@@ -133,21 +129,7 @@ impl Engine {
     }
 
     fn ask_for_task(&mut self, now: Mono, id: CallId, asking: Message) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        if let Some(attempt) = call.attempt() {
-            self.attempts.remove(&attempt);
-        }
-        call.as_task = AsTask::Asked;
-        // If this one does not arrive, it is this one that is sent again.
-        let before = call.kept.take();
-        if before.is_some() {
-            call.kept = Some(Box::new(asking.clone()));
-            self.kept_bytes += asking.bytes.len();
-        }
-        // What becomes of it is told of the call as its client sent it.
-        call.kept_for_task = call.kept_for_task.take().or_else(|| before.clone());
-        call.safe = call.safe && call.request.modern;
-        self.let_go_of_kept(before);
+        self.calls.asks_for_task(id, &asking);
         self.send_attempt(now, id, &asking);
         self.arm_call(now, id);
     }
@@ -175,22 +157,13 @@ impl Engine {
 
     /// From now on a call is answered by its task at the server.
     pub(super) fn follow(&mut self, now: Mono, id: CallId, joined: Joined, at_once: bool) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        let Some(server) = self.servers.get_mut(&call.request.server) else { return };
+        let Some(call) = self.calls.get(id) else { return };
         let tool = call.request.tool.clone().filter(|_| call.as_task == AsTask::Asked);
-        if server.needs_tasks.len() < limits::TASK_TOOLS {
-            server.needs_tasks.extend(tool);
-        }
-        server.joined.insert(joined.task.clone(), id);
+        let server_id = call.request.server;
+        self.servers.follows(server_id, joined.task.clone(), id, tool);
+        let Some(server) = self.servers.get(&server_id) else { return };
         let interval = joined.interval;
-        call.state = State::Joined(Box::new(joined));
-        // It may still be handed off, or its answer kept.
-        if call.task_at.is_none() && !(call.keeps && call.request.joint.is_some()) {
-            call.kept_for_task = None;
-        }
-        (call.retries, call.safe) = (0, false);
-        let kept = call.shows_life(now, &server.clock).or(call.kept.take());
-        self.let_go_of_kept(kept);
+        self.calls.follow(now, id, joined, &server.clock);
         let at = if at_once { now } else { self.next_poll(now, interval) };
         self.poll_at(now, id, at);
         self.keep_names_at_server(id);
@@ -198,19 +171,9 @@ impl Engine {
 
     /// Learns from a list which tools run only as tasks.
     pub(in crate::engine) fn learn_task_tools(&mut self, id: ServerId, answer: &Message) {
-        let Some(server) = self.servers.get_mut(&id).filter(|server| server.makes_tasks) else { return };
         let tools = answer.raw(Field::Result).and_then(|result| json::member(result, "tools"));
-        for tool in tools.and_then(json::elements).unwrap_or_default() {
-            let name = json::member(tool, "name").and_then(|raw| serde_json::from_slice(raw).ok());
-            let Some(name): Option<Box<str>> = name else { continue };
-            let execution = json::member(tool, "execution");
-            let support = execution.and_then(|execution| json::member(execution, "taskSupport"));
-            if support != Some(b"\"required\"") {
-                server.needs_tasks.remove(&name);
-            } else if server.needs_tasks.len() < limits::TASK_TOOLS {
-                server.needs_tasks.insert(name);
-            }
-        }
+        let tools = tools.and_then(json::elements).unwrap_or_default();
+        self.servers.learn_task_tools(id, &tools);
     }
 }
 

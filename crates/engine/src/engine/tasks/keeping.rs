@@ -1,22 +1,22 @@
 //! What the store is given, and what it says.
 
-use super::Pending;
 use crate::action::{Action, Note};
-use crate::call::Request;
-use crate::client::{Open, Way};
+use crate::calls::{Parted, Request};
+use crate::clients::{Open, Way};
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::id::{CallId, ServerId, TaskNo};
 use crate::record::{Body, Change, State};
-use crate::server::Alarm;
 use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
-use crate::task::{Task, Waiter, Wants};
+use crate::tickets::{Made, Task, Waiter, Wants};
 use crate::time::{Mono, Wall};
 
 impl Engine {
     /// Has something written; the number under which it will be heard of.
     pub(in crate::engine) fn submit(&mut self, pending: Pending, write: Write) -> u64 {
-        self.submit_all(pending, vec![write]);
-        self.next_submission
+        let number = self.ledger.submit(pending);
+        self.act(Action::Store(number, vec![write]));
+        number
     }
 
     /// Has all of these written, or none.
@@ -24,14 +24,13 @@ impl Engine {
         if writes.is_empty() {
             return;
         }
-        self.next_submission += 1;
-        self.pending.insert(self.next_submission, pending);
-        self.act(Action::Store(self.next_submission, writes));
+        let number = self.ledger.submit(pending);
+        self.act(Action::Store(number, writes));
     }
 
     pub(in crate::engine) fn stored(&mut self, now: Mono, number: u64, outcome: &Stored) {
-        let Some(pending) = self.pending.remove(&number) else { return };
-        if let Some(why) = news(&mut self.upkeep.not_written, outcome) {
+        let Some((pending, trouble)) = self.ledger.stored(number, outcome) else { return };
+        if let Some(why) = trouble {
             self.note(Note::StoreFailed { why });
         }
         match (pending, outcome) {
@@ -58,8 +57,8 @@ impl Engine {
     }
 
     pub(in crate::engine) fn loaded(&mut self, now: Mono, number: u64, outcome: &Loaded) {
-        let Some(pending) = self.lookups.remove(&number) else { return };
-        if let Some(why) = news(&mut self.upkeep.not_read, outcome) {
+        let Some((pending, trouble)) = self.ledger.loaded(number, outcome) else { return };
+        if let Some(why) = trouble {
             self.note(Note::StoreUnread { why });
         }
         match pending {
@@ -87,12 +86,7 @@ impl Engine {
     }
 
     pub(super) fn task_was_made(&mut self, now: Mono, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        task.stored = true;
-        let ended = !task.state.is_open();
-        let handle = task.waiters.iter().position(|waiter| waiter.wants == Wants::Handle);
-        let handle = handle.map(|at| task.waiters.remove(at));
-        let (start, call, joint) = (task.start.take(), task.call, task.joint);
+        let Some(Made { handle, start, call, joint, ended }) = self.tickets.made(no) else { return };
         if let Some(call) = call {
             if self.calls.get(call).is_none() {
                 // It was answered, or given up, while its task was being stored: nobody knows the ticket.
@@ -117,12 +111,7 @@ impl Engine {
 
     /// Changes what is stored of a call besides its state, and writes it if it differs.
     pub(super) fn change_body(&mut self, no: TaskNo, change: impl FnOnce(&mut Body)) {
-        let ours = |task: &&mut Task| task.theirs.is_none() && task.stored && task.state.is_open();
-        let Some(task) = self.tasks.get_mut(&no).filter(ours) else { return };
-        let before = task.body.clone();
-        change(&mut task.body);
-        if task.body != before {
-            let change = Change { body: Some(task.body.encode()), ..task.change(self.wall) };
+        if let Some(change) = self.tickets.change_body(no, self.wall, change) {
             self.submit(Pending::Noted, Write::Change(Box::new(change)));
         }
     }
@@ -145,36 +134,24 @@ impl Engine {
 
     /// The call of a task is open.
     pub(in crate::engine) fn task_runs(&mut self, no: TaskNo, server: ServerId, call: CallId) {
-        if let Some(task) = self.tasks.get_mut(&no) {
-            task.call = Some(call);
-        }
-        let Some(state) = self.servers.get_mut(&server) else { return };
-        state.tickets += 1;
-        if state.alarm == Some(Alarm::Idle) {
+        self.tickets.has_call(no, call);
+        if self.servers.is_held(server) {
             self.arm_server(server, None);
         }
     }
 
     /// From now on a call is answered by its task.
     pub(super) fn detach_from_client(&mut self, id: CallId, no: TaskNo) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        let (client, json_id, server) = (call.request.client, call.request.id.clone(), call.request.server);
-        call.request.way = Way::Ticket(no);
-        // The extension has no progress on tasks.
-        call.request.token = None;
-        call.keep_alive = None;
-        call.stream_at = None;
-        let (held, joint) = (std::mem::take(&mut call.holds), call.request.joint);
+        let Some(Parted { request, held }) = self.calls.goes_to_ticket(id, no) else { return };
+        let (client, server) = (request.client, request.server);
         self.charge_task(client, no);
         self.one_call_less(client);
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.close(&json_id, Open::Call(id));
-        }
+        self.clients.closes(client, &request.id, Open::Call(id));
         self.task_runs(no, server, id);
         if held {
             self.one_ticket_less(self.at, server);
         }
-        self.stop_waiting_for_client(joint);
+        self.stop_waiting_for_client(request.joint);
     }
 
     /// No task, then: the call is made, or goes on, as an ordinary one.
@@ -182,10 +159,8 @@ impl Engine {
         let Some(task) = self.drop_task(no) else { return };
         let wants = |waiter: &Waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer);
         let handle = task.waiters.into_iter().find(wants);
-        if let Some(handle) = &handle
-            && let Some(client) = self.clients.get_mut(&handle.client)
-        {
-            client.close(&handle.id, Open::Wait(no));
+        if let Some(handle) = &handle {
+            self.clients.closes(handle.client, &handle.id, Open::Wait(no));
         }
         if let (Some((request, message)), Some(handle)) = (task.start, handle) {
             self.begin_call(now, Request { way: handle.way, ..*request }, &message);
@@ -196,60 +171,40 @@ impl Engine {
     /// An end that could not be stored is kept in memory, shown all the same, and stored later: better than
     /// losing it.
     fn change_was_stored(&mut self, no: TaskNo, outcome: &Stored) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let failed = matches!(outcome, Err(Trouble::Failed(_))) && !task.state.is_open();
-        let shown = std::mem::replace(&mut task.unwritten, failed);
-        if !shown {
+        let failed = matches!(outcome, Err(Trouble::Failed(_)));
+        if self.tickets.end_was_written(no, failed) {
             self.task_may_be_shown(no);
         }
-        if outcome.is_ok() && self.tasks.get(&no).is_some_and(Task::has_ended) {
+        if outcome.is_ok() && self.tickets.get(no).is_some_and(Task::has_ended) {
             self.drop_task(no);
         }
     }
 
-    /// A task of ours waits for its client, or does not any more.
-    pub(super) fn move_task(&mut self, no: TaskNo, state: State) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        (task.state, task.updated) = (state, self.wall);
-        let change = Change { body: Some(task.body.encode()), ..task.change(self.wall) };
-        self.submit(Pending::Moved(no, self.wall), Write::Change(Box::new(change)));
+    /// Has it written that a task waits for its client, or does not any more.
+    pub(super) fn write_move(&mut self, no: TaskNo, change: Option<Change>) {
+        if let Some(change) = change {
+            self.submit(Pending::Moved(no, self.wall), Write::Change(Box::new(change)));
+        }
     }
 
     fn task_has_moved(&mut self, no: TaskNo, at: Wall) {
-        let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return };
-        task.known = task.known.max(at);
-        self.tell_status(no);
+        if self.tickets.has_moved(no, at) {
+            self.tell_status(no);
+        }
     }
 
     /// Another process took us for dead and has the task now: what became of it is in its record.
     fn task_was_taken(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        (task.theirs, task.state, task.answer, task.ended) = (Some(0), State::Working, None, None);
-        task.stored = true;
+        self.tickets.was_taken(no);
         self.leave_theirs(no);
     }
 
     pub(super) fn task_may_be_shown(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        (task.stored, task.known) = (true, task.updated);
-        if !task.has_ended() {
-            return;
-        }
-        let waiters = std::mem::take(&mut task.waiters);
+        let Some(waiters) = self.tickets.may_be_shown(no) else { return };
         self.tell_status(no);
         for waiter in waiters {
-            if let Some(client) = self.clients.get_mut(&waiter.client) {
-                client.close(&waiter.id, Open::Wait(no));
-            }
+            self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             self.show_task(no, &waiter);
         }
     }
-}
-
-/// What is wrong, unless it is the same that was wrong before.
-fn news<T>(last: &mut Option<String>, outcome: &Result<T, Trouble>) -> Option<String> {
-    let why = outcome.as_ref().err().map(Trouble::to_string);
-    let told = why == *last;
-    last.clone_from(&why);
-    why.filter(|_| !told)
 }

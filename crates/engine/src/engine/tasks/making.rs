@@ -1,10 +1,11 @@
 //! How a call becomes a task.
 
-use super::{Pending, REVISION, declares_tasks, millis};
+use super::{REVISION, declares_tasks, millis};
 use crate::action::Action;
-use crate::call::Request;
-use crate::client::Way;
+use crate::calls::Request;
+use crate::clients::Way;
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::error::Kind;
 use crate::id::{CallId, ClientId, TaskNo};
 use crate::json;
@@ -12,7 +13,7 @@ use crate::method::Method;
 use crate::policy::CallFacts;
 use crate::record::{Body, Faces, New, Origin, State, Ticket};
 use crate::store::Write;
-use crate::task::{Input, Task, TaskRule, Waiter, Wants};
+use crate::tickets::{Input, Task, TaskRule, Waiter, Wants};
 use crate::time::{Mono, Wall};
 use crate::wire::{Edit, Field, Message};
 use std::time::Duration;
@@ -53,15 +54,13 @@ impl Engine {
         };
         self.charge_task(request.client, no);
         let started = Request { way: Way::Ticket(no), task: false, ..request.clone() };
-        if let Some(task) = self.tasks.get_mut(&no) {
-            task.start = Some((Box::new(started), Box::new(plain)));
-        }
+        self.tickets.starts_with(no, started, plain);
         true
     }
 
     /// Whether a principal may have one more call with a ticket; if not, it is told.
     pub(super) fn has_room_for_task(&mut self, now: Mono, request: &Request) -> bool {
-        let room = self.payer_of(request.client).is_none_or(|payer| self.has_room_for(&payer));
+        let room = self.clients.payer_of(request.client).is_none_or(|payer| self.has_room_for(&payer));
         if !room {
             let why = format!("{} calls are in flight (max-calls), tasks included", self.config.max_calls);
             self.refuse_request(now, request, Kind::Overloaded, why);
@@ -71,10 +70,9 @@ impl Engine {
 
     /// From now on a call with a ticket counts for whoever made it, until it ends.
     pub(super) fn charge_task(&mut self, client: ClientId, no: TaskNo) {
-        let Some(payer) = self.payer_of(client) else { return };
-        if let Some(task) = self.tasks.get_mut(&no) {
-            *self.in_flight.entry(payer.0.clone()).or_default() += 1;
-            task.payer = Some(payer);
+        let Some(payer) = self.clients.payer_of(client) else { return };
+        if self.tickets.charge(no, payer.clone()) {
+            self.clients.charge(payer);
         }
     }
 
@@ -87,7 +85,7 @@ impl Engine {
         wish: Option<Duration>,
         waiter: Waiter,
     ) -> Option<TaskNo> {
-        let entropy = self.entropy.pop()?;
+        let entropy = self.ledger.take_entropy()?;
         self.act(Action::NeedEntropy);
         // A model copies it: no longer than it must be.
         let enough = if faces == Faces::HAND_OFF { 16 } else { entropy.len() };
@@ -156,13 +154,13 @@ impl Engine {
         if self.share_ticket(now, id) {
             return;
         }
-        let Some(call) = self.calls.get_mut(id) else { return };
-        if self.entropy.is_empty() {
+        if !self.ledger.has_entropy() {
             // Others were due at the same moment.
-            call.task_at = Some(now + Duration::from_millis(1));
+            self.calls.becomes_task_at(id, Some(now + Duration::from_millis(1)));
             return self.act(Action::NeedEntropy);
         }
-        call.task_at = None;
+        self.calls.becomes_task_at(id, None);
+        let Some(call) = self.calls.get(id) else { return };
         let faces = if call.hands_off { Faces::HAND_OFF } else { Faces::MODERN_TASK };
         let ran = call.age(now);
         let request = call.request.clone();
@@ -170,9 +168,7 @@ impl Engine {
         let waiter =
             Waiter { client: request.client, way: request.way, id: request.id.clone(), wants: Wants::Handle };
         let Some(no) = self.make_task(&request, &message, (faces, ran), None, waiter) else { return };
-        if let Some(task) = self.tasks.get_mut(&no) {
-            task.call = Some(id);
-        }
+        self.tickets.has_call(no, id);
     }
 
     /// When a call becomes a task, if it is not answered before.

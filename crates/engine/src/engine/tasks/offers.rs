@@ -1,11 +1,11 @@
 //! What a server says of itself, with tasks added.
 
 use super::{EXTENSION, REVISION};
-use crate::client::Client;
+use crate::clients::Client;
 use crate::engine::Engine;
 use crate::id::{ClientId, ServerId};
 use crate::json;
-use crate::task::TaskRule;
+use crate::tickets::TaskRule;
 use crate::wire::{Edit, Field, Message};
 use bytes::Bytes;
 
@@ -57,13 +57,7 @@ impl Engine {
             let Some(name) = name else { continue };
             let execution = json::member(tool, "execution");
             let support = execution.and_then(|execution| json::member(execution, "taskSupport"));
-            if let Some(server) = self.servers.get_mut(&id) {
-                if support == Some(b"\"forbidden\"") {
-                    server.forbids_tasks.insert(name.clone());
-                } else {
-                    server.forbids_tasks.remove(&name);
-                }
-            }
+            self.servers.forbids_tasks(id, &name, support == Some(b"\"forbidden\""));
             if support.is_some() {
                 continue;
             }

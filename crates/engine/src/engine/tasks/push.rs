@@ -6,17 +6,18 @@
 //! acknowledgement. What another process runs is watched in the store, as long as somebody listens.
 
 use super::asking::{About, Asked};
-use super::{Pending, declares_tasks};
-use crate::call::Request;
-use crate::client::{Open, Subscription, Watched};
+use super::declares_tasks;
+use crate::calls::Request;
+use crate::clients::{Open, Subscription, Watched};
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::error::error_answer;
 use crate::id::{AttemptId, ClientId, JsonId, ServerId, TaskNo};
 use crate::json;
 use crate::limits;
 use crate::record::{Head, Ticket};
 use crate::store::{Found, Loaded, Query};
-use crate::task::Task;
+use crate::tickets::Task;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch};
 
@@ -97,7 +98,7 @@ impl Engine {
     /// Takes a task of this process in. False if it is none.
     fn honours(&self, ticket: &Ticket, listening: &mut Listening) -> bool {
         let principal = self.principal_of(listening.request.client);
-        let task = self.tickets.get(ticket).and_then(|no| self.tasks.get(no));
+        let task = self.tickets.named(ticket).and_then(|no| self.tickets.get(no));
         let Some(task) = task.filter(|task| task.theirs.is_none()) else { return false };
         if task.principal == principal && task.modern {
             listening.honoured.push(ticket.clone());
@@ -144,7 +145,7 @@ impl Engine {
 
     /// From now on it is seen what becomes of another process's task.
     fn watch_theirs(&mut self, head: &Head, client: ClientId) {
-        if !self.tickets.contains_key(&head.ticket) {
+        if self.tickets.named(&head.ticket).is_none() {
             let task = Task::of_head(head, client);
             self.add_task(Task { theirs: Some(head.revision), ..task });
         }
@@ -152,7 +153,7 @@ impl Engine {
 
     /// Whether anybody listens to a task.
     pub(super) fn is_listened_to(&self, ticket: &Ticket) -> bool {
-        self.subscriptions.values().any(|listen| listen.listens_to(ticket))
+        !self.listens.to(ticket).is_empty()
     }
 
     fn listen_beside_server(&mut self, now: Mono, request: Request, message: &Message, watched: Watched) {
@@ -160,23 +161,18 @@ impl Engine {
         self.subscribe(now, request, message);
         let opened = self.clients.get(&client).and_then(|client| client.named(&key));
         // It may have been refused.
-        if let Some(Open::Subscription(attempt)) = opened
-            && let Some(subscription) = self.subscriptions.get_mut(&attempt)
-        {
-            subscription.tasks = Some(Box::new(watched));
+        if let Some(Open::Subscription(attempt)) = opened {
+            self.listens.watches(attempt, watched);
         }
     }
 
     fn listen_alone(&mut self, request: Request, message: Message, watched: Watched) {
         let attempt = self.new_attempt();
-        let Some(client) = self.clients.get_mut(&request.client) else { return };
-        if client.subscriptions >= limits::SUBSCRIPTIONS {
+        if !self.clients.subscribes(request.client, request.id.key(), attempt) {
             let text = "Internal error: too many subscriptions are open";
             let answer = error_answer(request.id.patch().as_slice(), -32603, text, None);
             return self.reply(request.client, request.way, Some(&request.id), Outgoing::plain(answer));
         }
-        client.subscriptions += 1;
-        client.open(request.id.key(), Open::Subscription(attempt));
         let params = [b"\"notifications\":{", &*ticket_list(&watched.tickets), b"}"].concat();
         let subscription = Subscription {
             client: request.client,
@@ -191,14 +187,14 @@ impl Engine {
         };
         let (client, way) = (subscription.client, subscription.way);
         let acknowledgement = notification("subscriptions/acknowledged", &subscription.id, &params);
-        self.subscriptions.insert(attempt, subscription);
+        self.listens.open(attempt, subscription);
         self.tell(client, way, Outgoing::plain(acknowledgement));
         self.is_acknowledged(attempt);
     }
 
     /// What is added to a server's acknowledgement: the tasks that we honour.
     pub(in crate::engine) fn add_tickets(&self, attempt: AttemptId, message: &Message) -> Option<Edit> {
-        let watched = self.subscriptions.get(&attempt)?.tasks.as_ref()?;
+        let watched = self.listens.get(attempt)?.tasks.as_ref()?;
         let list = ticket_list(&watched.tickets);
         let params = message.raw(Field::Params)?;
         match json::member(params, "notifications") {
@@ -212,23 +208,15 @@ impl Engine {
 
     /// A subscription has been acknowledged: what it missed is told.
     pub(in crate::engine) fn is_acknowledged(&mut self, attempt: AttemptId) {
-        let watched = self.subscriptions.get_mut(&attempt).and_then(|listen| listen.tasks.as_mut());
-        let Some(watched) = watched else { return };
-        watched.acknowledged = true;
-        for shown in std::mem::take(&mut watched.owed) {
+        for shown in self.listens.is_acknowledged(attempt) {
             self.push(attempt, shown);
         }
     }
 
     /// Tells whoever listens that a modern task has changed.
     pub(super) fn push_task(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
-        let listening: Vec<AttemptId> = self
-            .subscriptions
-            .iter()
-            .filter(|(_, listen)| listen.listens_to(&task.ticket))
-            .map(|(id, _)| *id)
-            .collect();
+        let Some(task) = self.tickets.get(no) else { return };
+        let listening = self.listens.to(&task.ticket);
         if listening.is_empty() {
             return;
         }
@@ -239,14 +227,8 @@ impl Engine {
     }
 
     fn push(&mut self, attempt: AttemptId, shown: Vec<u8>) {
-        let Some(listen) = self.subscriptions.get_mut(&attempt) else { return };
-        let Some(watched) = &mut listen.tasks else { return };
-        if !watched.acknowledged {
-            if watched.owed.len() < limits::LISTENED_TASKS {
-                watched.owed.push(shown);
-            }
-            return;
-        }
+        let Some(shown) = self.listens.tell(attempt, shown) else { return };
+        let Some(listen) = self.listens.get(attempt) else { return };
         let members = shown.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")).unwrap_or_default();
         let message = notification("tasks", &listen.id, members);
         let (client, way) = (listen.client, listen.way);

@@ -10,9 +10,9 @@
 use super::following::about;
 use super::joining::own_meta;
 use crate::action::Note;
-use crate::call::Request;
-use crate::call::left::Place;
-use crate::client::Way;
+use crate::calls::Request;
+use crate::calls::left::Place;
+use crate::clients::Way;
 use crate::engine::sharing::own_initialized;
 use crate::engine::{Engine, Share};
 use crate::error::{Failure, Kind, Retry, ServerState, Wording};
@@ -20,28 +20,15 @@ use crate::http::SAME_USER;
 use crate::id::{ClientId, JsonId, NOBODY, ServerId, TaskNo};
 use crate::method::Method;
 use crate::record::{Record, State};
-use crate::server::{Own, Readiness, Server};
+use crate::servers::{Own, Readiness, Server};
 use crate::store::{Found, Loaded};
-use crate::task::Task;
+use crate::tickets::{Orphan, Task, Tickets};
 use crate::time::Mono;
-use crate::wire::{Field, Message, Outgoing, Scanned, scan};
+use crate::wire::{Field, Outgoing, Scanned, scan};
 use std::time::Duration;
 
 /// What is shown of a call that waits.
 const WAITS: &str = "outlast was restarted; the call goes on when a session of its client is there again";
-
-/// A call that an earlier process left and that has no server yet.
-#[derive(Debug)]
-pub(in crate::engine) struct Orphan {
-    no: TaskNo,
-    message: Box<Message>,
-    modern: bool,
-    principal: Box<str>,
-    /// Where it is at its server.
-    place: Option<Place>,
-    /// Since when it waits.
-    since: Mono,
-}
 
 const NOT_BACK: &str =
     "outlast was ended while it ran, and its client did not come back in time (resume-wait)";
@@ -54,7 +41,7 @@ impl Engine {
             return;
         }
         let no = self.adopt(record);
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let place = self.place_at_server(no);
         let hope = place.is_some() || task.body.repeatable.is_some();
         let message = match scan(record.request.clone()) {
@@ -65,19 +52,16 @@ impl Engine {
         let modern = message.has(Field::MetaProtocolVersion);
         let principal = task.principal.clone();
         self.take_questions_back(no);
-        self.orphans.push(Orphan { no, message, modern, principal, place, since: self.at });
-        self.orphans_due = true;
+        self.tickets.add_orphan(Orphan { no, message, modern, principal, place, since: self.at });
+        self.tickets.orphans_may_go_on();
     }
 
     /// Takes a record in as a task of ours; somebody may wait for it already.
     fn adopt(&mut self, record: &Record) -> TaskNo {
         let adopted = Task::of_record(record, NOBODY);
-        match self.tickets.get(&record.head.ticket).copied() {
+        match self.tickets.named(&record.head.ticket) {
             Some(no) => {
-                if let Some(task) = self.tasks.get_mut(&no) {
-                    (task.theirs, task.epoch, task.body) = (None, adopted.epoch, adopted.body);
-                    task.state = adopted.state;
-                }
+                self.tickets.adopt(no, adopted);
                 no
             }
             None => self.add_task(adopted),
@@ -86,15 +70,14 @@ impl Engine {
 
     /// What the process that is gone was asked cannot be answered here; whoever still needs it asks again.
     fn take_questions_back(&mut self, no: TaskNo) {
-        let waits = |task: &&mut Task| task.state == State::InputRequired;
-        if let Some(task) = self.tasks.get_mut(&no).filter(waits) {
-            task.body.questions.clear();
-            self.move_task(no, State::Working);
+        if self.tickets.get(no).is_some_and(|task| task.state == State::InputRequired) {
+            let change = self.tickets.move_to(no, State::Working, self.wall, |body| body.questions.clear());
+            self.write_move(no, change);
         }
     }
 
     fn fail_orphan(&mut self, no: TaskNo, why: &str) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let failure = Failure {
             kind: Kind::ServerGone,
             server: self.config.server_name.clone(),
@@ -120,7 +103,7 @@ impl Engine {
 
     /// Goes on with the calls that have a server now.
     pub(in crate::engine) fn start_orphans(&mut self, now: Mono) {
-        for orphan in std::mem::take(&mut self.orphans) {
+        for orphan in self.tickets.take_orphans() {
             match self.server_of_orphan(now, &orphan) {
                 Some(server) => self.start_orphan(now, server, orphan),
                 None => self.let_orphan_wait(orphan),
@@ -132,14 +115,9 @@ impl Engine {
         if self.config.manner.serves() {
             self.change_body(orphan.no, |body| body.status_message = Some(WAITS.into()));
         }
-        if self.tasks.get(&orphan.no).is_some_and(|task| task.state.is_open()) || orphan.place.is_some() {
-            self.orphans.push(orphan);
+        if self.tickets.get(orphan.no).is_some_and(|task| task.state.is_open()) || orphan.place.is_some() {
+            self.tickets.add_orphan(orphan);
         }
-    }
-
-    /// A call has ended while it waited for a server; only one that the server has must still be cancelled there.
-    pub(super) fn forget_orphan(&mut self, no: TaskNo) {
-        self.orphans.retain(|orphan| orphan.no != no || orphan.place.is_some());
     }
 
     /// A server that can take a call of a client that is gone, in the same name and era.
@@ -177,29 +155,24 @@ impl Engine {
     /// A call of ours may be the first thing that a server hears after the hello of a client that goes on without
     /// `initialized`. It may wait for that before it takes anything.
     fn initialize_for_client(&mut self, id: ServerId) {
-        let Some(server) = self.servers.get_mut(&id).filter(|server| server.handshake.initialized.is_none())
-        else {
+        if self.servers.get(&id).is_none_or(|server| server.handshake.initialized.is_some()) {
             return;
-        };
+        }
         if let Some(initialized) = own_initialized() {
-            server.handshake.initialized = Some(initialized.clone());
+            self.servers.keep_initialized(id, &initialized);
             self.pass_to_server(id, &initialized);
         }
     }
 
     /// A client asks for something. If it never said `initialized`, it is not going to.
     pub(in crate::engine) fn goes_on_without_initialized(&mut self, server: ServerId) {
-        let Some(handshake) = self.servers.get_mut(&server).map(|server| &mut server.handshake) else {
-            return;
-        };
-        if handshake.done && !handshake.is_over() {
-            handshake.skipped = true;
-            self.orphans_due = true;
+        if self.servers.skips_initialized(server) {
+            self.tickets.orphans_may_go_on();
         }
     }
 
     fn start_orphan(&mut self, now: Mono, server: ServerId, orphan: Orphan) {
-        let Some(task) = self.tasks.get(&orphan.no).filter(|task| task.state.is_open()) else {
+        let Some(task) = self.tickets.get(orphan.no).filter(|task| task.state.is_open()) else {
             return self.cancel_orphan(server, &orphan);
         };
         let (client, resumed) = (task.client, task.resume.is_some());
@@ -242,14 +215,14 @@ impl Engine {
     /// Nobody came for a call within `resume-wait`: it has failed, because its client may be at another process and
     /// would wait there for ever. One that its server has is waited for as long as its client was told it is kept.
     pub(super) fn give_orphans_up(&mut self, now: Mono) {
-        let over = |orphan: &Orphan| {
-            let task = self.tasks.get(&orphan.no).filter(|task| task.state.is_open());
-            let kept = |task: &Task| self.wall.0.saturating_sub(task.created.0) <= task.ttl();
-            let waits = orphan.place.is_some() || now.since(orphan.since) < self.config.resume_wait;
+        let (wall, patience) = (self.wall, self.config.resume_wait);
+        let over = |tickets: &Tickets, orphan: &Orphan| {
+            let task = tickets.get(orphan.no).filter(|task| task.state.is_open());
+            let kept = |task: &Task| wall.0.saturating_sub(task.created.0) <= task.ttl();
+            let waits = orphan.place.is_some() || now.since(orphan.since) < patience;
             task.is_some_and(|task| !kept(task) || !waits)
         };
-        let (over, wait): (Vec<_>, Vec<_>) = std::mem::take(&mut self.orphans).into_iter().partition(over);
-        self.orphans = wait;
+        let over = self.tickets.take_orphans_if(over);
         for orphan in over {
             self.fail_orphan(orphan.no, NOT_BACK);
         }

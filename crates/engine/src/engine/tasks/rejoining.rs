@@ -3,14 +3,13 @@
 
 use super::joining::own_meta;
 use crate::action::Note;
-use crate::call::joined::Joined;
-use crate::call::left::{Left, Place};
-use crate::call::resume::Policy;
-use crate::call::{Call, State};
-use crate::client::Way;
+use crate::calls::Call;
+use crate::calls::joined::Joined;
+use crate::calls::left::{Left, Place};
+use crate::clients::Way;
 use crate::engine::{Engine, Transport};
 use crate::error::{Kind, ServerState};
-use crate::id::{AttemptId, CallId, TaskNo};
+use crate::id::{CallId, TaskNo};
 use crate::limits;
 use crate::time::Mono;
 use crate::wire::Message;
@@ -19,7 +18,7 @@ use std::time::Duration;
 impl Engine {
     /// Where a task of ours says that its call is.
     pub(super) fn place_at_server(&self, no: TaskNo) -> Option<Place> {
-        Place::of(&self.tasks.get(&no)?.body, self.config.transport == Transport::Http)
+        Place::of(&self.tickets.get(no)?.body, self.config.transport == Transport::Http)
     }
 
     /// A call with a ticket begins, perhaps not for the first time.
@@ -36,7 +35,7 @@ impl Engine {
     /// What is known of a call that begins here but not at its server.
     fn left_at_server(&self, no: TaskNo, message: &Message) -> Option<Box<Left>> {
         let place = self.place_at_server(no)?;
-        let repeatable = self.tasks.get(&no).is_some_and(|task| task.body.repeatable.is_some());
+        let repeatable = self.tickets.get(no).is_some_and(|task| task.body.repeatable.is_some());
         let again = repeatable && message.bytes.len() <= limits::REPEATABLE_BYTES;
         let again = again.then(|| Box::new(message.owned()));
         Some(Box::new(Left { place, again, asked: false }))
@@ -44,7 +43,7 @@ impl Engine {
 
     /// How long a call has run before this process began.
     fn ran_before(&self, no: TaskNo) -> Duration {
-        let created = self.tasks.get(&no).map_or(self.wall, |task| task.created);
+        let created = self.tickets.get(no).map_or(self.wall, |task| task.created);
         Duration::from_millis(self.wall.0.saturating_sub(created.0))
     }
 
@@ -56,14 +55,10 @@ impl Engine {
 
     #[inline(never)]
     fn asks_for_left(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
-        let Some(call) = self.calls.get_mut(id) else { return false };
-        let Some(left) = call.left.as_mut().filter(|left| !left.asked) else { return false };
-        left.asked = true;
-        let place = left.place.clone();
-        call.count_attempt();
-        match place {
-            Place::Task(task) => self.follow_left(now, id, task, message),
-            Place::Token(token, attempt) => self.resume_left(now, id, token, attempt),
+        match self.calls.asks_for_left(id) {
+            Some(Place::Task(task)) => self.follow_left(now, id, task, message),
+            Some(Place::Token(token, attempt)) => self.resume_left(now, id, token, attempt),
+            None => return false,
         }
         true
     }
@@ -78,29 +73,19 @@ impl Engine {
         self.follow(now, id, Joined::named(task, meta, None, now), true);
     }
 
-    fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
-        self.taken_up += 1;
-        let Some(attempt) = AttemptId::left_behind(number, self.taken_up) else {
+    pub(in crate::engine) fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
+        if !self.calls.take_up(now, id, token, number) {
             self.left_is_lost(now, id, "its server cannot be asked for it");
             return;
-        };
-        let Some(call) = self.calls.get_mut(id) else { return };
-        call.state = State::Sent(attempt);
-        // How long the server keeps it is not known any more: it says so itself.
-        call.policy = Some(Box::new(Policy { token, min_wait: Duration::ZERO, max_wait: None }));
-        call.lost = Some(now);
-        self.attempts.insert(attempt, id);
+        }
         self.resume_attempt(id);
     }
 
     /// The server knows nothing of a call that an earlier process left: it is made again if that is safe, and
     /// has failed if not. False if it was sent by this process.
     pub(in crate::engine) fn left_is_lost(&mut self, now: Mono, id: CallId, why: &str) -> bool {
-        let Some(call) = self.calls.get_mut(id) else { return false };
-        let (Way::Ticket(no), Some(left)) = (call.request.way, call.left.take()) else { return false };
-        if let Some(joined) = call.joined_mut() {
-            joined.let_go = true;
-        }
+        let Some(Way::Ticket(no)) = self.calls.get(id).map(|call| call.request.way) else { return false };
+        let Some(left) = self.calls.left_is_lost(id) else { return false };
         self.change_body(no, |body| {
             (body.server_task, body.server_token, body.server_attempt) = (None, None, None);
         });

@@ -1,10 +1,11 @@
 //! Calls that clients resume after a lost connection: the table is in `call/resume.rs`.
 
-use super::Pending;
-use crate::call::Request;
-use crate::call::resume::{Resume, declares, seconds};
-use crate::client::{Open, Way};
+use crate::calls::Request;
+use crate::calls::resume::{Resume, declares, seconds};
+use crate::clients::{Open, Way};
 use crate::engine::Engine;
+use crate::engine::doorway::NUMBER;
+use crate::engine::ledger::Pending;
 use crate::engine::streams::message_in;
 use crate::error::{Failure, Kind, Retry, ServerState};
 use crate::id::{CallId, ClientId, JsonId, StreamId, TaskNo};
@@ -13,9 +14,8 @@ use crate::method::Method;
 use crate::record::{Answer, Faces, Head, Record, State, Ticket};
 use crate::settings::show_duration;
 use crate::store::{Found, Letter, Loaded, Query, Write};
-use crate::task::{Task, Waiter, Wants};
+use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
-use crate::timers::Owner;
 use crate::wire::{Field, Message, Outgoing};
 use bytes::Bytes;
 
@@ -29,22 +29,33 @@ const SUPERSEDED: &str = "another requests/resume has taken this call over, and 
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Resuming {
     pub(super) client: ClientId,
-    pub(super) way: Way,
-    pub(super) id: JsonId,
+    pub(in crate::engine) way: Way,
+    pub(in crate::engine) id: JsonId,
     principal: Box<str>,
     /// The id of the call.
     call: JsonId,
+    /// The number that a door of ours gave it, where the id is the one of the door's client.
+    number: Option<JsonId>,
     /// To have it, not only to see how it is.
     takes: bool,
     /// The last event that it has seen.
     confirmed: Option<(StreamId, u64)>,
 }
 
+impl Resuming {
+    fn names(&self, id: &JsonId) -> bool {
+        self.number.as_ref().unwrap_or(&self.call).key() == id.key()
+    }
+}
+
+/// What the door of `--keep` adds; the token is what lets anybody in, so no more is checked.
+fn number_at_door(message: &Message) -> Option<JsonId> {
+    json::member(message.raw(Field::ParamsMeta)?, NUMBER).and_then(JsonId::new)
+}
+
 impl Engine {
     pub(in crate::engine) fn learn_to_resume(&mut self, client: ClientId, initialize: &Message) {
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.resumes = declares(initialize);
-        }
+        self.clients.resumes(client, declares(initialize));
     }
 
     // How a call gets its token.
@@ -69,46 +80,39 @@ impl Engine {
         let face = (Faces::RESUME, std::time::Duration::ZERO);
         let Some(no) = self.make_task(request, message, face, None, waiter) else { return false };
         self.charge_task(request.client, no);
-        let Some(task) = self.tasks.get_mut(&no) else { return false };
         let started = Request { way: Way::Ticket(no), ..request.clone() };
-        task.start = Some((Box::new(started), Box::new(message.owned())));
-        task.resume = Some(Box::new(Resume { id: request.id.clone(), seen: now, newest: None }));
-        let ticket = task.ticket.clone();
-        if let Some(client) = self.clients.get_mut(&request.client) {
-            client.open(request.id.key(), Open::Wait(no));
-        }
+        self.tickets.starts_with(no, started, message.owned());
+        let Some(ticket) = self.tickets.make_resumable(now, no, request.id.clone()) else { return false };
+        self.clients.opens(request.client, request.id.key(), Open::Wait(no));
         self.name_stream(request.way, ticket);
         self.arm_resumes();
         true
     }
 
     pub(super) fn arm_resumes(&mut self) {
-        if self.resumes_armed.is_none() {
-            let at = Some(self.at + self.config.resume_wait);
-            self.timers.set(Owner::Resumes, &mut self.resumes_armed, at);
-        }
+        self.tickets.arm_resumes(&mut self.timers, self.at + self.config.resume_wait);
     }
 
     /// What an array brings shares its stream with others, and cannot leave it alone.
     fn is_alone_on_its_way(&self, way: Way) -> bool {
         match way {
             Way::Line => true,
-            Way::Stream(id) => self.streams.get(&id).is_some_and(|stream| stream.legacy && stream.open == 1),
+            Way::Stream(id) => {
+                self.clients.stream(id).is_some_and(|stream| stream.legacy && stream.open == 1)
+            }
             Way::Array(_) | Way::Ticket(_) | Way::Nowhere => false,
         }
     }
 
     fn name_stream(&mut self, way: Way, ticket: Ticket) {
-        if let Way::Stream(id) = way
-            && let Some(stream) = self.streams.get_mut(&id)
-        {
-            stream.ticket = Some(ticket);
+        if let Way::Stream(id) = way {
+            self.clients.has_ticket(id, ticket);
         }
     }
 
     /// The token is stored: its client may know it.
     pub(super) fn send_resume_policy(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let Some(resume) = &task.resume else { return };
         let id = resume.id.patch();
         let (least, most) = (seconds(self.config.resume_min_wait), seconds(self.config.resume_wait));
@@ -131,25 +135,21 @@ impl Engine {
 
     // Who hears of it.
 
-    pub(in crate::engine) fn is_resumable(&self, no: TaskNo) -> bool {
-        self.tasks.get(&no).is_some_and(|task| task.resume.is_some())
-    }
-
     /// The generation that waits for a call, whether its connection lives or not.
     pub(in crate::engine) fn attached(&self, no: TaskNo) -> Option<(ClientId, Way)> {
-        let task = self.tasks.get(&no).filter(|task| task.resume.is_some())?;
+        let task = self.tickets.get(no).filter(|task| task.resume.is_some())?;
         let waiter = task.waiters.iter().find(|waiter| waiter.wants == Wants::Answer)?;
         Some((waiter.client, waiter.way))
     }
 
     /// Whether what is said about a task is heard at once.
     pub(in crate::engine) fn is_heard(&self, no: TaskNo) -> bool {
-        if !self.is_resumable(no) {
+        if !self.tickets.is_resumable(no) {
             return true;
         }
         match self.attached(no) {
             Some((_, Way::Stream(id))) => {
-                self.streams.get(&id).is_some_and(|stream| stream.exchange.is_some())
+                self.clients.stream(id).is_some_and(|stream| stream.exchange.is_some())
             }
             attached => attached.is_some(),
         }
@@ -157,7 +157,7 @@ impl Engine {
 
     /// Nobody waits for a call just now. Of one that can be resumed only the newest progress is kept.
     pub(in crate::engine) fn tell_unattached(&mut self, client: ClientId, no: TaskNo, message: Outgoing) {
-        if !self.is_resumable(no) {
+        if !self.tickets.is_resumable(no) {
             self.tell_client(client, message);
         }
     }
@@ -165,9 +165,8 @@ impl Engine {
     pub(in crate::engine) fn tell_progress(&mut self, client: ClientId, way: Way, message: Outgoing) {
         if let Way::Ticket(no) = way
             && !matches!(self.attached(no), Some((_, Way::Stream(_))))
-            && let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut())
         {
-            resume.newest = Some(message.clone());
+            self.tickets.keep_newest(no, &message);
         }
         self.tell(client, way, message);
     }
@@ -207,6 +206,7 @@ impl Engine {
             id: request.id.clone(),
             principal: self.principal_of(request.client),
             call: call.clone().unwrap_or_else(|| request.id.clone()),
+            number: number_at_door(message),
             takes,
             confirmed: self.confirmed,
         };
@@ -221,25 +221,21 @@ impl Engine {
         if let Some(no) = self.task_to_resume(&ticket, &resuming) {
             return self.resume(now, no, resuming);
         }
-        let number = self.next_lookup + 1;
-        if let Some(client) = self.clients.get_mut(&resuming.client) {
-            client.open(resuming.id.key(), Open::Look(number));
-        }
+        let number = self.ledger.next_lookup();
+        self.clients.opens(resuming.client, resuming.id.key(), Open::Look(number));
         self.load(Pending::Resuming(Box::new(resuming)), Query::Record(ticket));
     }
 
     /// A call in memory that whoever asks may have.
     fn task_to_resume(&self, ticket: &Ticket, resuming: &Resuming) -> Option<TaskNo> {
-        let no = *self.tickets.get(ticket)?;
-        let task = self.tasks.get(&no)?;
-        let named = task.resume.as_ref().is_some_and(|resume| resume.id.key() == resuming.call.key());
+        let no = self.tickets.named(ticket)?;
+        let task = self.tickets.get(no)?;
+        let named = task.resume.as_ref().is_some_and(|resume| resuming.names(&resume.id));
         (named && task.principal == resuming.principal && task.state != State::Cancelled).then_some(no)
     }
 
     fn resume(&mut self, now: Mono, no: TaskNo, resuming: Resuming) {
-        if let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut()) {
-            resume.seen = now;
-        }
+        self.tickets.somebody_is_there(now, no);
         if resuming.takes { self.take_over(no, resuming) } else { self.show_status(no, &resuming) }
     }
 
@@ -248,17 +244,17 @@ impl Engine {
         let Resuming { client, way, id, confirmed, .. } = resuming;
         let earlier = self.attached(no).map(|(_, way)| way);
         let missed = self.end_generation(no, confirmed);
-        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let (ticket, call) = (task.ticket.clone(), task.call);
         // A stream keeps all of it.
         let newest = task.resume.as_ref().filter(|_| !matches!(earlier, Some(Way::Stream(_))));
         let newest = newest.and_then(|resume| resume.newest.clone());
-        if let Some(call) = call.and_then(|id| self.calls.get_mut(id)) {
-            call.request.client = client;
+        if let Some(call) = call {
+            self.calls.change_client(call, client);
         }
         // What the server asked on the earlier stream is answered by whoever reads the new one.
-        for ask in self.asks.values_mut().filter(|ask| Some(ask.way) == earlier && ask.way != Way::Line) {
-            (ask.client, ask.way) = (client, way);
+        if let Some(earlier) = earlier.filter(|way| *way != Way::Line) {
+            self.asks.move_to(earlier, client, way);
         }
         self.name_stream(way, ticket);
         self.wait_for_task(no, Waiter { client, way, id, wants: Wants::Answer });
@@ -270,19 +266,16 @@ impl Engine {
             self.tell(client, way, newest);
         }
         // One whose end could not be stored is kept here.
-        if self.tasks.get(&no).is_some_and(Task::has_ended) {
+        if self.tickets.get(no).is_some_and(Task::has_ended) {
             self.task_may_be_shown(no);
         }
     }
 
     /// Ends the generation that waits, without cancelling anything. Gives what it has not confirmed.
     fn end_generation(&mut self, no: TaskNo, confirmed: Option<(StreamId, u64)>) -> Vec<Bytes> {
-        let Some(task) = self.tasks.get_mut(&no) else { return Vec::new() };
-        let at = task.waiters.iter().position(|waiter| waiter.wants == Wants::Answer);
-        let Some(waiter) = at.map(|at| task.waiters.remove(at)) else { return Vec::new() };
-        if let Some(client) = self.clients.get_mut(&waiter.client) {
-            client.close(&waiter.id, Open::Wait(no));
-        }
+        let waiter = self.tickets.take_waiter(no, |waiter| waiter.wants == Wants::Answer);
+        let Some(waiter) = waiter else { return Vec::new() };
+        self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
         match waiter.way {
             Way::Stream(id) => self.take_from_stream(id, confirmed),
             way => {
@@ -295,7 +288,7 @@ impl Engine {
 
     /// Closes a stream and gives the messages on it that were not confirmed; not the answer, which is stored.
     fn take_from_stream(&mut self, id: StreamId, confirmed: Option<(StreamId, u64)>) -> Vec<Bytes> {
-        let Some(stream) = self.streams.get(&id) else { return Vec::new() };
+        let Some(stream) = self.clients.stream(id) else { return Vec::new() };
         let seen = confirmed.filter(|(stream, _)| *stream == id).map_or(0, |(_, number)| number);
         let answer = stream.settled.map(|_| stream.last);
         let left = stream.kept.iter().filter(|(number, _)| *number > seen && Some(*number) != answer);
@@ -305,10 +298,10 @@ impl Engine {
     }
 
     fn show_status(&mut self, no: TaskNo, resuming: &Resuming) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let server = task.call.and_then(|id| self.calls.get(id)).map(|call| call.request.server);
         let asked = task.state == State::InputRequired
-            || server.is_some_and(|server| self.asks.values().any(|ask| ask.server == server));
+            || server.is_some_and(|server| self.asks.iter().any(|(_, ask)| ask.server == server));
         let pending = match self.attached(no) {
             Some((_, Way::Stream(id))) => self.has_unwritten(id),
             Some(_) => false,
@@ -319,7 +312,7 @@ impl Engine {
     }
 
     fn has_unwritten(&self, id: StreamId) -> bool {
-        self.streams.get(&id).is_some_and(|stream| stream.written < stream.last)
+        self.clients.stream(id).is_some_and(|stream| stream.written < stream.last)
     }
 
     fn tell_how_it_is(&mut self, resuming: &Resuming, status: &str, pending: bool, asked: bool) {
@@ -362,9 +355,7 @@ impl Engine {
     // What is not in memory.
 
     pub(super) fn found_to_resume(&mut self, now: Mono, number: u64, resuming: Resuming, outcome: &Loaded) {
-        if let Some(client) = self.clients.get_mut(&resuming.client) {
-            client.close(&resuming.id, Open::Look(number));
-        }
+        self.clients.closes(resuming.client, &resuming.id, Open::Look(number));
         let record = match outcome {
             Ok(Found::Record(Some(record))) if self.may_resume(record, &resuming) => record,
             Err(_) => {
@@ -377,7 +368,7 @@ impl Engine {
         if let Some(no) = self.task_to_resume(&record.head.ticket, &resuming) {
             return self.resume(now, no, resuming);
         }
-        if self.tickets.contains_key(&record.head.ticket) {
+        if self.tickets.named(&record.head.ticket).is_some() {
             // It was cancelled a moment ago, and the store has yet to hear of it.
             return self.refuse_to_resume(&resuming);
         }
@@ -395,7 +386,7 @@ impl Engine {
             && origin.server == self.config.identity
             && *state != State::Cancelled
             && !record.head.is_over(self.wall)
-            && id.is_some_and(|id| id.key() == resuming.call.key())
+            && id.is_some_and(|id| resuming.names(&id))
     }
 
     /// Another process has it: its messages are there, its answer can be waited for.
@@ -415,7 +406,7 @@ impl Engine {
     pub(super) fn say_who_waits(&mut self) {
         let waits = |task: &&Task| task.theirs.is_some() && task.resume.is_some() && !task.waiters.is_empty();
         let tickets: Vec<Ticket> =
-            self.tasks.values().filter(waits).map(|task| task.ticket.clone()).collect();
+            self.tickets.values().filter(waits).map(|task| task.ticket.clone()).collect();
         tickets.into_iter().for_each(|ticket| self.say_somebody_waits(ticket));
     }
 
@@ -425,16 +416,12 @@ impl Engine {
 
     /// Somebody waits for a call at another process.
     pub(super) fn is_waited_for_elsewhere(&mut self, now: Mono, no: TaskNo) {
-        if let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut()) {
-            resume.seen = now;
-        }
+        self.tickets.somebody_is_there(now, no);
     }
 
     fn resume_ended(&mut self, record: &Record, resuming: Resuming) {
         let ticket = &record.head.ticket;
-        let of_call =
-            |(_, stream): &(&StreamId, &crate::session::Stream)| stream.ticket.as_ref() == Some(ticket);
-        let stream = self.streams.iter().find(of_call).map(|(id, _)| *id);
+        let stream = self.clients.stream_with(ticket);
         if !resuming.takes {
             let pending = stream.is_none_or(|id| self.has_unwritten(id));
             return self.tell_how_it_is(&resuming, status_of(record.answer.as_ref()), pending, false);
@@ -467,27 +454,25 @@ impl Engine {
 
     /// Ends what has a token, if it has not ended by itself. Gives the call that is still at the server.
     fn void(&mut self, no: TaskNo) -> Option<CallId> {
-        let task = self.tasks.get_mut(&no).filter(|task| task.state.is_open() && task.theirs.is_none())?;
-        task.start = None;
-        let call = task.call.take();
+        let call = self.tickets.void(no)?;
         self.end_task(self.at, no, State::Cancelled, None);
         call
     }
 
     /// The connection of a stream is gone; its call waits for somebody to come back.
     pub(in crate::engine) fn left_alone(&mut self, stream: StreamId) {
-        let ticket = self.streams.get(&stream).and_then(|stream| stream.ticket.as_ref());
-        let no = ticket.and_then(|ticket| self.tickets.get(ticket));
-        if let Some(resume) = no.and_then(|no| self.tasks.get_mut(no)).and_then(|task| task.resume.as_mut()) {
-            resume.seen = self.at;
+        let ticket = self.clients.stream(stream).and_then(|stream| stream.ticket.as_ref());
+        if let Some(no) = ticket.and_then(|ticket| self.tickets.named(ticket)) {
+            self.tickets.somebody_is_there(self.at, no);
         }
     }
 
     /// A client is gone for good. Where a session is its own principal, nobody can come back.
     pub(super) fn left_for_good(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
-        let Some(resume) = &mut task.resume else { return };
-        resume.seen = self.at;
+        if !self.tickets.somebody_is_there(self.at, no) {
+            return;
+        }
+        let Some(task) = self.tickets.get(no) else { return };
         if (task.principal.starts_with("session:") || task.start.is_some())
             && let Some(call) = self.void(no)
         {
@@ -497,27 +482,25 @@ impl Engine {
 
     /// Looks for calls that nobody came back for.
     pub(in crate::engine) fn resumes_due(&mut self, now: Mono) {
-        self.resumes_armed = None;
+        self.tickets.resumes_ring();
         let wait = self.config.resume_wait;
         let open = |task: &Task| task.resume.is_some() && task.state.is_open() && task.theirs.is_none();
-        let open: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| open(task)).map(|(no, _)| *no).collect();
         let mut next = None;
-        for no in open {
-            let heard = self.is_heard(no);
-            let Some(resume) = self.tasks.get_mut(&no).and_then(|task| task.resume.as_mut()) else {
-                continue;
-            };
-            if heard {
-                resume.seen = now;
+        for no in self.tickets.numbers(open) {
+            if self.is_heard(no) {
+                self.tickets.somebody_is_there(now, no);
             }
-            let at = resume.seen + wait;
+            let resume = self.tickets.get(no).and_then(|task| task.resume.as_ref());
+            let Some(at) = resume.map(|resume| resume.seen + wait) else { continue };
             if at <= now {
                 self.expire(no);
             } else {
                 next = Some(next.map_or(at, |next: Mono| next.min(at)));
             }
         }
-        self.timers.set(Owner::Resumes, &mut self.resumes_armed, next);
+        if let Some(at) = next {
+            self.tickets.arm_resumes(&mut self.timers, at);
+        }
     }
 
     fn expire(&mut self, no: TaskNo) {

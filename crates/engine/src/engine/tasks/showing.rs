@@ -1,13 +1,13 @@
 //! What clients see of tasks.
 
-use crate::call::Request;
-use crate::client::Way;
+use crate::calls::Request;
+use crate::clients::Way;
 use crate::engine::Engine;
 use crate::error::error_answer;
 use crate::id::{ClientId, JsonId, TaskNo};
 use crate::json;
 use crate::record::{Answer, Faces, State};
-use crate::task::{Task, Waiter, Wants};
+use crate::tickets::{Task, Waiter, Wants};
 use crate::wire::Outgoing;
 
 impl Engine {
@@ -32,7 +32,7 @@ impl Engine {
 
     /// Gives a waiter what it wants to see of a task in memory.
     pub(in crate::engine) fn show_task(&mut self, no: TaskNo, waiter: &Waiter) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         let task = task.summary();
         self.show(&task, waiter);
     }
@@ -108,7 +108,7 @@ impl Engine {
 
     /// Tells a legacy client that a task of its has changed, and a modern one that listens.
     pub(super) fn tell_status(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tickets.get(no) else { return };
         if task.modern {
             return self.push_task(no);
         }
@@ -125,7 +125,9 @@ impl Engine {
 
 /// What there is to say of a task besides its state.
 fn say_how_it_is(task: &Task, shown: &mut serde_json::Value) {
-    if let Some(message) = task.body.status_message.as_deref().filter(|_| task.shown().is_open()) {
+    // Why it failed is shown with its end, which may not be stored yet.
+    let told = task.shown() == task.state && (task.state.is_open() || task.state == State::Failed);
+    if let Some(message) = task.body.status_message.as_deref().filter(|_| told) {
         shown["statusMessage"] = message.into();
     }
 }

@@ -1,30 +1,14 @@
-//! What is done from time to time while tasks are open: letters are fetched, the lease is renewed, tasks of
-//! other processes are watched, and those of processes that have ended are taken over.
+//! What is done from time to time while tasks, or calls whose streams are stored, are open: letters are fetched, the
+//! lease is renewed, tasks of other processes are watched, and those of processes that have ended are taken over.
 
-use super::Pending;
+use crate::action::Note;
 use crate::engine::Engine;
+use crate::engine::ledger::Pending;
 use crate::id::TaskNo;
-use crate::limits;
-use crate::record::{Body, Head, Ticket};
-use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Write};
-use crate::task::Task;
+use crate::record::{Head, Ticket};
+use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Trouble, Write};
+use crate::tickets::{LastTries, Task, Theirs};
 use crate::time::Mono;
-use crate::timers::Owner;
-
-/// What was done when.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct Upkeep {
-    pub(in crate::engine) armed: Option<Mono>,
-    renewed: Mono,
-    claimed: Mono,
-    expired: Mono,
-    /// Questions to the store that are not answered.
-    asks_for_mail: bool,
-    watches: bool,
-    /// Why the last write, the last question failed, if it did.
-    pub(super) not_written: Option<String>,
-    pub(super) not_read: Option<String>,
-}
 
 impl Engine {
     /// The process begins: what an earlier one left is taken over, and what is over is forgotten.
@@ -35,40 +19,29 @@ impl Engine {
 
     /// Somebody asks for a task of another process, which may have ended since we began.
     pub(super) fn claim_if_abandoned(&mut self, now: Mono) {
-        if now.since(self.upkeep.claimed) >= limits::RENEW {
-            self.upkeep.claimed = now;
+        if self.tickets.claims(now) {
             self.submit(Pending::Claimed, Write::Claim { server: self.config.identity.clone() });
         }
     }
 
-    pub(super) fn arm_upkeep(&mut self, now: Mono) {
-        if self.upkeep.armed.is_none() && !self.tasks.is_empty() {
-            let at = now + limits::UPKEEP;
-            self.timers.set(Owner::Tasks, &mut self.upkeep.armed, Some(at));
-        }
-    }
-
     pub(in crate::engine) fn tasks_due(&mut self, now: Mono) {
-        self.upkeep.armed = None;
+        self.tickets.upkeep_rings();
         self.forget_unstored(now);
         self.give_orphans_up(now);
-        let ours = self.tasks.values().any(|task| task.theirs.is_none() && task.state.is_open());
-        if ours && !self.upkeep.asks_for_mail {
-            self.upkeep.asks_for_mail = true;
+        let ours = self.tickets.values().any(|task| task.theirs.is_none() && task.state.is_open());
+        if ours && self.tickets.looks_for_mail() {
             self.load(Pending::Mail, Query::Mail);
         }
         self.leave_all_theirs();
         let theirs = |task: &Task| task.theirs.map(|revision| (task.ticket.clone(), revision));
-        let theirs: Vec<(Ticket, u64)> = self.tasks.values().filter_map(theirs).collect();
+        let theirs: Vec<(Ticket, u64)> = self.tickets.values().filter_map(theirs).collect();
         let watches = !theirs.is_empty();
-        if watches && !self.upkeep.watches {
-            self.upkeep.watches = true;
+        if watches && self.tickets.watches() {
             self.load(Pending::Watched, Query::Changed(theirs));
         }
-        if now.since(self.upkeep.renewed) >= limits::RENEW {
-            self.upkeep.renewed = now;
+        if self.tickets.renews(now) {
             let mut writes = Vec::new();
-            if ours {
+            if ours || self.has_stored_calls() {
                 writes.push(Write::Renew);
             }
             if watches {
@@ -78,11 +51,11 @@ impl Engine {
             self.write_ends_again();
             self.say_who_waits();
         }
-        if now.since(self.upkeep.expired) >= limits::EXPIRE {
-            self.upkeep.expired = now;
+        if self.tickets.expires(now) {
             self.submit(Pending::Noted, Write::Expire(self.wall));
         }
-        self.arm_upkeep(now);
+        let stored_calls = self.has_stored_calls();
+        self.tickets.arm_upkeep(&mut self.timers, now, stored_calls);
     }
 
     /// What could not be stored is kept in memory as long as the store would have kept it.
@@ -91,14 +64,34 @@ impl Engine {
             let over = task.ended.is_some_and(|ended| now.since(ended) >= self.kept_after_end(task));
             over && task.waiters.is_empty() && task.stored
         };
-        let gone: Vec<TaskNo> = self.tasks.iter().filter(|(_, task)| over(task)).map(|(no, _)| *no).collect();
-        gone.into_iter().for_each(|no| drop(self.drop_task(no)));
+        self.tickets.numbers(over).into_iter().for_each(|no| drop(self.drop_task(no)));
+    }
+
+    /// The last of what is being stored tells how it went.
+    pub(in crate::engine) fn stored_after_the_end(&mut self, number: u64, outcome: &Stored) {
+        let Some((Pending::Changed(no), _)) = self.ledger.stored(number, outcome) else { return };
+        match outcome {
+            Ok(_) => self.tickets.was_tried_at_last(no, None),
+            Err(Trouble::Failed(why)) => self.tickets.was_tried_at_last(no, Some(why)),
+            // Another process has it.
+            Err(Trouble::Refused { .. }) => {}
+        }
+        if self.ledger.writes().any(|pending| pending.changes().is_some()) {
+            return;
+        }
+        let LastTries { late, lost, why } = self.tickets.take_last_tries();
+        if late > 0 {
+            self.note(Note::StoredAtLast { count: late });
+        }
+        if lost > 0 {
+            self.note(Note::NeverStored { count: lost, why });
+        }
     }
 
     // What the store says.
 
     pub(super) fn mail_looked_for(&mut self, outcome: &Loaded) {
-        self.upkeep.asks_for_mail = false;
+        self.tickets.mail_was_looked_for();
         if matches!(outcome, Ok(Found::Mail(true))) {
             self.submit(Pending::Collected, Write::Collect);
         }
@@ -110,7 +103,7 @@ impl Engine {
             _ => None,
         });
         for (ticket, letter) in letters.flatten() {
-            let Some(no) = self.tickets.get(ticket).copied() else { continue };
+            let Some(no) = self.tickets.named(ticket) else { continue };
             match letter {
                 Letter::Cancel => self.end_by_cancel(now, no),
                 Letter::Input(bytes) => self.take_input(now, no, bytes),
@@ -121,34 +114,23 @@ impl Engine {
 
     /// Tasks of other processes have changed.
     pub(super) fn others_looked_at(&mut self, outcome: &Loaded) {
-        self.upkeep.watches = false;
+        self.tickets.others_were_looked_at();
         let Ok(Found::Heads(heads)) = outcome else { return };
         for head in heads {
-            let Some(no) = self.tickets.get(&head.ticket).copied() else { continue };
-            let Some(task) = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some()) else { continue };
-            task.theirs = Some(head.revision);
-            if head.state.is_open() {
-                let body = Body::decode(&head.body).unwrap_or_default();
-                let changed = (task.state, task.updated) != (head.state, head.updated) || task.body != body;
-                (task.state, task.updated, task.known) = (head.state, head.updated, head.updated);
-                task.body = body;
-                if changed {
-                    self.push_task(no);
+            match self.tickets.look_at_theirs(head) {
+                Some((no, Theirs::Changed)) => self.push_task(no),
+                Some((no, Theirs::Ended)) => {
+                    self.load(Pending::Fetched(no), Query::Record(head.ticket.clone()));
                 }
-            } else {
-                self.load(Pending::Fetched(no), Query::Record(head.ticket.clone()));
+                Some((_, Theirs::Unchanged)) | None => {}
             }
         }
     }
 
     /// A task of another process has ended, and somebody here waits for it.
     pub(super) fn fetched(&mut self, no: TaskNo, outcome: &Loaded) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
         if let Ok(Found::Record(Some(record))) = outcome {
-            task.state = record.head.state;
-            task.updated = record.head.updated;
-            task.body = Body::decode(&record.head.body).unwrap_or_default();
-            task.answer.clone_from(&record.answer);
+            self.tickets.fetched(no, record);
         }
         self.task_may_be_shown(no);
         self.drop_task(no);

@@ -1,6 +1,6 @@
 //! What a request is answered with, and how that is written.
 
-use super::body::Events;
+use super::body::{Events, Visit};
 use crate::clock;
 use crate::http1::fields;
 use crate::http1::head::Request;
@@ -21,6 +21,8 @@ pub struct Answer {
     fields: Vec<u8>,
     /// What follows.
     pub body: Out,
+    /// The request that it answers, for as long as it is written; that of a stream belongs to the stream.
+    pub visit: Option<Visit>,
 }
 
 /// What follows the head of a response.
@@ -61,7 +63,7 @@ impl Manner {
 impl Answer {
     /// A response of this status without a body.
     pub fn new(status: StatusCode) -> Answer {
-        Answer { status, kind: b"", fields: Vec::new(), body: Out::Empty }
+        Answer { status, kind: b"", fields: Vec::new(), body: Out::Empty, visit: None }
     }
 
     /// A message.
@@ -91,6 +93,11 @@ impl Answer {
     /// An error of ours, for whoever reads JSON-RPC.
     pub fn json_rpc(status: StatusCode, code: i32, why: &str) -> Answer {
         Answer::json(status, edge_error(code, why).into())
+    }
+
+    /// To this request.
+    pub fn to(self, visit: Visit) -> Answer {
+        Answer { visit: Some(visit), ..self }
     }
 
     /// With a field.

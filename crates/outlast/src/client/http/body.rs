@@ -2,6 +2,7 @@
 
 use super::Door;
 use super::flow::{Flow, Next};
+use super::slow::Load;
 use bytes::Bytes;
 use outlast_engine::id::ExchangeId;
 use std::pin::Pin;
@@ -26,6 +27,11 @@ impl Events {
     /// The stream of a visit.
     pub fn new(flow: Arc<Flow>, visit: Visit) -> Events {
         Events { flow, visit, beat: None }
+    }
+
+    /// What is written of it, in whose name.
+    pub fn load(&self, bytes: usize) -> Load<'_> {
+        Load { principal: &self.visit.principal, bytes, flow: Some(&self.flow) }
     }
 
     /// Waits for what comes next.
@@ -70,13 +76,13 @@ impl Visit {
     }
 
     /// Whose it is.
-    pub fn principal(&self) -> Option<&str> {
-        self.principal.as_deref()
+    pub fn principal(&self) -> &Option<Box<str>> {
+        &self.principal
     }
 
     /// Counts bytes of its body. False if its principal has too many.
     pub fn hold(&mut self, bytes: usize) -> bool {
-        let held = self.door.hold(&self.principal, bytes);
+        let held = self.door.held.hold(&self.principal, bytes);
         self.bytes += if held { bytes } else { 0 };
         held
     }
@@ -95,7 +101,7 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.door.release(&self.principal, self.bytes);
+            self.door.held.release(&self.principal, self.bytes);
         }
         if let Some(exchange) = self.exchange {
             self.door.driver.hung_up(exchange);

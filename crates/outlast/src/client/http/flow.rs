@@ -1,9 +1,10 @@
 //! One response on its way: what the engine wants written, until the connection takes it.
 
+use super::held::Tab;
 use bytes::Bytes;
 use outlast_engine::http::Response;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// Bytes that may wait for a client that does not read. More: it loses its stream, and a legacy client
@@ -24,6 +25,8 @@ struct State {
     finished: bool,
     broken: bool,
     waker: Option<Waker>,
+    /// Where what waits is counted, while the client does not read.
+    tab: Option<Arc<Tab>>,
 }
 
 /// What comes next on a stream.
@@ -57,10 +60,22 @@ impl Flow {
             state.waiting.clear();
         } else {
             state.bytes += bytes.len();
+            if let Some(tab) = &state.tab {
+                tab.more(bytes.len());
+            }
             state.waiting.push_back(bytes);
         }
         state.wake();
         !state.broken
+    }
+
+    /// From now on what waits is counted, or not any more.
+    pub fn count_on(&self, tab: Option<Arc<Tab>>) {
+        let mut state = self.lock();
+        if let Some(tab) = tab.as_ref().filter(|_| state.bytes > 0) {
+            tab.more(state.bytes);
+        }
+        state.tab = tab;
     }
 
     /// Nothing more comes.

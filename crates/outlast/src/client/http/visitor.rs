@@ -42,7 +42,7 @@ impl Doorman {
             return Err(forbidden("Host", unknown, "--allow-host"));
         }
         if let Some(origin) = one(fields, Known::Origin)?
-            && !self.knows_origin(origin)
+            && !self.knows_origin(origin, host)
         {
             return Err(forbidden("Origin", origin, "--allow-origin"));
         }
@@ -59,24 +59,36 @@ impl Doorman {
         tokens.name_of(token).map(|name| Some(name.into())).ok_or(Refusal::Unauthorized)
     }
 
+    /// Any address is a good `Host` where others may come: a name could be made to point to us, an address
+    /// cannot.
     fn knows_host(&self, host: &str) -> bool {
         let name = without_port(host);
-        // What nearly everybody says needs no parsing.
-        if name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost") {
-            return true;
-        }
-        let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
-        let address = bare.parse::<IpAddr>().ok();
-        let own = address.is_some_and(|address| !self.loopback || address.is_loopback());
-        own || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+        self.knows_name(name) || (!self.loopback && address(name).is_some())
     }
 
-    fn knows_origin(&self, origin: &str) -> bool {
+    /// This machine, or a name that a person gave us.
+    fn knows_name(&self, name: &str) -> bool {
+        // What nearly everybody says needs no parsing.
+        name == "127.0.0.1"
+            || name.eq_ignore_ascii_case("localhost")
+            || address(name).is_some_and(|address| address.is_loopback())
+            || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// An address tells nothing about who wrote the page that it served: it must be the very one that the
+    /// request came to.
+    fn knows_origin(&self, origin: &str, host: &str) -> bool {
         let listed =
             self.origins.iter().any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin));
-        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        listed || host.is_some_and(|host| self.knows_host(host))
+        let from = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        listed || from.is_some_and(|from| from == host || self.knows_name(without_port(from)))
     }
+}
+
+/// The address that a name is.
+fn address(name: &str) -> Option<IpAddr> {
+    let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+    bare.parse().ok()
 }
 
 /// A header that may stand once.
@@ -184,6 +196,23 @@ mod tests {
         let door = Doorman::default();
         assert_eq!(door.check(&headers(&[("host", "10.0.0.1:7600")])), Ok(None));
         assert!(door.check(&headers(&[("host", "evil.example")])).is_err());
+    }
+
+    /// Where others may come, a page of any machine could otherwise send requests in a visitor's name.
+    #[test]
+    fn an_address_is_no_good_origin_unless_it_is_the_one_that_was_asked() {
+        let door = Doorman::default();
+        let check = |origin| door.check(&headers(&[("host", "10.0.0.1:7600"), ("origin", origin)]));
+        for origin in
+            ["http://10.0.0.1:7600", "https://10.0.0.1:7600", "http://localhost:3000", "http://[::1]:1"]
+        {
+            assert_eq!(check(origin), Ok(None), "{origin}");
+        }
+        for origin in
+            ["http://6.6.6.6", "http://10.0.0.1", "http://10.0.0.1:1", "http://[2001:db8::1]", "null"]
+        {
+            assert!(check(origin).is_err(), "{origin}");
+        }
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn read(talk: &mut Talk<'_>, kind: &Kind, wait: Duration) -> List {
 impl List {
     /// Takes one page; the cursor of the next, or how the list ended.
     fn take(&mut self, kind: &Kind, reply: Reply) -> Result<Value, Outcome> {
-        let mut result = match reply {
+        let result = match reply {
             Reply::Result(result) => result,
             // Many servers with resources know nothing of templates.
             Reply::Error(-32601, ..) if kind.name == "templates" => return Err(Outcome::Whole),
@@ -125,10 +125,8 @@ impl List {
             members.iter().for_each(|tool| self.tools.take(tool));
         }
         // An empty cursor is one; none at all, or null, is the end.
-        match result["nextCursor"].take() {
-            cursor @ Value::String(_) => Ok(cursor),
-            _ => Err(Outcome::Whole),
-        }
+        let cursor = result.get("nextCursor").filter(|cursor| cursor.is_string());
+        cursor.cloned().ok_or(Outcome::Whole)
     }
 }
 

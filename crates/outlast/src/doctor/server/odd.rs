@@ -292,7 +292,7 @@ impl Findings {
         self.lines(
             &noted.not_strict,
             "not-strict-json",
-            "message(s) that are not strict JSON (NaN, Infinity, a raw control character, not UTF-8)",
+            "message(s) that are not strict JSON (NaN, Infinity, a raw control character, not UTF-8, a field that stands twice)",
             "Mend how the server writes JSON (in Python: allow_nan=False). outlast passes such an answer on; \
              strict clients lose it.",
         );

@@ -6,9 +6,9 @@
 use super::{Failure, bounds};
 use crate::clock::Clock;
 use crate::doctor::glimpse;
-use crate::guardian::{Guardian, Report};
+use crate::guardian::{Guardian, Guardians, Report};
 use crate::lines::{Cut, Lines};
-use crate::sys::unix::descendants;
+use crate::sys::proc;
 use bytes::Bytes;
 use outlast_engine::Mono;
 use outlast_engine::event::Exit;
@@ -54,7 +54,7 @@ pub struct Lab {
 impl Lab {
     /// Forks the guardian. Must be called before any thread exists.
     pub fn open(command: &[OsString]) -> io::Result<Lab> {
-        let guardian = Guardian::fork(command)?;
+        let guardian = Guardians::default().fork(command)?;
         let (sender, heard) = sync_channel(bounds::HEARD);
         let (reports, to) = (guardian.reports()?, sender.clone());
         Builder::new().name("reports".into()).spawn(move || hear_reports(reports, &to))?;
@@ -132,16 +132,13 @@ impl Lab {
 
     /// What runs below the guardian: the process and its descendants, for a person.
     pub fn running(&self) -> Vec<String> {
-        let name = |pid| {
-            let command = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            format!("{} ({pid})", glimpse(command.trim().as_bytes(), bounds::SHOWN))
-        };
-        descendants(self.guardian.pid).into_iter().map(name).collect()
+        let name = |pid| format!("{} ({pid})", glimpse(proc::name(pid).as_bytes(), bounds::SHOWN));
+        proc::descendants(self.guardian.pid).into_iter().map(name).collect()
     }
 
     /// Ends everything.
     pub fn close(self) {
-        self.guardian.finish(&[]);
+        self.guardian.finish();
     }
 }
 

@@ -175,13 +175,7 @@ impl<'a> Talk<'a> {
             None if self.is_over() => Reply::Ended(self.exit),
             None => Reply::Silence,
             Some(Said { value: None, .. }) => Reply::Unreadable,
-            Some(Said { value: Some(mut value), .. }) => match value.get_mut("error") {
-                None => Reply::Result(value["result"].take()),
-                Some(error) => {
-                    let message = glimpse(error["message"].as_str().unwrap_or("").as_bytes(), bounds::SHOWN);
-                    Reply::Error(error["code"].as_i64().unwrap_or(0), message, error["data"].take())
-                }
-            },
+            Some(Said { value: Some(value), .. }) => read_answer(value),
         }
     }
 
@@ -269,4 +263,17 @@ impl<'a> Talk<'a> {
         let error = json!({"code": -32601, "message": "outlast doctor declared no capabilities"});
         self.lab.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
     }
+}
+
+/// Reads what a stranger wrote: an error may be anything, and one that is null beside a result is none.
+fn read_answer(answer: Value) -> Reply {
+    let Value::Object(mut members) = answer else { return Reply::Unreadable };
+    let result = members.remove("result");
+    let error = members.remove("error").filter(|error| !(error.is_null() && result.is_some()));
+    let Some(error) = error else { return Reply::Result(result.unwrap_or_default()) };
+    let message = error.get("message").unwrap_or(&error);
+    let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+    let code = error.get("code").and_then(Value::as_i64).unwrap_or(0);
+    let data = error.get("data").cloned().unwrap_or_default();
+    Reply::Error(code, glimpse(message.as_bytes(), bounds::SHOWN), data)
 }

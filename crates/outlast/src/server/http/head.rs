@@ -42,7 +42,7 @@ pub fn parse_header(
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("a header is written as 'Name: value'")?;
-    let shown = crate::observe::log::escape(name.trim().to_owned());
+    let shown = crate::observe::text::escape(name.trim());
     let name = HeaderName::from_bytes(name.trim().as_bytes())
         .map_err(|_| format!("`{shown}` is no header's name"))?;
     if OURS.contains(&name) || name.as_str().starts_with("mcp-") || name.as_str().starts_with("proxy-") {
@@ -62,9 +62,10 @@ fn expand(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Strin
         let (name, after) = after.split_once('}').ok_or("`${` without `}`")?;
         let name = name.trim();
         whole.push_str(before);
-        whole.push_str(&variable(name).ok_or_else(|| {
-            format!("the variable {} is not set", crate::observe::log::escape(name.into()))
-        })?);
+        whole.push_str(
+            &variable(name)
+                .ok_or_else(|| format!("the variable {} is not set", crate::observe::text::escape(name)))?,
+        );
         rest = after;
     }
     Ok(whole + rest)

@@ -11,8 +11,9 @@ use super::tls::Tls;
 use super::{Options, words};
 use crate::http1::io::Io;
 use crate::http1::{Broken, fields};
+use crate::identity::Key;
 use crate::keep::Way;
-use http::header::USER_AGENT;
+use http::header::{HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Uri};
 use outlast_engine::http::Trouble;
 use outlast_engine::settings::show_duration;
@@ -38,6 +39,8 @@ pub struct Remote {
     tls: Option<Tls>,
     proxy: Option<Proxy>,
     way: Option<Arc<Way>>,
+    /// The headers that a person wrote.
+    headers: Vec<(HeaderName, HeaderValue)>,
     /// The fields that every request carries, as they are written.
     fields: Vec<u8>,
     connect: Duration,
@@ -63,7 +66,7 @@ impl Remote {
             Some("http") => false,
             _ => return Err("a server's URL begins with http:// or https://".into()),
         };
-        let host = Host::of(&url).ok_or("the server's URL names no host")?;
+        let host = Host::of(&url).ok_or("the server's URL names no host, or a port that cannot be")?;
         if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
             return Err(format!(
                 "the URL of {host} holds credentials; give them with --header 'Authorization: …'"
@@ -81,7 +84,7 @@ impl Remote {
         {
             fields::write(&mut fields, "proxy-authorization", authorization.as_bytes());
         }
-        for (name, value) in options.headers {
+        for (name, value) in &options.headers {
             fields::write_any(&mut fields, name.as_str(), value.as_bytes());
         }
         Ok(Arc::new(Remote {
@@ -90,6 +93,7 @@ impl Remote {
             tls,
             proxy,
             way: options.way,
+            headers: options.headers,
             fields,
             connect: options.connect,
             pool_idle: options.pool_idle,
@@ -98,6 +102,11 @@ impl Remote {
             dialling: Semaphore::new(DIALLING),
             max_message: options.max_message,
         }))
+    }
+
+    /// What it is called in the store.
+    pub fn identity(&self, key: &Key) -> Box<str> {
+        key.of_address(&self.url, &self.headers)
     }
 
     /// The longest message.

@@ -5,7 +5,7 @@ use super::link::Link;
 use crate::http1::Broken;
 use crate::http1::fields::Known;
 use crate::http1::head::Response;
-use crate::observe::log::glimpse;
+use crate::observe::text::glimpse;
 use bytes::{Bytes, BytesMut};
 use outlast_engine::http::Trouble;
 use std::time::Duration;

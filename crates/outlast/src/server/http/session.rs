@@ -270,9 +270,10 @@ impl Inner {
         }
     }
 
-    /// A session has begun, or none.
+    /// A session has begun, or none. The last event of the one before means nothing to it.
     pub(super) fn begin_session(&self, session: Option<Box<str>>) {
-        self.lock().session = session;
+        let mut state = self.lock();
+        (state.session, state.standing_place) = (session, Place::default());
     }
 
     /// Whether there is a session.
@@ -293,9 +294,9 @@ impl Inner {
     }
 
     /// A stream ended before it had to. One that cannot be taken up again is forgotten.
-    pub(super) fn stream_ended(&self, of: Of, status: Option<u16>, why: String) {
+    pub(super) fn stream_ended(&self, of: Of, opened: bool, status: Option<u16>, why: String) {
         let Place { last, retry } = self.place(of);
-        let end = StreamEnd { resumable: last.is_some(), retry, status, why: why.into() };
+        let end = StreamEnd { resumable: last.is_some(), retry, opened, status, why: why.into() };
         let happening = match of {
             Of::Attempt(attempt) => {
                 if !end.resumable {

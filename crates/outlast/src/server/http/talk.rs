@@ -8,7 +8,6 @@ use super::reply::{LINGER, Reply};
 use super::session::{Inner, Of};
 use super::words;
 use crate::http1::fields::{self, Known};
-use crate::http1::one_line;
 use crate::server::sse::{Parsed, Parser};
 use bytes::Bytes;
 use http::Method;
@@ -124,7 +123,7 @@ async fn json(inner: &Inner, attempt: AttemptId, mut reply: Reply) {
         }
         Err(why) => return inner.fail(Some(attempt), words::broken(&why)),
     };
-    let line = one_line(body);
+    let line = wire::one_line(body);
     inner.settled(attempt);
     if line.is_empty() {
         inner.fail(Some(attempt), Trouble::NotMcp("an empty answer".into()));
@@ -167,7 +166,7 @@ pub async fn reopen(inner: Arc<Inner>, of: Of, gate: Option<Gate>, opener: Optio
     pass(gate).await;
     let last = inner.place(of).last;
     if last.is_none() && of != Of::Standing {
-        return inner.stream_ended(of, None, "it has no event id to go on from".into());
+        return inner.stream_ended(of, false, None, "it has no event id to go on from".into());
     }
     let sent = inner.remote.send(Method::GET, None, true, |to| {
         to.extend_from_slice(FOR_A_STREAM);
@@ -185,14 +184,14 @@ pub async fn reopen(inner: Arc<Inner>, of: Of, gate: Option<Gate>, opener: Optio
                 true => "the answer is no stream of events".to_owned(),
                 false => format!("refused with {}", words::of_status(status)),
             };
-            inner.stream_ended(of, Some(status), why);
+            inner.stream_ended(of, false, Some(status), why);
             inner.remote.give_back(reply).await;
         }
         Err(Trouble::Status { status, body, .. }) => {
-            inner.stream_ended(of, Some(status), String::from_utf8_lossy(&body).into_owned());
+            inner.stream_ended(of, false, Some(status), String::from_utf8_lossy(&body).into_owned());
         }
         Err(Trouble::Unreachable(why) | Trouble::Broken(why) | Trouble::NotMcp(why)) => {
-            inner.stream_ended(of, None, why.into());
+            inner.stream_ended(of, false, None, why.into());
         }
     }
 }
@@ -219,7 +218,7 @@ async fn stream(inner: &Inner, of: Of, mut reply: Reply) {
         answered: false,
     };
     if let Err(why) = events.read_to_answer(&mut reply).await {
-        inner.stream_ended(of, None, why);
+        inner.stream_ended(of, true, None, why);
         return inner.remote.give_back(reply).await;
     }
     // The server should end the stream now, and then its connection can be used again.
@@ -264,7 +263,7 @@ impl Events<'_> {
             let id = match parsed {
                 Parsed::Event { data, id, name } => {
                     if name.is_none_or(|name| name.is_empty() || name == "message"[..]) {
-                        let line = wire::scan(one_line(data));
+                        let line = wire::scan(wire::one_line(data));
                         found.push(match of {
                             Of::Attempt(attempt) => {
                                 *answered |= has_answer(&line, *attempt);

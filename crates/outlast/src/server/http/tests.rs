@@ -153,8 +153,9 @@ fn text(line: Line) -> String {
 }
 
 fn show_end(end: StreamEnd) -> String {
-    let StreamEnd { resumable, retry, status, why } = end;
-    format!("resumable={resumable} retry={retry:?} status={status:?} {why}")
+    let StreamEnd { resumable, retry, opened, status, why } = end;
+    let unopened = if opened { "" } else { "unopened " };
+    format!("{unopened}resumable={resumable} retry={retry:?} status={status:?} {why}")
 }
 
 /// The other end of a connection.

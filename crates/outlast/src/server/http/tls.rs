@@ -104,5 +104,5 @@ fn of_certificate(why: &CertificateError, host: &str) -> String {
 /// A name as the library shows it, `DnsName("a.example")`, without what surrounds it.
 fn bare(name: &str) -> String {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
-    crate::observe::log::escape(inner.trim_matches('"').to_owned())
+    crate::observe::text::escape(inner.trim_matches('"'))
 }

@@ -15,7 +15,7 @@ fn append(name: &str, expires: u64, events: &[(u64, &'static [u8])]) -> Write {
 
 fn events(process: &Process, name: &str, after: u64) -> (u64, Vec<(u64, Bytes)>) {
     match process.load(Query::Events { stream: stream(name), after }) {
-        Ok(Found::Events { last, events }) => (last, events),
+        Ok(Found::Events { last, events, .. }) => (last, events),
         other => panic!("{other:?}"),
     }
 }
@@ -36,6 +36,43 @@ fn kept(process: &Process, session: &Session) -> Option<Session> {
         Ok(Found::Session(session)) => session.map(|session| *session),
         other => panic!("{other:?}"),
     }
+}
+
+fn lives(process: &Process, name: &str) -> bool {
+    matches!(
+        process.load(Query::Events { stream: stream(name), after: 0 }),
+        Ok(Found::Events { lives: true, .. })
+    )
+}
+
+pub fn a_stream_belongs_to_who_began_it_while_that_process_lives(bench: &dyn Bench) {
+    let (machine, process) = alone(bench);
+    process.write(append("a", 9, &[(1, b"one")]));
+    let other = another(bench, &machine);
+    assert_eq!((lives(&process, "a"), lives(&other, "a"), lives(&other, "none")), (false, true, false));
+    assert_eq!(other.refused(append("a", 9, &[(2, b"two")])), Refusal::Fenced);
+    assert_eq!(other.refused(Write::Adopt(stream("a"))), Refusal::Fenced);
+    // It says that it lives.
+    machine.pass(limits::LEASE.as_millis() as u64 - 1);
+    process.write(Write::Renew);
+    machine.pass(limits::LEASE.as_millis() as u64 - 1);
+    assert!(lives(&other, "a"));
+    // It says nothing for too long.
+    machine.pass(1);
+    assert!(!lives(&other, "a"));
+    other.write(Write::Adopt(stream("a")));
+    assert_eq!(process.refused(append("a", 9, &[(2, b"two")])), Refusal::Fenced);
+    assert_eq!(events(&other, "a", 0), (1, vec![(1, Bytes::from_static(b"one"))]));
+}
+
+pub fn a_stream_of_a_process_that_ended_can_be_adopted_at_once(bench: &dyn Bench) {
+    let (machine, process) = alone(bench);
+    process.write(append("a", 9, &[(1, b"one")]));
+    let other = another(bench, &machine);
+    machine.kill(&process);
+    assert!(!lives(&other, "a"));
+    other.write(Write::Adopt(stream("a")));
+    other.write(append("a", 9, &[(2, b"two")]));
 }
 
 pub fn a_stream_is_read_from_a_number_on(bench: &dyn Bench) {

@@ -98,7 +98,7 @@ pub fn a_submission_is_written_wholly_or_not_at_all(bench: &dyn Bench) {
     assert_eq!((process.usage(), process.record(&open), process.record(&ended)), before);
     assert_eq!(process.record(&ticket(3)), None);
     let events = process.load(Query::Events { stream, after: 0 });
-    assert_eq!(events, Ok(Found::Events { last: 1, events: vec![(1, Bytes::new())] }));
+    assert_eq!(events, Ok(Found::Events { last: 1, events: vec![(1, Bytes::new())], lives: false }));
     assert_eq!(process.write(Write::Collect), Done::Letters(vec![(open, Letter::Wake)]));
     assert_eq!(process.submit(Vec::new()), Ok(Vec::new()));
 }

@@ -44,6 +44,7 @@ impl Shelves {
                 Found::Events {
                     last: self.streams.get(&id).map_or(0, |stream| stream.last),
                     events: events.collect(),
+                    lives: self.lives(&id, me),
                 }
             }
             Query::Session(name) => Found::Session(self.sessions.get(&id_of(&name.0)).cloned().map(Box::new)),
@@ -61,6 +62,13 @@ impl Shelves {
         };
         let found = self.order.iter().rev().find(|(_, id)| self.records.get(id).is_some_and(has));
         found.map(|(_, id)| *id)
+    }
+
+    /// Whether another process owns a stream and lives.
+    pub fn lives(&self, stream: &Id, me: &Me) -> bool {
+        let Some(stream) = self.streams.get(stream) else { return false };
+        let until = self.leases.get(&stream.owner).copied().unwrap_or(0);
+        stream.owner != me.name && !me.outlives(&stream.owner, until)
     }
 
     /// Whether a record is open and ours.

@@ -18,7 +18,8 @@ impl Shelves {
             Write::Renew => Ok(self.renew(me)),
             Write::Post { ticket, letter } => self.post(ticket, letter, bounds),
             Write::Collect => Ok(self.collect(me)),
-            Write::Append { stream, expires, events } => self.append(stream, *expires, events, bounds),
+            Write::Append { stream, expires, events } => self.append(stream, *expires, events, me, bounds),
+            Write::Adopt(stream) => self.adopt(id_of(&stream.0), me),
             Write::Forget { stream, through } => Ok(self.forget_events(id_of(&stream.0), *through)),
             Write::Session(session) => self.keep_session(session, bounds),
             Write::EndSession(name) => Ok(self.end_session(&id_of(&name.0))),
@@ -189,20 +190,37 @@ impl Shelves {
         stream: &Name,
         expires: Wall,
         events: &[(u64, Bytes)],
+        me: &Me,
         bounds: &Bounds,
     ) -> Result<Done, Refusal> {
-        self.make_room(0, events.iter().map(|(_, bytes)| small_weight(bytes)).sum(), bounds)?;
         let id = id_of(&stream.0);
-        let mut last = self.streams.get(&id).map_or(0, |stream| stream.last);
+        let new = || Stream { last: 0, expires, owner: me.name.clone(), epoch: 1 };
+        let mut stream = self.streams.get(&id).cloned().unwrap_or_else(new);
+        if stream.owner != me.name {
+            return Err(Refusal::Fenced);
+        }
+        self.make_room(0, events.iter().map(|(_, bytes)| small_weight(bytes)).sum(), bounds)?;
+        self.renew(me);
         for (number, bytes) in events {
-            last = last.max(*number);
+            stream.last = stream.last.max(*number);
             if self.events.get(&(id, *number)).is_some() {
                 continue;
             }
             self.events.put((id, *number), bytes.clone());
             self.usage.bytes += small_weight(bytes);
         }
-        self.streams.put(id, Stream { last, expires });
+        self.streams.put(id, Stream { expires, ..stream });
+        Ok(Done::Kept)
+    }
+
+    fn adopt(&mut self, id: Id, me: &Me) -> Result<Done, Refusal> {
+        if self.lives(&id, me) {
+            return Err(Refusal::Fenced);
+        }
+        if let Some(stream) = self.streams.get(&id).filter(|stream| stream.owner != me.name).cloned() {
+            let adopted = Stream { owner: me.name.clone(), epoch: stream.epoch + 1, ..stream };
+            self.streams.put(id, adopted);
+        }
         Ok(Done::Kept)
     }
 

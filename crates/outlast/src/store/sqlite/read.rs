@@ -1,7 +1,7 @@
 //! Looking things up in the file.
 
-use super::super::id_of;
 use super::super::owner::Me;
+use super::super::{Id, id_of};
 use super::int;
 use bytes::Bytes;
 use outlast_engine::record::{Answer, Faces, Head, Origin, Record, State, Ticket};
@@ -54,7 +54,7 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
             )?;
             Found::Mail(select.query_row([&*me.name], |row| row.get(0))?)
         }
-        Query::Events { stream, after } => events(sql, stream, *after)?,
+        Query::Events { stream, after } => events(sql, stream, *after, me)?,
         Query::Session(name) => Found::Session(session(sql, name)?),
         Query::Calls { limit } => Found::Calls(calls(sql, *limit)?),
         Query::Usage => {
@@ -107,19 +107,32 @@ fn page(
     select.query_map(params_from_iter(values), head_of)?.collect()
 }
 
-fn events(sql: &Connection, stream: &Name, after: u64) -> Result<Found> {
+/// Whether another process owns a stream and lives.
+pub fn lives(sql: &Connection, stream: &Id, me: &Me) -> Result<bool> {
+    let mut select = sql.prepare_cached(
+        "SELECT owner, coalesce((SELECT until FROM leases WHERE leases.owner = streams.owner), 0)
+         FROM streams WHERE id = ?1",
+    )?;
+    let owner = optional(select.query_row([&stream[..]], |row| Ok((text(row, 0)?, count(row, 1)?))))?;
+    Ok(owner.is_some_and(|(owner, until)| *owner != *me.name && !me.outlives(&owner, until)))
+}
+
+fn events(sql: &Connection, name: &Name, after: u64, me: &Me) -> Result<Found> {
+    let id = id_of(&name.0);
     let mut select = sql.prepare_cached("SELECT number, last FROM streams WHERE id = ?1")?;
-    let stream = select.query_row([&id_of(&stream.0)[..]], |row| Ok((row.get::<_, i64>(0)?, count(row, 1)?)));
+    let stream = select.query_row([&id[..]], |row| Ok((row.get::<_, i64>(0)?, count(row, 1)?)));
     let Some((stream, last)) = optional(stream)? else {
-        return Ok(Found::Events { last: 0, events: Vec::new() });
+        return Ok(Found::Events { last: 0, events: Vec::new(), lives: false });
     };
+    // Before its events: an owner that ends meanwhile has written all that it will.
+    let lives = lives(sql, &id, me)?;
     let mut select = sql.prepare_cached(
         "SELECT number, bytes FROM events WHERE stream = ?1 AND number > ?2 ORDER BY number LIMIT ?3",
     )?;
     let rows = select.query_map(params![stream, int(after), limits::STREAM_EVENTS as i64], |row| {
         Ok((count(row, 0)?, blob(row, 1)?))
     })?;
-    Ok(Found::Events { last, events: rows.collect::<Result<_>>()? })
+    Ok(Found::Events { last, events: rows.collect::<Result<_>>()?, lives })
 }
 
 fn session(sql: &Connection, name: &Name) -> Result<Option<Box<Session>>> {

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Error, TransactionBehavior, ffi};
 use std::path::Path;
 
 /// What leads from each version to the next; the first one from an empty file.
-pub const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
+pub const MIGRATIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 /// The version of a file that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -129,6 +129,12 @@ CREATE TRIGGER session_goes AFTER DELETE ON sessions
 
 /// A session's log level and subscriptions.
 const VERSION_2: &str = "ALTER TABLE sessions ADD COLUMN setup BLOB NOT NULL DEFAULT X'';";
+
+/// Which process writes a stream. What an earlier version left belongs to nobody who lives.
+const VERSION_3: &str = "
+ALTER TABLE streams ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+ALTER TABLE streams ADD COLUMN epoch INTEGER NOT NULL DEFAULT 1;
+";
 
 /// Brings a file to our version, or says why it cannot be ours.
 pub fn prepare(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {

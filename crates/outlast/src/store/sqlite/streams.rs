@@ -1,30 +1,53 @@
 //! Streams of events and the sessions they belong to.
 
-use super::super::{id_of, session_weight, small_weight};
+use super::super::{Id, id_of, session_weight, small_weight};
 use super::error::Stop;
+use super::read::{lives, optional, text};
 use super::{Page, int};
 use bytes::Bytes;
-use outlast_engine::store::{Done, Name, Session};
+use outlast_engine::store::{Done, Name, Refusal, Session};
 use outlast_engine::{Wall, limits};
 use rusqlite::params;
 
 impl Page<'_> {
     pub fn append(&self, stream: &Name, expires: Wall, events: &[(u64, Bytes)]) -> Result<Done, Stop> {
+        let id = id_of(&stream.0);
+        if self.owner_of(&id)?.is_some_and(|owner| *owner != *self.me.name) {
+            return Err(Refusal::Fenced.into());
+        }
         self.make_room(0, events.iter().map(|(_, bytes)| small_weight(bytes)).sum())?;
+        self.renew()?;
         let last = events.iter().map(|(number, _)| *number).max().unwrap_or(0);
         let mut upsert = self.sql.prepare_cached(
-            "INSERT INTO streams (id, last, expires) VALUES (?1, ?2, ?3)
+            "INSERT INTO streams (id, last, expires, owner) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (id) DO UPDATE SET last = max(last, excluded.last), expires = excluded.expires
              RETURNING number",
         )?;
-        let stream: i64 =
-            upsert.query_row(params![&id_of(&stream.0)[..], int(last), int(expires.0)], |row| row.get(0))?;
+        let values = params![&id[..], int(last), int(expires.0), &*self.me.name];
+        let stream: i64 = upsert.query_row(values, |row| row.get(0))?;
         let mut insert = self.sql.prepare_cached(
             "INSERT INTO events (stream, number, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
         )?;
         for (number, bytes) in events {
             insert.execute(params![stream, int(*number), &bytes[..]])?;
         }
+        Ok(Done::Kept)
+    }
+
+    fn owner_of(&self, id: &Id) -> rusqlite::Result<Option<Box<str>>> {
+        let mut select = self.sql.prepare_cached("SELECT owner FROM streams WHERE id = ?1")?;
+        optional(select.query_row([&id[..]], |row| text(row, 0)))
+    }
+
+    pub fn adopt(&self, stream: &Name) -> Result<Done, Stop> {
+        let id = id_of(&stream.0);
+        if lives(self.sql, &id, self.me)? {
+            return Err(Refusal::Fenced.into());
+        }
+        let mut update = self.sql.prepare_cached(
+            "UPDATE streams SET owner = ?2, epoch = epoch + 1 WHERE id = ?1 AND owner <> ?2",
+        )?;
+        update.execute(params![&id[..], &*self.me.name])?;
         Ok(Done::Kept)
     }
 

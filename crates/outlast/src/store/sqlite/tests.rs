@@ -12,18 +12,23 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// A file as each version left it, with something of everything in it. What is added here stays.
-const FILES: [&str; MIGRATIONS.len()] =
-    [include_str!("../../../tests/store/v1.sql"), include_str!("../../../tests/store/v2.sql")];
+const FILES: [&str; MIGRATIONS.len()] = [
+    include_str!("../../../tests/store/v1.sql"),
+    include_str!("../../../tests/store/v2.sql"),
+    include_str!("../../../tests/store/v3.sql"),
+];
 
 /// What each migration was when it was published.
 const FINGERPRINTS: [&str; MIGRATIONS.len()] = [
     "35f4c85724cc782856c9d217a79aa0a89e09e48f26467f1d630344ea6430087a",
     "3e93dafe7b82f9d4da2b026b09f4a70df3bf8d49fa7f741beac3ac36d4370437",
+    "eb379cb045c42796957024e2458e68870187a3c06459faf4d18ac936f399d21e",
 ];
 
 /// What a session of a file of each version has set up.
-const SETUPS: [&str; MIGRATIONS.len()] =
-    ["", r#"[{"jsonrpc":"2.0","id":4,"method":"logging/setLevel","params":{"level":"debug"}}]"#];
+const SETUPS: [&str; MIGRATIONS.len()] = ["", DEBUG, DEBUG];
+
+const DEBUG: &str = r#"[{"jsonrpc":"2.0","id":4,"method":"logging/setLevel","params":{"level":"debug"}}]"#;
 
 /// A folder with such a file.
 fn left_by(file: &str) -> (TempDir, PathBuf) {
@@ -86,7 +91,7 @@ fn everything_is_there(process: &Process, setup: &str) {
     assert!(request.starts_with(br#"{"jsonrpc":"2.0","id":3,"#));
 
     let events = process.load(Query::Events { stream: Name("stream-1".into()), after: 1 });
-    assert_eq!(events, Ok(Found::Events { last: 2, events: vec![(2, "two".into())] }));
+    assert_eq!(events, Ok(Found::Events { last: 2, events: vec![(2, "two".into())], lives: false }));
     let session = process.load(Query::Session(Name("session-1".into())));
     let Ok(Found::Session(Some(kept))) = session else { panic!() };
     assert_eq!((&*kept.principal, &kept.setup[..]), ("token:ann", setup.as_bytes()));

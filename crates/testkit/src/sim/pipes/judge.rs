@@ -4,7 +4,7 @@ use super::Character;
 use crate::sim::process::nonce;
 use bytes::Bytes;
 use outlast_engine::Config;
-use outlast_engine::call::retry::is_safe_by_nature;
+use outlast_engine::calls::retry::is_safe_by_nature;
 use outlast_engine::event::Line;
 use outlast_engine::id::{AttemptId, Run};
 use outlast_engine::method::Method;
@@ -16,6 +16,9 @@ use std::time::Duration;
 
 /// The time in which restarts are counted.
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// What our errors are about that a client gets even after it closed its end.
+const LIMITS: [&[u8]; 3] = [br#""kind":"timeout""#, br#""kind":"max""#, br#""kind":"message-too-large""#];
 
 /// One request of the client, as the client sees it.
 #[derive(Debug)]
@@ -58,6 +61,8 @@ pub(super) struct Judge {
     /// Starts within the last minute.
     starts: VecDeque<Duration>,
     pub(super) congested: bool,
+    /// The client closed its end.
+    pub(super) finished: bool,
     pub(super) failed: u64,
     pub(super) cancelled: u64,
     pub(super) progress: u64,
@@ -77,6 +82,7 @@ impl Judge {
             open_asks: BTreeSet::new(),
             starts: VecDeque::new(),
             congested: false,
+            finished: false,
             failed: 0,
             cancelled: 0,
             progress: 0,
@@ -305,6 +311,8 @@ impl Judge {
         request.settled = true;
         if ours {
             self.failed += 1;
+            let limit = LIMITS.iter().any(|kind| message.bytes.windows(kind.len()).any(|part| part == *kind));
+            assert!(!self.finished || limit, "{id} got a word of our own after the client's end");
         } else if message.has(Field::Result) {
             let (answered, key) = (nonce(&message.bytes), request.key.clone());
             let same = key.is_some() && self.requests.iter().any(|r| r.nonce == answered && r.key == key);
@@ -332,11 +340,15 @@ impl Judge {
         assert!(value > request.last_progress, "progress on {token} does not rise");
         request.last_progress = value;
         let kept_alive = message.bytes.windows(7).any(|part| part == b"running");
+        assert!(!kept_alive || !self.finished, "keep-alive after the client's end");
         assert!(!kept_alive || !self.congested, "keep-alive to a client that does not read");
     }
 
-    /// After the end nobody may be left without an answer.
+    /// After the end nobody may be left without an answer who did not close its end first.
     pub(super) fn everything_is_settled(&self, ended: bool) {
+        if self.finished {
+            return;
+        }
         let patient = |request: &&Request| !request.settled && request.method != Method::Listen;
         if let Some(open) = self.requests.iter().find(patient) {
             let heard = ended;

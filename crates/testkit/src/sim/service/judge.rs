@@ -7,7 +7,7 @@ mod streams;
 
 use super::visit::{Visit, What};
 use crate::sim::process::nonce;
-use outlast_engine::call::retry::is_safe_by_nature;
+use outlast_engine::calls::retry::is_safe_by_nature;
 use outlast_engine::event::Line;
 use outlast_engine::id::{AttemptId, ExchangeId, Run, ServerId};
 use outlast_engine::limits;

@@ -278,7 +278,13 @@ impl Remote {
         }
         if breaks && (!rest.is_empty() || kept == 0) {
             let retry = Some(rng.millis(0, 2_000)).filter(|_| rng.chance(50));
-            let end = StreamEnd { resumable: rng.chance(70), retry, status: None, why: "it ended".into() };
+            let end = StreamEnd {
+                resumable: rng.chance(70),
+                retry,
+                opened: true,
+                status: None,
+                why: "it ended".into(),
+            };
             self.open.insert(attempt, rest);
             self.happens(at, Happening::StreamEnded(attempt, end));
         }
@@ -298,7 +304,8 @@ impl Remote {
             _ => None,
         };
         let Some(status) = refused else { return self.stream(rng, soon, attempt, rest) };
-        let end = StreamEnd { resumable: true, retry: None, status, why: "it was refused".into() };
+        let end =
+            StreamEnd { resumable: true, retry: None, opened: false, status, why: "it was refused".into() };
         self.happens(soon, Happening::StreamEnded(attempt, end));
     }
 
@@ -310,7 +317,13 @@ impl Remote {
             2..5 => (20_000, None),
             _ => return,
         };
-        let end = StreamEnd { resumable: false, retry: None, status, why: "it ended".into() };
+        let end = StreamEnd {
+            resumable: false,
+            retry: None,
+            opened: status.is_none(),
+            status,
+            why: "it ended".into(),
+        };
         self.happens(rng.millis(1, after), Happening::StandingEnded(end));
     }
 }

@@ -128,7 +128,7 @@ async fn an_abandoned_attempt_closes_its_connection() {
     streaming.closed().await;
     world.session.abandon(AttemptId(9));
     world.session.reconnect(AttemptId(8));
-    assert!(world.told().await.starts_with("ended 8: resumable=false"));
+    assert!(world.told().await.starts_with("ended 8: unopened resumable=false"));
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ async fn a_stream_that_ends_early_can_be_taken_up_from_its_last_event() {
     assert_eq!(header(&text, "mcp-session-id"), Some("s-1"));
     assert_eq!(header(&text, "mcp-protocol-version"), Some("2025-11-25"));
     peer.write("HTTP/1.1 409 Busy\r\nContent-Length: 0\r\n\r\n").await;
-    let ended = "resumable=true retry=Some(500ms) status=Some(409) refused with 409 Conflict";
+    let ended = "unopened resumable=true retry=Some(500ms) status=Some(409) refused with 409 Conflict";
     assert_eq!(world.told().await, format!("ended 7: {ended}"));
 
     world.idle(1).await;
@@ -62,7 +62,7 @@ async fn a_stream_that_ends_early_can_be_taken_up_from_its_last_event() {
     world.session.reconnect(AttemptId(7));
     let told = world.told().await;
     assert!(
-        told.starts_with("ended 7: resumable=false") && told.ends_with("no event id to go on from"),
+        told.starts_with("ended 7: unopened resumable=false") && told.ends_with("no event id to go on from"),
         "{told}"
     );
 }

@@ -89,6 +89,8 @@ impl Judge {
         let request = &self.requests[*index];
         let read = !self.readings[request.carrier.0 as usize].over;
         let open = request.state == State::Open && request.sent.is_some_and(|(_, _, sent)| sent == attempt);
+        // What shapes the connection we also say ourselves, and let go of without anybody's call ending.
+        let open = open && !request.method.shapes_the_connection();
         // Where nobody reads, nobody sees that a limit has fired.
         assert!(!open || request.safe || !read, "{} is open, and was cancelled: {reason:?}", request.nonce);
         let hung_up = reason.is_some_and(|reason| reason.contains("hung up"));

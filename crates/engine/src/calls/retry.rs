@@ -5,6 +5,7 @@
 //! person knows, or a server that a person trusts. And retries must never make an outage worse, so
 //! each server has a budget for them.
 
+use crate::limits;
 use crate::method::Method;
 use crate::time::Mono;
 use std::time::Duration;
@@ -81,6 +82,15 @@ impl Budget {
     }
 }
 
+/// How long to wait before a broken stream is opened again, after so many failures in a row. What the server wishes
+/// (`retry`) is obeyed within bounds: a wish of nothing must not become a flood, and one of years not the end of
+/// the call.
+pub fn reopen(wish: Option<Duration>, failures: u32) -> Duration {
+    let first = wish.map_or(limits::RECONNECT, |wish| wish.clamp(limits::RETRY_LEAST, limits::RETRY_MOST));
+    let times = 2u32.saturating_pow(failures.saturating_sub(1).min(16));
+    first.saturating_mul(times).min(limits::RECONNECT_LONGEST.max(first))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +107,19 @@ mod tests {
         assert_eq!(wait(base, 3, 0.0), Duration::ZERO);
         assert_eq!(wait(base, 1, 0.5), Duration::from_millis(250));
         assert_eq!(wait(base, u32::MAX, 7.0), Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_wish_of_the_server_is_obeyed_within_bounds() {
+        let waits = |wish: Option<u64>| {
+            [1, 2, 3, 9, u32::MAX]
+                .map(|failures| reopen(wish.map(Duration::from_millis), failures).as_millis())
+        };
+        assert_eq!(waits(None), [500, 1_000, 2_000, 30_000, 30_000]);
+        assert_eq!(waits(Some(0)), [100, 200, 400, 25_600, 30_000]);
+        assert_eq!(waits(Some(3_000)), [3_000, 6_000, 12_000, 30_000, 30_000]);
+        assert_eq!(waits(Some(60_000)), [60_000; 5]);
+        assert_eq!(waits(Some(u64::MAX)), [300_000; 5]);
     }
 
     #[test]

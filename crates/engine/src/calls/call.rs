@@ -31,24 +31,17 @@
 //!
 //! Each row has a test of the same name, in `tests/call.rs`.
 
-pub mod deadline;
-pub(crate) mod handoff;
-pub(crate) mod joined;
-pub(crate) mod left;
-pub mod progress;
-pub mod resume;
-pub mod retry;
-
-use crate::client::Way;
+use super::deadline::{Deadline, WorkClock};
+use super::joined::{AsTask, Joined};
+use super::left::Left;
+use super::progress::Progress;
+use super::resume;
+use crate::clients::Way;
 use crate::id::{AttemptId, ClientId, JointNo, JsonId, ServerId};
 use crate::method::Method;
 use crate::policy::Policy;
 use crate::time::{Mono, Span};
 use crate::wire::Message;
-use deadline::{Deadline, WorkClock};
-use joined::{AsTask, Joined};
-use left::Left;
-use progress::Progress;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -126,6 +119,8 @@ pub(crate) struct Call {
     pub(crate) lost: Option<Mono>,
     /// It was sent again with other headers.
     pub(crate) mirrored: bool,
+    /// It was sent again because its server had forgotten our session. That happens once.
+    pub(crate) session_lost: bool,
     /// When it becomes a task, and what is stored of it then.
     pub(crate) task_at: Option<Mono>,
     /// It does not become a task then, but is handed off.
@@ -175,6 +170,7 @@ impl Call {
             policy: None,
             lost: None,
             mirrored: false,
+            session_lost: false,
             stream_at: None,
             task_at: None,
             hands_off: false,
@@ -251,6 +247,11 @@ impl Call {
             self.deadline.sign(now, clock);
         }
         if self.repeatable { None } else { self.kept.take() }
+    }
+
+    /// Whether it waits to be sent at a certain time, or for what must be known before.
+    pub(crate) fn is_parked(&self) -> bool {
+        matches!(self.state, State::Waiting(_)) && self.retry_at.is_some()
     }
 
     /// Whether another call has its attempt.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// The client's own requests, as they came.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Setup {
     pub(crate) log_level: Option<Message>,
     /// By the raw uri.

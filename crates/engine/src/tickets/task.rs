@@ -14,9 +14,9 @@
 //!
 //! Each row has a test of the same name, in `tests/tasks.rs`.
 
-use crate::call::Request;
-use crate::call::resume::Resume;
-use crate::client::Way;
+use crate::calls::Request;
+use crate::calls::resume::Resume;
+use crate::clients::Way;
 use crate::error::json_text;
 use crate::id::{AskId, CallId, ClientId, JointNo, JsonId};
 use crate::record::{self, Answer, Body, Change, Faces, Head, Record, State, Ticket};

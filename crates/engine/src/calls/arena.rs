@@ -2,7 +2,7 @@
 //!
 //! A slot costs 16 bytes and is kept for the next call; the call itself is freed when it is settled.
 
-use crate::call::Call;
+use crate::calls::Call;
 use crate::id::CallId;
 
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@
 //! | `a_server_that_never_answered_ends_us_after_the_first_request` | up | ended, nothing answered | ended | the first request gets `server-gone`, then we end |
 //! | `what_an_ended_server_wrote_last_still_counts` | up | exit before the last output | up | the output is read first |
 //! | `a_server_that_closed_its_output_is_stopped` | up | output closed, lives on | up | terminated after a second |
-//! | `a_server_that_closed_its_input_is_stopped` | up | a message could not be written | up | terminated after a second |
+//! | `a_server_that_closed_its_input_is_stopped` | up | a message could not be written | up | that call fails as never sent, others wait; terminated after a second |
 //! | `a_timeout_restarts_where_asked` | up | a written `timeout`, `--restart on-timeout` | stopping | calls are repeated or fail, the tree is stopped |
 //! | `a_hung_server_is_replaced` | up | no sign of life within `cancel-grace` | stopping | the same |
 //! | `a_crash_restarts` | up | ended | resting | calls are repeated or fail |
@@ -23,10 +23,10 @@
 //!
 //! Each row has a test of the same name, in `tests/server.rs`.
 
-use crate::call::deadline::WorkClock;
-use crate::call::handoff::KnownTools;
-use crate::call::retry::Budget;
-use crate::client::Way;
+use crate::calls::deadline::WorkClock;
+use crate::calls::handoff::KnownTools;
+use crate::calls::retry::Budget;
+use crate::clients::Way;
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, JsonId, Run};
 use crate::life::Sample;
@@ -145,8 +145,10 @@ pub(crate) struct Server {
     pub(crate) tickets: usize,
     /// Arguments that are mirrored in headers.
     pub(crate) mirrors: Mirrors,
-    /// An HTTP server has forgotten our session: the next run begins a new one.
+    /// An HTTP server has forgotten a session of this run.
     pub(crate) session_lost: bool,
+    /// The hello of its session, if it is not the first: what was sent before belongs to one that is lost.
+    pub(crate) session_since: AttemptId,
     /// The run that has been told everything.
     pub(crate) made_whole: Option<Run>,
     /// It was tried with a version of its own.
@@ -162,6 +164,8 @@ pub(crate) struct Server {
     pub(crate) came_up: bool,
     pub(crate) exit: Option<Exit>,
     pub(crate) output_closed: bool,
+    /// It does not read any more: it is being stopped, and what comes waits for the next run.
+    pub(crate) input_closed: bool,
     pub(crate) alarm: Option<Alarm>,
     pub(crate) armed: Option<Mono>,
 
@@ -217,11 +221,36 @@ pub(crate) enum Own {
     /// A list that the client knows: has it changed?
     List(Method),
     /// Tools whose schemas a call waits for.
-    Tools(CallId),
+    Tools(Box<Paging>),
     /// How far its task for a call is.
     Poll(CallId),
     /// The result of its task for a call.
     Fetch(CallId),
+}
+
+/// A list that is read page by page on behalf of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Paging {
+    pub(crate) call: CallId,
+    /// Where it has been continued, as numbers.
+    seen: Vec<u64>,
+}
+
+impl Paging {
+    pub(crate) fn of(call: CallId) -> Paging {
+        Paging { call, seen: Vec::new() }
+    }
+
+    /// Whether to read on from here. Not in circles, and not for ever: the call is sent with what is known by then.
+    pub(crate) fn turns_to(&mut self, cursor: &str) -> bool {
+        let page = crate::hash::fingerprint(cursor.as_bytes());
+        let fits = cursor.len() <= limits::CURSOR && self.seen.len() + 1 < limits::TOOL_PAGES;
+        let turns = fits && !self.seen.contains(&page);
+        if turns {
+            self.seen.push(page);
+        }
+        turns
+    }
 }
 
 /// What is waited for after a server was told to cancel.
@@ -259,6 +288,29 @@ impl Handshake {
     pub(crate) fn is_over(&self) -> bool {
         self.initialized.is_some() || self.skipped
     }
+
+    /// A client wants to hear of a resource, unless there are too many of them.
+    pub(crate) fn subscribe(&mut self, uri: Box<[u8]>, client: ClientId, message: &Message) {
+        if self.subscribed.len() < limits::SUBSCRIBED {
+            let entry = self.subscribed.entry(uri).or_insert_with(|| (message.owned(), BTreeSet::new()));
+            entry.1.insert(client);
+        }
+    }
+
+    /// Keeps the client's own request for a list, and what it has seen of it.
+    pub(crate) fn keep_list(&mut self, method: &Method, message: &Message, seen: Option<u64>) {
+        self.lists.retain(|(known, _, _)| known != method);
+        self.lists.push((method.clone(), message.owned(), seen));
+    }
+
+    /// A client does not want to hear of a resource any more; others may.
+    pub(crate) fn unsubscribe(&mut self, uri: &[u8], client: ClientId) {
+        let Some((_, clients)) = self.subscribed.get_mut(uri) else { return };
+        clients.remove(&client);
+        if clients.is_empty() {
+            self.subscribed.remove(uri);
+        }
+    }
 }
 
 impl Server {
@@ -281,6 +333,7 @@ impl Server {
             tickets: 0,
             mirrors: Mirrors::default(),
             session_lost: false,
+            session_since: AttemptId(0),
             made_whole: None,
             other_version: false,
             last_trouble: None,
@@ -290,6 +343,7 @@ impl Server {
             came_up: true,
             exit: None,
             output_closed: false,
+            input_closed: false,
             alarm: None,
             armed: None,
             clock: WorkClock::default(),
@@ -328,6 +382,7 @@ impl Server {
 
     pub(crate) fn readiness(&self) -> Readiness {
         match self.life {
+            Life::Starting | Life::Up if self.input_closed => Readiness::ComesBack,
             Life::Starting | Life::Up => Readiness::Runs,
             Life::Stopping | Life::Resting | Life::Restarting | Life::Reviving(_) => Readiness::ComesBack,
             Life::Down | Life::Leaving | Life::Ended(_) | Life::Failed(_) => Readiness::IsGone,
@@ -347,6 +402,7 @@ impl Server {
         self.own.clear();
         self.exit = None;
         self.output_closed = false;
+        self.input_closed = false;
         self.heard = None;
         self.sample = None;
         self.sampling = false;
@@ -366,18 +422,29 @@ impl Server {
             }
             return Some(doubled(plan.connect_backoff, self.tries - 1));
         }
-        while self.restarts.front().is_some_and(|restart| now.since(*restart) > INTENSITY_WINDOW) {
-            self.restarts.pop_front();
-        }
-        let recent = self.restarts.len() as u32;
-        if recent >= plan.intensity {
+        if !self.may_restart(now, plan.intensity) {
             return None;
         }
+        let recent = self.restarts.len() as u32;
         self.restarts.push_back(now);
         if at_once && recent == 0 {
             return Some(Duration::ZERO);
         }
         Some(doubled(plan.backoff, recent).mul_f64(plan.jitter))
+    }
+
+    /// Whether it was not restarted too often within the last minute.
+    pub(crate) fn may_restart(&mut self, now: Mono, intensity: u32) -> bool {
+        while self.restarts.front().is_some_and(|restart| now.since(*restart) > INTENSITY_WINDOW) {
+            self.restarts.pop_front();
+        }
+        (self.restarts.len() as u32) < intensity
+    }
+
+    /// It does not know our session any more: the next hello begins another one. What is in flight goes on.
+    pub(crate) fn forgets_session(&mut self) {
+        self.session_lost = true;
+        self.made_whole = None;
     }
 
     /// The legacy revision that was agreed on.

@@ -69,8 +69,12 @@ pub(crate) struct Stream {
     pub(crate) last: u64,
     /// The number of the last event that was written to some connection.
     pub(crate) written: u64,
-    /// Events with their numbers, the oldest first.
+    /// The client knows the id of one of its events, so that it can come back.
+    pub(crate) named: bool,
+    /// Events with their numbers, the oldest first: all that came after `lost`.
     pub(crate) kept: VecDeque<(u64, Bytes)>,
+    /// The number of the last event that is not kept; the stream is taken up from there at the earliest.
+    pub(crate) lost: u64,
     /// When its last request was settled.
     pub(crate) settled: Option<Mono>,
     /// The resume token of its only request.
@@ -164,7 +168,9 @@ impl Stream {
             status: 200,
             last: 0,
             written: 0,
+            named: false,
             kept: VecDeque::new(),
+            lost: 0,
             settled: None,
             ticket: None,
             stored: false,
@@ -176,14 +182,34 @@ impl Stream {
         let mut change = event.len() as isize;
         self.kept.push_back((number, event));
         while self.kept.len() > limits::STREAM_EVENTS {
-            change -= self.kept.pop_front().map_or(0, |(_, event)| event.len() as isize);
+            change -= self.drop_oldest().unwrap_or(0) as isize;
         }
+        change
+    }
+
+    /// Lets go of the oldest event that is kept, and says how long it was.
+    pub(crate) fn drop_oldest(&mut self) -> Option<usize> {
+        let (number, event) = self.kept.pop_front()?;
+        self.lost = number;
+        Some(event.len())
+    }
+
+    /// An event cannot be kept: what came before it is of no use without it. How many bytes more are kept.
+    pub(crate) fn lose(&mut self, number: u64) -> isize {
+        let change = -(self.kept_bytes() as isize);
+        self.kept.clear();
+        self.lost = number;
         change
     }
 
     /// Events that were written to no connection.
     pub(crate) fn unread(&self) -> impl Iterator<Item = &Bytes> {
         self.kept.iter().filter(|(number, _)| *number > self.written).map(|(_, event)| event)
+    }
+
+    /// Events after this one, as far as they are kept.
+    pub(crate) fn kept_after(&self, number: u64) -> Vec<Bytes> {
+        self.kept.iter().filter(|(kept, _)| *kept > number).map(|(_, event)| event.clone()).collect()
     }
 
     /// Bytes of events that it keeps.
@@ -193,7 +219,6 @@ impl Stream {
 
     /// Whether all events after this one are still there.
     pub(crate) fn can_resume_after(&self, number: u64) -> bool {
-        let first_kept = self.kept.front().map_or(self.last + 1, |(first, _)| *first);
-        number <= self.last && first_kept <= number + 1
+        (self.lost..=self.last).contains(&number)
     }
 }

@@ -3,12 +3,12 @@
 //! A stdio client is one connection. A legacy HTTP client is a session, which outlives its
 //! connections. A modern HTTP client is one exchange: the revision knows no more of it.
 
-use crate::call::progress::Progress;
-use crate::call::resume;
+use crate::calls::progress::Progress;
+use crate::calls::resume;
+use crate::clients::session::Session;
 use crate::hash::IdMap;
 use crate::id::{AttemptId, BatchId, CallId, JointNo, JsonId, ServerId, StreamId, TaskNo};
 use crate::record::Ticket;
-use crate::session::Session;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};
@@ -66,6 +66,8 @@ pub(crate) struct Client {
     pub(crate) next_batch: u64,
     pub(crate) task_tokens: VecDeque<TaskToken>,
     pub(crate) congested: bool,
+    /// It closed its end: it hears what its server says, and nothing of ours but limits.
+    pub(crate) finished: bool,
     /// When it gives a tool up, as its profile says.
     pub(crate) cap: Option<Duration>,
     /// The age of the last silent call that it cancelled, until that has been noted.
@@ -98,6 +100,8 @@ pub(crate) struct Batch {
 #[derive(Debug)]
 pub(crate) struct TaskToken {
     pub(crate) attempt: AttemptId,
+    /// Who has the task, and alone may report on it.
+    pub(crate) server: ServerId,
     pub(crate) token: JsonId,
     pub(crate) progress: Progress,
 }
@@ -160,6 +164,7 @@ impl Client {
             next_batch: 0,
             task_tokens: VecDeque::new(),
             congested: false,
+            finished: false,
             cap: None,
             gave_up: GaveUp::Never,
             resumes,

@@ -2,23 +2,23 @@
 //! message asks for both several times: they are found without a search.
 
 use std::collections::BTreeMap;
-use std::ops::Index;
 
-/// In the order of the keys, as a [`BTreeMap`] is.
+/// In the order of the keys, as a [`BTreeMap`] is. It has no index: what an id names may be gone, and whoever
+/// looks for it says what happens then.
 #[derive(Debug)]
-pub(crate) struct Few<K, V> {
+pub(crate) struct SmallMap<K, V> {
     /// Comes before all of the rest. There is none once it was removed while others were there.
     first: Option<(K, V)>,
     rest: BTreeMap<K, V>,
 }
 
-impl<K, V> Default for Few<K, V> {
+impl<K, V> Default for SmallMap<K, V> {
     fn default() -> Self {
-        Few { first: None, rest: BTreeMap::new() }
+        SmallMap { first: None, rest: BTreeMap::new() }
     }
 }
 
-impl<K: Ord + Copy, V> Few<K, V> {
+impl<K: Ord + Copy, V> SmallMap<K, V> {
     #[inline]
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         match &self.first {
@@ -88,14 +88,6 @@ fn rest_mut<'a, K: Ord, V>(rest: &'a mut BTreeMap<K, V>, key: &K) -> Option<&'a 
     rest.get_mut(key)
 }
 
-impl<K: Ord + Copy, V> Index<&K> for Few<K, V> {
-    type Output = V;
-
-    fn index(&self, key: &K) -> &V {
-        self.get(key).expect("it is there")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,7 +95,7 @@ mod tests {
     /// Whatever is put in and taken out, in whatever order, it is the same as in the plain map.
     #[test]
     fn it_is_a_map() {
-        let (mut few, mut map) = (Few::default(), BTreeMap::new());
+        let (mut few, mut map) = (SmallMap::default(), BTreeMap::new());
         let mut chance = crate::chance::Chance::new(7);
         for step in 0..20_000u64 {
             let key = (chance.next() * 5.0) as u64;

@@ -1,0 +1,136 @@
+//! Sessions: found by their names, put to sleep, woken.
+
+use super::session::{Session, Setup};
+use super::{Client, Clients};
+use crate::id::{ClientId, ServerId, StreamId};
+use crate::limits;
+use crate::method::Method;
+use crate::time::Mono;
+use crate::timers::{Owner, Timers};
+use crate::wire::Message;
+use std::time::Duration;
+
+/// What the timer of a session finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Sleep {
+    /// It is in use, or was a while ago.
+    Stays(Duration),
+    /// Nobody uses it: it falls asleep.
+    Begins,
+    /// It has slept so long that it is forgotten.
+    Ends,
+}
+
+/// What a session that wakes needs to be told to its server.
+#[derive(Debug)]
+pub(crate) struct Waking {
+    pub(crate) principal: Option<Box<str>>,
+    pub(crate) hello: u64,
+    pub(crate) initialize: Message,
+    pub(crate) initialized: Option<Message>,
+    pub(crate) setup: Setup,
+}
+
+impl Clients {
+    fn session_at(&mut self, id: ClientId) -> Option<&mut Session> {
+        self.at(id).and_then(Client::session_mut)
+    }
+
+    pub(crate) fn session_named(&self, name: &str) -> Option<ClientId> {
+        self.sessions.get(name).copied()
+    }
+
+    pub(crate) fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    pub(crate) fn session_armed(&self, id: ClientId) -> Option<Mono> {
+        self.get(&id)?.session()?.armed
+    }
+
+    /// A session and its server have agreed on a version.
+    pub(crate) fn agrees_on(&mut self, id: ClientId, version: &str) {
+        if let Some(session) = self.session_at(id) {
+            session.version = version.into();
+        }
+    }
+
+    /// A session said `initialized`. False if this client is no session.
+    pub(crate) fn is_initialized(&mut self, id: ClientId, message: &Message) -> bool {
+        self.session_at(id).map(|session| session.initialized = Some(message.owned())).is_some()
+    }
+
+    /// Keeps what a session sets up with its server. False if there is nothing to keep.
+    pub(crate) fn sets_up(&mut self, id: ClientId, method: &Method, message: &Message) -> bool {
+        self.session_at(id).is_some_and(|session| session.setup.take(method, message))
+    }
+
+    /// A session was stored.
+    pub(crate) fn is_stored(&mut self, id: ClientId, now: Mono) {
+        if let Some(session) = self.session_at(id) {
+            session.stored = now;
+        }
+    }
+
+    /// A session is used; its timer finds out later whether it still is.
+    pub(crate) fn is_used(&mut self, timers: &mut Timers, id: ClientId, now: Mono, idle: Duration) {
+        let Some(session) = self.session_at(id) else { return };
+        session.used = now;
+        if session.armed.is_none() {
+            timers.set(Owner::Session(id), &mut session.armed, Some(now + idle));
+        }
+    }
+
+    pub(crate) fn arm_session(&mut self, timers: &mut Timers, id: ClientId, at: Mono) {
+        if let Some(session) = self.session_at(id) {
+            timers.set(Owner::Session(id), &mut session.armed, Some(at));
+        }
+    }
+
+    /// The timer of a session rings.
+    pub(crate) fn session_rings(&mut self, id: ClientId, now: Mono, idle: Duration) -> Option<Sleep> {
+        let busy = self.get(&id)?.is_busy();
+        let session = self.session_at(id)?;
+        session.armed = None;
+        let (asleep, unused) = (session.asleep, now.since(session.used));
+        let streams: Vec<StreamId> = session.streams.iter().copied().collect();
+        let read = |id: &StreamId| self.stream(*id).is_some_and(|stream| stream.exchange.is_some());
+        Some(match asleep {
+            true if unused >= limits::SLEEP => Sleep::Ends,
+            true => Sleep::Stays(limits::SLEEP - unused),
+            false if busy || streams.iter().any(read) => Sleep::Stays(idle),
+            false if unused < idle => Sleep::Stays(idle - unused),
+            false => Sleep::Begins,
+        })
+    }
+
+    /// A session falls asleep. Gives back the server that it does not need any more, and how it is called in notes.
+    pub(crate) fn sleeps(&mut self, id: ClientId) -> Option<(ServerId, Box<str>)> {
+        let server = self.get(&id)?.server;
+        let session = self.session_at(id)?;
+        session.asleep = true;
+        Some((server, session.id[..8].into()))
+    }
+
+    /// The oldest session that sleeps, if there are too many of them.
+    pub(crate) fn sleeper_too_many(&self) -> Option<ClientId> {
+        let asleep = |client: &Client| client.session().is_some_and(|session| session.asleep);
+        let mut sleepers = self.iter().filter(|(_, client)| asleep(client)).map(|(id, _)| *id);
+        let oldest = sleepers.next()?;
+        (sleepers.count() >= limits::SLEEPERS).then_some(oldest)
+    }
+
+    /// A session wakes. `None` if it did not sleep.
+    pub(crate) fn wakes(&mut self, id: ClientId) -> Option<Waking> {
+        let principal = self.get(&id)?.principal.clone();
+        let session = self.session_at(id).filter(|session| session.asleep)?;
+        session.asleep = false;
+        Some(Waking {
+            principal,
+            hello: session.hello,
+            initialize: session.initialize.clone(),
+            initialized: session.initialized.clone(),
+            setup: session.setup.clone(),
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! The machine of the ledger: what was asked of the store and is not answered yet, and the random bytes that tickets
+//! and sessions are made of. The engine never waits for either: an event brings the answer.
+
+use super::durable::{Knock, Replay};
+use super::tasks::{Asked, Resuming};
+use crate::clients::Way;
+use crate::id::{ExchangeId, JointNo, JsonId, TaskNo};
+use crate::store::Trouble;
+use crate::time::Wall;
+use std::collections::BTreeMap;
+
+/// Why something was written or looked up.
+#[derive(Clone, Debug)]
+pub(super) enum Pending {
+    /// A task was made.
+    Made(TaskNo),
+    /// A task has ended.
+    Changed(TaskNo),
+    /// The process that runs a task was told to cancel it.
+    Told(TaskNo),
+    /// It was sent what its client answered.
+    Posted(TaskNo),
+    /// A task waits for its client, or goes on, since then.
+    Moved(TaskNo, Wall),
+    /// Only others look at it.
+    Noted,
+    /// A key is looked up.
+    Key(JointNo),
+    /// An answer is kept under a key.
+    Kept(JointNo),
+    /// Somebody asked for a task that is not in memory.
+    Asked(Box<Asked>),
+    /// Somebody asked for a list.
+    Listed(Box<Asked>),
+    /// Whether there are letters.
+    Mail,
+    /// Letters.
+    Collected,
+    /// What has become of tasks of other processes.
+    Watched,
+    /// The answer of one of them.
+    Fetched(TaskNo),
+    /// Tasks of processes that have ended.
+    Claimed,
+    /// One of them.
+    Orphaned,
+    /// A session has ended.
+    Ended(Box<str>),
+    /// A request for a session that is not in memory.
+    Session(Box<Knock>),
+    /// A request for events that are not in memory.
+    Replay(Box<Replay>),
+    /// Somebody came back for a call that is not in memory.
+    Resuming(Box<Resuming>),
+}
+
+impl Pending {
+    /// Which task was changed.
+    pub(super) fn changes(&self) -> Option<TaskNo> {
+        match self {
+            Pending::Changed(no) => Some(*no),
+            _ => None,
+        }
+    }
+
+    /// Which request waits for what is looked up, and where its answer goes.
+    pub(super) fn looks(&self) -> Option<(&JsonId, Way)> {
+        match self {
+            Pending::Asked(asked) | Pending::Listed(asked) => Some((&asked.id, asked.way)),
+            Pending::Resuming(resuming) => Some((&resuming.id, resuming.way)),
+            _ => None,
+        }
+    }
+
+    /// Which HTTP request waits for what is looked up.
+    fn exchange(&self) -> Option<ExchangeId> {
+        match self {
+            Pending::Session(knock) => Some(knock.exchange),
+            Pending::Replay(replay) => Some(replay.exchange),
+            _ => None,
+        }
+    }
+}
+
+/// What was asked of the store.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    submissions: BTreeMap<u64, Pending>,
+    lookups: BTreeMap<u64, Pending>,
+    last_submission: u64,
+    last_lookup: u64,
+    /// Why the last write, and the last question, failed, if it did.
+    not_written: Option<String>,
+    not_read: Option<String>,
+    /// Random bytes for the next sessions and tickets.
+    entropy: Vec<[u8; 32]>,
+}
+
+impl Ledger {
+    /// Something is about to be written: the number under which it will be heard of.
+    pub(super) fn submit(&mut self, pending: Pending) -> u64 {
+        self.last_submission += 1;
+        self.submissions.insert(self.last_submission, pending);
+        self.last_submission
+    }
+
+    /// Something is about to be looked up.
+    pub(super) fn look_up(&mut self, pending: Pending) -> u64 {
+        self.last_lookup += 1;
+        self.lookups.insert(self.last_lookup, pending);
+        self.last_lookup
+    }
+
+    /// The number that the next question will have.
+    pub(super) fn next_lookup(&self) -> u64 {
+        self.last_lookup + 1
+    }
+
+    /// A write has been answered. Gives back why it was made, and why it failed if that is news.
+    pub(super) fn stored<T>(
+        &mut self,
+        number: u64,
+        outcome: &Result<T, Trouble>,
+    ) -> Option<(Pending, Option<String>)> {
+        let pending = self.submissions.remove(&number)?;
+        Some((pending, news(&mut self.not_written, outcome)))
+    }
+
+    /// A question has been answered.
+    pub(super) fn loaded<T>(
+        &mut self,
+        number: u64,
+        outcome: &Result<T, Trouble>,
+    ) -> Option<(Pending, Option<String>)> {
+        let pending = self.lookups.remove(&number)?;
+        Some((pending, news(&mut self.not_read, outcome)))
+    }
+
+    /// Whoever asked does not want to know any more.
+    pub(super) fn forget(&mut self, number: u64) -> Option<Pending> {
+        self.lookups.remove(&number)
+    }
+
+    /// An HTTP request that waits for the store is gone.
+    pub(super) fn forget_exchange(&mut self, exchange: ExchangeId) {
+        self.lookups.retain(|_, pending| pending.exchange() != Some(exchange));
+    }
+
+    /// HTTP requests that wait for the store.
+    pub(super) fn exchanges(&self) -> usize {
+        self.lookups.values().filter(|pending| pending.exchange().is_some()).count()
+    }
+
+    /// Whether the end of a session is still to be written.
+    pub(super) fn ends_session(&self, name: &str) -> bool {
+        self.writes().any(|pending| matches!(pending, Pending::Ended(ended) if **ended == *name))
+    }
+
+    /// What is being written.
+    pub(super) fn writes(&self) -> impl Iterator<Item = &Pending> {
+        self.submissions.values()
+    }
+
+    pub(super) fn looks_up(&self, number: u64) -> bool {
+        self.lookups.contains_key(&number)
+    }
+
+    pub(super) fn submissions(&self) -> usize {
+        self.submissions.len()
+    }
+
+    pub(super) fn lookups(&self) -> usize {
+        self.lookups.len()
+    }
+}
+
+// Random bytes.
+impl Ledger {
+    pub(super) fn add_entropy(&mut self, bytes: [u8; 32]) {
+        self.entropy.push(bytes);
+    }
+
+    pub(super) fn has_entropy(&self) -> bool {
+        !self.entropy.is_empty()
+    }
+
+    pub(super) fn take_entropy(&mut self) -> Option<[u8; 32]> {
+        self.entropy.pop()
+    }
+}
+
+/// What is wrong, unless it is the same that was wrong before.
+fn news<T>(last: &mut Option<String>, outcome: &Result<T, Trouble>) -> Option<String> {
+    let why = outcome.as_ref().err().map(Trouble::to_string);
+    let told = why == *last;
+    last.clone_from(&why);
+    why.filter(|_| !told)
+}

@@ -1,0 +1,369 @@
+//! The machine of keys: what is remembered under idempotency keys.
+//!
+//! An entry lives as long as an open call with its key, an answer that nobody has fetched, or a question to the
+//! store. Everything that lasts longer is a record in the store, found by its key.
+//!
+//! Not here: what a key is and which arguments are equal (`idempotency.rs`); how a call joins another, and what a
+//! ticket has to do with it (`engine/keyed.rs`).
+
+use crate::calls::Request;
+use crate::id::{CallId, ClientId, JointNo, JsonId, TaskNo};
+use crate::idempotency::Arguments;
+use crate::limits;
+use crate::time::Mono;
+use crate::timers::{Owner, Timers};
+use crate::wire::Message;
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+
+/// Whose key it is, and the key.
+pub(crate) type Name = (Box<str>, Box<str>);
+
+/// A request that waits until it is known what becomes of its key.
+pub(crate) type Waiting = (Request, Message);
+
+/// Every key that something is remembered under.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    by_no: BTreeMap<JointNo, Entry>,
+    by_name: BTreeMap<Name, JointNo>,
+    last: u64,
+    /// Bytes of arguments that are remembered.
+    arguments: usize,
+    /// Bytes of answers that nobody has fetched.
+    answers: usize,
+}
+
+/// What is remembered under one key.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: Name,
+    tool: Box<str>,
+    arguments: Arguments,
+    stage: Stage,
+    waiting: Vec<Waiting>,
+    /// The task that any of its calls was first.
+    pub(crate) ticket: Option<TaskNo>,
+    /// The newest record with this key that the store has shown.
+    pub(crate) seen: u64,
+    /// Another process has a call with this key, and ours runs beside it.
+    pub(crate) elsewhere: bool,
+    /// When a client that hung up is waited for no longer.
+    armed: Option<Mono>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The store is asked for the key, or has yet to take the task of its call.
+    Opening,
+    /// A call has the attempt, and others are joined to it.
+    Running { first: CallId, joined: Vec<CallId> },
+    /// Answered; nobody has fetched it, or it is not stored yet.
+    Answered(Box<Message>),
+}
+
+/// What a request finds under its key.
+#[derive(Debug)]
+pub(crate) enum Meeting {
+    /// The key belongs to another call.
+    Conflict,
+    /// As many wait for this call as may.
+    Full,
+    /// What becomes of it is not known yet.
+    Opening,
+    /// A call runs.
+    Running,
+    /// An answer that nobody has fetched.
+    Answered(Box<Message>),
+}
+
+/// Whose time is over: a client that hung up and did not come back.
+#[derive(Debug)]
+pub(crate) enum Overdue {
+    /// This call goes on for nobody.
+    Call(CallId),
+    /// The answer is forgotten.
+    Answer,
+}
+
+// Reading.
+impl Keys {
+    pub(crate) fn len(&self) -> usize {
+        self.by_no.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.arguments + self.answers
+    }
+
+    pub(crate) fn armed(&self, no: JointNo) -> Option<Mono> {
+        self.by_no.get(&no)?.armed
+    }
+
+    pub(crate) fn named(&self, name: &Name) -> Option<JointNo> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Plain calls have no key, and are not made to look for one.
+    #[inline]
+    pub(crate) fn get(&self, no: Option<JointNo>) -> Option<&Entry> {
+        self.find(no?)
+    }
+
+    #[inline(never)]
+    fn find(&self, no: JointNo) -> Option<&Entry> {
+        self.by_no.get(&no)
+    }
+
+    fn get_mut(&mut self, no: Option<JointNo>) -> Option<&mut Entry> {
+        self.by_no.get_mut(&no?)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (JointNo, &Entry)> {
+        self.by_no.iter().map(|(no, entry)| (*no, entry))
+    }
+
+    /// Whether a client waits for what is known of a key.
+    pub(crate) fn is_awaited_by(&self, no: JointNo, client: ClientId) -> bool {
+        let by = |(request, _): &Waiting| request.client == client;
+        self.find(no).is_some_and(|entry| entry.waiting.iter().any(by))
+    }
+
+    /// Requests that wait to know what becomes of their keys.
+    pub(crate) fn waiting(&self) -> usize {
+        self.by_no.values().map(|entry| entry.waiting.len()).sum()
+    }
+
+    /// What a request finds under its key.
+    pub(crate) fn meet(&self, no: JointNo, tool: Option<&str>, arguments: &[u8]) -> Option<Meeting> {
+        let entry = self.find(no)?;
+        if !entry.is_same(tool, arguments) {
+            return Some(Meeting::Conflict);
+        }
+        if entry.joined().len() + entry.waiting.len() >= limits::JOINED {
+            return Some(Meeting::Full);
+        }
+        Some(match &entry.stage {
+            Stage::Opening => Meeting::Opening,
+            Stage::Running { .. } => Meeting::Running,
+            Stage::Answered(answer) => Meeting::Answered(answer.clone()),
+        })
+    }
+
+    /// Every name leads to its entry.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        for (no, entry) in &self.by_no {
+            if self.by_name.get(&entry.name) != Some(no) {
+                return Err(format!("{no:?} is not found by its name"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Entry {
+    /// Whether a call is the one that the key belongs to.
+    pub(crate) fn is_same(&self, tool: Option<&str>, arguments: &[u8]) -> bool {
+        *self.tool == *tool.unwrap_or_default() && self.arguments.equals(arguments)
+    }
+
+    /// The calls that share the attempt of the first one.
+    pub(crate) fn joined(&self) -> &[CallId] {
+        match &self.stage {
+            Stage::Running { joined, .. } => joined,
+            Stage::Opening | Stage::Answered(_) => &[],
+        }
+    }
+
+    /// The call that has the attempt.
+    pub(crate) fn first(&self) -> Option<CallId> {
+        match &self.stage {
+            Stage::Running { first, .. } => Some(*first),
+            Stage::Opening | Stage::Answered(_) => None,
+        }
+    }
+
+    pub(crate) fn is_opening(&self) -> bool {
+        matches!(self.stage, Stage::Opening)
+    }
+
+    pub(crate) fn is_answered(&self) -> bool {
+        matches!(self.stage, Stage::Answered(_))
+    }
+
+    fn joined_mut(&mut self) -> Option<&mut Vec<CallId>> {
+        match &mut self.stage {
+            Stage::Running { joined, .. } => Some(joined),
+            Stage::Opening | Stage::Answered(_) => None,
+        }
+    }
+}
+
+// How a key comes and goes.
+impl Keys {
+    pub(crate) fn add(&mut self, name: Name, tool: Box<str>, arguments: &[u8]) -> JointNo {
+        let no = JointNo(NonZeroU64::MIN.saturating_add(self.last));
+        self.last += 1;
+        let room = limits::KEYED_BYTES.saturating_sub(self.arguments);
+        let arguments = Arguments::new(arguments, room);
+        self.arguments += arguments.size();
+        self.by_name.insert(name.clone(), no);
+        let entry = Entry {
+            name,
+            tool,
+            arguments,
+            stage: Stage::Opening,
+            waiting: Vec::new(),
+            ticket: None,
+            seen: 0,
+            elsewhere: false,
+            armed: None,
+        };
+        self.by_no.insert(no, entry);
+        no
+    }
+
+    pub(crate) fn forget(&mut self, timers: &mut Timers, no: JointNo) {
+        let Some(mut entry) = self.by_no.remove(&no) else { return };
+        self.by_name.remove(&entry.name);
+        self.arguments -= entry.arguments.size();
+        if let Stage::Answered(answer) = &entry.stage {
+            self.answers -= answer.bytes.len();
+        }
+        timers.set(Owner::Joint(no), &mut entry.armed, None);
+    }
+
+    /// A client hung up: its call goes on until then, because the client may ask again.
+    pub(crate) fn wait_for_client(&mut self, timers: &mut Timers, no: JointNo, until: Mono) {
+        if let Some(entry) = self.by_no.get_mut(&no) {
+            timers.set(Owner::Joint(no), &mut entry.armed, Some(until));
+        }
+    }
+
+    /// Somebody is there again, or a ticket is.
+    pub(crate) fn stop_waiting_for_client(&mut self, timers: &mut Timers, no: Option<JointNo>) {
+        if let Some((no, entry)) = no.zip(self.get_mut(no)) {
+            timers.set(Owner::Joint(no), &mut entry.armed, None);
+        }
+    }
+
+    /// The client did not come back.
+    pub(crate) fn ring(&mut self, no: JointNo) -> Option<Overdue> {
+        let entry = self.by_no.get_mut(&no)?;
+        entry.armed = None;
+        match entry.stage {
+            Stage::Running { first, .. } => Some(Overdue::Call(first)),
+            Stage::Answered(_) => Some(Overdue::Answer),
+            Stage::Opening => None,
+        }
+    }
+}
+
+// Requests that wait to know.
+impl Keys {
+    pub(crate) fn wait(&mut self, no: JointNo, request: Request, message: Message) {
+        if let Some(entry) = self.by_no.get_mut(&no) {
+            entry.waiting.push((request, message));
+        }
+    }
+
+    /// Everybody who waits, waits no longer.
+    pub(crate) fn take_waiting(&mut self, no: JointNo) -> Vec<Waiting> {
+        self.by_no.get_mut(&no).map(|entry| std::mem::take(&mut entry.waiting)).unwrap_or_default()
+    }
+
+    /// The first who waits takes the place of the call that was to run under the key, and has no ticket.
+    pub(crate) fn take_next(&mut self, no: JointNo) -> Option<Waiting> {
+        let entry = self.by_no.get_mut(&no)?;
+        entry.ticket = None;
+        (!entry.waiting.is_empty()).then(|| entry.waiting.remove(0))
+    }
+
+    /// A client gives up one request that waits.
+    pub(crate) fn stop_waiting(&mut self, no: JointNo, client: ClientId, id: &JsonId) -> Option<Request> {
+        let is = |(request, _): &Waiting| request.client == client && request.id.key() == id.key();
+        let entry = self.by_no.get_mut(&no)?;
+        let at = entry.waiting.iter().position(is)?;
+        Some(entry.waiting.remove(at).0)
+    }
+
+    /// A client is gone, and with it all that it waited for here.
+    pub(crate) fn forget_client(&mut self, no: JointNo, client: ClientId) -> Vec<Request> {
+        let Some(entry) = self.by_no.get_mut(&no) else { return Vec::new() };
+        let gone = entry.waiting.extract_if(.., |(request, _)| request.client == client);
+        gone.map(|(request, _)| request).collect()
+    }
+}
+
+// Calls.
+impl Keys {
+    /// A call runs under a key. Gives back who waited to know.
+    pub(crate) fn runs(&mut self, no: JointNo, first: CallId) -> Vec<Waiting> {
+        let Some(entry) = self.by_no.get_mut(&no) else { return Vec::new() };
+        entry.stage = Stage::Running { first, joined: Vec::new() };
+        std::mem::take(&mut entry.waiting)
+    }
+
+    pub(crate) fn join(&mut self, no: Option<JointNo>, call: CallId) {
+        if let Some(joined) = self.get_mut(no).and_then(Entry::joined_mut) {
+            joined.push(call);
+        }
+    }
+
+    pub(crate) fn part(&mut self, no: Option<JointNo>, call: CallId) {
+        if let Some(joined) = self.get_mut(no).and_then(Entry::joined_mut) {
+            joined.retain(|joined| *joined != call);
+        }
+    }
+
+    /// The call that takes the place of the first one.
+    pub(crate) fn take_heir(&mut self, no: Option<JointNo>) -> Option<CallId> {
+        let joined = self.get_mut(no)?.joined_mut()?;
+        (!joined.is_empty()).then(|| joined.remove(0))
+    }
+
+    /// The first call is settled. Gives back who was joined to it; `None` if it was not the first.
+    pub(crate) fn settle(&mut self, no: JointNo, first: CallId) -> Option<Vec<CallId>> {
+        let entry = self.by_no.get_mut(&no).filter(|entry| entry.first() == Some(first))?;
+        Some(entry.joined_mut().map(std::mem::take).unwrap_or_default())
+    }
+
+    /// Whether an answer may be kept until it is fetched.
+    pub(crate) fn has_room_for(&self, answer: &Message) -> bool {
+        self.answers + answer.bytes.len() <= limits::UNFETCHED_BYTES
+    }
+
+    pub(crate) fn keep_answer(&mut self, no: JointNo, answer: Message) {
+        if let Some(entry) = self.by_no.get_mut(&no) {
+            self.answers += answer.bytes.len();
+            entry.stage = Stage::Answered(Box::new(answer));
+        }
+    }
+}
+
+// Tickets and the store.
+impl Keys {
+    pub(crate) fn has_ticket(&mut self, no: Option<JointNo>, ticket: TaskNo) {
+        if let Some(entry) = self.get_mut(no) {
+            entry.ticket = Some(ticket);
+        }
+    }
+
+    pub(crate) fn has_no_ticket(&mut self, no: JointNo) {
+        if let Some(entry) = self.by_no.get_mut(&no) {
+            entry.ticket = None;
+        }
+    }
+
+    /// The store has shown a record with this key.
+    pub(crate) fn has_seen(&mut self, no: JointNo, record: u64) {
+        if let Some(entry) = self.by_no.get_mut(&no) {
+            entry.seen = record;
+        }
+    }
+
+    /// Another process has a call with this key, and ours runs beside it. True if that is new.
+    pub(crate) fn runs_elsewhere(&mut self, no: Option<JointNo>) -> bool {
+        self.get_mut(no).is_some_and(|entry| !std::mem::replace(&mut entry.elsewhere, true))
+    }
+}

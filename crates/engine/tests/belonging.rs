@@ -1,0 +1,149 @@
+//! A message of a server counts only for what that server was sent, and over HTTP on the stream it was sent on.
+
+use outlast_testkit::script::check;
+
+/// Two sessions that share nothing: server 1 and server 2. The next attempt is 3, the next stream 5.
+const TWO: &str = r#"
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 1: start 0
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":1,…
+        server-1 started
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << 1: …
+        << 1: finish
+        post 2 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 2: start 0
+        << 2: 200 with a session events
+        << 2: id: 4-0|retry: 1000|data: ||
+        >> 2: {"jsonrpc":"2.0","id":2,…
+        server-2 started
+        < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << 2: …
+        << 2: finish
+"#;
+
+/// The first session has a call at server 1, under attempt 3.
+const CALL: &str = r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay","_meta":{"progressToken":"p"}}}
+        << 3: 200 events
+        << 3: id: 5-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":3,…
+"#;
+
+/// Server 1 answers after all.
+const ANSWER: &str = r#"
+        server-1 < {"jsonrpc":"2.0","id":3,"result":{}}
+        << 3: id: 5-1|data: {"jsonrpc":"2.0","id":7,"result":{}}||
+        << 3: finish
+"#;
+
+fn two(scenario: &str) {
+    check(&format!("set serve\nset share session\n{TWO}\n{scenario}"));
+}
+
+#[test]
+fn a_server_cannot_answer_the_call_of_another_session() {
+    two(&format!(
+        r#"{CALL}
+        server-2 < {{"jsonrpc":"2.0","id":3,"result":{{"forged":true}}}}
+        !! info: `srv` answered unknown id 3; dropped
+        < {{"jsonrpc":"2.0","id":"3","error":{{"code":1,"message":"forged"}}}}
+        !! info: `srv` answered unknown id 3; dropped
+        {ANSWER}"#
+    ));
+}
+
+#[test]
+fn a_server_cannot_report_on_the_call_of_another_session() {
+    two(&format!(
+        r#"{CALL}
+        server-2 < {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":3,"progress":9}}}}
+        {ANSWER}"#
+    ));
+}
+
+#[test]
+fn a_server_cannot_break_the_call_of_another_session_by_a_line_that_is_too_long_or_no_json() {
+    two(&format!(
+        r#"{CALL}
+        server-2 server-oversized 3 answer
+        !! …
+        <latin1 {{"jsonrpc":"2.0","id":3,"result":{{"text":"é"}}}}
+        {ANSWER}"#
+    ));
+}
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+#[test]
+fn a_server_cannot_speak_on_the_subscription_of_another() {
+    let scenario = r#"
+        set serve
+        post 1 principal=ann version=2026-07-28 method=subscriptions/listen {"jsonrpc":"2.0","id":"L","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},META}}
+        .. 1: start 0
+        << 1: …
+        << 1: …
+        >> 1: {"jsonrpc":"2.0","id":"1",…
+        server-1 started
+        post 2 principal=bob version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",META}}
+        .. 2: start 0
+        >> 2: {"jsonrpc":"2.0","id":2,…
+        server-2 started
+        < {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"1"}}}
+        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}}
+        < {"jsonrpc":"2.0","id":"1","result":{}}
+        !! info: `srv` answered unknown id 1; dropped
+        # The one who has it may.
+        server-1 < {"jsonrpc":"2.0","id":"1","result":{}}
+        << 1: …
+        << 1: finish
+        "#;
+    check(&scenario.replace("META", META));
+}
+
+/// A remote server; calls 2 and 3 are open under the same numbers.
+const REMOTE: &str = r#"
+        set http
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << …
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> …
+        .. stand
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
+        >> …
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"y"}}
+        >> …
+"#;
+
+#[test]
+fn over_http_an_answer_comes_on_the_stream_of_its_request() {
+    check(&format!(
+        r#"{REMOTE}
+        <~3 {{"jsonrpc":"2.0","id":2,"result":{{"swapped":true}}}}
+        !! info: `srv` answered unknown id 2; dropped
+        <~3 {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":2,"progress":1}}}}
+        <~2 {{"jsonrpc":"2.0","id":2,"result":{{}}}}
+        << {{"jsonrpc":"2.0","id":2,"result":{{}}}}
+        # The stream that belongs to no request may carry anything: older servers have no other.
+        < {{"jsonrpc":"2.0","id":3,"result":{{}}}}
+        << {{"jsonrpc":"2.0","id":3,"result":{{}}}}
+        "#
+    ));
+}
+
+#[test]
+fn over_http_a_resume_policy_comes_on_the_stream_of_its_request() {
+    check(&format!(
+        r#"{REMOTE}
+        <~3 {{"jsonrpc":"2.0","method":"notifications/requests/resumePolicy","params":{{"requestId":2,"resumeToken":"theirs","minWait":0,"maxWait":60}}}}
+        # It has none, so it is not resumed with somebody else's.
+        stream-ended 2
+        !! warn: server-gone …
+        << {{"jsonrpc":"2.0","id":2,"error":{{"code":-31002,…
+        "#
+    ));
+}

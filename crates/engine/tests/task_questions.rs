@@ -1,0 +1,119 @@
+//! What servers ask while they work on legacy tasks over HTTP, and why tasks failed.
+
+use outlast_testkit::script::check;
+
+const T2: &str = "0202020202020202020202020202020202020202020202020202020202020202";
+
+/// A session, its standing stream closed, with a task that runs as attempt 2.
+const RUNNING: &str = r#"
+        set serve
+        set tasks
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}
+        .. 1: start 0
+        << 1: 200 with a session events
+        << 1: …
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << 1: …
+        << 1: finish
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
+        << 2: 200 events
+        << 2: id: 3-0|…
+        .. store 1: create
+        stored 1
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{"task":{…"taskId":"T2"…
+        << 2: finish
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call",…
+"#;
+
+fn running(scenario: &str) {
+    check(&format!("{RUNNING}{scenario}").replace("T2", T2));
+}
+
+#[test]
+fn who_waits_for_a_task_is_asked_what_came_before() {
+    running(
+        r#"
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        .. store 2: input_required
+        stored 2
+        post 3 session=1 {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"T2"}}
+        << 3: 200 events
+        << 3: id: 4-0|…
+        << 3: id: 4-1|data: …"status":"input_required"…
+        << 3: finish
+        post 4 session=1 {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"T2"}}
+        << 4: 200 events
+        << 4: id: 5-0|…
+        << 4: id: 5-1|data: {"jsonrpc":"2.0","id":"1","method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T2"}},"message":"sure?"}}||
+        # It is asked once.
+        get 5 session=1
+        << 5: 200 events
+        << 5: : outlast|retry: 1000||
+        << 5: id: 1-2|data: …notifications/tasks/status…
+        post 6 session=1 {"jsonrpc":"2.0","id":"1","result":{"action":"accept"}}
+        << 6: 202
+        .. store 3: working
+        >> 1: {"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}
+        stored 3
+        << 5: id: 1-3|data: …
+        < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        .. store 4: completed
+        stored 4
+        << 5: id: 1-4|data: …
+        << 4: id: 5-2|data: {"jsonrpc":"2.0","id":4,"result":{…
+        << 4: finish
+        "#,
+    );
+}
+
+/// A question that was read is being answered.
+#[test]
+fn what_a_client_has_read_is_not_asked_again() {
+    running(
+        r#"
+        get 3 session=1
+        << 3: 200 events
+        << 3: : outlast|retry: 1000||
+        < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
+        << 3: id: 1-1|data: …"method":"elicitation/create"…
+        .. store 2: input_required
+        post 4 session=1 {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"T2"}}
+        << 4: 200 events
+        << 4: id: 4-0|…
+        "#,
+    );
+}
+
+#[test]
+fn a_failed_task_says_why() {
+    running(
+        r#"
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-5,"message":"the disk \"a\" is full"}}
+        .. store 2: failed
+        post 3 session=1 {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"T2"}}
+        << 3: 200 events
+        << 3: id: 4-0|…
+        << 3: id: 4-1|data: {"jsonrpc":"2.0","id":3,"result":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":…,"status":"working","taskId":"T2","ttl":…}}||
+        << 3: finish
+        stored 2
+        post 4 session=1 {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"T2"}}
+        << 4: 200 events
+        << 4: id: 5-0|…
+        << 4: id: 5-1|data: …"status":"failed","statusMessage":"the disk \"a\" is full",…
+        << 4: finish
+        "#,
+    );
+    running(
+        r#"
+        < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"image"},{"type":"text","text":"no such file"}],"isError":true}}
+        .. store 2: failed
+        stored 2
+        get 3 session=1
+        << 3: 200 events
+        << 3: : outlast|retry: 1000||
+        << 3: id: 1-1|data: …notifications/tasks/status…"status":"failed","statusMessage":"no such file",…
+        "#,
+    );
+}
