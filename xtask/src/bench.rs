@@ -9,6 +9,8 @@
 //! Two tables: over pipes, where ratios are to `floor`, and over HTTP, where they are to the server
 //! itself and `floor`, a bare copy between sockets, stands beside them.
 //!
+//! `--against PATH` compares with another outlast instead (`against`).
+//!
 //! Map: `tables` names both, `figures` has their goals, `measures`, `bursts` and `http` take the
 //! figures, `instructions` counts instead of timing, `link` talks to a target over pipes, `results` keeps the samples, `table`, `record` and
 //! `plot` show them.
@@ -21,6 +23,7 @@
     reason = "a benchmark lives in real time and is started by a person"
 )]
 
+mod against;
 mod bursts;
 mod figures;
 mod http;
@@ -41,10 +44,10 @@ mod tables;
 mod targets;
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::shell::cargo_command;
 use machine::Machine;
 use options::Options;
 use results::Results;
@@ -62,6 +65,9 @@ pub fn run(words: &[String]) -> Result<()> {
     let machine = machine::pin_to_one_core()?;
     machine::allow_many_files()?;
     println!("{machine}");
+    if let Some(other) = &options.against {
+        return against::run(&options, &programs, other);
+    }
     let (mut all_measured, mut all_met, mut counts_met) = (true, true, true);
     for table in &options.tables {
         let results = run_table(table, &options, &programs, &machine)?;
@@ -97,15 +103,25 @@ fn run_table(
 /// Runs the same command in a release build: the driver's own cost is part of both sides of every
 /// ratio, so a slow driver would flatter the proxy.
 fn run_optimised(words: &[String]) -> Result<()> {
-    let status = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--release", "-p", "xtask", "--", "bench"])
-        .args(words)
-        .status()
-        .context("cannot start cargo")?;
+    let mut cargo = cargo_command(&["run", "--quiet", "--release", "-p", "xtask", "--", "bench"]);
+    let status = cargo.args(words).status().context("cannot start cargo")?;
     if !status.success() {
         bail!("the benchmark failed ({status})");
     }
     Ok(())
+}
+
+/// How many figures of outlast the last quick run has taken.
+pub fn figures_of_last_part() -> Result<u64> {
+    let mut count = 0;
+    for table in &tables::TABLES {
+        let path = options::scratch().join(format!("{}-part.json", table.name));
+        let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let record: serde_json::Value = serde_json::from_slice(&text)?;
+        let figures = record["figures"].as_array().context("a record without figures")?;
+        count += figures.iter().filter(|figure| !figure["outlast"].is_null()).count() as u64;
+    }
+    Ok(count)
 }
 
 /// Each round takes every measure of every target.

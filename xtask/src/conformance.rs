@@ -27,7 +27,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::amount::Amount;
 use crate::interop::client::{adopt_orphans, leftovers};
+use crate::needs;
 use checks::Checks;
 use expected::Expected;
 use route::Route;
@@ -77,7 +79,8 @@ fn parse(args: &[String]) -> Result<Options> {
 }
 
 /// Runs the scenarios that the arguments name; an error if one of them does not come out as expected.
-pub fn run(args: &[String]) -> Result<()> {
+pub fn run(args: &[String], amount: &mut Amount) -> Result<()> {
+    needs::require(&["node", "npm"])?;
     let options = parse(args)?;
     let tools = setup::prepare(options.outlast, options.direct_only)?;
     let all = scenarios::all(&tools)?;
@@ -93,6 +96,8 @@ pub fn run(args: &[String]) -> Result<()> {
     let expected = Expected::read(&tools.sources)?;
     complaints.extend(expected.complaints(&found, &scenarios));
     complaints.extend(expected.gone(&all));
+    let passes: usize = found.values().map(Checks::passes).sum();
+    amount.add(passes as u64, "checks");
     complaints.extend(leftovers().into_iter().map(|left| format!("still running afterwards: {left}")));
     report(&found, &complaints, started)
 }

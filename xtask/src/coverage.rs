@@ -2,8 +2,8 @@
 //!
 //! The tools that read its profiles must be as new as the compiler's LLVM: Debian's `llvm-22`.
 
-use crate::shell::{self, program, root, run as run_program};
-use anyhow::{Context, Result, bail};
+use crate::shell::{cargo_command, root, run as run_program};
+use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +13,7 @@ const GOAL: f64 = 95.0;
 
 /// Runs the engine's tests and a short simulation instrumented, and reports.
 pub fn run() -> Result<()> {
-    install()?;
+    ensure!(tool("llvm-cov").is_some(), "coverage needs the tools of LLVM 22 (Debian: llvm-22)");
     let folder = root().join("target/coverage");
     let profiles = folder.join("profiles");
     let _ = fs::remove_dir_all(&profiles);
@@ -37,13 +37,6 @@ pub fn run() -> Result<()> {
     report(&folder, &profiles, &binaries)
 }
 
-fn install() -> Result<()> {
-    if tool("llvm-profdata").is_some() && tool("llvm-cov").is_some() {
-        return Ok(());
-    }
-    shell::install("llvm-22")
-}
-
 fn tool(name: &str) -> Option<PathBuf> {
     Some(PathBuf::from(format!("/usr/lib/llvm-22/bin/{name}"))).filter(|path| path.exists())
 }
@@ -55,7 +48,7 @@ fn test_binaries(folder: &std::path::Path) -> Result<Vec<PathBuf>> {
         &["test", "--no-run", "-p", "outlast-engine", "--message-format=json"][..],
         &["build", "-p", "outlast-testkit", "--bin", "sim", "--message-format=json"],
     ] {
-        let mut cargo = program("cargo", arguments);
+        let mut cargo = cargo_command(arguments);
         cargo.env("RUSTFLAGS", "-Cinstrument-coverage").env("CARGO_TARGET_DIR", folder);
         // Inlined lines are counted where they went; unoptimised code keeps them apart.
         cargo

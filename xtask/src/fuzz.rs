@@ -1,7 +1,9 @@
 //! The fuzzers, on the stable compiler: libFuzzer with the coverage that rustc itself can put in.
 
-use crate::shell::{program, root, run as run_program};
-use anyhow::{Result, bail};
+use crate::amount::Amount;
+use crate::needs;
+use crate::shell::{cargo_command, program, root, run as run_program, run_and_keep};
+use anyhow::{Context, Result, bail};
 use std::fs;
 
 const TARGETS: [&str; 6] = ["scan", "engine", "sse", "http", "http1", "chunks"];
@@ -14,48 +16,61 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
 /// `fuzz [TARGET] [SECONDS]`.
 pub fn run(words: &[String]) -> Result<()> {
     let seconds = words.get(1).map_or(Ok(60), |word| word.parse())?;
+    needs::require(&["c++"])?;
+    let amount = &mut Amount::default();
     match words.first() {
-        None => all(seconds),
-        Some(target) if TARGETS.contains(&target.as_str()) => {
-            build()?;
-            fuzz(target, seconds)
-        }
+        None => all(seconds, amount),
+        Some(target) if TARGETS.contains(&target.as_str()) => fuzz(target, seconds, &build()?, amount),
         Some(other) => bail!("no fuzz target `{other}`; there are: {}", TARGETS.join(", ")),
     }
 }
 
 /// Every target for this long.
-pub fn all(seconds: u64) -> Result<()> {
-    build()?;
-    TARGETS.iter().try_for_each(|target| fuzz(target, seconds))
+pub fn all(seconds: u64, amount: &mut Amount) -> Result<()> {
+    let host = build()?;
+    TARGETS.iter().try_for_each(|target| fuzz(target, seconds, &host, amount))
 }
 
-fn build() -> Result<()> {
-    let mut cargo =
-        program("cargo", &["build", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml"]);
+/// Builds the targets and says for which system, which is where they are.
+fn build() -> Result<String> {
+    let host = host()?;
+    let mut cargo = cargo_command(&["build", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml"]);
     // With --target the flags are not applied to build scripts.
-    cargo.args(["--target", host(), "--target-dir", "target/fuzz"]).env("RUSTFLAGS", FLAGS);
-    run_program(cargo)
+    cargo.args(["--target", &host, "--target-dir", "target/fuzz"]).env("RUSTFLAGS", FLAGS);
+    run_program(cargo)?;
+    Ok(host)
 }
 
-fn host() -> &'static str {
-    if cfg!(target_os = "macos") { "aarch64-apple-darwin" } else { "x86_64-unknown-linux-gnu" }
+/// The system that we run on, in the compiler's words.
+fn host() -> Result<String> {
+    let output = program("rustc", &["-vV"]).output().context("cannot run rustc")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc -vV names no host")?.to_owned())
 }
 
-fn fuzz(target: &str, seconds: u64) -> Result<()> {
+fn fuzz(target: &str, seconds: u64, host: &str, amount: &mut Amount) -> Result<()> {
     let (corpus, artifacts) =
         (root().join("target/fuzz/corpus").join(target), root().join("target/fuzz/artifacts"));
     fs::create_dir_all(&corpus)?;
     fs::create_dir_all(&artifacts)?;
     seed(&corpus)?;
-    let binary = format!("target/fuzz/{}/release/{target}", host());
+    let binary = format!("target/fuzz/{host}/release/{target}");
     let mut fuzzer = program(&binary, &[]);
     fuzzer
         .arg(corpus)
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()));
     fuzzer.args(["-print_final_stats=1", "-verbosity=0", "-max_len=4096", "-rss_limit_mb=2048"]);
-    run_program(fuzzer)
+    let (said, result) = run_and_keep(fuzzer)?;
+    amount.add(inputs(&said), "inputs");
+    result.with_context(|| format!("fuzz target `{target}`"))
+}
+
+/// How many inputs libFuzzer says it has tried.
+fn inputs(said: &str) -> u64 {
+    let count = said.split_once("stat::number_of_executed_units:").map(|(_, rest)| rest);
+    count.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 /// A few messages to begin with.
@@ -78,4 +93,24 @@ fn seed(corpus: &std::path::Path) -> Result<()> {
         fs::write(corpus.join(format!("seed-{index}")), message)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_the_one_of_the_compiler() {
+        let host = host().unwrap();
+        assert!(host.starts_with(std::env::consts::ARCH) && host.contains('-'), "{host}");
+    }
+
+    #[test]
+    fn inputs_are_counted_by_the_fuzzer() {
+        assert_eq!(
+            inputs("Done\nstat::number_of_executed_units: 1234\nstat::average_exec_per_sec: 3\n"),
+            1234
+        );
+        assert_eq!(inputs("==7== ERROR"), 0);
+    }
 }

@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::amount::Amount;
 use compare::differences;
 use matrix::{Visit, Way};
 use tally::{Tally, Verdict};
@@ -136,7 +137,7 @@ impl Options {
 }
 
 /// Makes the visits that the arguments name; an error if one of them fails.
-pub fn run(args: &[String]) -> Result<()> {
+pub fn run(args: &[String], amount: &mut Amount) -> Result<()> {
     let options = parse(args)?;
     if options.table {
         return table::write();
@@ -156,10 +157,16 @@ pub fn run(args: &[String]) -> Result<()> {
         None => Some(setup::build_outlast(&places)?),
     };
     client::adopt_orphans()?;
-    run_all(&visits, &specials, &places, outlast.as_deref())
+    run_all(&visits, &specials, &places, outlast.as_deref(), amount)
 }
 
-fn run_all(visits: &[Visit], specials: &[&str], places: &Places, outlast: Option<&str>) -> Result<()> {
+fn run_all(
+    visits: &[Visit],
+    specials: &[&str],
+    places: &Places,
+    outlast: Option<&str>,
+    amount: &mut Amount,
+) -> Result<()> {
     let tally = &Tally::default();
     // The one that does nothing but wait needs no worker.
     let (patient, busy): (Vec<&str>, Vec<&str>) = specials.iter().partition(|name| **name == "keepalive");
@@ -177,7 +184,7 @@ fn run_all(visits: &[Visit], specials: &[&str], places: &Places, outlast: Option
         }
     });
     tally.add_leftovers(&client::leftovers());
-    tally.finish()
+    tally.finish(amount)
 }
 
 /// What one worker does without a break.

@@ -2,36 +2,56 @@
 
 #![allow(clippy::disallowed_methods)] // tools of the project, not the product
 
+mod amount;
 mod bench;
 mod conformance;
 mod coverage;
 mod fuzz;
 mod interop;
+mod needs;
 mod schema;
 mod shell;
+mod sizes;
 mod test;
 
+use amount::Amount;
 use anyhow::{Result, bail};
+use std::process::ExitCode;
 
 const HELP: &str = "cargo xtask test [unit|fuzz|sim|e2e|...]              everything, or a part
+cargo xtask needs                                      the tools that the tests need, and which are missing
 cargo xtask bench [stdio|http] [--quick] [--check]     the benchmark, against the direct server and the floor
+cargo xtask bench --against PATH                       this build and another outlast, measured in turns
 cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast
 cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite, direct and through outlast
 cargo xtask schema [--counts]                          what outlast sends, against the schemas of the protocol
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
+cargo xtask sizes                                      how long the functions of the product are
 cargo xtask coverage                                   lines of the engine that the tests reach
 ";
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let mut words = std::env::args().skip(1);
     let command = words.next().unwrap_or_default();
     let rest: Vec<String> = words.collect();
     match command.as_str() {
         "test" => test::run(&rest),
         "bench" => bench::run(&rest),
-        "conformance" => conformance::run(&rest),
-        "interop" => interop::run(&rest),
-        "schema" => schema::run(&rest),
+        "needs" => needs::run(),
+        "conformance" => conformance::run(&rest, &mut Amount::default()),
+        "interop" => interop::run(&rest, &mut Amount::default()),
+        "schema" => schema::run(&rest, &mut Amount::default()),
+        "sizes" => sizes::run(&mut Amount::default()),
         "fuzz" => fuzz::run(&rest),
         "coverage" => coverage::run(),
         "help" | "" => {

@@ -10,17 +10,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
+use crate::amount::Amount;
 use crate::interop::Places;
 use crate::interop::matrix::Sdk;
 use crate::interop::setup;
-use crate::shell::root;
+use crate::shell::{cargo_command, root, run_and_keep};
 
 /// Simulated worlds; more of them say nothing new.
 const SEEDS: &str = "10";
 
-pub fn run(args: &[String]) -> Result<()> {
+pub fn run(args: &[String], amount: &mut Amount) -> Result<()> {
     let places = Places::find()?;
     setup::prepare(&places, &BTreeSet::from([Sdk::Ts1]))?;
     let tapes = places.installed.with_file_name("schema");
@@ -32,14 +33,32 @@ pub fn run(args: &[String]) -> Result<()> {
         &["test", "--quiet", "-p", "outlast-engine", "--tests"][..],
         &["run", "--quiet", "-p", "outlast-testkit", "--bin", "sim", "--", "--seeds", SEEDS],
     ] {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = Command::new(cargo).args(arguments).env("OUTLAST_TAPES", &tapes).output()?;
+        let output = cargo_command(arguments).env("OUTLAST_TAPES", &tapes).output()?;
         let said = || [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
         ensure!(output.status.success(), "cargo {} failed:\n{}", arguments.join(" "), said());
     }
     let mut node = Command::new("node");
     node.arg(root().join("tests/schema/validate.mjs")).arg(places.installed.join("ts1")).arg(&tapes);
-    let status = node.args(args).status().context("cannot start node")?;
-    ensure!(status.success(), "some messages do not fit; what was said is in {}", tapes.display());
+    node.args(args);
+    let (said, result) = run_and_keep(node)?;
+    amount.add(messages(&said), "messages");
+    ensure!(result.is_ok(), "some messages do not fit; what was said is in {}", tapes.display());
     Ok(())
+}
+
+/// How many messages the validator says it has accepted.
+fn messages(said: &str) -> u64 {
+    let words = said.lines().find_map(|line| line.split_once(" messages of "));
+    words.and_then(|(count, _)| count.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_counted_by_the_validator() {
+        assert_eq!(messages("ping 3\n812 messages of 40 kinds in 9 worlds fit their schemas, 7 were\n"), 812);
+        assert_eq!(messages("FAIL  no tapes"), 0);
+    }
 }

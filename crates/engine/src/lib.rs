@@ -11,7 +11,7 @@
 //!   known to do;
 //! - [`wire`]: messages as bytes; [`error`]: what a client is told;
 //! - [`record`] and [`store`]: what is stored of a call with a ticket, and what a store is asked;
-//! - [`life`]: signs of life; [`limits`]: every bound; [`time`], [`id`], [`method`]: words.
+//! - [`life`]: signs of life; [`limits`]: every bound; [`time`], [`id`], [`method`], [`hex`]: words.
 //!
 //! Deliberately absent: a runtime, a clock, files, logging, randomness, models of MCP's methods.
 
@@ -28,6 +28,7 @@ pub mod engine;
 pub mod error;
 pub mod event;
 pub mod hash;
+pub mod hex;
 pub mod http;
 pub mod id;
 pub mod idempotency;

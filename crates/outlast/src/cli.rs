@@ -1,30 +1,37 @@
 //! The command line: read it, say what is wrong with it, run what it asks for.
+//!
+//! Each command has a file that reads its words and makes a [`Task`] of them; `run` does it. Here is which word
+//! is which command.
 
+mod cache;
 mod doctor;
+mod flags;
 pub mod help;
 mod install;
 mod keep;
+mod remote;
+mod run;
 mod serve;
 mod tasks;
 mod timeout_mcp;
+mod token;
+mod wrap;
+
+pub(crate) use flags::distance;
 
 use crate::config::{self, Settings};
-use crate::observe::Observers;
-use crate::observe::stderr::Stderr;
-use crate::observe::text::say;
-use crate::observe::trace::Trace;
+use crate::install as installer;
+use crate::observe::stderr::say;
 use crate::store::Place;
-use crate::{demo, install as installer, memory, wrap};
-use lexopt::prelude::*;
-use outlast_engine::settings::{BadValue, Kind, SETTINGS, Setting};
-use std::ffi::OsString;
-use std::io::Write;
+use outlast_engine::settings::BadValue;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 /// The status for a command line that cannot be understood.
 const USAGE: u8 = 2;
 
-const CLEAR: &str = "write: outlast cache clear [--state DIR]";
+/// Where `--keep` stands and cannot be meant.
+const NO_KEEP: &str = "--keep is for a command: write: outlast --keep -- npx -y some-server";
 
 /// What is to be done.
 enum Task {
@@ -73,7 +80,7 @@ pub fn main() -> ExitCode {
     let task =
         if called == "timeout-mcp" { timeout_mcp::parse(words.collect()) } else { parse(words.collect()) };
     match task {
-        Ok(task) => run(task),
+        Ok(task) => run::run(task),
         Err(Wrong(why)) => {
             say(&why);
             ExitCode::from(USAGE)
@@ -81,170 +88,32 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(task: Task) -> ExitCode {
-    let done = match task {
-        Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
-        Task::PrintAndTell(text, told) => {
-            say(&told);
-            std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS)
-        }
-        Task::Wrap(settings, command) => {
-            return with_observers(*settings, |config, observers, place| {
-                wrap::run(config, observers, place, &command)
-            });
-        }
-        Task::Remote(settings, remote) => {
-            return with_observers(*settings, |config, observers, place| {
-                wrap::run_remote(config, observers, place, remote)
-            });
-        }
-        Task::Serve(settings, service, target) => {
-            return with_observers(*settings, |config, observers, place| {
-                crate::serve::run(config, observers, place, *service, target)
-            });
-        }
-        Task::KeepService(name, settings, command) => match keep::enter(&name, &settings, &command) {
-            Ok(None) => Ok(ExitCode::SUCCESS),
-            Ok(Some(service)) => {
-                let target = crate::serve::Target::Command(command);
-                return with_log(*settings, service.log(), |config, observers, place| {
-                    crate::serve::run(config, observers, place, *service, target)
-                });
-            }
-            Err(error) => Err(error),
-        },
-        Task::Keep(request) => crate::keep::run(&request),
-        Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
-        Task::Demo => demo::run(),
-        Task::ClearCache(place) => memory::clear(&place).map(|count| {
-            say(&format!("{count} remembered server(s) forgotten"));
-            ExitCode::SUCCESS
-        }),
-        Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
-        Task::Install(request) => installer::run(&request),
-        Task::Doctor(options, command) => crate::doctor::server(options, &command),
-        Task::DoctorClient => crate::doctor::client(),
-        Task::Tasks(request) => crate::tasks::run(&request),
-    };
-    done.unwrap_or_else(|error| {
-        say(&error.to_string());
-        ExitCode::FAILURE
-    })
-}
-
-fn with_observers(
-    settings: Settings,
-    run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
-) -> ExitCode {
-    with_log(settings, Stderr::default(), run)
-}
-
-fn with_log(
-    settings: Settings,
-    stderr: Stderr,
-    run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
-) -> ExitCode {
-    for name in &settings.unknown {
-        say(&format!("warn: the variable {name} is no setting of ours; ignored"));
-    }
-    let trace = match settings.trace.as_deref().map(Trace::open).transpose() {
-        Ok(trace) => trace,
-        Err(error) => {
-            let path = settings.trace.unwrap_or_default();
-            say(&format!("--trace-messages: cannot write `{path}`: {error}"));
-            return ExitCode::from(USAGE);
-        }
-    };
-    let place = settings.place();
-    let observers = Observers::new(stderr, settings.log, trace);
-    run(settings.engine, observers, place).unwrap_or_else(|error| {
-        say(&format!("cannot start: {error}"));
-        ExitCode::FAILURE
-    })
-}
-
-/// Everything before `--` is for us, everything after it is the server's command, untouched.
+/// These come first and read all that follows; everything else may stand behind options.
 fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
-    let end = words.iter().position(|word| word == "--");
-    if words.first().is_some_and(|word| word == "timeout-mcp") {
-        return timeout_mcp::parse(words.split_off(1));
-    }
-    if words.first().is_some_and(|word| word == crate::guardian::GUARDIAN) {
-        return Ok(Task::Guardian(words.split_off(1)));
-    }
-    if words.first().is_some_and(|word| word == crate::keep::SERVICE) {
-        return keep::service(words.split_off(1));
-    }
-    if words.first().is_some_and(|word| word == "doctor") {
-        return doctor::parse(words.split_off(1));
-    }
-    let command = end.map(|end| words.split_off(end).split_off(1));
-    let serves = words.first().is_some_and(|word| word == "serve");
-    if serves {
-        words.remove(0);
-    }
-    let (mut url, mut keeps, written) = (None, false, words.clone());
-    let mut parser = lexopt::Parser::from_args(words);
-    let mut flags: Vec<(&'static Setting, String)> = Vec::new();
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Long("help") | Short('h') => return Ok(Task::Print(help::text())),
-            Long("version") | Short('V') => return Ok(Task::Print(help::version())),
-            Long("keep") => keeps = true,
-            Long(name) => {
-                let setting = Setting::named(name).ok_or_else(|| unknown_flag(name))?;
-                let value = match setting.kind {
-                    Kind::Switch => parser.optional_value().unwrap_or_else(|| "true".into()),
-                    _ => parser.value().map_err(|_| missing_value(setting))?,
-                };
-                flags.push((setting, value.to_string_lossy().into_owned()));
-            }
-            Value(word) if serve::is_url(&word) && url.is_none() => url = Some(word),
-            Value(word) if serves || url.is_some() => {
-                return Err(Wrong(format!(
-                    "`{}` is not understood here; see outlast --help",
-                    word.to_string_lossy()
-                )));
-            }
-            Value(word) => return named_task(&word, parser),
-            Short(letter) => return Err(Wrong(format!("unknown flag `-{letter}`; see outlast --help"))),
-        }
-    }
-    if keeps {
-        return match (serves, url, command) {
-            (false, None, Some(command)) if !command.is_empty() => keep::door(&flags, written, command),
-            _ => Err(Wrong("--keep is for a command: write: outlast --keep -- npx -y some-server".into())),
-        };
-    }
-    if serves {
-        return serve::serve(url.as_ref(), command, &flags);
-    }
-    match (url, command) {
-        (Some(url), None) => serve::remote(&url, &flags),
-        (None, Some(command)) if !command.is_empty() => wrap_task(&flags, command),
-        _ => Err(Wrong("no command to run; write: outlast -- npx -y some-server (or outlast --help)".into())),
+    let first = words.first().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
+    match first.as_str() {
+        "timeout-mcp" => timeout_mcp::parse(words.split_off(1)),
+        "doctor" => doctor::parse(words.split_off(1)),
+        "serve" => serve::parse(words.split_off(1)),
+        crate::guardian::GUARDIAN => Ok(Task::Guardian(words.split_off(1))),
+        crate::keep::SERVICE => keep::service(words.split_off(1)),
+        _ => wrap::parse(words),
     }
 }
 
-fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong> {
+/// A command that may stand behind options, which it does not take.
+fn named_task(word: &OsStr, mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     let word = word.to_string_lossy();
     let task = match &*word {
         "demo" => Task::Demo,
         "demo-server" => Task::DemoServer,
-        "cache" => match parser.next()? {
-            Some(Value(word)) if word == "clear" => return cache_to_clear(parser),
-            _ => return Err(Wrong(CLEAR.into())),
-        },
-        "token" => return serve::token(parser),
+        "cache" => return cache::parse(parser),
+        "token" => return token::parse(parser),
         "tasks" => return tasks::parse(parser),
         "keep" => return keep::parse(parser),
         "install" => return install::parse(installer::Aim::Install, parser),
         "uninstall" => return install::parse(installer::Aim::Uninstall, parser),
-        "help" => match parser.next()? {
-            Some(Value(topic)) if topic == "settings" => return Ok(Task::Print(help::reference())),
-            None => return Ok(Task::Print(help::text())),
-            Some(_) => return Err(Wrong("there is `outlast --help` and `outlast help settings`".into())),
-        },
+        "help" => return help::parse(parser),
         _ => {
             return Err(Wrong(format!(
                 "`{word}` is no command of ours; to put outlast in front of it write: outlast -- {word}"
@@ -257,50 +126,17 @@ fn named_task(word: &OsString, mut parser: lexopt::Parser) -> Result<Task, Wrong
     }
 }
 
-/// `outlast cache clear [--state DIR]`.
-fn cache_to_clear(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
-    let mut state = None;
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Long("state") => state = Some(parser.value()?.to_string_lossy().into_owned()),
-            _ => return Err(Wrong(CLEAR.into())),
-        }
-    }
-    Ok(Task::ClearCache(config::place(state.as_deref())))
+/// Everything before `--` is for us, everything after it is the server's command, untouched.
+fn split_command(mut words: Vec<OsString>) -> (Vec<OsString>, Option<Vec<OsString>>) {
+    let end = words.iter().position(|word| word == "--");
+    let command = end.map(|end| words.split_off(end).split_off(1));
+    (words, command)
 }
 
-fn wrap_task(flags: &[(&'static Setting, String)], command: Vec<OsString>) -> Result<Task, Wrong> {
-    let mut settings = Settings::new(&command);
-    settings.take_environment()?;
-    for (setting, value) in flags {
-        settings.take_flag(setting, value)?;
-    }
-    Ok(Task::Wrap(Box::new(settings), command))
+fn not_understood(word: &OsStr) -> Wrong {
+    Wrong(format!("`{}` is not understood here; see outlast --help", word.to_string_lossy()))
 }
 
-fn missing_value(setting: &Setting) -> Wrong {
-    Wrong(format!("--{} needs a value: --{} {}", setting.name, setting.name, setting.placeholder()))
-}
-
-fn unknown_flag(name: &str) -> Wrong {
-    let known = SETTINGS.iter().map(|setting| setting.name).chain(["help", "keep", "version"]);
-    let nearest = known.min_by_key(|known| distance(known, name)).filter(|known| distance(known, name) <= 3);
-    let hint =
-        nearest.map_or_else(|| "see outlast --help".to_owned(), |known| format!("did you mean --{known}?"));
-    Wrong(format!("unknown flag `--{name}`; {hint}"))
-}
-
-/// How many letters must be changed, added or left out to get from one word to the other.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+fn unknown_letter(letter: char) -> Wrong {
+    Wrong(format!("unknown flag `-{letter}`; see outlast --help"))
 }

@@ -331,8 +331,7 @@ impl Settings {
 
 /// A number that is another one in every process, for jitter.
 fn seed() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new().build_hasher().finish()
+    u64::from_ne_bytes(crate::random::bytes())
 }
 
 fn network(text: &str) -> Result<Network, BadValue> {

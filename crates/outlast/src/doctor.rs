@@ -13,6 +13,8 @@ mod server;
 pub use client::run as client;
 pub use server::{Options, run as server};
 
+use crate::observe::text::glimpse;
+
 /// The revision that legacy peers are spoken to in.
 const LEGACY: &str = "2025-11-25";
 
@@ -57,25 +59,35 @@ fn wrapped(text: &str, width: usize, indent: &str) -> String {
     lines.join(&format!("\n{indent}"))
 }
 
-/// A peer's text for a person: cut, and nothing in it can steer a terminal.
-pub fn glimpse(bytes: &[u8], most: usize) -> String {
-    // Not more than what may be shown is looked at; one byte more tells that there is more.
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(most + 4)]);
-    crate::observe::text::escape_up_to(&text, most).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::{Path, PathBuf};
+
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+    }
+
+    /// It stands beside the path of every call: what that path needs of it belongs elsewhere.
+    #[test]
+    fn only_the_command_line_knows_the_doctor() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let knows = |path: &PathBuf| std::fs::read_to_string(path).unwrap().contains("crate::doctor");
+        let found: Vec<_> = files(&sources).into_iter().filter(knows).collect();
+        let mut names = found.iter().map(|path| path.strip_prefix(&sources).unwrap());
+        assert!(
+            names.all(|name| name.starts_with("doctor")
+                || name.starts_with("cli")
+                || name == Path::new("doctor.rs")
+                || name == Path::new("cli.rs")),
+            "{found:?}"
+        );
+    }
 
     #[test]
     fn text_is_wrapped_between_words() {
         assert_eq!(wrapped("one two three", 8, "  "), "one two\n  three");
         assert_eq!(wrapped("incomprehensible", 8, "  "), "incomprehensible");
-    }
-
-    #[test]
-    fn a_peers_text_is_cut_and_cannot_steer_a_terminal() {
-        assert_eq!(glimpse(b"a\x1b[2Jb\nc", 6), "a\\u{1b}[2Jb…");
     }
 }

@@ -513,7 +513,7 @@ impl State {
             Action::Finish(exchange) => self.flows.remove(&exchange)?.finish(),
             Action::Store(number, writes) => return self.store(number, writes),
             Action::Load(number, query) => return self.load(number, query),
-            Action::NeedEntropy => return Some(Event::Entropy(crate::client::http::token::random())),
+            Action::NeedEntropy => return Some(Event::Entropy(crate::random::bytes())),
             Action::Start(id, run) => return self.start(id, run),
             Action::CloseInput(id) => {
                 self.touch(id);

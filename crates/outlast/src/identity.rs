@@ -8,14 +8,14 @@
 //! All that is kept is a digest, made with a key that only this user has: from the digest of a short
 //! password nobody can find the password by trying.
 
-use crate::client::http::token;
 use crate::config;
+use crate::random;
 use crate::store::Place;
 use crate::sys::unix::read_small;
 use http::header::{HeaderName, HeaderValue};
+use outlast_engine::hex;
 use ring::hmac;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -118,7 +118,7 @@ impl Key {
 
     /// One that nobody else has: what is named with it is found by nobody else.
     pub fn fresh() -> Key {
-        Key::from(&token::random())
+        Key::from(&random::bytes())
     }
 
     fn from(bytes: &[u8; KEY]) -> Key {
@@ -133,10 +133,7 @@ impl Key {
             context.update(part);
         }
         let tag = context.sign();
-        tag.as_ref()[..SHOWN].iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        hex::encode(&tag.as_ref()[..SHOWN])
     }
 
     /// What the server of a command is called in the store: its name for people, and a digest.
@@ -190,7 +187,7 @@ fn make(folder: &Path, path: &Path) -> io::Result<[u8; KEY]> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let beside = path.with_extension(format!("{}.new", std::process::id()));
     let mut file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(&token::random())?;
+    file.write_all(&random::bytes::<KEY>())?;
     let linked = fs::hard_link(&beside, path);
     fs::remove_file(&beside)?;
     match linked {

@@ -21,7 +21,7 @@ mod yaml;
 pub use edit::Aim;
 
 use crate::config;
-use crate::observe::text::say as tell;
+use crate::observe::stderr::say as tell;
 use clients::{Client, Place, Scope};
 use diff::visible;
 use plan::Plan;

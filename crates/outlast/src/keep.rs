@@ -24,11 +24,9 @@ pub use list::{Request, What, run};
 pub use service::{Kept, enter};
 pub use way::Way;
 
+use crate::config;
 use crate::identity::{self, Key};
-use crate::{clock, config};
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
-use nix::poll::{PollTimeout, poll};
+use crate::sys::lock::{self, Kind, Lock};
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -39,9 +37,6 @@ use std::time::Duration;
 
 /// The first word of the service's command line.
 pub const SERVICE: &str = "keep-service";
-
-/// How long a lock is waited for before the next try, in milliseconds.
-const REST: u16 = 20;
 
 /// The longest path of a socket that every system takes.
 const SOCKET_PATH: usize = 103;
@@ -117,34 +112,15 @@ pub fn name(key: &Key, words: &[OsString], command: &[OsString]) -> String {
 }
 
 /// A lock of a file that need not be there; `None` if somebody else holds one that forbids it.
-fn try_lock(path: &Path, shared: bool) -> io::Result<Option<Flock<File>>> {
-    let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    try_lock_file(file, shared).map(Result::ok)
+fn try_lock(path: &Path, kind: Kind) -> io::Result<Option<Lock>> {
+    lock::try_lock(open(path)?, kind).map(Result::ok)
 }
 
-/// The same of an open file, which comes back if there is no lock to be had.
-fn try_lock_file(file: File, shared: bool) -> io::Result<Result<Flock<File>, File>> {
-    let how = if shared { FlockArg::LockSharedNonblock } else { FlockArg::LockExclusiveNonblock };
-    match Flock::lock(file, how) {
-        Ok(lock) => Ok(Ok(lock)),
-        Err((file, Errno::EWOULDBLOCK)) => Ok(Err(file)),
-        Err((_, error)) => Err(error.into()),
-    }
+/// The same lock, waited for.
+fn lock_within(path: &Path, kind: Kind, time: Duration) -> io::Result<Option<Lock>> {
+    lock::lock_within(open(path)?, kind, time)
 }
 
-/// The same, waited for. A lock has no deadline of its own.
-fn lock_within(path: &Path, shared: bool, time: Duration) -> io::Result<Option<Flock<File>>> {
-    let until = clock::awake() + time.as_millis() as u64;
-    loop {
-        let lock = try_lock(path, shared)?;
-        if lock.is_some() || clock::awake() >= until {
-            return Ok(lock);
-        }
-        rest();
-    }
-}
-
-fn rest() {
-    // A signal ends a rest early, which harms nobody.
-    let _ = poll(&mut [], PollTimeout::from(REST));
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }

@@ -3,10 +3,13 @@
 //! Map: `cli` and `config` read what people wrote; `wrap` and `serve` put the parts together;
 //! `driver` joins them to the engine, `link` is what it holds of each server; `client` and `server`
 //! are the two sides; `guardian` is the parent of the server's process; `lines`, `outbox`, `pool` and
-//! `http1` handle bytes; `identity` says which server is meant; `memory` keeps what an instant start needs; `observe` is the log and the
-//! record; `clock` reads time; `sys` is what differs by system; `demo` shows it all in ten seconds;
+//! `http1` handle bytes; `identity` says which server is meant; `memory` keeps what an instant start
+//! needs; `observe` is the log and the record; `clock` reads time, `random` randomness; `sys` is what
+//! differs by system; `demo` shows it all in ten seconds;
 //! `install` edits the files of clients; `doctor` examines servers and clients; `store` keeps what
 //! outlives a connection, `tasks` shows it; `keep` is what `--keep` starts, and the way to it.
+
+#![deny(clippy::print_stderr)] // `observe/stderr.rs` is the way to stderr
 
 pub mod cli;
 mod client;
@@ -26,6 +29,7 @@ mod memory;
 mod observe;
 mod outbox;
 mod pool;
+mod random;
 mod serve;
 mod server;
 pub mod store;

@@ -14,7 +14,7 @@ use crate::sys::unix;
 use crate::wrap::{identity_key, watch_signals};
 use outlast_engine::{Config, Event};
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ async fn serve(
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
     driver.turn(|state| {
-        state.feed(Event::Entropy(crate::client::http::token::random()));
+        state.feed(Event::Entropy(crate::random::bytes()));
         if has_tickets {
             state.feed(Event::Begin);
         }
@@ -127,7 +127,7 @@ async fn serve(
     let door = Door::new(driver.clone(), service.doorman, service.bounds, service.addresses);
     let doors = tokio::spawn(door.listen(listener, stopped));
     // Programs wait for this line to know that we are there, and where.
-    let _ = writeln!(io::stderr(), "{greeting}");
+    crate::observe::stderr::write(format!("{greeting}\n").as_bytes());
     let status = match &kept {
         None => driver.ended().await,
         Some(kept) => kept.until_unused(&driver, resume_wait).await,

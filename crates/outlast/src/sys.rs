@@ -3,6 +3,8 @@
 #[cfg(unix)]
 pub mod alarm;
 #[cfg(unix)]
+pub mod lock;
+#[cfg(unix)]
 pub mod proc;
 #[cfg(unix)]
 pub mod unix;

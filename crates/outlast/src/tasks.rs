@@ -8,7 +8,7 @@ mod follow;
 mod shelf;
 mod show;
 
-use crate::observe::text::say;
+use crate::observe::stderr::{self, say};
 use crate::store::Place;
 use outlast_engine::record::{Answer, Record, State};
 use shelf::Shelf;
@@ -160,7 +160,7 @@ fn result(record: &Record, shelf: &Shelf, json: bool) -> Result<Status, Problem>
             }
         }
         (Some(Answer::Error(bytes)), State::Failed) => {
-            let _ = io::stderr().write_all(&[bytes, &b"\n"[..]].concat());
+            stderr::write(&[bytes, &b"\n"[..]].concat());
         }
         (_, State::Cancelled) => say(&format!("{name} was cancelled")),
         (None, State::Completed | State::Failed) => say(&format!("{name} has ended without an answer")),

@@ -106,7 +106,7 @@ async fn serve(
     tokio::spawn(driver.clone().pump(Peer::Client));
     driver.turn(|state| {
         // For the first ticket or key; whoever takes it asks for the next.
-        state.feed(Event::Entropy(crate::client::http::token::random()));
+        state.feed(Event::Entropy(crate::random::bytes()));
         if has_tickets {
             state.feed(Event::Begin);
         }

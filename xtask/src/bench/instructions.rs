@@ -12,9 +12,11 @@ use super::figures::{Metric, Sample};
 use super::link::Link;
 use super::measures::SMALL;
 use super::messages::Call;
-use super::options::scratch;
 use super::sizes::Sizes;
 use super::targets::{Programs, Target};
+
+/// What the measure is called.
+pub const NAME: &str = "store";
 
 /// Calls until everything that grows has grown.
 const SHORT: u64 = 500;
@@ -25,7 +27,7 @@ pub fn store(programs: &Programs, _: Target, sizes: &Sizes) -> Result<Vec<Sample
         println!("  no valgrind here: what the store costs a call is not counted");
         return Ok(Vec::new());
     }
-    let folder = scratch().join("counted-state");
+    let folder = programs.state().join("counted");
     let folder = folder.to_str().context("the path is no text")?;
     let on = ["--tasks", "--state", folder];
     // To make the file costs more than thousands of calls, and only once.

@@ -6,19 +6,23 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::tables::{TABLES, Table};
 
-const USAGE: &str = "cargo xtask bench [stdio|http] [--quick] [--only NAME] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--check]
+const USAGE: &str = "cargo xtask bench [stdio|http] [--quick] [--only NAME] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--against PATH] [--check]
 
       stdio, http     only this table [default: both]
       --quick         few calls and one round, under a minute: shows that it works, not how fast it is
       --only NAME     only the measures with this in their name; publishes nothing
-      --rounds N      median over this many rounds [default: 5; at least 5 unless --quick]
+      --rounds N      median over this many rounds [default: 5, with --against 9; at least 5 unless --quick]
       --json FILE     of one table [default: target/bench/TABLE.json; with --quick or --only TABLE-part.json]
       --svg FILE      of one table [default: in docs; with --quick or --only target/bench/TABLE-part.svg]
       --outlast PATH  measure this program instead of building outlast
-      --check         fail if a goal is missed";
+      --against PATH  measure this build and the outlast at PATH in turns: the ratio, and that of PATH to itself
+      --check         fail if a goal is missed, or with --against if a row got worse";
 
 /// Fewer rounds make a median that one bad minute can move.
 const LEAST_ROUNDS: usize = 5;
+
+/// Of two programs in turns, whose rounds are shorter.
+const TURNS: usize = 9;
 
 pub struct Options {
     pub tables: Vec<&'static Table>,
@@ -28,13 +32,16 @@ pub struct Options {
     json: Option<PathBuf>,
     svg: Option<PathBuf>,
     pub outlast: Option<PathBuf>,
+    /// The program to compare with.
+    pub against: Option<PathBuf>,
     pub check: bool,
 }
 
 impl Options {
     pub fn parse(words: &[String]) -> Result<Options> {
-        let quick = words.iter().any(|word| word == "--quick");
-        let mut options = Options::defaults(quick);
+        let has = |flag: &str| words.iter().any(|word| word == flag);
+        let quick = has("--quick");
+        let mut options = Options::defaults(quick, has("--against"));
         let mut words = words.iter();
         while let Some(word) = words.next() {
             if let Some(table) = TABLES.iter().find(|table| table.name == word) {
@@ -49,7 +56,8 @@ impl Options {
                 "--rounds" => options.rounds = rounds(value()?, quick)?,
                 "--json" => options.json = Some(value()?.into()),
                 "--svg" => options.svg = Some(value()?.into()),
-                "--outlast" => options.outlast = Some(existing(value()?)?),
+                "--outlast" => options.outlast = Some(existing("--outlast", value()?)?),
+                "--against" => options.against = Some(existing("--against", value()?)?),
                 other => bail!("unknown option `{other}`\n\n{USAGE}"),
             }
         }
@@ -57,12 +65,17 @@ impl Options {
             options.tables.extend(&TABLES);
         }
         let files = options.json.is_some() || options.svg.is_some();
+        ensure!(!files || options.against.is_none(), "--against writes no files\n\n{USAGE}");
         ensure!(!files || options.tables.len() == 1, "--json and --svg are of one table\n\n{USAGE}");
         Ok(options)
     }
 
-    fn defaults(quick: bool) -> Options {
-        let rounds = if quick { 1 } else { LEAST_ROUNDS };
+    fn defaults(quick: bool, against: bool) -> Options {
+        let rounds = match (quick, against) {
+            (true, _) => 1,
+            (false, true) => TURNS,
+            (false, false) => LEAST_ROUNDS,
+        };
         Options {
             tables: Vec::new(),
             quick,
@@ -71,6 +84,7 @@ impl Options {
             json: None,
             svg: None,
             outlast: None,
+            against: None,
             check: false,
         }
     }
@@ -118,6 +132,6 @@ fn rounds(word: &str, quick: bool) -> Result<usize> {
     }
 }
 
-fn existing(word: &str) -> Result<PathBuf> {
-    std::fs::canonicalize(word).with_context(|| format!("--outlast {word}"))
+fn existing(flag: &str, word: &str) -> Result<PathBuf> {
+    std::fs::canonicalize(word).with_context(|| format!("{flag} {word}"))
 }

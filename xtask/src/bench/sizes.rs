@@ -32,6 +32,31 @@ impl Sizes {
         if quick { Sizes::quick() } else { Sizes::full() }
     }
 
+    /// Two programs in turns: shorter, because many short rounds tell two programs apart better than a few
+    /// long ones.
+    pub fn for_turns(quick: bool) -> Sizes {
+        let full = Sizes::new(quick);
+        if quick {
+            return full;
+        }
+        Sizes {
+            one_by_one: full.one_by_one / 2,
+            in_flight: full.in_flight / 2,
+            one_megabyte: full.one_megabyte / 2,
+            ten_megabytes: full.ten_megabytes / 2,
+            cold_starts: full.cold_starts / 2,
+            bursts: 2,
+            http: HttpSizes {
+                one_by_one: full.http.one_by_one / 2,
+                in_flight: full.http.in_flight / 2,
+                one_megabyte: full.http.one_megabyte / 2,
+                ten_megabytes: full.http.ten_megabytes / 2,
+                ..full.http
+            },
+            ..full
+        }
+    }
+
     fn quick() -> Sizes {
         Sizes {
             one_by_one: 2_000,

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::options::{root, scratch};
+use super::options::scratch;
+use crate::shell::cargo_command;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Target {
@@ -34,10 +35,13 @@ impl fmt::Display for Target {
     }
 }
 
+#[derive(Clone)]
 pub struct Programs {
     echo_server: PathBuf,
     floor: PathBuf,
     outlast: PathBuf,
+    /// Where outlast keeps what it remembers.
+    state: PathBuf,
 }
 
 impl Programs {
@@ -47,24 +51,36 @@ impl Programs {
             Some(_) => &["-p", "outlast-testkit"],
             None => &["-p", "outlast", "-p", "outlast-testkit"],
         };
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--release", "--bins"])
-            .args(packages)
-            .current_dir(root())
-            .status()
-            .context("cannot start cargo")?;
+        let mut cargo = cargo_command(&["build", "--quiet", "--release", "--bins"]);
+        let status = cargo.args(packages).status().context("cannot start cargo")?;
         ensure!(status.success(), "the release build failed");
         let built = release_folder();
         let programs = Programs {
             echo_server: built.join("echo-server"),
             floor: built.join("floor"),
             outlast: outlast.map_or_else(|| built.join("outlast"), Path::to_path_buf),
+            state: scratch().join("state"),
         };
         for program in [&programs.echo_server, &programs.floor, &programs.outlast] {
             let path = program.display();
             ensure!(program.exists(), "{path} is missing after the build");
         }
         Ok(programs)
+    }
+
+    /// The same with another outlast, and with a memory of its own: two versions need not understand each other's.
+    pub fn with_outlast(&self, outlast: Option<&Path>, name: &str) -> Programs {
+        let mut programs = self.clone();
+        programs.state = scratch().join(format!("state-{name}"));
+        if let Some(outlast) = outlast {
+            programs.outlast = outlast.to_path_buf();
+        }
+        programs
+    }
+
+    /// A folder for what outlast keeps.
+    pub fn state(&self) -> &Path {
+        &self.state
     }
 
     /// The command of a target; `flags` are for outlast, the others have none.
@@ -82,7 +98,7 @@ impl Programs {
                 command
             }
         };
-        isolate(&mut command);
+        self.isolate(&mut command);
         command
     }
 
@@ -91,8 +107,15 @@ impl Programs {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
         command.arg(&self.outlast).args(flags).arg("--").arg(&self.echo_server);
-        isolate(&mut command);
+        self.isolate(&mut command);
         command
+    }
+
+    /// What the caller has set for their own outlast must not decide what is measured here, and what
+    /// `--instant` remembers stays with what else is measured.
+    fn isolate(&self, command: &mut Command) {
+        forget_settings(command);
+        command.env("XDG_STATE_HOME", &self.state);
     }
 
     /// The server on HTTP.
@@ -113,7 +136,7 @@ impl Programs {
     pub fn remote(&self, server: SocketAddr) -> Command {
         let mut command = Command::new(&self.outlast);
         command.arg(url(server));
-        isolate(&mut command);
+        self.isolate(&mut command);
         command
     }
 
@@ -127,20 +150,13 @@ impl Programs {
             Some(address) => command.arg(url(address)),
             None => command.arg("--").arg(&self.echo_server).arg("--parse"),
         };
-        isolate(&mut command);
+        self.isolate(&mut command);
         command
     }
 }
 
 fn url(server: SocketAddr) -> String {
     format!("http://{server}/mcp")
-}
-
-/// What the caller has set for their own outlast must not decide what is measured here, and what
-/// `--instant` remembers stays with what else is measured.
-fn isolate(command: &mut Command) {
-    forget_settings(command);
-    command.env("XDG_STATE_HOME", scratch().join("state"));
 }
 
 fn forget_settings(command: &mut Command) {

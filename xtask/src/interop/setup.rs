@@ -14,6 +14,8 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::matrix::Sdk;
 use super::{Places, client};
+use crate::needs;
+use crate::shell::cargo_command;
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(600);
 
@@ -49,20 +51,14 @@ pub fn build_outlast(places: &Places) -> Result<String> {
 }
 
 fn require_tools(sdks: &BTreeSet<Sdk>) -> Result<()> {
-    let node = sdks.contains(&Sdk::Ts1) || sdks.contains(&Sdk::Ts2);
-    let python = sdks.contains(&Sdk::Py1) || sdks.contains(&Sdk::Py2);
-    let mut missing = Vec::new();
-    for (needed, tool, what) in [
-        (node, "node", "Node.js 20 or newer"),
-        (node, "npm", "npm, which comes with Node.js"),
-        (python, "python3", "Python 3.11 or newer with venv"),
-    ] {
-        if needed && version_of(tool).is_err() {
-            missing.push(format!("`{tool}` ({what})"));
-        }
+    let mut tools = Vec::new();
+    if sdks.contains(&Sdk::Ts1) || sdks.contains(&Sdk::Ts2) {
+        tools.extend(["node", "npm"]);
     }
-    ensure!(missing.is_empty(), "the interop tests need {}: not found on PATH", missing.join(" and "));
-    Ok(())
+    if sdks.contains(&Sdk::Py1) || sdks.contains(&Sdk::Py2) {
+        tools.extend(["python3", "venv"]);
+    }
+    needs::require(&tools)
 }
 
 pub fn version_of(tool: &str) -> Result<String> {
@@ -123,8 +119,7 @@ pub fn run_quietly(mut command: Command, log: &Path) -> Result<()> {
 }
 
 fn cargo_build(package: &str) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo).args(["build", "--quiet", "--package", package]).status()?;
+    let status = cargo_command(&["build", "--quiet", "--package", package]).status()?;
     ensure!(status.success(), "cargo build --package {package} failed");
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, ensure};
 
 use super::say;
+use crate::amount::Amount;
 
 /// What came of one pair: a line if it is well, the complaints if it is not.
 pub type Verdict = Result<String, Vec<String>>;
@@ -51,12 +52,13 @@ impl Tally {
         }
     }
 
-    pub fn finish(&self) -> Result<()> {
+    pub fn finish(&self, amount: &mut Amount) -> Result<()> {
         let counts = self.0.lock().ok().context("a worker panicked")?;
         for command in &counts.repeat {
             say(&format!("to repeat: {command}"));
         }
         say(&format!("{} passed, {} failed", counts.passed, counts.failed));
+        amount.add(counts.passed as u64, "meetings");
         ensure!(counts.failed == 0, "interop tests failed");
         Ok(())
     }

@@ -5,6 +5,7 @@ mod setup;
 
 pub(crate) use setup::Setup;
 
+use crate::hex;
 use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::in_order::InOrder;
 use crate::limits;
@@ -121,7 +122,7 @@ impl Session {
     ) -> Session {
         Session {
             id,
-            mark: hex(&entropy[16..]),
+            mark: hex::encode(&entropy[16..]).into(),
             stored: now,
             version: version_wanted(&initialize),
             hello: crate::memory::client_of(&initialize).unwrap_or_default(),
@@ -140,12 +141,8 @@ impl Session {
 
     /// An unguessable name.
     pub(crate) fn name(entropy: &[u8; 32]) -> Box<str> {
-        hex(&entropy[..16])
+        hex::encode(&entropy[..16]).into()
     }
-}
-
-fn hex(bytes: &[u8]) -> Box<str> {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
 fn version_wanted(initialize: &Message) -> Box<str> {

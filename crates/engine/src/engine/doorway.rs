@@ -7,12 +7,12 @@
 use super::Engine;
 use crate::calls::{Call, Request};
 use crate::error::json_text;
+use crate::hex;
 use crate::id::{CallId, JsonId};
 use crate::json::{self, range_in};
 use crate::method::Method;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch};
-use std::fmt::Write;
 
 /// The key under which a door names the number of a call in the `_meta` of `requests/getStatus`.
 pub(super) const NUMBER: &str = "dev.outlast/attempt";
@@ -27,12 +27,8 @@ struct Pass {
 
 impl Pass {
     fn text(number: u64, progress: Option<&JsonId>, token: &str) -> String {
-        let mut text = format!("{number}.");
-        for byte in progress.map(JsonId::patch).iter().flat_map(|patch| patch.as_slice()) {
-            // Memory does not refuse a write.
-            let _ = write!(text, "{byte:02x}");
-        }
-        text + "." + token
+        let progress = progress.map(|progress| hex::encode(progress.patch().as_slice())).unwrap_or_default();
+        format!("{number}.{progress}.{token}")
     }
 
     fn read(text: &str) -> Option<Pass> {

@@ -135,7 +135,7 @@ impl Engine {
         let key = idempotency::key_of(&self.config.key_places, message).or_else(|| {
             let entropy = self.ledger.take_entropy()?;
             self.act(Action::NeedEntropy);
-            Some(entropy[..16].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+            Some(crate::hex::encode(&entropy[..16]).into())
         })?;
         idempotency::with_key(message, &key)
     }

@@ -171,7 +171,7 @@ impl Engine {
     /// Clients that can be told something unasked.
     fn lasting_clients(&self, server: ServerId) -> Vec<ClientId> {
         let lasts = |id: &&ClientId| {
-            self.clients.get(*id).is_some_and(|client| !matches!(client.door, Door::Exchange(_)))
+            self.clients.get(id).is_some_and(|client| !matches!(client.door, Door::Exchange(_)))
         };
         self.servers
             .get(&server)

@@ -15,7 +15,7 @@ impl Ticket {
     /// The ticket made of these random bytes: 16 at least, 32 at most.
     pub fn of(entropy: &[u8]) -> Ticket {
         debug_assert!(LENGTH.contains(&(entropy.len() * 2)));
-        Ticket(entropy.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+        Ticket(crate::hex::encode(entropy).into())
     }
 
     /// Takes a text from outside; `None` if we would never have made it.

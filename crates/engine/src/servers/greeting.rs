@@ -21,7 +21,7 @@ pub(crate) enum Greeting {
     /// It is the first: its handshake goes to the server.
     First,
     /// The same answer that the first one got.
-    Welcome(Message),
+    Welcome(Box<Message>),
     /// That answer is waited for.
     Waits,
 }
@@ -41,7 +41,7 @@ impl Servers {
             return Some(Greeting::First);
         }
         if let Some(welcome) = server.welcome.clone() {
-            return Some(Greeting::Welcome(welcome));
+            return Some(Greeting::Welcome(Box::new(welcome)));
         }
         server.joining.push((client, way, json_id.clone()));
         Some(Greeting::Waits)

@@ -1,8 +1,19 @@
 //! `--help` and the reference page, made from the table of settings.
 
+use super::{Task, Wrong};
 use crate::install::clients::CLIENTS;
+use lexopt::prelude::*;
 use outlast_engine::settings::{SETTINGS, Scope, Setting};
 use std::fmt::Write;
+
+/// `outlast help [settings]`.
+pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
+    match parser.next()? {
+        Some(Value(topic)) if topic == "settings" => Ok(Task::Print(reference())),
+        None => Ok(Task::Print(text())),
+        Some(_) => Err(Wrong("there is `outlast --help` and `outlast help settings`".into())),
+    }
+}
 
 /// `--version`.
 pub(super) fn version() -> String {

@@ -1,6 +1,7 @@
 //! The command lines of `install [CLIENT]` and `uninstall CLIENT`.
 
-use super::{Task, Wrong, distance, help};
+use super::flags::distance;
+use super::{Task, Wrong, help};
 use crate::install::clients::{CLIENTS, Client, Scope};
 use crate::install::{Aim, Request};
 use lexopt::prelude::*;

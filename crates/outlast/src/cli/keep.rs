@@ -1,7 +1,8 @@
 //! `outlast --keep -- COMMAND`, the service behind it, and `outlast keep list|stop`.
 
-use super::serve::{serving, take};
-use super::{Task, Wrong, distance, help};
+use super::flags::{self, Flags, distance, take};
+use super::serve::serving;
+use super::{Task, Wrong, help};
 use crate::client::http::addresses;
 use crate::client::http::visitor::Doorman;
 use crate::config::{self, Settings};
@@ -14,7 +15,7 @@ use crate::sys::unix::FileLimit;
 use http::Uri;
 use lexopt::prelude::*;
 use outlast_engine::Transport;
-use outlast_engine::settings::{Key, Kind, Setting};
+use outlast_engine::settings::{Key, Setting};
 use std::ffi::OsString;
 use std::io;
 
@@ -24,11 +25,7 @@ const FORM: &str = "write: outlast keep list, or: outlast keep stop [NAME]";
 const NO_LIMITS: &str = "*=timeout:off,max:3650d,keep-alive:off,retries:0";
 
 /// `outlast --keep [OPTIONS] -- COMMAND...`: the door. `words` is what stood before the command.
-pub(super) fn door(
-    flags: &[(&'static Setting, String)],
-    mut words: Vec<OsString>,
-    command: Vec<OsString>,
-) -> Result<Task, Wrong> {
+pub(super) fn door(flags: &Flags, mut words: Vec<OsString>, command: Vec<OsString>) -> Result<Task, Wrong> {
     words.retain(|word| word != "--keep");
     // What is wrong with them is said here, where a person reads it, and not in the service's log.
     let written = take(Settings::new(&command), flags)?;
@@ -76,16 +73,11 @@ pub(super) fn service(words: Vec<OsString>) -> Result<Task, Wrong> {
     let mut words: Vec<OsString> = words.collect();
     let end = words.iter().position(|word| word == "--").ok_or_else(wrong)?;
     let command = words.split_off(end).split_off(1);
-    let mut flags = Vec::new();
+    let mut flags = Flags::new();
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         let Long(name) = argument else { return Err(wrong()) };
-        let setting = Setting::named(name).ok_or_else(wrong)?;
-        let value = match setting.kind {
-            Kind::Switch => parser.optional_value().unwrap_or_else(|| "true".into()),
-            _ => parser.value()?,
-        };
-        flags.push((setting, value.to_string_lossy().into_owned()));
+        flags.push(flags::read(Setting::named(name).ok_or_else(wrong)?, &mut parser)?);
     }
     let settings = take(serving(Settings::new(&command)), &flags)?;
     Ok(Task::KeepService(name, Box::new(settings), command))

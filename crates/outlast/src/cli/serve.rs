@@ -1,53 +1,38 @@
-//! `outlast URL`, `outlast serve` and `outlast token`.
+//! `outlast serve --listen ADDR [OPTIONS] URL` or `-- COMMAND...`.
 
-use super::{Task, Wrong};
+use super::flags::{self, Flags, take};
+use super::remote::{is_url, reach, url};
+use super::{NO_KEEP, Task, Wrong, help, not_understood, split_command, unknown_letter};
 use crate::client::http::addresses;
-use crate::client::http::token::{self, Tokens};
+use crate::client::http::token::Tokens;
 use crate::client::http::visitor::{Doorman, is_loopback};
-use crate::config::{self, Settings};
+use crate::config::Settings;
 use crate::serve::{Entrance, Service, Target};
-use crate::server::http::{Options, Remote, parse_header, proxies_of_environment};
-use http::Uri;
 use lexopt::prelude::*;
 use outlast_engine::Manner;
-use outlast_engine::settings::Setting;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
 
-/// Whether a word is the address of a remote server.
-pub(super) fn is_url(word: &OsString) -> bool {
-    word.to_str().is_some_and(|word| word.starts_with("http://") || word.starts_with("https://"))
-}
-
-/// Reads such an address.
-fn url(word: &OsString) -> Result<Uri, Wrong> {
-    let wrong = || Wrong("that is no URL of an MCP server; write: outlast https://host/mcp".into());
-    let url: Uri = word.to_str().and_then(|word| word.parse().ok()).ok_or_else(wrong)?;
-    let host = url.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
-    // The parser takes any text for a port.
-    let authority = url.authority().map_or("", |authority| authority.as_str());
-    let port = authority.rsplit_once(host).and_then(|(_, rest)| rest.strip_prefix(':'));
-    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-        return Err(wrong());
+/// Reads what follows `serve`.
+pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
+    let (words, command) = split_command(words);
+    let (mut url, mut flags) = (None, Flags::new());
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("help") | Short('h') => return Ok(Task::Print(help::text())),
+            Long("version") | Short('V') => return Ok(Task::Print(help::version())),
+            Long("keep") => return Err(Wrong(NO_KEEP.into())),
+            Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
+            Value(word) if is_url(&word) && url.is_none() => url = Some(word),
+            Value(word) => return Err(not_understood(&word)),
+            Short(letter) => return Err(unknown_letter(letter)),
+        }
     }
-    Ok(url)
+    serve(url.as_ref(), command, &flags)
 }
 
-/// `outlast [OPTIONS] URL`.
-pub(super) fn remote(word: &OsString, flags: &[(&'static Setting, String)]) -> Result<Task, Wrong> {
-    let url = url(word)?;
-    let settings = take(Settings::for_remote(&url), flags)?;
-    let remote = reach(url, &settings)?;
-    Ok(Task::Remote(Box::new(settings), remote))
-}
-
-/// `outlast serve --listen ADDR [OPTIONS] URL` or `-- COMMAND...`.
-pub(super) fn serve(
-    word: Option<&OsString>,
-    command: Option<Vec<OsString>>,
-    flags: &[(&'static Setting, String)],
-) -> Result<Task, Wrong> {
+fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags) -> Result<Task, Wrong> {
     let (settings, target) = match (word, command) {
         (Some(word), None) => {
             let url = url(word)?;
@@ -76,33 +61,6 @@ pub(super) fn serving(mut settings: Settings) -> Settings {
     settings.engine.resumable = true;
     settings.engine.tasks = true;
     settings
-}
-
-pub(super) fn take(mut settings: Settings, flags: &[(&'static Setting, String)]) -> Result<Settings, Wrong> {
-    settings.take_environment()?;
-    for (setting, value) in flags {
-        settings.take_flag(setting, value)?;
-    }
-    Ok(settings)
-}
-
-fn reach(url: Uri, settings: &Settings) -> Result<Arc<Remote>, Wrong> {
-    let remote = &settings.remote;
-    let read =
-        |text: &String| parse_header(text, config::variable).map_err(|why| Wrong(format!("--header: {why}")));
-    let proxies = proxies_of_environment(&url, config::any_variable).map_err(Wrong)?;
-    let options = Options {
-        url,
-        headers: remote.headers.iter().map(read).collect::<Result<_, Wrong>>()?,
-        ca_file: remote.ca_file.clone(),
-        proxies,
-        way: None,
-        connect: remote.connect,
-        pool_idle: remote.pool_idle,
-        pool_max_idle: remote.pool_max_idle,
-        max_message: settings.engine.max_message,
-    };
-    Remote::new(options).map_err(Wrong)
 }
 
 fn service(settings: &Settings) -> Result<Service, Wrong> {
@@ -144,24 +102,4 @@ fn address(text: &str) -> Result<SocketAddr, Wrong> {
         |why: String| Wrong(format!("--listen: `{text}` {why}; write an address and a port: 127.0.0.1:7600"));
     let mut found = text.to_socket_addrs().map_err(|error| wrong(format!("is no address ({error})")))?;
     found.next().ok_or_else(|| wrong("is no address".into()))
-}
-
-/// `outlast token new NAME`: what the file needs goes to stdout and so into the file; the secret does not.
-pub(super) fn token(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
-    let how = || Wrong("write: outlast token new NAME".into());
-    let mut words: Vec<OsString> = Vec::new();
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Value(word) => words.push(word),
-            _ => return Err(how()),
-        }
-    }
-    match words.as_slice() {
-        [new, name] if new == "new" => {
-            let (token, line) = token::new(&name.to_string_lossy()).map_err(Wrong)?;
-            let told = format!("the token for the client, shown only here: {token}");
-            Ok(Task::PrintAndTell(format!("{line}\n"), told))
-        }
-        _ => Err(how()),
-    }
 }

@@ -1,6 +1,7 @@
 //! The command line of `tasks list|show|result|cancel|wait`.
 
-use super::{Task, Wrong, distance, help};
+use super::flags::distance;
+use super::{Task, Wrong, help};
 use crate::config;
 use crate::tasks::{Request, What};
 use lexopt::prelude::*;

@@ -156,7 +156,7 @@ fn new_call(record: &Record, probe: Probe, id: &Value, params: &Value, now: Mono
     let asked = params["arguments"]["seconds"].as_f64().filter(|seconds| *seconds > 0.0);
     let planned = asked.map(|seconds| Duration::from_secs_f64(seconds.min(tools::LONGEST.as_secs_f64())));
     // Nobody can know it before; whoever gives it back has read the answer.
-    let secret = now.since_start().as_nanos() & 0xffff;
+    let secret = outlast_engine::hex::encode(&crate::random::bytes::<2>());
     Call {
         id: id.clone(),
         probe,
@@ -166,7 +166,7 @@ fn new_call(record: &Record, probe: Probe, id: &Value, params: &Value, now: Mono
         reports: 0,
         fate: Fate::Running,
         overtaken: None,
-        receipt: format!("{}-{secret:04x}", record.calls.len() + 1),
+        receipt: format!("{}-{secret}", record.calls.len() + 1),
         received: false,
     }
 }

@@ -20,7 +20,7 @@ mod report;
 mod talk;
 mod visit;
 
-use crate::observe::text::say;
+use crate::observe::stderr::say;
 use noted::Noted;
 use outlast_engine::event::StartFailure;
 use process::Lab;

@@ -1,9 +1,12 @@
 //! `outlast keep list|stop`.
 
 use super::service::Card;
-use super::{clock, folder, rest, try_lock, try_lock_file};
-use crate::observe::text::{escape, say};
+use super::{folder, try_lock};
+use crate::clock;
+use crate::observe::stderr::say;
+use crate::observe::text::escape;
 use crate::store::{Place, no_folder};
+use crate::sys::lock::{self, Kind};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
@@ -90,10 +93,10 @@ fn running(folder: &Path) -> io::Result<Vec<Running>> {
 fn read(path: &PathBuf) -> Option<Running> {
     let file = File::open(path).ok()?;
     // The card of a dead one stays where it is: the next service of this name may just be replacing it.
-    let Err(file) = try_lock_file(file, true).ok()? else { return None };
+    let Err(file) = lock::try_lock(file, Kind::Shared).ok()? else { return None };
     let card: Card = serde_json::from_reader(&file).ok()?;
     let users = path.with_extension("users");
-    let in_use = users.exists() && try_lock(&users, false).ok()?.is_none();
+    let in_use = users.exists() && try_lock(&users, Kind::Exclusive).ok()?.is_none();
     Some(Running { card, file, in_use })
 }
 
@@ -140,15 +143,9 @@ fn stop(found: Vec<Running>) -> io::Result<ExitCode> {
     }
     let until = clock::awake() + END.as_millis() as u64;
     let mut status = ExitCode::SUCCESS;
-    for Running { card, mut file, .. } in found {
-        let ended = loop {
-            match try_lock_file(file, true)? {
-                Ok(_) => break true,
-                Err(_) if clock::awake() >= until => break false,
-                Err(held) => file = held,
-            }
-            rest();
-        };
+    for Running { card, file, .. } in found {
+        let left = Duration::from_millis(until.saturating_sub(clock::awake()));
+        let ended = lock::lock_within(file, Kind::Shared, left)?.is_some();
         let (name, server, pid) = (&card.name, &card.server, card.pid);
         if ended {
             say(&format!("stopped {name} ({server})"));

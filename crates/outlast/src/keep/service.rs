@@ -1,11 +1,11 @@
 //! The service behind `--keep`: detached from whoever started it, and gone when nobody needs it.
 
-use super::{Room, try_lock, try_lock_file};
+use super::{Room, try_lock};
 use crate::driver::Driver;
 use crate::observe::rotation::Rotation;
 use crate::observe::stderr::Stderr;
+use crate::sys::lock::{self, Kind, Lock};
 use crate::{clock, config};
-use nix::fcntl::Flock;
 use nix::unistd::{ForkResult, dup2_stdin, fork, setsid};
 use outlast_engine::Event;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct Card {
 pub struct Kept {
     room: Room,
     listener: UnixListener,
-    _card: Flock<File>,
+    _card: Lock,
 }
 
 /// Leaves the session of whoever started us. `None` in the process that is only to end. Must be called
@@ -63,10 +63,10 @@ pub fn enter(room: Room, name: &str, server: &str, command: &[OsString]) -> io::
 }
 
 /// Puts a card in place of one that an earlier service may still hold.
-fn write_card(room: &Room, card: &Card) -> io::Result<Flock<File>> {
+fn write_card(room: &Room, card: &Card) -> io::Result<Lock> {
     let path = room.file(&format!("card.{}", card.pid));
     let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-    let Ok(mut held) = try_lock_file(file, false)? else {
+    let Ok(mut held) = lock::try_lock(file, Kind::Exclusive)? else {
         return Err(io::Error::other(format!("`{}` is held by another process", path.display())));
     };
     held.write_all(&serde_json::to_vec(card)?)?;
@@ -102,7 +102,8 @@ impl Kept {
             }
             let users = self.room.file("users");
             // A door that comes in this very moment waits until the lock is let go of again.
-            let Some(lock) = try_lock(&users, false).ok().flatten().filter(|_| driver.is_idle()) else {
+            let Some(lock) = try_lock(&users, Kind::Exclusive).ok().flatten().filter(|_| driver.is_idle())
+            else {
                 unused_since = None;
                 continue;
             };

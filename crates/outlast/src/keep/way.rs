@@ -3,8 +3,8 @@
 use super::{Room, SERVICE, lock_within};
 use crate::config;
 use crate::observe::rotation;
+use crate::sys::lock::{Kind, Lock};
 use crate::sys::unix::FileLimit;
-use nix::fcntl::Flock;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -33,7 +33,7 @@ pub struct Way {
     arguments: Vec<OsString>,
     /// How many descriptors the service may have, before we raise that for ourselves.
     file_limit: Option<FileLimit>,
-    _user: Flock<File>,
+    _user: Lock,
 }
 
 impl Way {
@@ -41,7 +41,7 @@ impl Way {
     pub fn new(room: Room, arguments: Vec<OsString>) -> Result<Arc<Way>, String> {
         let path = room.file("users");
         let cannot = |why: &dyn std::fmt::Display| format!("--keep cannot use `{}`: {why}", path.display());
-        let user = lock_within(&path, true, GOING).map_err(|error| cannot(&error))?;
+        let user = lock_within(&path, Kind::Shared, GOING).map_err(|error| cannot(&error))?;
         let user = user.ok_or_else(|| {
             format!("the service that ran before does not end; write: outlast keep stop {}", room.name)
         })?;
@@ -67,7 +67,7 @@ impl Way {
     /// Starts the service, unless another door was faster. The socket listens before the service runs,
     /// so nobody waits for it to be ready.
     fn start(&self) -> io::Result<UnixStream> {
-        let Some(_turn) = lock_within(&self.room.file("lock"), false, TURN)? else {
+        let Some(_turn) = lock_within(&self.room.file("lock"), Kind::Exclusive, TURN)? else {
             return Err(io::Error::other("another door has not finished starting it"));
         };
         let socket = self.room.socket();

@@ -1,10 +1,14 @@
 //! Our stderr: our own lines and the server's bytes, never blocking a call.
 //!
-//! A host may stop reading stderr. So a thread of its own writes it, made when there is first
-//! something to write; what it cannot write in time waits, up to a bound, and is then dropped.
+//! A host may stop reading stderr. So while calls run, a thread of its own writes it ([`Stderr`]), made when
+//! there is first something to write; what it cannot write in time waits, up to a bound, and is then dropped.
+//! Where no call can wait (commands for a person, before the start, after the end) [`say`] writes at once.
+//!
+//! Nothing else writes to stderr. Where even stderr is closed there is nobody to tell, so no failure is reported.
 
 use super::rotation::Rotation;
-use std::io::Write;
+use super::text::escape;
+use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +24,29 @@ const PART: usize = 64 << 10;
 /// How long the end waits for what is left.
 const LAST: Duration = Duration::from_millis(300);
 
-/// The way to stderr.
+/// Says one line to the person, who may see every character of it.
+pub fn say(text: &str) {
+    write(format!("outlast: {}\n", escape(text)).as_bytes());
+}
+
+/// Writes bytes as they are.
+pub fn write(bytes: &[u8]) {
+    let _ = try_write(bytes);
+}
+
+/// The same for who counts what is lost.
+#[allow(clippy::disallowed_methods)]
+pub fn try_write(bytes: &[u8]) -> io::Result<()> {
+    io::stderr().write_all(bytes)
+}
+
+/// Whether a person looks on.
+#[allow(clippy::disallowed_methods)]
+pub fn is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// The way to stderr while calls run.
 #[derive(Debug, Default)]
 pub struct Stderr {
     /// What this turn wrote; the thread is not woken for each line of it.
@@ -129,8 +155,7 @@ fn write_all(shared: &Shared, mut rotation: Option<Rotation>) {
         let bytes = std::mem::take(&mut waiting.bytes);
         drop(waiting);
         for part in bytes.chunks(PART) {
-            // A stderr that is closed takes nothing; there is nowhere to say so.
-            let _ = std::io::stderr().write_all(part);
+            write(part);
             rotation.iter_mut().for_each(|rotation| rotation.wrote(part.len()));
         }
     }

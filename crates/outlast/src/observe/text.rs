@@ -5,7 +5,6 @@
 //! turn the direction of writing, and characters that nobody sees.
 
 use std::borrow::Cow;
-use std::io::Write;
 
 /// Bytes of a text that are shown. More: cut, and a sign says so.
 pub const LINE: usize = 4 << 10;
@@ -35,10 +34,11 @@ fn is_odd(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Says a line to whoever started us, where no log is kept.
-pub fn say(what: &str) {
-    // Where even stderr is closed there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "outlast: {}", escape(what));
+/// A peer's text for a person: cut, and nothing in it can steer a terminal.
+pub fn glimpse(bytes: &[u8], most: usize) -> String {
+    // Not more than what may be shown is looked at; one byte more tells that there is more.
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(most + 4)]);
+    escape_up_to(&text, most).into_owned()
 }
 
 #[cfg(test)]
@@ -56,6 +56,11 @@ mod tests {
         for plain in ["", "a b", "größe", "日本語", "👍🏽"] {
             assert_eq!(escape(plain), plain);
         }
+    }
+
+    #[test]
+    fn a_peers_text_is_cut_and_cannot_steer_a_terminal() {
+        assert_eq!(glimpse(b"a\x1b[2Jb\nc", 6), "a\\u{1b}[2Jb…");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! record and the log say how much.
 
 use super::redact::redact;
+use super::stderr;
 use crate::clock;
 use bytes::Bytes;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -188,7 +189,7 @@ impl Shared {
         loop {
             let line = self.next();
             let written = match &mut target {
-                Target::Stderr => io::stderr().write_all(line.show().as_bytes()),
+                Target::Stderr => stderr::try_write(line.show().as_bytes()),
                 Target::File(file) => file.write_all(line.show().as_bytes()),
             };
             // A full disk must not cost a call; what is lost is counted.

@@ -1,8 +1,8 @@
 //! This machine: its clock, its processes.
 
 use super::owner::{Owner, World};
-use crate::client::http::token;
 use crate::clock;
+use crate::random;
 use crate::sys::proc;
 
 /// The real world.
@@ -34,14 +34,12 @@ impl World for Machine {
     }
 
     fn owner(&self) -> Owner {
-        let mut serial = [0; 8];
-        serial.copy_from_slice(&token::random()[..8]);
         Owner {
             boot: self.boot.clone(),
             space: self.space,
             pid: std::process::id(),
             started: self.started,
-            serial: u64::from_le_bytes(serial),
+            serial: u64::from_le_bytes(random::bytes()),
         }
     }
 

@@ -3,12 +3,13 @@
 use super::shelf::{Alive, Shelf};
 use super::{Problem, Status, print, show};
 use crate::clock;
-use crate::observe::text::{escape, say};
+use crate::observe::stderr::{self, say};
+use crate::observe::text::escape;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use outlast_engine::record::{Body, Head, Record, State};
 use outlast_engine::settings::show_duration;
 use outlast_engine::store::{Letter, Refusal, Trouble, Write};
-use std::io::{self, IsTerminal, Write as _};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -129,7 +130,7 @@ struct Line {
 
 impl Line {
     fn new(name: String) -> Line {
-        Line { name, terminal: io::stderr().is_terminal(), last: String::new() }
+        Line { name, terminal: stderr::is_terminal(), last: String::new() }
     }
 
     fn show(&mut self, head: &Head, orphan: bool) {
@@ -151,7 +152,7 @@ impl Line {
         self.last = text;
         match self.terminal {
             // Written over the line before.
-            true => drop(write!(io::stderr(), "\r\x1b[Koutlast: {shown}")),
+            true => stderr::write(format!("\r\x1b[Koutlast: {shown}").as_bytes()),
             // That time has passed is no change.
             false => say(&format!("{shown} · {age}")),
         }
@@ -159,7 +160,7 @@ impl Line {
 
     fn clear(&self) {
         if self.terminal && !self.last.is_empty() {
-            let _ = write!(io::stderr(), "\r\x1b[K");
+            stderr::write(b"\r\x1b[K");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! When outlast is gone, everything of the server's is gone, whatever it does and however outlast ends.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -32,43 +32,34 @@ fn started_with(flags: &[&str], server: &[&str]) -> (Peer, Tree) {
     (client, tree)
 }
 
-/// Ends the worst server by a signal to outlast; how long it took.
-fn worst_ended_by(signal: Signal) -> Duration {
+/// Ends the worst server by a signal to outlast. How long each step may take is the engine's, and tested there.
+fn worst_is_ended_by(signal: Signal) {
     let (mut client, tree) = worst();
-    let began = Instant::now();
     client.signal(signal);
     client.end();
     tree.wait_until_gone();
-    began.elapsed()
 }
 
 #[test]
 fn nothing_survives_the_clients_end() {
     let (mut client, tree) = worst();
-    let began = Instant::now();
     client.hang_up();
     tree.wait_until_gone();
-    let took = began.elapsed();
-    // A second to end by itself, half a second after SIGTERM.
-    assert!(took < Duration::from_secs(3), "{took:?}");
 }
 
 #[test]
-fn nothing_survives_sigterm_for_a_second() {
-    let took = worst_ended_by(Signal::SIGTERM);
-    assert!(took < Duration::from_secs(1), "{took:?}");
+fn nothing_survives_sigterm() {
+    worst_is_ended_by(Signal::SIGTERM);
 }
 
 #[test]
-fn nothing_survives_sigint_for_a_second() {
-    let took = worst_ended_by(Signal::SIGINT);
-    assert!(took < Duration::from_secs(1), "{took:?}");
+fn nothing_survives_sigint() {
+    worst_is_ended_by(Signal::SIGINT);
 }
 
 #[test]
-fn nothing_survives_sigkill_for_a_second() {
-    let took = worst_ended_by(Signal::SIGKILL);
-    assert!(took < Duration::from_secs(1), "{took:?}");
+fn nothing_survives_sigkill() {
+    worst_is_ended_by(Signal::SIGKILL);
 }
 
 #[test]
@@ -76,30 +67,27 @@ fn a_second_sigterm_does_not_wait_for_the_first() {
     let (mut client, tree) = worst();
     client.signal(Signal::SIGTERM);
     client.signal(Signal::SIGTERM);
-    client.end_within(Duration::from_secs(1));
+    client.end();
     tree.wait_until_gone();
 }
 
 #[test]
 fn a_server_that_ends_at_its_end_of_input_is_not_killed() {
     let (mut client, tree) = started(&[]);
-    client.begin("silent", &json!({"ms": 300}));
-    let began = Instant::now();
+    let call = client.begin("silent", &json!({"ms": 300}));
     assert_eq!(client.hang_up().code(), Some(0));
-    let took = began.elapsed();
-    assert!(took >= Duration::from_millis(250) && took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(client.answer(&call)["result"]["structuredContent"], "done", "it was killed in mid-call");
     tree.wait_until_gone();
 }
 
 #[test]
 fn a_grandchild_that_holds_stdout_does_not_hide_the_servers_end() {
     let (mut client, tree) = started_with(&["--restart", "never"], &[]);
+    // The grandchild lives for longer than anything is waited for here.
     client.value_of("start_grandchild", &json!({}));
-    let began = Instant::now();
     let answer = client.call("exit", &json!({"status": 4}));
     assert_eq!(data(&answer)["kind"], "server-gone");
     assert_eq!(client.end().code(), Some(4));
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     tree.wait_until_gone();
 }
 

@@ -1,7 +1,8 @@
 //! Who may come in: tokens, of which we know only a hash.
 
+use crate::random;
+use outlast_engine::hex;
 use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
 use std::path::Path;
 
 /// Bytes of a token file. More is no list of people.
@@ -71,8 +72,8 @@ impl Tokens {
 /// A new token, and its line for the file.
 pub fn new(name: &str) -> Result<(String, String), String> {
     check_name(name)?;
-    let token = format!("{PREFIX}{}", hex(&random()));
-    let line = format!("{name} {}", hex(digest(&SHA256, token.as_bytes()).as_ref()));
+    let token = format!("{PREFIX}{}", hex::encode(&random::bytes::<32>()));
+    let line = format!("{name} {}", hex::encode(digest(&SHA256, token.as_bytes()).as_ref()));
     Ok((token, line))
 }
 
@@ -87,17 +88,6 @@ fn check_name(name: &str) -> Result<(), String> {
         return Err(format!("`{name}` is no name for a token: at most {NAME} letters, digits or -_.@"));
     }
     Ok(())
-}
-
-/// Bytes that nobody can guess.
-pub fn random() -> [u8; 32] {
-    let mut bytes = [0; 32];
-    SystemRandom::new().fill(&mut bytes).expect("the system has a secure random source");
-    bytes
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {

@@ -65,7 +65,7 @@ impl Desk {
             (!said).then(|| profile::text(record))
         });
         if let Some(profile) = profile {
-            let _ = io::stderr().write_all(profile.as_bytes());
+            crate::observe::stderr::write(profile.as_bytes());
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::head::{self, Content};
 use super::link::Link;
-use crate::doctor::glimpse;
 use crate::http1::Broken;
 use crate::http1::fields::Known;
 use crate::http1::head::Response;
+use crate::observe::text::glimpse;
 use bytes::{Bytes, BytesMut};
 use outlast_engine::http::Trouble;
 use std::time::Duration;

@@ -4,13 +4,13 @@
 use super::error::{self, OpenError, lost, unread};
 use super::{read, schema};
 use crate::store::owner::Me;
+use crate::sys::lock::{Kind, Lock, lock_within};
 use outlast_engine::store::{Found, Loaded, Query, Trouble};
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// The file in the state folder; SQLite puts two others beside it.
@@ -18,9 +18,6 @@ pub const NAME: &str = "store.db";
 
 /// How long another process may hold the file. Its transactions take milliseconds.
 const BUSY: Duration = Duration::from_secs(10);
-
-/// How often a lock that another process holds is tried meanwhile.
-const TRIES: u32 = 200;
 
 /// How SQLite's log begins, in either byte order of its checksums.
 const LOG_BEGINS: [[u8; 4]; 2] = [[0x37, 0x7f, 0x06, 0x82], [0x37, 0x7f, 0x06, 0x83]];
@@ -139,21 +136,11 @@ fn close_to_others(path: &Path) -> io::Result<()> {
 
 /// One process after the other makes or changes the schema; SQLite's own lock does not cover the
 /// change to WAL mode. Let go when dropped, or when the process ends.
-fn take_turn(folder: &Path) -> io::Result<nix::fcntl::Flock<fs::File>> {
-    use nix::fcntl::{Flock, FlockArg::LockExclusiveNonblock};
+fn take_turn(folder: &Path) -> io::Result<Lock> {
     let path = folder.join("store.lock");
-    let mut file = fs::File::options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    // Nobody sends: receiving is a wait that ends.
-    let (_nobody, quiet) = channel::<()>();
-    for _ in 0..TRIES {
-        match Flock::lock(file, LockExclusiveNonblock) {
-            Ok(turn) => return Ok(turn),
-            Err((back, nix::errno::Errno::EWOULDBLOCK)) => file = back,
-            Err((_, why)) => return Err(why.into()),
-        }
-        let _ = quiet.recv_timeout(BUSY / TRIES);
-    }
-    Err(io::ErrorKind::WouldBlock.into())
+    let file = fs::File::options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let turn = lock_within(file, Kind::Exclusive, BUSY)?;
+    turn.ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }
 
 /// SQLite takes a log that does not begin as one for an empty one, and what was only there would be gone

@@ -27,6 +27,8 @@ pub struct Flags {
     pub ignores_eof: bool,
     /// `--slow-start MS`: reads nothing before.
     slow_start: Duration,
+    /// `--start-when FILE`: reads nothing before there is such a file.
+    start_when: Option<PathBuf>,
     /// `--stderr TEXT`: says so first.
     last_words: Option<String>,
     /// `--exit STATUS`: ends before it reads anything.
@@ -58,6 +60,7 @@ impl Flags {
                 "--ignore-term" => flags.ignores_term = true,
                 "--ignore-eof" => flags.ignores_eof = true,
                 "--slow-start" => flags.slow_start = Duration::from_millis(number(&value()) as u64),
+                "--start-when" => flags.start_when = Some(value().into()),
                 "--stderr" => flags.last_words = Some(value()),
                 "--exit" => flags.exit = Some(number(&value())),
                 "--exit-if" => flags.exit_if = Some(value().into()),
@@ -87,6 +90,7 @@ impl Flags {
             processes::complain(words.as_bytes())?;
         }
         thread::sleep(self.slow_start);
+        self.start_when.iter().for_each(|gate| processes::wait_for(gate));
         if let Some(status) = self.exit {
             exit(status);
         }

@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use std::{env, thread};
 
 use nix::sys::signal::{SigHandler, Signal, raise, signal};
@@ -25,6 +27,13 @@ pub fn sleep_for_ever(ignores_term: bool) -> ! {
 pub fn ignore_term() {
     // SAFETY: ignoring a signal runs no code in a handler.
     let _ = unsafe { signal(Signal::SIGTERM, SigHandler::SigIgn) };
+}
+
+/// Waits until a test has made a file.
+pub fn wait_for(gate: &Path) {
+    while !gate.exists() {
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Ends this process by a signal.

@@ -64,9 +64,7 @@ fn progress(call: &Call) {
 fn count(call: &Call) {
     let file = OpenOptions::new().create(true).append(true).open(call.text("file"));
     let counted = file.and_then(|mut file| file.write_all(b"run\n"));
-    while !Path::new(call.text("gate")).exists() {
-        thread::sleep(Duration::from_millis(2));
-    }
+    processes::wait_for(Path::new(call.text("gate")));
     call.give(&json!(counted.is_ok()));
 }
 
@@ -145,11 +143,16 @@ fn answer_oddly(call: &Call, how: &str) {
         }
         // `bytes`: so much of one line.
         "big" => call.give(&json!("x".repeat(call.number("bytes") as usize))),
+        // `gate`: the second half comes as soon as there is such a file, and a log message after it. Otherwise
         // `ms`: between the halves; 0: the second half never comes.
         "in_halves" => {
             let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"half":"#);
             call.server.write_bytes(line.as_bytes());
-            if call.number("ms") > 0 {
+            if call.value("gate").is_string() {
+                processes::wait_for(Path::new(call.text("gate")));
+                call.server.write("2}}");
+                call.server.write(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"whole"}}"#);
+            } else if call.number("ms") > 0 {
                 call.rest("ms");
                 call.server.write("2}}");
             }

@@ -1,0 +1,93 @@
+//! Does what a command line asks for.
+
+use super::{Task, USAGE, keep};
+use crate::config::Settings;
+use crate::observe::Observers;
+use crate::observe::stderr::{Stderr, say};
+use crate::observe::trace::Trace;
+use crate::store::Place;
+use crate::{demo, install, memory, wrap};
+use std::io::Write;
+use std::process::ExitCode;
+
+pub(super) fn run(task: Task) -> ExitCode {
+    let done = match task {
+        Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
+        Task::PrintAndTell(text, told) => {
+            say(&told);
+            std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS)
+        }
+        Task::Wrap(settings, command) => {
+            return with_observers(*settings, |config, observers, place| {
+                wrap::run(config, observers, place, &command)
+            });
+        }
+        Task::Remote(settings, remote) => {
+            return with_observers(*settings, |config, observers, place| {
+                wrap::run_remote(config, observers, place, remote)
+            });
+        }
+        Task::Serve(settings, service, target) => {
+            return with_observers(*settings, |config, observers, place| {
+                crate::serve::run(config, observers, place, *service, target)
+            });
+        }
+        Task::KeepService(name, settings, command) => match keep::enter(&name, &settings, &command) {
+            Ok(None) => Ok(ExitCode::SUCCESS),
+            Ok(Some(service)) => {
+                let target = crate::serve::Target::Command(command);
+                return with_log(*settings, service.log(), |config, observers, place| {
+                    crate::serve::run(config, observers, place, *service, target)
+                });
+            }
+            Err(error) => Err(error),
+        },
+        Task::Keep(request) => crate::keep::run(&request),
+        Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
+        Task::Demo => demo::run(),
+        Task::ClearCache(place) => memory::clear(&place).map(|count| {
+            say(&format!("{count} remembered server(s) forgotten"));
+            ExitCode::SUCCESS
+        }),
+        Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
+        Task::Install(request) => install::run(&request),
+        Task::Doctor(options, command) => crate::doctor::server(options, &command),
+        Task::DoctorClient => crate::doctor::client(),
+        Task::Tasks(request) => crate::tasks::run(&request),
+    };
+    done.unwrap_or_else(|error| {
+        say(&error.to_string());
+        ExitCode::FAILURE
+    })
+}
+
+fn with_observers(
+    settings: Settings,
+    run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
+) -> ExitCode {
+    with_log(settings, Stderr::default(), run)
+}
+
+fn with_log(
+    settings: Settings,
+    stderr: Stderr,
+    run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
+) -> ExitCode {
+    for name in &settings.unknown {
+        say(&format!("warn: the variable {name} is no setting of ours; ignored"));
+    }
+    let trace = match settings.trace.as_deref().map(Trace::open).transpose() {
+        Ok(trace) => trace,
+        Err(error) => {
+            let path = settings.trace.unwrap_or_default();
+            say(&format!("--trace-messages: cannot write `{path}`: {error}"));
+            return ExitCode::from(USAGE);
+        }
+    };
+    let place = settings.place();
+    let observers = Observers::new(stderr, settings.log, trace);
+    run(settings.engine, observers, place).unwrap_or_else(|error| {
+        say(&format!("cannot start: {error}"));
+        ExitCode::FAILURE
+    })
+}
