@@ -373,6 +373,9 @@ impl Engine {
             | Event::InputBroken(..)
             | Event::Stderr(..) => {}
         }
+        if self.ending.is_some() {
+            self.drained();
+        }
         if self.tickets.take_orphans_due() {
             self.start_orphans(at);
         }

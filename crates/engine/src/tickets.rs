@@ -329,6 +329,18 @@ impl Tickets {
         Some((no, if changed { Theirs::Changed } else { Theirs::Unchanged }))
     }
 
+    /// What the store has of another process's task could not be read: it is looked at again.
+    pub(crate) fn look_again(&mut self, no: TaskNo) {
+        if let Some(task) = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some()) {
+            task.theirs = Some(0);
+        }
+    }
+
+    /// Calls that have yet to be stored before they begin.
+    pub(crate) fn starting(&self) -> usize {
+        self.values().filter(|task| task.start.is_some()).count()
+    }
+
     /// The end of another process's task.
     pub(crate) fn fetched(&mut self, no: TaskNo, record: &Record) {
         if let Some(task) = self.tasks.get_mut(&no) {

@@ -28,7 +28,7 @@ const TASK: &str = r#"
 "#;
 
 #[test]
-fn a_task_for_a_server_that_rests_outlives_its_session_and_has_failed() {
+fn a_task_whose_session_ends_before_it_is_stored_never_runs() {
     check(&format!(
         r#"{SESSION}
         output-closed
@@ -41,15 +41,14 @@ fn a_task_for_a_server_that_rests_outlives_its_session_and_has_failed() {
         .. let go of 1
         << 4: 200
         stored 1
-        !! warn: server-gone …
-        .. store 2: …
+        .. store 2: cancelled
         stored 2
         "#
     ));
 }
 
 #[test]
-fn a_task_whose_server_ends_before_it_is_stored_has_failed() {
+fn a_task_whose_session_and_server_end_before_it_is_stored_never_runs() {
     check(&format!(
         r#"{SESSION}
         {TASK}
@@ -61,8 +60,7 @@ fn a_task_whose_server_ends_before_it_is_stored_has_failed() {
         exited 0
         .. let go of 1
         stored 1
-        !! warn: server-gone …
-        .. store 2: …
+        .. store 2: cancelled
         stored 2
         "#
     ));

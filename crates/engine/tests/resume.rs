@@ -847,7 +847,7 @@ fn a_lost_session_does_not_repeat_what_was_being_resumed() {
         @1s
         >> …requests/resume…
         trouble 2 status 404 session {}
-        !! warn: server-gone server=srv method=tools/call tool=x elapsed=1s state=its server is being restarted detail=it has forgotten our session
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=1s state=its server has ended detail=it has forgotten our session
         << {"jsonrpc":"2.0","id":"a","error":{"code":-31002,…
         !! warn: trying `srv` again: it has forgotten our session
         .. abandon 2

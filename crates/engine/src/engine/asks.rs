@@ -20,9 +20,10 @@ impl Engine {
     #[inline(never)]
     pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
+        let tasks = self.tasks_asked(server_id);
         let Some((client_id, way)) = self
-            .waits_for_questions(server_id)
-            .or_else(|| self.asked_through_tasks(server_id))
+            .waits_for_questions(&tasks)
+            .or_else(|| self.asked_through_tasks(&tasks))
             .or_else(|| self.who_is_asked(server_id))
         else {
             return self.nobody_to_ask(server_id, &id);
@@ -46,10 +47,10 @@ impl Engine {
         edits.extend(tie);
         self.tell(client_id, way, Outgoing::edited(message.bytes.clone(), edits));
         if matches!(way, Way::Ticket(_)) {
-            self.show_question(server_id, ask_id, message);
+            self.show_question(&tasks, ask_id, message);
         }
         if waits {
-            self.tasks_are_asked(server_id, ask_id, message);
+            self.tasks_are_asked(&tasks, ask_id, message);
         }
     }
 
@@ -140,7 +141,7 @@ impl Engine {
             }
         }
         if ask.method.waits_for_a_person() {
-            self.tasks_are_answered(ask.server, id);
+            self.tasks_are_answered(id);
         }
         Some(ask)
     }

@@ -112,16 +112,20 @@ impl Engine {
     }
 
     /// Begins a call that is not the same as one before; or the same as one that runs.
-    fn begin_tool_call(&mut self, now: Mono, mut request: Request, message: &Message) {
+    fn begin_tool_call(&mut self, now: Mono, request: Request, message: &Message) {
+        let joint = request.joint;
+        self.begin_one(now, request, message);
+        self.forget_unopened(now, joint);
+    }
+
+    fn begin_one(&mut self, now: Mono, mut request: Request, message: &Message) {
         let keyed = self.with_own_key(&request, message);
         let message = keyed.as_ref().unwrap_or(message);
-        let joint = request.joint;
         let ticketed = (self.config.tasks && self.task_wanted(now, &mut request, message))
             || (self.config.resumable && self.make_resumable(now, &request, message));
         if !ticketed {
             self.begin_call(now, request, message);
         }
-        self.forget_unopened(now, joint);
     }
 
     /// The same call with a key, for a server that honours keys: its client's own, or a new one.
@@ -456,16 +460,18 @@ impl Engine {
 
     /// The call that was to run under a key does not: the next one does, or the key is forgotten.
     pub(super) fn forget_unopened(&mut self, now: Mono, no: Option<JointNo>) {
-        let Some((no, key)) = no.zip(self.keys.get(no)) else { return };
-        let starts = key.ticket.and_then(|ticket| self.tickets.get(ticket));
-        if !key.is_opening() || starts.is_some_and(|task| task.start.is_some()) {
-            return;
+        // One after the other: as many as may wait would be too deep for calls within calls.
+        while let Some((no, key)) = no.zip(self.keys.get(no)) {
+            let starts = key.ticket.and_then(|ticket| self.tickets.get(ticket));
+            if !key.is_opening() || starts.is_some_and(|task| task.start.is_some()) {
+                return;
+            }
+            let Some((request, message)) = self.keys.take_next(no) else {
+                return self.keys.forget(&mut self.timers, no);
+            };
+            self.stops_waiting_for_key(&request, no);
+            self.begin_one(now, request, &message);
         }
-        let Some((request, message)) = self.keys.take_next(no) else {
-            return self.keys.forget(&mut self.timers, no);
-        };
-        self.stops_waiting_for_key(&request, no);
-        self.begin_tool_call(now, request, &message);
     }
 
     fn wait_for_key(&mut self, no: JointNo, request: Request, message: Message) {

@@ -142,6 +142,13 @@ impl Engine {
         self.fetched_for(attempt).map(|call| (call.request.client, call.request.way))
     }
 
+    /// The way of the call on whose stream a message of an HTTP server came, as its client asked for it.
+    pub(super) fn tied_way(&self, server: ServerId) -> Option<Way> {
+        let attempt = self.tied?;
+        let call = self.calls.of(server, attempt).and_then(|id| self.calls.get(id));
+        call.or_else(|| self.fetched_for(attempt)).map(|call| call.request.way)
+    }
+
     /// The only call that is in flight at a server, whoever made it.
     fn only_call_at(&self, server: ServerId) -> Option<(ClientId, Way)> {
         let clients = &self.servers.get(&server)?.clients;

@@ -185,6 +185,7 @@ impl Engine {
         let task_ttl = task.ttl();
         let first =
             task.waiters.into_iter().find(|waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer));
+        let first = first.filter(|first| self.clients.contains_key(&first.client));
         if let (Some((request, message)), Some(first)) = (task.start, first) {
             self.clients.closes(first.client, &first.id, Open::Wait(no));
             let task = first.wants == Wants::Handle;
@@ -235,31 +236,34 @@ impl Engine {
             tool: request.tool.clone().unwrap_or_default(),
             key: Some(key),
         };
-        let faces = Faces::default();
-        let body = Body::default().encode();
         let new = New {
             ticket: ticket.clone(),
             origin,
-            faces,
+            faces: Faces::default(),
             seen,
             began: Wall(self.wall.0.saturating_sub(millis(age))),
             at: self.wall,
-            body,
+            body: Body::default().encode(),
             request: message.bytes,
         };
-        let change = Change {
+        let change = self.completed(ticket, result);
+        let writes = vec![Write::Create(Box::new(new)), Write::Change(Box::new(change))];
+        self.submit_all(Pending::Kept(no), writes);
+        true
+    }
+
+    /// A call that has ended as it begins in the store.
+    fn completed(&self, ticket: Ticket, result: Answer) -> Change {
+        Change {
             ticket,
             epoch: 1,
             state: State::Completed,
-            faces,
+            faces: Faces::default(),
             at: self.wall,
             expires: Some(Wall(self.wall.0 + millis(self.config.task_ttl))),
             body: None,
             answer: Some(result),
-        };
-        let writes = vec![Write::Create(Box::new(new)), Write::Change(Box::new(change))];
-        self.submit_all(Pending::Kept(no), writes);
-        true
+        }
     }
 
     /// From now on it is found in the store; or, if that failed, not at all.

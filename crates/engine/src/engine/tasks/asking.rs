@@ -331,6 +331,7 @@ impl Engine {
         self.clients.closes(client, id, Open::Wait(no));
         let Some(waiter) = self.tickets.stop_waiting(no, client, id) else { return };
         self.leave_theirs(no);
+        self.forget_unstarted(no);
         self.settled_without_answer(client, waiter.way);
     }
 
@@ -357,6 +358,15 @@ impl Engine {
         gone.iter().for_each(|waiter| self.clients.closes(client, &waiter.id, Open::Wait(no)));
         self.leave_theirs(no);
         self.left_for_good(no);
+        self.forget_unstarted(no);
+    }
+
+    /// Whoever asked for a task has left before it was stored: nobody knows its ticket, and its call never begins.
+    fn forget_unstarted(&mut self, no: TaskNo) {
+        let unknown = |task: &Task| task.start.is_some() && task.waiters.is_empty();
+        if self.tickets.get(no).is_some_and(unknown) {
+            self.end_by_cancel(self.at, no);
+        }
     }
 
     /// Another process's task is watched only while somebody waits for it or listens to it.

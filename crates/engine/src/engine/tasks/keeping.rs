@@ -97,6 +97,7 @@ impl Engine {
             self.keep_names_at_server(call);
         }
         if let Some(handle) = handle {
+            self.clients.closes(handle.client, &handle.id, Open::Wait(no));
             self.show_task(no, &handle);
         }
         if let Some((request, message)) = start {
@@ -163,7 +164,8 @@ impl Engine {
         if let Some(handle) = &handle {
             self.clients.closes(handle.client, &handle.id, Open::Wait(no));
         }
-        if let (Some((request, message)), Some(handle)) = (task.start, handle) {
+        let there = |handle: &Waiter| self.clients.contains_key(&handle.client);
+        if let (Some((request, message)), Some(handle)) = (task.start, handle.filter(there)) {
             self.begin_call(now, Request { way: handle.way, ..*request }, &message);
         }
         self.forget_unopened(now, task.joint);

@@ -3,7 +3,7 @@
 use super::{REVISION, declares_tasks, millis};
 use crate::action::Action;
 use crate::calls::Request;
-use crate::clients::Way;
+use crate::clients::{Open, Way};
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::error::Kind;
@@ -53,6 +53,7 @@ impl Engine {
             return false;
         };
         self.charge_task(request.client, no);
+        self.clients.opens(request.client, request.id.key(), Open::Wait(no));
         let started = Request { way: Way::Ticket(no), task: false, ..request.clone() };
         self.tickets.starts_with(no, started, plain);
         true

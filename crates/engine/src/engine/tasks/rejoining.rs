@@ -75,7 +75,10 @@ impl Engine {
 
     pub(in crate::engine) fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
         if !self.calls.take_up(now, id, token, number) {
-            self.left_is_lost(now, id, "its server cannot be asked for it");
+            let why = "its server cannot be asked for it";
+            if !self.left_is_lost(now, id, why) {
+                self.fail_left(now, id, why);
+            }
             return;
         }
         self.resume_attempt(id);
