@@ -950,3 +950,28 @@ fn every_row_of_the_table_is_played() {
         every_refusal_looks_the_same,
     );
 }
+
+/// It is not a door's token, so what it means is for the service to say.
+#[test]
+fn a_door_does_not_resume_under_a_number_that_no_door_gave() {
+    check(
+        r#"
+        set http
+        set door
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
+        >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
+        .. stand
+        > {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"12..token"}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":12,"method":"requests/resume","params":{"resumeToken":"token"}}
+        > {"jsonrpc":"2.0","id":8,"method":"requests/resume","params":{"resumeToken":"1099511627776..token"}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"requests/resume","params":{"resumeToken":"1099511627776..token"}}
+        wait 1s
+        <~2 {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Invalid params: no such request"}}
+        << {"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"Invalid params: no such request"}}
+        "#,
+    );
+}

@@ -20,11 +20,12 @@ impl Engine {
     #[inline(never)]
     pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
-        let tasks = self.tasks_asked(server_id);
-        let Some((client_id, way)) = self
-            .waits_for_questions(&tasks)
-            .or_else(|| self.asked_through_tasks(&tasks))
-            .or_else(|| self.who_is_asked(server_id))
+        let Some(tasks) = self.tasks_asked(server_id) else {
+            return self.nobody_to_ask(server_id, &id);
+        };
+        let asked = self.who_is_asked(server_id).filter(|(client, _)| self.may_be_asked(*client, &tasks));
+        let Some((client_id, way)) =
+            self.waits_for_questions(&tasks).or_else(|| self.asked_through_tasks(&tasks)).or(asked)
         else {
             return self.nobody_to_ask(server_id, &id);
         };
@@ -32,7 +33,7 @@ impl Engine {
             return self.refuse_ask(server_id, &id);
         }
         self.servers.stop_sharing(server_id);
-        let tie = self.tie_to_task(server_id, message);
+        let tie = self.tie_to_task(&tasks, message);
         let Some(run) = self.servers.get(&server_id).map(|server| server.run) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let method = Method::of(message);

@@ -23,22 +23,28 @@ impl Engine {
     }
 
     /// The tasks that a question of a server may be about: that of the call on whose stream it came. Where nothing
-    /// ties it to a call, all that the server works on, unless somebody else has a call there: a question of one
-    /// principal is not for another to read or answer.
-    pub(in crate::engine) fn tasks_asked(&self, server: ServerId) -> Vec<TaskNo> {
+    /// ties it to a call, all that the server works on; and `None` if somebody else has a call or a task there: a
+    /// question of one principal is not for another to read or answer.
+    pub(in crate::engine) fn tasks_asked(&self, server: ServerId) -> Option<Vec<TaskNo>> {
         if let Some(way) = self.tied_way(server) {
-            return if let Way::Ticket(no) = way { vec![no] } else { Vec::new() };
+            return Some(if let Way::Ticket(no) = way { vec![no] } else { Vec::new() });
         }
         let tasks: Vec<TaskNo> = self.tasks_at(server).map(|(no, _)| no).collect();
-        let Some(principal) = tasks.first().and_then(|no| self.tickets.get(*no)).map(|task| &task.principal)
-        else {
-            return tasks;
-        };
-        let theirs = |(_, task): (TaskNo, &Task)| task.principal != *principal;
-        let other = |id: &ClientId| self.has_plain_call(*id) && self.principal_of(*id) != *principal;
+        let Some(principal) = self.principal_of_first(&tasks) else { return Some(tasks) };
+        let theirs = |(_, task): (TaskNo, &Task)| *task.principal != *principal;
+        let other = |id: &ClientId| self.has_plain_call(*id) && *self.principal_of(*id) != *principal;
         let clients = self.servers.get(&server).map(|server| &server.clients);
         let shared = self.tasks_at(server).any(theirs) || clients.is_some_and(|all| all.iter().any(other));
-        if shared { Vec::new() } else { tasks }
+        (!shared).then_some(tasks)
+    }
+
+    /// Whether a client is the one whose tasks a question may be about.
+    pub(in crate::engine) fn may_be_asked(&self, client: ClientId, tasks: &[TaskNo]) -> bool {
+        self.principal_of_first(tasks).is_none_or(|principal| *principal == *self.principal_of(client))
+    }
+
+    fn principal_of_first(&self, tasks: &[TaskNo]) -> Option<&str> {
+        tasks.first().and_then(|no| self.tickets.get(*no)).map(|task| &*task.principal)
     }
 
     fn has_plain_call(&self, client: ClientId) -> bool {
@@ -70,10 +76,12 @@ impl Engine {
         }
     }
 
-    /// Says in a question which task it is about, if it can be only one.
-    pub(in crate::engine) fn tie_to_task(&self, server: ServerId, message: &Message) -> Option<Edit> {
-        let mut tasks = self.tasks_at(server).filter(|(_, task)| task.resume.is_none());
-        let (_, task) = tasks.next().filter(|_| tasks.next().is_none())?;
+    /// Says in a question which task it is about, if it can be only one. The ticket of a task is not for those whose
+    /// own call the question is about.
+    pub(in crate::engine) fn tie_to_task(&self, tasks: &[TaskNo], message: &Message) -> Option<Edit> {
+        let tasks = tasks.iter().filter_map(|no| self.tickets.get(*no));
+        let mut tasks = tasks.filter(|task| task.resume.is_none());
+        let task = tasks.next().filter(|_| tasks.next().is_none())?;
         if task.faces.has(Faces::HAND_OFF) {
             return None;
         }
