@@ -115,6 +115,36 @@ fn a_keep_alive_is_for_who_reads_and_is_not_kept() {
     );
 }
 
+/// Without the stream of its call, a task's keep-alive is said on whatever its client reads.
+#[test]
+fn a_keep_alive_of_a_task_is_not_kept_either() {
+    check(&format!(
+        "{}\n{}",
+        SESSION.replace("VERSION", "2025-11-25").replace("set serve", "set serve\nset tasks"),
+        r#"
+        get 3 session=1
+        << 3: 200 events
+        << 3: : outlast|retry: 1000||
+        post 4 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{},"_meta":{"progressToken":1}}}
+        << 4: …
+        << 4: …
+        .. store 1: create
+        stored 1
+        << 4: …
+        << 4: finish
+        >> 1: …
+        wait 10s
+        @10s
+        << 3: data: {"jsonrpc":"2.0","method":"notifications/progress",…"dev.outlast/keepAlive":true}}}||
+        hang-up 3
+        wait 30s
+        get 5 session=1
+        << 5: 200 events
+        << 5: : outlast|retry: 1000||
+        "#,
+    ));
+}
+
 /// Clients before 2025-11-25 are not greeted with an event, and can come back only with the id of one.
 #[test]
 fn the_first_keep_alive_of_an_older_client_lets_it_come_back() {

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::calls::deadline::{Due, Reached};
-use crate::calls::{Judgement, Ring, State, progress};
+use crate::calls::{Call, Judgement, Ring, State, progress};
 use crate::clients::Way;
 use crate::error::{cut, json_text};
 use crate::id::{CallId, ServerId};
@@ -167,9 +167,17 @@ impl Engine {
         message.extend_from_slice(&json_text(&words));
         message.extend_from_slice(br#","_meta":{"dev.outlast/keepAlive":true}}}"#);
         let (client, way, message) = (call.request.client, call.request.way, Outgoing::plain(message));
-        match self.calls.get(id).map(|call| self.real_way(call).1) {
+        match self.calls.get(id).and_then(|call| self.way_of_keep_alive(call)) {
             Some(Way::Stream(stream)) => self.keep_stream_alive(stream, &message),
             _ => self.tell_progress(client, way, message),
+        }
+    }
+
+    /// Where a keep-alive is heard: that of a task wherever its client hears what belongs to no request.
+    fn way_of_keep_alive(&self, call: &Call) -> Option<Way> {
+        match self.real_way(call).1 {
+            Way::Ticket(no) if !self.tickets.is_resumable(no) => self.way_to(call.request.client),
+            way => Some(way),
         }
     }
 }

@@ -37,6 +37,8 @@ enum Fate {
     Oversized,
     /// It never arrived, or was not looked at.
     Unreached,
+    /// Its server did not know our session, and did not look at it.
+    Forgotten,
     /// A status that is about this request alone.
     Refused,
     NotMcp,
@@ -256,11 +258,9 @@ impl Blame {
             Trouble::Status { status, had_session, body, .. }
                 if is_session_loss(*status, *had_session, body) =>
             {
+                // What else is open has connections of its own.
                 self.health(server).goes_wrong(now);
-                if let Some(number) = attempt {
-                    self.attempt_ends(now, server, run, number, Fate::Unreached);
-                }
-                return self.lose_all(now, server, run);
+                Fate::Forgotten
             }
             Trouble::Status { body, .. } => {
                 if let (Some(number), Ok(Scanned::Message(message))) = (attempt, scan(body.clone()))
@@ -285,9 +285,8 @@ impl Blame {
         }
         if end.status == Some(404) {
             self.health(server).goes_wrong(now);
-            return self.lose_all(now, server, run);
         }
-        let fate = if end.resumable { Fate::Broken } else { Fate::Lost };
+        let fate = if end.resumable && end.status != Some(404) { Fate::Broken } else { Fate::Lost };
         if self.attempt_ends(now, server, run, attempt, fate)
             && let Some(attempt) = self.attempts.get_mut(&attempt)
         {
@@ -385,8 +384,9 @@ impl Blame {
                 silent || servers.any(|(_, health)| health.is_away(now))
             }
             "server-gone" => {
-                let lost =
-                    |attempt: &Attempt| matches!(attempt.fate, Fate::Lost | Fate::Broken | Fate::Unreached);
+                let lost = |attempt: &Attempt| {
+                    matches!(attempt.fate, Fate::Lost | Fate::Broken | Fate::Unreached | Fate::Forgotten)
+                };
                 let then = attempt.map_or(began, |attempt| attempt.sent);
                 attempt.is_some_and(lost) || servers.any(|(_, health)| health.was_wrong_since(then))
             }
@@ -396,7 +396,10 @@ impl Blame {
             }
             "overloaded" => self.few_calls,
             "too-many-sessions" => self.few_sessions,
-            "http-status" => attempt.is_some_and(|attempt| attempt.fate == Fate::Refused),
+            // A second session that is forgotten is no reason to begin a third.
+            "http-status" => {
+                attempt.is_some_and(|attempt| matches!(attempt.fate, Fate::Refused | Fate::Forgotten))
+            }
             "not-mcp" => attempt.is_some_and(|attempt| attempt.fate == Fate::NotMcp),
             "message-too-large" => attempt.is_some_and(|attempt| attempt.fate == Fate::Oversized),
             _ => false,
@@ -429,7 +432,7 @@ impl Attempt {
             Fate::Held => self.given_up.is_none_or(|at| at == now) || pauses,
             Fate::Broken => now <= self.since + self.patience,
             Fate::Answered => self.given_up.is_some_and(|at| at < now) && pauses,
-            Fate::Lost | Fate::Refused | Fate::Unreached => pauses,
+            Fate::Lost | Fate::Refused | Fate::Unreached | Fate::Forgotten => pauses,
             Fate::Oversized | Fate::NotMcp => false,
         }
     }

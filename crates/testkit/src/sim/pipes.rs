@@ -127,7 +127,7 @@ impl World {
             }
             Plan::ClientCancels(request) => self.client.cancel(request),
             Plan::ClientEof => {
-                self.judge.finished = true;
+                self.judge.finished = Some(self.agenda.now);
                 self.feed(Event::ClientEof(CLIENT));
             }
             Plan::Congest(congested) => {

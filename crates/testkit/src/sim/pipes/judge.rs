@@ -71,8 +71,8 @@ pub(super) struct Judge {
     /// The client has closed its end: what is open is ended in haste.
     pub(super) ending: bool,
     pub(super) congested: bool,
-    /// The client closed its end.
-    pub(super) finished: bool,
+    /// When the client closed its end.
+    pub(super) finished: Option<Duration>,
     pub(super) failed: u64,
     pub(super) cancelled: u64,
     pub(super) progress: u64,
@@ -95,7 +95,7 @@ impl Judge {
             errors: Vec::new(),
             ending: false,
             congested: false,
-            finished: false,
+            finished: None,
             failed: 0,
             cancelled: 0,
             progress: 0,
@@ -335,8 +335,7 @@ impl Judge {
         request.settled = true;
         if let Some(kind) = ours {
             self.failed += 1;
-            let limit = LIMITS.iter().any(|kind| message.bytes.windows(kind.len()).any(|part| part == *kind));
-            assert!(!self.finished || limit, "{id} got a word of our own after the client's end");
+            self.may_be_said(now, index, message);
             self.errors.push((index, kind));
         } else if message.has(Field::Result) {
             self.check_bytes(index, message);
@@ -348,6 +347,23 @@ impl Judge {
             assert!(now <= request.sign + limit, "{id} outlived its timeout");
             assert!(!timed_out || now == request.sign + limit, "{id} timed out at the wrong time");
         }
+    }
+
+    /// From its end on a client hears nothing of our own but limits, and what its array holds from before.
+    fn may_be_said(&self, now: Duration, index: usize, message: &Message) {
+        let request = &self.requests[index];
+        let limit = LIMITS.iter().any(|kind| message.bytes.windows(kind.len()).any(|part| part == *kind));
+        // Calls with one key are as old as the first of them.
+        let same = |other: &&Request| other.key.is_some() && other.key == request.key;
+        let shared = self.requests.iter().rev().take(1_000).filter(same).map(|other| other.began);
+        let age = elapsed(message).unwrap_or(now - request.began);
+        let said = shared.chain([request.began]).any(|began| Some(began + age) <= self.finished);
+        let before = request.in_array && said;
+        assert!(
+            self.finished.is_none() || limit || before,
+            "{} got a word of our own after the client's end: {message:?}",
+            request.nonce
+        );
     }
 
     /// What the client reads is what the server wrote for this very call, or for one with its key.
@@ -380,7 +396,7 @@ impl Judge {
         assert!(value > request.last_progress, "progress on {token} does not rise");
         request.last_progress = value;
         let kept_alive = message.bytes.windows(7).any(|part| part == b"running");
-        assert!(!kept_alive || !self.finished, "keep-alive after the client's end");
+        assert!(!kept_alive || self.finished.is_none(), "keep-alive after the client's end");
         assert!(!kept_alive || !self.congested, "keep-alive to a client that does not read");
     }
 
@@ -429,7 +445,7 @@ impl Judge {
 
     /// After the end nobody may be left without an answer who did not close its end first.
     pub(super) fn everything_is_settled(&self, ended: bool) {
-        if self.finished {
+        if self.finished.is_some() {
             return;
         }
         let patient = |request: &&Request| !request.settled && request.method != Method::Listen;
@@ -438,6 +454,13 @@ impl Judge {
             assert!(!heard, "{} was never answered", open.nonce);
         }
     }
+}
+
+/// How old a call was when an error of ours was made for it.
+fn elapsed(message: &Message) -> Option<Duration> {
+    let text = String::from_utf8_lossy(&message.bytes);
+    let (_, after) = text.split_once("\"elapsedMs\":")?;
+    after.split([',', '}']).next()?.parse().ok().map(Duration::from_millis)
 }
 
 fn show(raw: &[u8]) -> String {
