@@ -145,6 +145,64 @@ fn a_keep_alive_of_a_task_is_not_kept_either() {
     ));
 }
 
+/// A task that runs as attempt 2, where a response begins with the first thing there is to say, or after 5 ms.
+const LATE_TASK: &str = r#"
+        set serve
+        set tasks
+        set stream-head 5ms
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 1: start 0
+        >> 1: …
+        started
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << 1: 200 with a session events
+        << 1: …
+        << 1: …
+        << 1: finish
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
+        .. store 1: create
+"#;
+
+#[test]
+fn who_waits_for_a_task_knows_at_once_how_to_come_back() {
+    let scenario = r#"
+        stored 1
+        << 2: 200 events
+        << 2: …
+        << 2: …"taskId":"T2"…
+        << 2: finish
+        >> 1: …
+        post 3 session=1 {"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"T2"}}
+        << 3: 200 events
+        << 3: id: 4-0|retry: 1000|data: ||
+        hang-up 3
+        < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        .. store 2: completed
+        stored 2
+        get 4 session=1 last=4-0
+        << 4: 200 events
+        << 4: : outlast|retry: 1000||
+        << 4: id: 4-1|data: …"content":[]…
+        << 4: finish
+        "#;
+    check(&format!("{LATE_TASK}{scenario}").replace("T2", &"02".repeat(32)));
+}
+
+#[test]
+fn what_was_not_answered_before_the_end_is_refused() {
+    check(&format!(
+        "{LATE_TASK}{}",
+        r#"
+        stop 15
+        << 2: 503 {"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"outlast is being stopped; try again"}}
+        .. 1: close-input
+        output-closed
+        exited 0
+        .. end 0
+        "#
+    ));
+}
+
 /// Clients before 2025-11-25 are not greeted with an event, and can come back only with the id of one.
 #[test]
 fn the_first_keep_alive_of_an_older_client_lets_it_come_back() {

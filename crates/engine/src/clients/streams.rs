@@ -213,10 +213,13 @@ impl Clients {
         Some(id)
     }
 
-    /// Nothing more comes on any stream. Gives back all connections, in their order.
-    pub(crate) fn hang_up_everywhere(&mut self) -> Vec<ExchangeId> {
-        let mut open: Vec<ExchangeId> = self.exchanges.drain().map(|(exchange, _)| exchange).collect();
+    /// Nothing more comes on any stream. Gives back all connections, in their order, and whether their responses
+    /// have begun.
+    pub(crate) fn hang_up_everywhere(&mut self) -> Vec<(ExchangeId, bool)> {
+        let begun = |id: &StreamId| self.streams.get(id).is_some_and(|stream| stream.begun);
+        let mut open: Vec<_> = self.exchanges.iter().map(|(exchange, id)| (*exchange, begun(id))).collect();
         open.sort_unstable();
+        self.exchanges.clear();
         self.streams.values_mut().for_each(|stream| stream.exchange = None);
         open
     }

@@ -406,6 +406,11 @@ impl Engine {
         self.refuse(exchange, None, &No(404, -32001, "Session not found; it has just ended".into()));
     }
 
+    /// Nothing was said to a request before we end.
+    pub(super) fn refuse_stopped(&mut self, exchange: ExchangeId) {
+        self.refuse(exchange, None, &being_stopped());
+    }
+
     pub(super) fn refuse_old_event(&mut self, exchange: ExchangeId) {
         self.refuse(exchange, None, &old_event());
     }

@@ -144,8 +144,15 @@ impl Engine {
 
     /// Nothing more comes on any stream. Legacy clients find their way back by the event ids.
     fn hang_up_everywhere(&mut self) {
-        for exchange in self.clients.hang_up_everywhere() {
-            self.act(Action::Finish(exchange));
+        for (exchange, begun) in self.clients.hang_up_everywhere() {
+            if begun {
+                self.act(Action::Finish(exchange));
+            } else {
+                self.refuse_stopped(exchange);
+            }
+        }
+        for exchange in self.ledger.take_exchanges() {
+            self.refuse_stopped(exchange);
         }
     }
 

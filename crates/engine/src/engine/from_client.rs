@@ -158,6 +158,7 @@ impl Engine {
         if self.rejoin(now, id, message)
             || self.comes_back_to_task(now, id, message)
             || self.resumes_at_service(now, id, message)
+            || self.others_have_subscribed(id, message)
         {
             return;
         }

@@ -146,6 +146,12 @@ impl Ledger {
         self.lookups.retain(|_, pending| pending.exchange() != Some(exchange));
     }
 
+    /// No HTTP request waits for the store any longer. Gives back those that did.
+    pub(super) fn take_exchanges(&mut self) -> Vec<ExchangeId> {
+        let waiting = self.lookups.extract_if(.., |_, pending| pending.exchange().is_some());
+        waiting.filter_map(|(_, pending)| pending.exchange()).collect()
+    }
+
     /// HTTP requests that wait for the store.
     pub(super) fn exchanges(&self) -> usize {
         self.lookups.values().filter(|pending| pending.exchange().is_some()).count()

@@ -2,8 +2,9 @@
 //! to stop only when the last of them does.
 
 use super::Engine;
-use crate::calls::Request;
-use crate::id::{ClientId, ServerId};
+use crate::calls::{Call, Request};
+use crate::id::{CallId, ClientId, ServerId};
+use crate::method::Method;
 use crate::servers::{Life, Own};
 use crate::wire::{Field, Message, Outgoing, scan_message};
 
@@ -11,20 +12,35 @@ impl Engine {
     /// Answers `resources/unsubscribe` in the server's place while other sessions want to hear of the resource.
     /// False if it is for the server.
     pub(super) fn others_stay_subscribed(&mut self, request: &Request, message: &Message) -> bool {
-        let Some(uri) = message.raw(Field::ParamsUri) else { return false };
-        let Some(server) = self.servers.get(&request.server) else { return false };
-        let wanted = server.handshake.subscribed.get(uri);
-        if planted!(self, UnsubscribesAll)
-            || !wanted.is_some_and(|(_, clients)| clients.iter().any(|client| *client != request.client))
-        {
-            return false;
+        let Some(answer) = self.unsubscribe_one(request, message) else { return false };
+        self.reply(request.client, request.way, Some(&request.id), answer);
+        true
+    }
+
+    /// Does the same with one that has waited for its server: others may have subscribed meanwhile.
+    pub(super) fn others_have_subscribed(&mut self, id: CallId, message: &Message) -> bool {
+        let unsubscribes = |call: &&Call| call.request.method == Method::ResourcesUnsubscribe;
+        let Some(call) = self.calls.get(id).filter(unsubscribes) else { return false };
+        let request = call.request.clone();
+        let Some(answer) = self.unsubscribe_one(&request, message) else { return false };
+        self.settle(id, Some(answer));
+        true
+    }
+
+    /// The answer to one session of several that does not want to hear of a resource any more; `None` if no other
+    /// does.
+    fn unsubscribe_one(&mut self, request: &Request, message: &Message) -> Option<Outgoing> {
+        let uri = message.raw(Field::ParamsUri)?;
+        let (_, clients) = self.servers.get(&request.server)?.handshake.subscribed.get(uri)?;
+        let others = clients.iter().any(|client| *client != request.client);
+        if planted!(self, UnsubscribesAll) || !others {
+            return None;
         }
         self.servers.unsubscribe(request.server, uri, request.client);
         self.keep_for_waking(request.client, &request.method, message);
         let id = request.id.patch();
         let answer = [br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), br#","result":{}}"#].concat();
-        self.reply(request.client, request.way, Some(&request.id), Outgoing::plain(answer));
-        true
+        Some(Outgoing::plain(answer))
     }
 
     /// A session does not need its server any more: what only this session wanted to hear of is taken back, if the

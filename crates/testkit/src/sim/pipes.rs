@@ -134,7 +134,8 @@ impl World {
                 self.judge.congested = congested;
                 self.feed(Event::Congested(CLIENT, congested));
                 let after = Duration::from_millis(self.rng.between(10, 3_000));
-                if !self.client.done() {
+                // Whoever has said all reads on.
+                if congested || !self.client.done() {
                     self.agenda.plan(after, Plan::Congest(!congested));
                 }
             }

@@ -145,7 +145,7 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         ended: false,
         rng,
     };
-    world.judge.floods = character.floods;
+    (world.judge.floods, world.judge.asks) = (character.floods, character.asks);
     world.populate(&config, calls);
     world.live();
     world.finish()
@@ -159,6 +159,7 @@ fn config(rng: &mut Rng) -> Config {
         Config { server_name: "sim".into(), manner: Manner::Serve, transport, share, ..Config::default() };
     limits(&mut config, rng);
     for rule in [
+        "tools/list=timeout:700ms,max:10s",
         "prompts/*=timeout:2s,max:10s",
         "resources/*=timeout:2s,max:10s",
         "vendor/*=timeout:2s,max:10s",

@@ -319,9 +319,7 @@ impl Engine {
         self.tickets.wait(&mut self.timers, no, waiter);
         if hears {
             self.pass_on_questions(no, client, way);
-        }
-        if limited {
-            // What waits over HTTP must see bytes.
+            // What waits over HTTP must see bytes, and the id of an event to come back with.
             self.stream_is_due(way);
         }
     }

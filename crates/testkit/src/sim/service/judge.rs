@@ -151,10 +151,12 @@ pub(super) struct Judge {
     errors: Vec<(usize, String)>,
     /// Requests that a server has answered, and since when their clients could know.
     due: Vec<(Duration, usize, u64)>,
-    /// The sessions that are subscribed to something at a server.
-    subscribed: BTreeMap<(ServerId, String), BTreeSet<Box<str>>>,
+    /// The sessions that are subscribed to something at a server, each with the request that did it.
+    subscribed: BTreeMap<(ServerId, String), BTreeMap<Box<str>, usize>>,
     /// Servers say more than is kept for a client that is away.
     pub(super) floods: bool,
+    /// Servers ask clients something.
+    pub(super) asks: bool,
     /// When a client did something for the last time.
     last_visit: Duration,
     /// How often a bound was reached; see `Outcome`.
@@ -190,6 +192,7 @@ impl Judge {
             due: Vec::new(),
             subscribed: BTreeMap::new(),
             floods: false,
+            asks: false,
             last_visit: Duration::ZERO,
             bounds: [0; 6],
             ending: false,
@@ -301,7 +304,7 @@ impl Judge {
             self.cancel(index);
         }
         for sessions in self.subscribed.values_mut() {
-            sessions.retain(|session| Some(&**session) != name);
+            sessions.retain(|session, _| Some(&**session) != name);
         }
         if let Some(session) = name.and_then(|name| self.sessions.get_mut(name)) {
             session.ended = true;

@@ -58,9 +58,15 @@ impl World {
     }
 
     fn hear(&mut self, event: &Event) {
-        let (Event::FromServer(id, run, line) | Event::FromStream(id, run, _, line)) = event else { return };
+        let (id, run, stream, line) = match event {
+            Event::FromServer(id, run, line) => (id, run, None, line),
+            Event::FromStream(id, run, stream, line) => (id, run, Some(*stream), line),
+            _ => return,
+        };
         let engine = &self.engine;
-        self.judge.server_says(line, |attempt| engine.expects(*id, *run, attempt));
+        // Of a call only its own stream speaks.
+        let own = |attempt| stream.is_none_or(|stream| stream == attempt);
+        self.judge.server_says(*id, line, |attempt| own(attempt) && engine.expects(*id, *run, attempt));
     }
 
     pub(super) fn start(&mut self, id: ServerId, run: Run) -> Option<Event> {

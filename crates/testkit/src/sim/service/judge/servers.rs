@@ -89,22 +89,33 @@ impl Judge {
         let at = (server, member(&request.asked, "uri"));
         match request.method {
             Method::ResourcesSubscribe if request.state == State::Open => {
-                self.subscribed.entry(at).or_default().insert(session);
+                self.subscribed.entry(at).or_default().insert(session, index);
             }
             Method::ResourcesUnsubscribe => {
                 let mut others = self.subscribed.remove(&at).unwrap_or_default();
                 others.remove(&session);
+                // Who unsubscribed while others wanted to hear of it was answered by outlast.
+                others.retain(|name, since| !self.has_unsubscribed(name, &at.1, *since));
                 // Who may be asleep has left its server.
                 let idle = self.config.session_idle;
                 let awake = |name: &str| {
                     let session = &self.sessions[name];
                     !session.ended && self.last_visit < session.used + idle
                 };
-                let other = others.iter().find(|name| awake(name));
+                let other = others.keys().find(|name| awake(name));
                 assert_eq!(other, None, "{session} has ended what another is subscribed to");
             }
             _ => {}
         }
+    }
+
+    /// Whether a session has asked to hear no more of something, after a request.
+    fn has_unsubscribed(&self, session: &str, uri: &str, since: usize) -> bool {
+        self.requests[since..].iter().any(|request| {
+            request.method == Method::ResourcesUnsubscribe
+                && self.readings[request.carrier.0 as usize].session.as_deref() == Some(session)
+                && member(&request.asked, "uri") == uri
+        })
     }
 
     /// A server is let go of: not long after its last use.
@@ -123,13 +134,19 @@ impl Judge {
     }
 
     /// A server says something; `counts` says whether the engine still listens to an attempt.
-    pub(in crate::sim::service) fn server_says(&mut self, line: &Line, counts: impl Fn(AttemptId) -> bool) {
+    pub(in crate::sim::service) fn server_says(
+        &mut self,
+        server: ServerId,
+        line: &Line,
+        counts: impl Fn(AttemptId) -> bool,
+    ) {
         let Ok(Scanned::Message(message)) = line else { return };
         if message.text(Field::Method).as_deref() != Some("notifications/progress") {
             return;
         }
         let Some(attempt) = message.raw(Field::ParamsProgressToken).and_then(number) else { return };
-        if let Some((_, index)) = self.attempts.get(&attempt) {
+        // What another server has is not its to speak of.
+        if let Some((_, index)) = self.attempts.get(&attempt).filter(|(at, _)| *at == server) {
             self.requests[*index].progressed |= counts(AttemptId(attempt));
         }
     }

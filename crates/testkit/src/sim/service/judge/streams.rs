@@ -161,8 +161,9 @@ impl Judge {
             reading.last = Some(number);
             return;
         }
-        // Of what nobody read in time the oldest is gone.
-        known.gaps |= self.floods && number > seen + 1;
+        // Of what nobody read in time the oldest is gone, and a question may find a better way.
+        let standing = reading.kind == Kind::Standing;
+        known.gaps |= (self.floods || self.asks && standing) && number > seen + 1;
         if known.gaps {
             reading.last = Some(number);
             let late = reading.kind != Kind::Post;
