@@ -843,7 +843,7 @@ fn a_hello_that_is_refused_with_a_status_leaves_no_session() {
         << 1: finish
         .. 1: close-input
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-        << 2: 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
+        << 2: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         "#,
     );
 }

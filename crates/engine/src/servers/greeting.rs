@@ -128,6 +128,8 @@ impl Servers {
         supported: Vec<Box<str>>,
     ) {
         if let Some(server) = self.at(id) {
+            // This run has been told everything: a connection that cannot be made does not change that.
+            server.made_whole = Some(server.run);
             server.handshake.done = true;
             server.handshake.version = version;
             server.supported = supported;
