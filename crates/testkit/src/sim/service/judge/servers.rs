@@ -86,6 +86,9 @@ impl Judge {
     fn check_subscription(&mut self, server: ServerId, index: usize) {
         let request = &self.requests[index];
         let Some(session) = self.readings[request.carrier.0 as usize].session.clone() else { return };
+        // Who has slept may wake at another server.
+        let elsewhere = self.subscribed.iter_mut().filter(|((at, _), _)| *at != server);
+        elsewhere.for_each(|(_, sessions)| _ = sessions.remove(&session));
         let at = (server, member(&request.asked, "uri"));
         match request.method {
             Method::ResourcesSubscribe if request.state == State::Open => {
