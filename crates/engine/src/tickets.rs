@@ -19,7 +19,7 @@ pub(crate) use task::{Asker, Input, Payer, Question, Task, Waiter, Wants};
 use crate::calls::Request;
 use crate::calls::resume::Resume;
 use crate::hash::IdMap;
-use crate::id::{CallId, JointNo, JsonId, TaskNo};
+use crate::id::{CallId, JsonId, KeyNo, TaskNo};
 use crate::record::{Answer, Body, Change, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::timers::{Owner, Timers};
@@ -51,7 +51,7 @@ pub(crate) struct Made {
     /// What begins now.
     pub(crate) start: Option<(Box<Request>, Box<Message>)>,
     pub(crate) call: Option<CallId>,
-    pub(crate) joint: Option<JointNo>,
+    pub(crate) key_no: Option<KeyNo>,
     /// It ended while it was being stored.
     pub(crate) ended: bool,
 }
@@ -167,7 +167,7 @@ impl Tickets {
             handle: handle.map(|at| task.waiters.remove(at)),
             start: task.start.take(),
             call: task.call,
-            joint: task.joint,
+            key_no: task.key_no,
             ended: !task.state.is_open(),
         })
     }

@@ -1,4 +1,4 @@
-//! Calls that are resumed after a lost connection (SEP-975), row by row of the table in `call/resume.rs`, and
+//! Calls that are resumed after a lost connection (SEP-975), row by row of the table in `calls/resume.rs`, and
 //! what surrounds them.
 
 use outlast_testkit::script::check;

@@ -27,7 +27,7 @@ use outlast_engine::memory::Memory;
 use outlast_engine::profile::Profile;
 use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Origin, State, Ticket};
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
-use outlast_engine::store::{Letter, Query, Refusal, Trouble as StoreTrouble, Write};
+use outlast_engine::store::{Mail, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Share, Transport, Wall, wire,
@@ -209,9 +209,9 @@ impl World {
         if word == "letter" {
             let (ticket, text) = rest.split_once(' ').expect(line);
             let letter = match text {
-                "cancel" => Letter::Cancel,
-                "wake" => Letter::Wake,
-                update => Letter::Input(Bytes::copy_from_slice(update.as_bytes())),
+                "cancel" => Mail::Cancel,
+                "wake" => Mail::Wake,
+                update => Mail::Input(Bytes::copy_from_slice(update.as_bytes())),
             };
             let letter = Write::Post { ticket: Ticket::parse(ticket).expect(line), letter };
             self.ledger.submit("somebody else", &[letter]).expect(line);

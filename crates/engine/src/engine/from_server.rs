@@ -256,7 +256,7 @@ impl Engine {
         }
         self.settle(id, Some(Outgoing::edited(message.bytes.clone(), edits)));
         if refused_hello {
-            self.hello_failed(client);
+            self.handshake_failed(client);
         }
     }
 
@@ -410,7 +410,7 @@ impl Engine {
         };
         let Some(call) = self.calls.get(id) else { return };
         // Of a task of the server's own also whatever stream that task speaks on.
-        if !self.is_on_its_stream(attempt) && call.joined().is_none() {
+        if !self.is_on_its_stream(attempt) && call.server_task().is_none() {
             return self.stray_progress(server_id);
         }
         let Some(server) = self.servers.get(&server_id) else { return };

@@ -65,7 +65,7 @@ impl Engine {
     /// The call that an attempt may still answer; not one whose server has made a task of it.
     fn call_of(&self, server: ServerId, attempt: Option<AttemptId>) -> Option<CallId> {
         let call = self.calls.of(server, attempt?)?;
-        self.calls.get(call).is_some_and(|call| call.joined().is_none()).then_some(call)
+        self.calls.get(call).is_some_and(|call| call.server_task().is_none()).then_some(call)
     }
 
     /// No connection could be made. The server is given a while, and what waits for it waits on.
@@ -256,7 +256,7 @@ impl Engine {
         self.settle(call, Some(passed_on));
         self.pass_on(false);
         if refused {
-            self.hello_failed(client);
+            self.handshake_failed(client);
         }
     }
 

@@ -125,7 +125,7 @@ impl Engine {
         match client.only_open()? {
             Open::Call(id) => Some(id),
             Open::Wait(no) => self.tickets.get(no).filter(|task| task.resume.is_some())?.call,
-            Open::Subscription(_) | Open::Look(_) | Open::Joint(_) => None,
+            Open::Subscription(_) | Open::Look(_) | Open::Key(_) => None,
         }
     }
 

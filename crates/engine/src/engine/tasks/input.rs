@@ -152,7 +152,7 @@ impl Engine {
     fn answer_servers_task(&mut self, no: TaskNo, name: &str, response: &[u8]) {
         let call = self.tickets.get(no).and_then(|task| task.call);
         let Some(call) = call.and_then(|id| self.calls.get(id)) else { return };
-        let (Some(joined), server) = (call.joined(), call.request.server) else { return };
+        let (Some(joined), server) = (call.server_task(), call.request.server) else { return };
         let name = serde_json::to_vec(name).unwrap_or_default();
         let responses = [b",\"inputResponses\":{", &*name, b":", response, b"}"].concat();
         let update = about("tasks/update", &joined.task, joined.meta.as_deref(), &responses);

@@ -101,20 +101,20 @@ impl Engine {
             server: self.config.identity.clone(),
             method: request.method.as_str().into(),
             tool: request.tool.clone().unwrap_or_default(),
-            key: self.key_to_store(request.joint),
+            key: self.key_to_store(request.key_no),
         };
         let new = New {
             ticket: task.ticket.clone(),
             origin,
             faces,
             began,
-            seen: self.seen_under_key(request.joint),
+            seen: self.seen_under_key(request.key_no),
             at: self.wall,
             body: task.body.encode(),
             request: message.bytes.clone(),
         };
         let no = self.add_task(task);
-        self.key_has_ticket(request.joint, no);
+        self.key_has_ticket(request.key_no, no);
         self.submit(Pending::Made(no), Write::Create(Box::new(new)));
         Some(no)
     }

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::id::TaskNo;
 use crate::record::{Head, Ticket};
-use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Trouble, Write};
+use crate::store::{Done, Found, Loaded, Mail, Query, Stored, Trouble, Write};
 use crate::tickets::{LastTries, Task, Theirs};
 use crate::time::Mono;
 
@@ -98,17 +98,17 @@ impl Engine {
         }
     }
 
-    pub(super) fn letters_came(&mut self, now: Mono, outcome: &Stored) {
+    pub(super) fn mail_came(&mut self, now: Mono, outcome: &Stored) {
         let letters = outcome.iter().flatten().filter_map(|done| match done {
-            Done::Letters(letters) => Some(letters),
+            Done::Mail(letters) => Some(letters),
             _ => None,
         });
         for (ticket, letter) in letters.flatten() {
             let Some(no) = self.tickets.named(ticket) else { continue };
             match letter {
-                Letter::Cancel => self.end_by_cancel(now, no),
-                Letter::Input(bytes) => self.take_input(now, no, bytes),
-                Letter::Wake => self.is_waited_for_elsewhere(now, no),
+                Mail::Cancel => self.end_by_cancel(now, no),
+                Mail::Input(bytes) => self.take_input(now, no, bytes),
+                Mail::Wake => self.is_waited_for_elsewhere(now, no),
             }
         }
     }
