@@ -43,13 +43,13 @@ fn an_answer_from_the_store_reaches_a_client_that_has_closed_its_end() {
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
         >> {"jsonrpc":"2.0","method":"notifications/initialized"}
         made 09090909090909090909090909090909 k {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
-        theirs 09090909090909090909090909090909 completed {"n":1.0}
+        theirs 09090909090909090909090909090909 completed {"content":[],"n":1.0}
         reads later
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","idempotencyKey":"k"}}
         eof
         read
         !! info: a call of `x` at `srv` joined an earlier one with the same key
-        << {"jsonrpc":"2.0","id":2,"result":{"n":1.0}}
+        << {"jsonrpc":"2.0","id":2,"result":{"content":[],"n":1.0}}
         .. close-input
         tick
         output-closed

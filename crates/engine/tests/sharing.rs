@@ -76,24 +76,24 @@ const THREE: &str = r#"
         << 3: …
         << 3: …
         << 3: finish
-        post 4 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"u"}}
+        post 4 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:u"}}
         << 4: …
         << 4: …
-        >> 1: {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"u"}}
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:u"}}
         < {"jsonrpc":"2.0","id":2,"result":{}}
         << 4: …
         << 4: finish
-        post 5 session=2 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"u"}}
+        post 5 session=2 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:u"}}
         << 5: …
         << 5: …
-        >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"u"}}
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:u"}}
         < {"jsonrpc":"2.0","id":3,"result":{}}
         << 5: …
         << 5: finish
-        post 6 session=2 principal=a {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"v"}}
+        post 6 session=2 principal=a {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:v"}}
         << 6: …
         << 6: …
-        >> 1: {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"v"}}
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a:v"}}
         < {"jsonrpc":"2.0","id":4,"result":{}}
         << 6: …
         << 6: finish
@@ -110,24 +110,24 @@ fn one_of_several_sessions_unsubscribes_only_itself() {
     check(&format!(
         "{THREE}{}",
         r#"
-        post 9 session=1 principal=a {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"u"}}
+        post 9 session=1 principal=a {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"a:u"}}
         << 9: 200 events
         << 9: : outlast||
         << 9: id: 10-1|data: {"jsonrpc":"2.0","id":3,"result":{}}||
         << 9: finish
         # Also one that never subscribed.
-        post 10 session=3 principal=a {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"u"}}
+        post 10 session=3 principal=a {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"a:u"}}
         << 10: 200 events
         << 10: : outlast||
         << 10: id: 11-1|data: {"jsonrpc":"2.0","id":3,"result":{}}||
         << 10: finish
-        < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"u"}}
+        < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:u"}}
         << 8: id: 3-1|data: …
         # The last one is the server's.
-        post 11 session=2 principal=a {"jsonrpc":"2.0","id":4,"method":"resources/unsubscribe","params":{"uri":"u"}}
+        post 11 session=2 principal=a {"jsonrpc":"2.0","id":4,"method":"resources/unsubscribe","params":{"uri":"a:u"}}
         << 11: 200 events
         << 11: : outlast||
-        >> 1: {"jsonrpc":"2.0","id":5,"method":"resources/unsubscribe","params":{"uri":"u"}}
+        >> 1: {"jsonrpc":"2.0","id":5,"method":"resources/unsubscribe","params":{"uri":"a:u"}}
         < {"jsonrpc":"2.0","id":5,"result":{}}
         << 11: id: 12-1|data: {"jsonrpc":"2.0","id":4,"result":{}}||
         << 11: finish
@@ -158,10 +158,10 @@ fn who_unsubscribes_before_its_server_is_there_ends_nothing_for_others() {
         exited 1
         !! warn: `srv` ended: exit status 1
         !! warn: restarting `srv` in …ms: it ended
-        post 3 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"u"}}
+        post 3 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:u"}}
         << 3: 200 events
         << 3: : outlast||
-        post 4 session=2 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"u"}}
+        post 4 session=2 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"a:u"}}
         << 4: 200 events
         << 4: : outlast||
         wait 1s
@@ -171,7 +171,7 @@ fn who_unsubscribes_before_its_server_is_there_ends_nothing_for_others() {
         >> 1: …"method":"initialize"…
         < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18"}}
         !! warn: `srv` is back…
-        >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"u"}}
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:u"}}
         << 4: id: 6-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
         << 4: finish
         "#,
@@ -185,15 +185,15 @@ fn what_only_a_session_that_ended_had_subscribed_to_is_unsubscribed() {
         r#"
         delete 9 session=2 principal=a
         << 8: finish
-        >> 1: {"jsonrpc":"2.0","id":5,"method":"resources/unsubscribe","params":{"uri":"v"}}
+        >> 1: {"jsonrpc":"2.0","id":5,"method":"resources/unsubscribe","params":{"uri":"a:v"}}
         << 9: 200
         < {"jsonrpc":"2.0","id":5,"result":{}}
-        < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"u"}}
+        < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:u"}}
         << 7: id: 1-1|data: …
         # The last session takes the server with it.
         delete 10 session=1 principal=a
         << 7: finish
-        >> 1: {"jsonrpc":"2.0","id":6,"method":"resources/unsubscribe","params":{"uri":"u"}}
+        >> 1: {"jsonrpc":"2.0","id":6,"method":"resources/unsubscribe","params":{"uri":"a:u"}}
         << 10: 200
         delete 11 session=3 principal=a
         .. 1: close-input
@@ -208,7 +208,7 @@ fn sessions_hear_only_of_their_own_resources_where_nothing_is_restarted() {
     check(&format!(
         "set restart never\n{THREE}{}",
         r#"
-        < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"v"}}
+        < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:v"}}
         << 8: id: 3-1|data: …
         "#
     ));
