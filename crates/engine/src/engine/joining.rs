@@ -378,6 +378,9 @@ impl Engine {
             return None;
         }
         let joined = self.keys.settle(no, id)?;
+        if let Some(answer) = answer {
+            self.answer_unstored(no, answer);
+        }
         let kept = answer.is_some_and(|answer| self.keep_answer(no, request, keyed, answer));
         if !kept {
             self.keys.forget(&mut self.timers, no);
@@ -388,6 +391,14 @@ impl Engine {
         };
         let answer = answer.filter(|_| !joined.is_empty())?.clone();
         Some(Shared { answer, joined, ticket })
+    }
+
+    /// Gives the answer to those who are to join as soon as they are stored: there will be nothing left to join.
+    fn answer_unstored(&mut self, no: JointNo, answer: &Outgoing) {
+        for ticket in self.tickets.numbers(|task| task.joint == Some(no) && task.start.is_some()) {
+            self.tickets.starts_no_more(ticket);
+            self.task_answered(ticket, answer);
+        }
     }
 
     /// Gives the answer to those who joined.
