@@ -12,12 +12,12 @@ mod call;
 pub mod deadline;
 mod following;
 pub(crate) mod handoff;
-pub(crate) mod joined;
-pub(crate) mod left;
+pub(crate) mod orphaned;
 pub mod progress;
 mod repeating;
 pub mod resume;
 pub mod retry;
+pub(crate) mod server_task;
 mod sharing;
 mod ticking;
 
@@ -191,7 +191,7 @@ impl Calls {
     pub(crate) fn end(&mut self, timers: &mut Timers, id: CallId) -> Option<Ended> {
         let mut call = self.all.remove(id)?;
         timers.set(Owner::Call(id), &mut call.armed, None);
-        let at_task = call.joined().and_then(|joined| joined.attempt);
+        let at_task = call.server_task().and_then(|joined| joined.attempt);
         if let Some(attempt) = call.attempt().or(at_task) {
             self.attempts.remove(&attempt);
         }

@@ -4,7 +4,6 @@ mod asks;
 mod batches;
 mod begin;
 mod door;
-mod doorway;
 mod durable;
 mod ending;
 mod ends;
@@ -13,15 +12,16 @@ mod from_server;
 mod hang;
 mod instant;
 mod invariants;
-mod joining;
+mod keep_door;
+mod keyed;
 mod ledger;
 mod lifecycle;
 mod remote;
 mod repeat;
 mod resources;
-mod resuming;
 mod revival;
 mod routes;
+mod server_resumes;
 mod settle;
 mod sharing;
 mod streams;
@@ -372,6 +372,9 @@ impl Engine {
             | Event::OutputClosed(..)
             | Event::InputBroken(..)
             | Event::Stderr(..) => {}
+        }
+        if self.ending.is_some() {
+            self.drained();
         }
         if self.tickets.take_orphans_due() {
             self.start_orphans(at);

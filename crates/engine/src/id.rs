@@ -35,7 +35,7 @@ pub struct TaskNo(pub u64);
 
 /// What is remembered under an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JointNo(pub NonZeroU64);
+pub struct KeyNo(pub NonZeroU64);
 
 /// One call, from arrival until it is settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,7 @@
 //! are the same if they are the same JSON: `1` equals `1.0`, the order of members does not matter, and big
 //! integers are compared exactly.
 //!
-//! Not here: what becomes of two calls that are one (`engine/joining.rs`).
+//! Not here: what becomes of two calls that are one (`engine/keyed.rs`).
 
 mod equal;
 

@@ -7,7 +7,7 @@
 //! ticket has to do with it (`engine/keyed.rs`).
 
 use crate::calls::Request;
-use crate::id::{CallId, ClientId, JointNo, JsonId, TaskNo};
+use crate::id::{CallId, ClientId, JsonId, KeyNo, TaskNo};
 use crate::idempotency::Arguments;
 use crate::limits;
 use crate::time::Mono;
@@ -25,8 +25,8 @@ pub(crate) type Waiting = (Request, Message);
 /// Every key that something is remembered under.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    by_no: BTreeMap<JointNo, Entry>,
-    by_name: BTreeMap<Name, JointNo>,
+    by_no: BTreeMap<KeyNo, Entry>,
+    by_name: BTreeMap<Name, KeyNo>,
     last: u64,
     /// Bytes of arguments that are remembered.
     arguments: usize,
@@ -96,35 +96,35 @@ impl Keys {
         self.arguments + self.answers
     }
 
-    pub(crate) fn armed(&self, no: JointNo) -> Option<Mono> {
+    pub(crate) fn armed(&self, no: KeyNo) -> Option<Mono> {
         self.by_no.get(&no)?.armed
     }
 
-    pub(crate) fn named(&self, name: &Name) -> Option<JointNo> {
+    pub(crate) fn named(&self, name: &Name) -> Option<KeyNo> {
         self.by_name.get(name).copied()
     }
 
     /// Plain calls have no key, and are not made to look for one.
     #[inline]
-    pub(crate) fn get(&self, no: Option<JointNo>) -> Option<&Entry> {
+    pub(crate) fn get(&self, no: Option<KeyNo>) -> Option<&Entry> {
         self.find(no?)
     }
 
     #[inline(never)]
-    fn find(&self, no: JointNo) -> Option<&Entry> {
+    fn find(&self, no: KeyNo) -> Option<&Entry> {
         self.by_no.get(&no)
     }
 
-    fn get_mut(&mut self, no: Option<JointNo>) -> Option<&mut Entry> {
+    fn get_mut(&mut self, no: Option<KeyNo>) -> Option<&mut Entry> {
         self.by_no.get_mut(&no?)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (JointNo, &Entry)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (KeyNo, &Entry)> {
         self.by_no.iter().map(|(no, entry)| (*no, entry))
     }
 
     /// Whether a client waits for what is known of a key.
-    pub(crate) fn is_awaited_by(&self, no: JointNo, client: ClientId) -> bool {
+    pub(crate) fn is_awaited_by(&self, no: KeyNo, client: ClientId) -> bool {
         let by = |(request, _): &Waiting| request.client == client;
         self.find(no).is_some_and(|entry| entry.waiting.iter().any(by))
     }
@@ -135,7 +135,7 @@ impl Keys {
     }
 
     /// What a request finds under its key.
-    pub(crate) fn meet(&self, no: JointNo, tool: Option<&str>, arguments: &[u8]) -> Option<Meeting> {
+    pub(crate) fn meet(&self, no: KeyNo, tool: Option<&str>, arguments: &[u8]) -> Option<Meeting> {
         let entry = self.find(no)?;
         if !entry.is_same(tool, arguments) {
             return Some(Meeting::Conflict);
@@ -201,8 +201,8 @@ impl Entry {
 
 // How a key comes and goes.
 impl Keys {
-    pub(crate) fn add(&mut self, name: Name, tool: Box<str>, arguments: &[u8]) -> JointNo {
-        let no = JointNo(NonZeroU64::MIN.saturating_add(self.last));
+    pub(crate) fn add(&mut self, name: Name, tool: Box<str>, arguments: &[u8]) -> KeyNo {
+        let no = KeyNo(NonZeroU64::MIN.saturating_add(self.last));
         self.last += 1;
         let room = limits::KEYED_BYTES.saturating_sub(self.arguments);
         let arguments = Arguments::new(arguments, room);
@@ -223,32 +223,32 @@ impl Keys {
         no
     }
 
-    pub(crate) fn forget(&mut self, timers: &mut Timers, no: JointNo) {
+    pub(crate) fn forget(&mut self, timers: &mut Timers, no: KeyNo) {
         let Some(mut entry) = self.by_no.remove(&no) else { return };
         self.by_name.remove(&entry.name);
         self.arguments -= entry.arguments.size();
         if let Stage::Answered(answer) = &entry.stage {
             self.answers -= answer.bytes.len();
         }
-        timers.set(Owner::Joint(no), &mut entry.armed, None);
+        timers.set(Owner::Key(no), &mut entry.armed, None);
     }
 
     /// A client hung up: its call goes on until then, because the client may ask again.
-    pub(crate) fn wait_for_client(&mut self, timers: &mut Timers, no: JointNo, until: Mono) {
+    pub(crate) fn wait_for_client(&mut self, timers: &mut Timers, no: KeyNo, until: Mono) {
         if let Some(entry) = self.by_no.get_mut(&no) {
-            timers.set(Owner::Joint(no), &mut entry.armed, Some(until));
+            timers.set(Owner::Key(no), &mut entry.armed, Some(until));
         }
     }
 
     /// Somebody is there again, or a ticket is.
-    pub(crate) fn stop_waiting_for_client(&mut self, timers: &mut Timers, no: Option<JointNo>) {
+    pub(crate) fn stop_waiting_for_client(&mut self, timers: &mut Timers, no: Option<KeyNo>) {
         if let Some((no, entry)) = no.zip(self.get_mut(no)) {
-            timers.set(Owner::Joint(no), &mut entry.armed, None);
+            timers.set(Owner::Key(no), &mut entry.armed, None);
         }
     }
 
     /// The client did not come back.
-    pub(crate) fn ring(&mut self, no: JointNo) -> Option<Overdue> {
+    pub(crate) fn ring(&mut self, no: KeyNo) -> Option<Overdue> {
         let entry = self.by_no.get_mut(&no)?;
         entry.armed = None;
         match entry.stage {
@@ -261,26 +261,26 @@ impl Keys {
 
 // Requests that wait to know.
 impl Keys {
-    pub(crate) fn wait(&mut self, no: JointNo, request: Request, message: Message) {
+    pub(crate) fn wait(&mut self, no: KeyNo, request: Request, message: Message) {
         if let Some(entry) = self.by_no.get_mut(&no) {
             entry.waiting.push((request, message));
         }
     }
 
     /// Everybody who waits, waits no longer.
-    pub(crate) fn take_waiting(&mut self, no: JointNo) -> Vec<Waiting> {
+    pub(crate) fn take_waiting(&mut self, no: KeyNo) -> Vec<Waiting> {
         self.by_no.get_mut(&no).map(|entry| std::mem::take(&mut entry.waiting)).unwrap_or_default()
     }
 
     /// The first who waits takes the place of the call that was to run under the key, and has no ticket.
-    pub(crate) fn take_next(&mut self, no: JointNo) -> Option<Waiting> {
+    pub(crate) fn take_next(&mut self, no: KeyNo) -> Option<Waiting> {
         let entry = self.by_no.get_mut(&no)?;
         entry.ticket = None;
         (!entry.waiting.is_empty()).then(|| entry.waiting.remove(0))
     }
 
     /// A client gives up one request that waits.
-    pub(crate) fn stop_waiting(&mut self, no: JointNo, client: ClientId, id: &JsonId) -> Option<Request> {
+    pub(crate) fn stop_waiting(&mut self, no: KeyNo, client: ClientId, id: &JsonId) -> Option<Request> {
         let is = |(request, _): &Waiting| request.client == client && request.id.key() == id.key();
         let entry = self.by_no.get_mut(&no)?;
         let at = entry.waiting.iter().position(is)?;
@@ -288,7 +288,7 @@ impl Keys {
     }
 
     /// A client is gone, and with it all that it waited for here.
-    pub(crate) fn forget_client(&mut self, no: JointNo, client: ClientId) -> Vec<Request> {
+    pub(crate) fn forget_client(&mut self, no: KeyNo, client: ClientId) -> Vec<Request> {
         let Some(entry) = self.by_no.get_mut(&no) else { return Vec::new() };
         let gone = entry.waiting.extract_if(.., |(request, _)| request.client == client);
         gone.map(|(request, _)| request).collect()
@@ -298,32 +298,32 @@ impl Keys {
 // Calls.
 impl Keys {
     /// A call runs under a key. Gives back who waited to know.
-    pub(crate) fn runs(&mut self, no: JointNo, first: CallId) -> Vec<Waiting> {
+    pub(crate) fn runs(&mut self, no: KeyNo, first: CallId) -> Vec<Waiting> {
         let Some(entry) = self.by_no.get_mut(&no) else { return Vec::new() };
         entry.stage = Stage::Running { first, joined: Vec::new() };
         std::mem::take(&mut entry.waiting)
     }
 
-    pub(crate) fn join(&mut self, no: Option<JointNo>, call: CallId) {
+    pub(crate) fn join(&mut self, no: Option<KeyNo>, call: CallId) {
         if let Some(joined) = self.get_mut(no).and_then(Entry::joined_mut) {
             joined.push(call);
         }
     }
 
-    pub(crate) fn part(&mut self, no: Option<JointNo>, call: CallId) {
+    pub(crate) fn part(&mut self, no: Option<KeyNo>, call: CallId) {
         if let Some(joined) = self.get_mut(no).and_then(Entry::joined_mut) {
             joined.retain(|joined| *joined != call);
         }
     }
 
     /// The call that takes the place of the first one.
-    pub(crate) fn take_heir(&mut self, no: Option<JointNo>) -> Option<CallId> {
+    pub(crate) fn take_heir(&mut self, no: Option<KeyNo>) -> Option<CallId> {
         let joined = self.get_mut(no)?.joined_mut()?;
         (!joined.is_empty()).then(|| joined.remove(0))
     }
 
     /// The first call is settled. Gives back who was joined to it; `None` if it was not the first.
-    pub(crate) fn settle(&mut self, no: JointNo, first: CallId) -> Option<Vec<CallId>> {
+    pub(crate) fn settle(&mut self, no: KeyNo, first: CallId) -> Option<Vec<CallId>> {
         let entry = self.by_no.get_mut(&no).filter(|entry| entry.first() == Some(first))?;
         Some(entry.joined_mut().map(std::mem::take).unwrap_or_default())
     }
@@ -333,7 +333,7 @@ impl Keys {
         self.answers + answer.bytes.len() <= limits::UNFETCHED_BYTES
     }
 
-    pub(crate) fn keep_answer(&mut self, no: JointNo, answer: Message) {
+    pub(crate) fn keep_answer(&mut self, no: KeyNo, answer: Message) {
         if let Some(entry) = self.by_no.get_mut(&no) {
             self.answers += answer.bytes.len();
             entry.stage = Stage::Answered(Box::new(answer));
@@ -343,27 +343,27 @@ impl Keys {
 
 // Tickets and the store.
 impl Keys {
-    pub(crate) fn has_ticket(&mut self, no: Option<JointNo>, ticket: TaskNo) {
+    pub(crate) fn has_ticket(&mut self, no: Option<KeyNo>, ticket: TaskNo) {
         if let Some(entry) = self.get_mut(no) {
             entry.ticket = Some(ticket);
         }
     }
 
-    pub(crate) fn has_no_ticket(&mut self, no: JointNo) {
+    pub(crate) fn has_no_ticket(&mut self, no: KeyNo) {
         if let Some(entry) = self.by_no.get_mut(&no) {
             entry.ticket = None;
         }
     }
 
     /// The store has shown a record with this key.
-    pub(crate) fn has_seen(&mut self, no: JointNo, record: u64) {
+    pub(crate) fn has_seen(&mut self, no: KeyNo, record: u64) {
         if let Some(entry) = self.by_no.get_mut(&no) {
             entry.seen = record;
         }
     }
 
     /// Another process has a call with this key, and ours runs beside it. True if that is new.
-    pub(crate) fn runs_elsewhere(&mut self, no: Option<JointNo>) -> bool {
+    pub(crate) fn runs_elsewhere(&mut self, no: Option<KeyNo>) -> bool {
         self.get_mut(no).is_some_and(|entry| !std::mem::replace(&mut entry.elsewhere, true))
     }
 }

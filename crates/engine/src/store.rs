@@ -31,9 +31,9 @@ pub enum Write {
         /// Whose owner.
         ticket: Ticket,
         /// What it says.
-        letter: Letter,
+        letter: Mail,
     },
-    /// Take the letters to our open records; nobody gets them again. [`Done::Letters`]
+    /// Take the letters to our open records; nobody gets them again. [`Done::Mail`]
     Collect,
     /// Add events to a stream, with numbers above the earlier ones; a number that is there stays as
     /// it is. Whoever begins a stream owns it, and is taken for alive for another [`limits::LEASE`]; somebody else
@@ -75,7 +75,7 @@ pub enum Done {
     /// These records are ours now, the oldest first.
     Claimed(Vec<Head>),
     /// These letters came, the oldest first.
-    Letters(Vec<(Ticket, Letter)>),
+    Mail(Vec<(Ticket, Mail)>),
     /// So many went.
     Removed(u64),
     /// It is written; there is nothing to say about it.
@@ -84,7 +84,7 @@ pub enum Done {
 
 /// A letter to the process that owns a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Letter {
+pub enum Mail {
     /// Cancel it.
     Cancel,
     /// The client answered what the server asked.

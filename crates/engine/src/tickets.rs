@@ -19,7 +19,7 @@ pub(crate) use task::{Asker, Input, Payer, Question, Task, Waiter, Wants};
 use crate::calls::Request;
 use crate::calls::resume::Resume;
 use crate::hash::IdMap;
-use crate::id::{CallId, JointNo, JsonId, TaskNo};
+use crate::id::{CallId, JsonId, KeyNo, TaskNo};
 use crate::record::{Answer, Body, Change, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::timers::{Owner, Timers};
@@ -51,7 +51,7 @@ pub(crate) struct Made {
     /// What begins now.
     pub(crate) start: Option<(Box<Request>, Box<Message>)>,
     pub(crate) call: Option<CallId>,
-    pub(crate) joint: Option<JointNo>,
+    pub(crate) key_no: Option<KeyNo>,
     /// It ended while it was being stored.
     pub(crate) ended: bool,
 }
@@ -174,7 +174,7 @@ impl Tickets {
             handle: handle.map(|at| task.waiters.remove(at)),
             start: task.start.take(),
             call: task.call,
-            joint: task.joint,
+            key_no: task.key_no,
             ended: !task.state.is_open(),
         })
     }
@@ -334,6 +334,18 @@ impl Tickets {
         (task.state, task.updated, task.known) = (head.state, head.updated, head.updated);
         task.body = body;
         Some((no, if changed { Theirs::Changed } else { Theirs::Unchanged }))
+    }
+
+    /// What the store has of another process's task could not be read: it is looked at again.
+    pub(crate) fn look_again(&mut self, no: TaskNo) {
+        if let Some(task) = self.tasks.get_mut(&no).filter(|task| task.theirs.is_some()) {
+            task.theirs = Some(0);
+        }
+    }
+
+    /// Calls that have yet to be stored before they begin.
+    pub(crate) fn starting(&self) -> usize {
+        self.values().filter(|task| task.start.is_some()).count()
     }
 
     /// The end of another process's task.

@@ -4,7 +4,7 @@
 //! is the first, the old entry is left in the heap, and whoever takes it out asks its owner whether it
 //! still stands. When more than half of the entries are such leftovers, they are swept out together.
 
-use crate::id::{AskId, AttemptId, CallId, ClientId, JointNo, ServerId, TaskNo};
+use crate::id::{AskId, AttemptId, CallId, ClientId, KeyNo, ServerId, TaskNo};
 use crate::time::Mono;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,7 +26,7 @@ pub(crate) enum Owner {
     /// A subscription whose stream broke.
     Listen(AttemptId),
     /// A call whose client may come back.
-    Joint(JointNo),
+    Key(KeyNo),
     /// Tasks that ended long ago.
     Tasks,
     /// A wait for a task that lasts no longer.
@@ -127,7 +127,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Standing(ServerId(id)) => (6, u64::from(id)),
         Owner::Listen(AttemptId(id)) => (7, id),
         Owner::Tasks => (8, 0),
-        Owner::Joint(JointNo(id)) => (12, id.get()),
+        Owner::Key(KeyNo(id)) => (12, id.get()),
         Owner::Wait(TaskNo(id)) => (9, id),
         Owner::Resumes => (10, 0),
     };
@@ -154,7 +154,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         6 => Owner::Standing(ServerId(id as u32)),
         7 => Owner::Listen(AttemptId(id)),
         8 => Owner::Tasks,
-        12 => Owner::Joint(JointNo(NonZeroU64::new(id)?)),
+        12 => Owner::Key(KeyNo(NonZeroU64::new(id)?)),
         9 => Owner::Wait(TaskNo(id)),
         10 => Owner::Resumes,
         _ => return None,

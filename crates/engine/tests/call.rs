@@ -1,4 +1,4 @@
-//! The table in the header of `call.rs`, row by row.
+//! The table in the header of `calls/call.rs`, row by row.
 
 use outlast_testkit::script::check;
 

@@ -448,9 +448,9 @@ fn sessions_are_known_by_their_names_and_principals() {
         post 3 {"jsonrpc":"2.0","id":2,"method":"ping"}
         << 3: 400 {"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"Bad Request: Mcp-Session-Id header is required; begin with initialize"}}
         post 4 session=forged {"jsonrpc":"2.0","id":2,"method":"ping"}
-        << 4: 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
+        << 4: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         post 5 session=1 principal=mallory {"jsonrpc":"2.0","id":2,"method":"ping"}
-        << 5: 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
+        << 5: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         get 6 session=1 principal=mallory last=2-0
         << 6: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         delete 7 session=1 principal=mallory
@@ -475,7 +475,7 @@ fn sessions_are_known_by_their_names_and_principals() {
         .. 1: close-input
         << 15: 200
         post 16 session=1 {"jsonrpc":"2.0","id":2,"method":"ping"}
-        << 16: 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
+        << 16: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         "#,
     );
 }
@@ -915,7 +915,7 @@ fn a_server_that_does_not_start_is_tried_again_and_then_refuses_at_once() {
         # The session never was one, and nobody needs its server.
         .. let go of 1
         post 2 session=1 {"jsonrpc":"2.0","id":1,"method":"ping"}
-        << 2: 404 {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
+        << 2: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         "#,
     );
 }
@@ -960,7 +960,7 @@ fn whoever_waits_for_the_hello_of_a_session_that_ends_is_told() {
         << 3: 200
         # It never was a session.
         post 5 session=2 principal=a {"jsonrpc":"2.0","id":3,"method":"ping"}
-        << 5: 404 {"jsonrpc":"2.0","id":3,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
+        << 5: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         post 4 principal=a {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 2: start 0
         << 4: 200 with a session events

@@ -1,6 +1,6 @@
 //! Calls that carry an idempotency key: joined, taken over, kept, and refused.
 
-use outlast_testkit::script::check;
+use outlast_testkit::script::{World, check};
 
 /// A call of `pay` under the key `k`, sent as attempt 1.
 const FIRST: &str = r#"
@@ -1090,4 +1090,36 @@ fn a_call_that_is_taken_over_is_handed_off_as_its_new_client_needs() {
         call(7, FIRST),
         call(8, SECOND),
     ));
+}
+
+/// As many as may wait are refused one after the other, on a stack of the usual size.
+#[test]
+fn a_thousand_calls_that_wait_for_one_key_of_a_server_that_is_gone_are_all_refused() {
+    let mut world = World::default();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}"#;
+    world.input("set tasks");
+    world.input("set restart never");
+    world.input(&format!("> {hello}"));
+    world.input(r#"< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{}}}"#);
+    world.input("output-closed");
+    world.input("exited 1");
+    world.input("reads later");
+    let call = |id: u32| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x","idempotencyKey":"k"}}}}"#
+        )
+    };
+    let calls: Vec<String> = (2..1002).map(call).collect();
+    assert_eq!(world.input(&format!("> [{}]", calls.join(","))), [""; 0]);
+    let out = world.input("read");
+    let answers: Vec<&String> = out.iter().filter(|line| line.starts_with("<< ")).collect();
+    assert_eq!(answers.len(), 1, "{out:?}");
+    for id in 2..1002 {
+        assert!(
+            answers[0].contains(&format!(r#""id":{id},"error":{{"code":-31002"#)),
+            "{id}: {}",
+            answers[0]
+        );
+    }
+    assert_eq!(world.engine.check_invariants(), Ok(()));
 }

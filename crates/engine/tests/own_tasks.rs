@@ -610,3 +610,33 @@ fn a_task_of_a_server_that_was_not_asked_what_it_can_do_is_left_to_it() {
         "#;
     check(&scenario.replace("T1", T1).replace("META", meta));
 }
+
+#[test]
+fn a_result_of_a_servers_task_that_is_too_long_fails_the_call() {
+    check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"fast","execution":{"taskSupport":"optional"}},{"name":"slow","execution":{"taskSupport":"required"}}]}}
+        << {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"fast","execution":{"taskSupport":"optional"}},{"name":"slow","execution":{"taskSupport":"required"}}]}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow","arguments":{"n":1.0},"_meta":{"progressToken":"p"}}}
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"task":{"ttl":86400000},"name":"slow","arguments":{"n":1.0},"_meta":{"progressToken":3}}}
+        < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"working","createdAt":"c","lastUpdatedAt":"1","ttl":1,"pollInterval":2000}}}
+        wait 2s200ms
+        @2s176ms
+        >> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"t-1"}}
+        < {"jsonrpc":"2.0","id":4,"result":{"taskId":"t-1","status":"completed","createdAt":"c","lastUpdatedAt":"2","ttl":1}}
+        >> {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"t-1"}}
+        server-oversized 5 answer
+        !! warn: message-too-large server=srv method=tools/call tool=slow elapsed=2s200ms state=its server goes on detail=the answer is longer than 67108864 bytes
+        << {"jsonrpc":"2.0","id":3,"error":{"code":-31011,"message":"`slow`: the answer is longer than 67108864 bytes (max-message). Raise it with --max-message, or ask for less.","data":{"outlast":{"kind":"message-too-large","server":"srv","method":"tools/call","tool":"slow","elapsedMs":2200,"attempts":1,"serverState":"running","retry":"pointless","signs":{"lastSignMs":0},"help":"docs/errors/-31011.md"}}}}
+        wait 10m
+        "#,
+    );
+}

@@ -743,3 +743,107 @@ fn a_discovery_that_is_hung_up_is_closed_too() {
         .replace("META", META),
     );
 }
+
+#[test]
+fn a_call_that_cannot_be_sent_does_not_end_the_session_of_those_that_run() {
+    check(
+        r#"
+        set http
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
+        .. stand
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"y"}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"y"}}
+        trouble 3 unreachable connection refused
+        !! warn: cannot reach `srv`: connection refused
+        !! warn: trying `srv` again in 2s: it cannot be reached
+        wait 2s
+        @2s
+        .. start 0
+        started
+        !! warn: `srv` is back after 2s
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"y"}}
+        <~2 {"jsonrpc":"2.0","id":2,"result":{}}
+        << {"jsonrpc":"2.0","id":2,"result":{}}
+        <~4 {"jsonrpc":"2.0","id":4,"result":{}}
+        << {"jsonrpc":"2.0","id":3,"result":{}}
+        "#,
+    );
+}
+
+#[test]
+fn a_call_that_turns_out_unsent_at_a_server_that_is_down_fails_at_once() {
+    check(
+        r#"
+        set http
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
+        .. stand
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"y"}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"y"}}
+        trouble 3 unreachable connection refused
+        !! warn: cannot reach `srv`: connection refused
+        !! warn: trying `srv` again in 2s: it cannot be reached
+        wait 2s
+        @2s
+        .. start 0
+        trouble - unreachable connection refused
+        !! warn: cannot reach `srv`: connection refused
+        !! warn: trying `srv` again in 4s: it cannot be reached
+        wait 4s
+        @6s
+        .. start 0
+        trouble - unreachable connection refused
+        !! warn: cannot reach `srv`: connection refused
+        !! warn: trying `srv` again in 8s: it cannot be reached
+        wait 8s
+        @14s
+        .. start 0
+        trouble - unreachable connection refused
+        !! warn: cannot reach `srv`: connection refused
+        !! warn: `srv` has failed too often (it cannot be reached); tried again every 30s
+        !! warn: server-failed server=srv method=tools/call tool=y elapsed=14s state=it never reached its server detail=it has failed several times in a row (connection refused); the next try is in 30s
+        << {"jsonrpc":"2.0","id":3,"error":{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (connection refused); the next try is in 30s.","data":{"outlast":{"kind":"server-failed","server":"srv","method":"tools/call","tool":"y","elapsedMs":14000,"attempts":0,"serverState":"never-reached","retry":"pointless","signs":{},"help":"docs/errors/-31003.md"}}}}
+        trouble 2 unreachable connection refused
+        !! warn: cannot reach `srv`: connection refused
+        !! warn: server-failed server=srv method=tools/call tool=x elapsed=14s state=it never reached its server detail=connection refused
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31003,"message":"server `srv` cannot be reached: connection refused.","data":{"outlast":{"kind":"server-failed","server":"srv","method":"tools/call","tool":"x","elapsedMs":14000,"attempts":1,"serverState":"never-reached","retry":"safe","signs":{},"help":"docs/errors/-31003.md"}}}}
+        wait 20s
+        "#,
+    );
+}
+
+#[test]
+fn a_hello_that_is_refused_with_a_status_leaves_no_session() {
+    check(
+        r#"
+        set serve
+        set http
+        set stream-head 5ms
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 1: start 0
+        >> 1: post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
+        started
+        trouble 1 status 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unsupported protocol version"}}
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unsupported protocol version"}}||
+        << 1: finish
+        .. 1: close-input
+        post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        << 2: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
+        "#,
+    );
+}

@@ -1,4 +1,4 @@
-//! Calls that are resumed after a lost connection (SEP-975), row by row of the table in `call/resume.rs`, and
+//! Calls that are resumed after a lost connection (SEP-975), row by row of the table in `calls/resume.rs`, and
 //! what surrounds them.
 
 use outlast_testkit::script::check;
@@ -900,7 +900,7 @@ fn a_lost_session_does_not_repeat_what_was_being_resumed() {
         @1s
         >> …requests/resume…
         trouble 2 status 404 session {}
-        !! warn: server-gone server=srv method=tools/call tool=x elapsed=1s state=its server is being restarted detail=it has forgotten our session
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=1s state=its server has ended detail=it has forgotten our session
         << {"jsonrpc":"2.0","id":"a","error":{"code":-31002,…
         !! warn: trying `srv` again: it has forgotten our session
         .. abandon 2
@@ -1001,5 +1001,30 @@ fn every_row_of_the_table_is_played() {
         a_cancel_ends_a_call_and_its_token,
         a_finished_answer_waits_to_be_fetched,
         every_refusal_looks_the_same,
+    );
+}
+
+/// It is not a door's token, so what it means is for the service to say.
+#[test]
+fn a_door_does_not_resume_under_a_number_that_no_door_gave() {
+    check(
+        r#"
+        set http
+        set door
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
+        >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
+        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
+        .. stand
+        > {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"12..token"}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":12,"method":"requests/resume","params":{"resumeToken":"token"}}
+        > {"jsonrpc":"2.0","id":8,"method":"requests/resume","params":{"resumeToken":"1099511627776..token"}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"requests/resume","params":{"resumeToken":"1099511627776..token"}}
+        wait 1s
+        <~2 {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Invalid params: no such request"}}
+        << {"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"Invalid params: no such request"}}
+        "#,
     );
 }

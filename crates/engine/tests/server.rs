@@ -1,4 +1,4 @@
-//! The table in the header of `server.rs`, row by row, and how everything ends.
+//! The table in the header of `servers/server.rs`, row by row, and how everything ends.
 
 use outlast_testkit::script::check;
 

@@ -148,3 +148,56 @@ fn a_cancel_that_does_not_reach_the_owner_is_told() {
         "#,
     );
 }
+
+#[test]
+fn the_end_of_another_processs_task_that_could_not_be_read_is_read_again() {
+    check(
+        r#"
+        set tasks
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
+        made 09090909090909090909090909090909 k {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
+        > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"09090909090909090909090909090909"}}
+        wait 1s
+        theirs 09090909090909090909090909090909 completed {"n":1.0}
+        reads fail
+        wait 500ms
+        @1s500ms
+        !! warn: not found: disk full
+        reads now
+        wait 2s
+        @2s
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:01.000Z","pollInterval":500,"status":"completed","taskId":"09090909090909090909090909090909","ttl":0}}
+        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"09090909090909090909090909090909"}},"n":1.0}}
+        "#,
+    );
+}
+
+#[test]
+fn whoever_waits_for_another_processs_task_that_is_gone_is_told() {
+    check(
+        r#"
+        set tasks
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
+        made 09090909090909090909090909090909 k {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
+        > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"09090909090909090909090909090909"}}
+        wait 1s
+        theirs 09090909090909090909090909090909 completed {"n":1.0}
+        reads later
+        wait 500ms
+        lost 09090909090909090909090909090909
+        read
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Invalid params: no such task"}}
+        wait 2s
+        "#,
+    );
+}

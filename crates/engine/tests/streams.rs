@@ -194,10 +194,9 @@ fn what_was_not_answered_before_the_end_is_refused() {
         "{LATE_TASK}{}",
         r#"
         stop 15
-        << 2: 503 {"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"outlast is being stopped; try again"}}
-        .. 1: close-input
         output-closed
         exited 0
+        << 2: 503 {"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"outlast is being stopped; try again"}}
         .. end 0
         "#
     ));

@@ -1,4 +1,4 @@
-//! Tasks of both eras, row by row of the table in `task.rs`, and what surrounds them.
+//! Tasks of both eras, row by row of the table in `tickets/task.rs`, and what surrounds them.
 
 use outlast_testkit::script::check;
 

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use outlast_engine::record::{Head, Record};
 use outlast_engine::store::{
-    Done, Found, Letter, Loaded, Query, Refusal, Session, Stored, Trouble, Usage, Write,
+    Done, Found, Loaded, Mail, Query, Refusal, Session, Stored, Trouble, Usage, Write,
 };
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     records: BTreeMap<String, Record>,
-    letters: Vec<(String, Letter)>,
+    letters: Vec<(String, Mail)>,
     streams: BTreeMap<String, BTreeMap<u64, Bytes>>,
     /// Who owns them.
     stream_owners: BTreeMap<String, String>,
@@ -93,14 +93,14 @@ impl Ledger {
                 Ok(Done::Kept)
             }
             Write::Collect => {
-                let ours = |(ticket, _): &mut (String, Letter)| {
+                let ours = |(ticket, _): &mut (String, Mail)| {
                     self.records.get(ticket).is_some_and(|record| *record.head.owner == *owner)
                 };
                 let taken: Vec<_> = self.letters.extract_if(.., ours).collect();
-                let letter = |(ticket, letter): (String, Letter)| {
+                let letter = |(ticket, letter): (String, Mail)| {
                     Some((self.records.get(&ticket)?.head.ticket.clone(), letter))
                 };
-                Ok(Done::Letters(taken.into_iter().filter_map(letter).collect()))
+                Ok(Done::Mail(taken.into_iter().filter_map(letter).collect()))
             }
             Write::Append { stream, events, .. } => {
                 let owner =

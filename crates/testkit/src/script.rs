@@ -27,7 +27,7 @@ use outlast_engine::memory::Memory;
 use outlast_engine::profile::Profile;
 use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Origin, State, Ticket};
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
-use outlast_engine::store::{Letter, Query, Refusal, Trouble as StoreTrouble, Write};
+use outlast_engine::store::{Mail, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Share, Transport, Wall, wire,
@@ -126,6 +126,10 @@ pub struct World {
     /// What was kept for the next start.
     kept: Vec<Memory>,
     ledger: Ledger,
+    /// How what is looked up by name comes back: `reads later`, `reads fail`, `reads now`.
+    reads: String,
+    /// What was looked up and waits for `read`.
+    unread: Vec<(u64, Query)>,
     /// What is to be written, by number.
     submitted: BTreeMap<u64, (u64, Vec<Write>)>,
     /// The last of these numbers. What is looked up has one too; what is done every second has none.
@@ -158,6 +162,8 @@ impl Default for World {
             looks: "still".into(),
             kept: Vec::new(),
             ledger: Ledger::default(),
+            reads: "now".into(),
+            unread: Vec::new(),
             submitted: BTreeMap::new(),
             submissions: 0,
             life: 0,
@@ -203,9 +209,9 @@ impl World {
         if word == "letter" {
             let (ticket, text) = rest.split_once(' ').expect(line);
             let letter = match text {
-                "cancel" => Letter::Cancel,
-                "wake" => Letter::Wake,
-                update => Letter::Input(Bytes::copy_from_slice(update.as_bytes())),
+                "cancel" => Mail::Cancel,
+                "wake" => Mail::Wake,
+                update => Mail::Input(Bytes::copy_from_slice(update.as_bytes())),
             };
             let letter = Write::Post { ticket: Ticket::parse(ticket).expect(line), letter };
             self.ledger.submit("somebody else", &[letter]).expect(line);
@@ -214,6 +220,19 @@ impl World {
         if word == "looks" {
             self.looks = rest.to_owned();
             return Vec::new();
+        }
+        if word == "reads" {
+            self.reads = rest.to_owned();
+            return Vec::new();
+        }
+        if word == "lost" {
+            // Another process's store has forgotten a call.
+            let forgotten = Write::Remove(Ticket::parse(rest).expect(line));
+            self.ledger.submit("somebody else", &[forgotten]).expect(line);
+            return Vec::new();
+        }
+        if word == "read" {
+            return self.read();
         }
         let mut out = Vec::new();
         if !self.open {
@@ -229,7 +248,18 @@ impl World {
         self.feed(event)
     }
 
+    /// What was looked up while `reads later` comes back, as the store has it now.
+    fn read(&mut self) -> Vec<String> {
+        let mut out = Vec::new();
+        for (number, query) in std::mem::take(&mut self.unread) {
+            let found = self.ledger.load(&self.owner(), &query);
+            out.extend(self.feed(Event::Loaded(number, found)));
+        }
+        out
+    }
+
     fn begin_another(&mut self) {
+        self.unread.clear();
         self.open = false;
         self.runs.clear();
         self.submitted.clear();
@@ -434,6 +464,7 @@ impl World {
             "tasks" => return self.config.tasks = true,
             "resumable" => return self.config.resumable = true,
             "durable" => return self.config.durable = true,
+            "door" => return self.config.door = true,
             "task-ttl" => return self.config.task_ttl = parse_duration(value).expect(text),
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
             "client-cap" => return self.config.client_cap = parse_duration(value).ok(),
@@ -515,10 +546,17 @@ impl World {
                     continue;
                 }
                 Action::Load(number, ref query) => {
-                    if !matches!(query, Query::Mail | Query::Changed(_)) {
-                        self.submissions += 1;
+                    let named = !matches!(query, Query::Mail | Query::Changed(_));
+                    self.submissions += u64::from(named);
+                    if named && self.reads == "later" {
+                        self.unread.push((number, query.clone()));
+                        continue;
                     }
-                    let found = self.ledger.load(&self.owner(), query);
+                    let found = if named && self.reads == "fail" {
+                        Err(StoreTrouble::Failed("disk full".into()))
+                    } else {
+                        self.ledger.load(&self.owner(), query)
+                    };
                     self.engine.handle(now, Event::Loaded(number, found));
                 }
                 Action::Remember(_, ref memory) => self.kept = vec![(**memory).clone()],

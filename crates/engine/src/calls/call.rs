@@ -38,12 +38,12 @@
 //! Each row has a test of the same name, in `tests/call.rs`.
 
 use super::deadline::{Deadline, WorkClock};
-use super::joined::{AsTask, Joined};
-use super::left::Left;
+use super::orphaned::Orphaned;
 use super::progress::Progress;
 use super::resume;
+use super::server_task::{AsTask, ServerTask};
 use crate::clients::Way;
-use crate::id::{AttemptId, ClientId, JointNo, JsonId, ServerId};
+use crate::id::{AttemptId, ClientId, JsonId, KeyNo, ServerId};
 use crate::method::Method;
 use crate::policy::{Policy, Rules};
 use crate::time::{Mono, Span};
@@ -66,7 +66,7 @@ pub(crate) enum State {
     /// For its client to answer what the server wants to know; it is sent again then.
     Paused,
     /// At the server, which has made a task of its own for it.
-    Joined(Box<Joined>),
+    Followed(Box<ServerTask>),
 }
 
 /// What a client asked for. Fixed from the beginning, but for the way back.
@@ -91,7 +91,7 @@ pub(crate) struct Request {
     /// How its client said hello, for a handshake that is to be remembered.
     pub(crate) hello: Option<NonZeroU64>,
     /// What is remembered under its key.
-    pub(crate) joint: Option<JointNo>,
+    pub(crate) key_no: Option<KeyNo>,
     /// When its client gives it up, whatever progress it sees; known of tools alone.
     pub(crate) cap: Option<Span>,
 }
@@ -142,7 +142,7 @@ pub(crate) struct Call {
     /// Whether it may be a task of its server.
     pub(crate) as_task: AsTask,
     /// An earlier process left it at its server.
-    pub(crate) left: Option<Box<Left>>,
+    pub(crate) orphaned: Option<Box<Orphaned>>,
     /// When its response begins as a stream, if it has not been answered by then.
     pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
@@ -194,7 +194,7 @@ impl Call {
             keeps: policy.keep_answers,
             holds: false,
             as_task: AsTask::No,
-            left: None,
+            orphaned: None,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             before: None,
@@ -224,33 +224,33 @@ impl Call {
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self.state {
             State::Sent(attempt) => Some(attempt),
-            State::New | State::Waiting(_) | State::Paused | State::Shares | State::Joined(_) => None,
+            State::New | State::Waiting(_) | State::Paused | State::Shares | State::Followed(_) => None,
         }
     }
 
     /// Its task at the server.
-    pub(crate) fn joined(&self) -> Option<&Joined> {
+    pub(crate) fn server_task(&self) -> Option<&ServerTask> {
         match &self.state {
-            State::Joined(joined) => Some(joined),
+            State::Followed(joined) => Some(joined),
             _ => None,
         }
     }
 
     /// The same, to be changed.
-    pub(crate) fn joined_mut(&mut self) -> Option<&mut Joined> {
+    pub(crate) fn server_task_mut(&mut self) -> Option<&mut ServerTask> {
         match &mut self.state {
-            State::Joined(joined) => Some(joined),
+            State::Followed(joined) => Some(joined),
             _ => None,
         }
     }
 
     pub(crate) fn was_left(&self) -> bool {
-        self.left.is_some()
+        self.orphaned.is_some()
     }
 
     /// Whether its server has it under a name, so that it is lost neither with us nor while the server is away.
     pub(crate) fn is_kept_at_server(&self) -> bool {
-        let named = self.joined().is_some() || self.left.as_ref().is_some_and(|left| !left.asked);
+        let named = self.server_task().is_some() || self.orphaned.as_ref().is_some_and(|left| !left.asked);
         named && matches!(self.request.way, Way::Ticket(_))
     }
 
@@ -283,7 +283,7 @@ impl Call {
     /// When to look at it again.
     pub(crate) fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
         let limit = self.deadline.wake_at(now, clock);
-        let poll_at = self.joined().map(|joined| joined.poll_at);
+        let poll_at = self.server_task().map(|joined| joined.poll_at);
         [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at, self.task_at, poll_at]
             .into_iter()
             .flatten()

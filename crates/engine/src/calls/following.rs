@@ -3,15 +3,15 @@
 use super::Calls;
 use super::call::{Call, State};
 use super::deadline::WorkClock;
-use super::joined::{AsTask, Joined, Report};
+use super::server_task::{AsTask, Report, ServerTask};
 use crate::id::{AttemptId, CallId};
 use crate::limits;
 use crate::time::Mono;
 use crate::wire::Message;
 
 impl Calls {
-    fn joined_mut(&mut self, id: CallId) -> Option<&mut Joined> {
-        self.all.get_mut(id).and_then(Call::joined_mut)
+    fn joined_mut(&mut self, id: CallId) -> Option<&mut ServerTask> {
+        self.all.get_mut(id).and_then(Call::server_task_mut)
     }
 
     /// A call is about to be made as a task of its server: this is what is sent from now on.
@@ -41,11 +41,11 @@ impl Calls {
 
     /// From now on a call is answered by its task at the server, and never sent again. Its progress goes on under
     /// the number of its attempt.
-    pub(crate) fn follow(&mut self, now: Mono, id: CallId, joined: Joined, clock: &WorkClock) {
+    pub(crate) fn follow(&mut self, now: Mono, id: CallId, joined: ServerTask, clock: &WorkClock) {
         let Some(call) = self.all.get_mut(id) else { return };
-        call.state = State::Joined(Box::new(joined));
+        call.state = State::Followed(Box::new(joined));
         // It may still be handed off, or its answer kept.
-        if call.task_at.is_none() && !(call.keeps && call.request.joint.is_some()) {
+        if call.task_at.is_none() && !(call.keeps && call.request.key_no.is_some()) {
             call.kept_for_task = None;
         }
         (call.retries, call.safe) = (0, false);
@@ -121,6 +121,6 @@ impl Calls {
 
     /// Where a call waits for the result of its task under this number.
     pub(crate) fn fetched_by(&self, id: CallId, attempt: AttemptId) -> Option<&Call> {
-        self.get(id).filter(|call| call.joined().is_some_and(|joined| joined.fetch == Some(attempt)))
+        self.get(id).filter(|call| call.server_task().is_some_and(|joined| joined.fetch == Some(attempt)))
     }
 }

@@ -3,7 +3,7 @@
 use super::call::{Call, State};
 use super::resume::Policy;
 use super::{Calls, retry};
-use crate::id::{AttemptId, CallId, JointNo};
+use crate::id::{AttemptId, CallId, KeyNo};
 use crate::limits;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) struct Withdrawn {
     /// The number of the next attempt.
     pub(crate) attempt: u32,
-    pub(crate) joint: Option<JointNo>,
+    pub(crate) key_no: Option<KeyNo>,
 }
 
 impl Calls {
@@ -60,7 +60,7 @@ impl Calls {
         };
         call.progress.start_again();
         call.deadline.sign(now, clock);
-        Some(Withdrawn { attempt: u32::from(call.attempts) + 1, joint: call.request.joint })
+        Some(Withdrawn { attempt: u32::from(call.attempts) + 1, key_no: call.request.key_no })
     }
 
     /// When a call is sent again.
@@ -183,9 +183,9 @@ impl Calls {
 // What an earlier process left at a server.
 impl Calls {
     /// The server is asked for a call that an earlier process left there: where it is. `None` if it was asked.
-    pub(crate) fn asks_for_left(&mut self, id: CallId) -> Option<super::left::Place> {
+    pub(crate) fn asks_for_left(&mut self, id: CallId) -> Option<super::orphaned::Place> {
         let call = self.all.get_mut(id)?;
-        let left = call.left.as_mut().filter(|left| !left.asked)?;
+        let left = call.orphaned.as_mut().filter(|left| !left.asked)?;
         left.asked = true;
         let place = left.place.clone();
         call.count_attempt();
@@ -206,10 +206,10 @@ impl Calls {
     }
 
     /// The server knows nothing of what an earlier process left there.
-    pub(crate) fn left_is_lost(&mut self, id: CallId) -> Option<Box<super::left::Left>> {
+    pub(crate) fn left_is_lost(&mut self, id: CallId) -> Option<Box<super::orphaned::Orphaned>> {
         let call = self.all.get_mut(id)?;
-        let left = call.left.take()?;
-        if let Some(joined) = call.joined_mut() {
+        let left = call.orphaned.take()?;
+        if let Some(joined) = call.server_task_mut() {
             joined.let_go = true;
         }
         Some(left)

@@ -69,7 +69,7 @@ impl Calls {
         if due(call.reconnect_at) {
             return Some(Ring::Reconnect);
         }
-        if due(call.joined().map(|joined| joined.poll_at)) {
+        if due(call.server_task().map(|joined| joined.poll_at)) {
             return Some(Ring::Poll);
         }
         if due(call.task_at) {

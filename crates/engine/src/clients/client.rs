@@ -7,7 +7,7 @@ use crate::calls::progress::Progress;
 use crate::calls::resume;
 use crate::clients::session::Session;
 use crate::hash::IdMap;
-use crate::id::{AttemptId, BatchId, CallId, JointNo, JsonId, ServerId, StreamId, TaskNo};
+use crate::id::{AttemptId, BatchId, CallId, JsonId, KeyNo, ServerId, StreamId, TaskNo};
 use crate::record::Ticket;
 use crate::time::Mono;
 use crate::wire::Message;
@@ -24,7 +24,7 @@ pub(crate) enum Open {
     /// For the store, under this number.
     Look(u64),
     /// For what is known of its key.
-    Joint(JointNo),
+    Key(KeyNo),
 }
 
 /// Where what belongs to a request goes.

@@ -20,10 +20,12 @@ impl Engine {
     #[inline(never)]
     pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
-        let Some((client_id, way)) = self
-            .waits_for_questions(server_id)
-            .or_else(|| self.asked_through_tasks(server_id))
-            .or_else(|| self.who_is_asked(server_id))
+        let Some(tasks) = self.tasks_asked(server_id) else {
+            return self.nobody_to_ask(server_id, &id);
+        };
+        let asked = self.who_is_asked(server_id).filter(|(client, _)| self.may_be_asked(*client, &tasks));
+        let Some((client_id, way)) =
+            self.waits_for_questions(&tasks).or_else(|| self.asked_through_tasks(&tasks)).or(asked)
         else {
             return self.nobody_to_ask(server_id, &id);
         };
@@ -31,7 +33,7 @@ impl Engine {
             return self.refuse_ask(server_id, &id);
         }
         self.servers.stop_sharing(server_id);
-        let tie = self.tie_to_task(server_id, message);
+        let tie = self.tie_to_task(&tasks, message);
         let Some(run) = self.servers.get(&server_id).map(|server| server.run) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let method = Method::of(message);
@@ -46,10 +48,10 @@ impl Engine {
         edits.extend(tie);
         self.tell(client_id, way, Outgoing::edited(message.bytes.clone(), edits));
         if matches!(way, Way::Ticket(_)) {
-            self.show_question(server_id, ask_id, message);
+            self.show_question(&tasks, ask_id, message);
         }
         if waits {
-            self.tasks_are_asked(server_id, ask_id, message);
+            self.tasks_are_asked(&tasks, ask_id, message);
         }
     }
 
@@ -140,7 +142,7 @@ impl Engine {
             }
         }
         if ask.method.waits_for_a_person() {
-            self.tasks_are_answered(ask.server, id);
+            self.tasks_are_answered(id);
         }
         Some(ask)
     }

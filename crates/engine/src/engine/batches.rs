@@ -37,7 +37,7 @@ impl Engine {
             Way::Array(id) => self.collect(client, id, to, answer),
             Way::Line => self.act(Action::ToClient(client, answer)),
             Way::Ticket(no) => self.task_answered(no, &answer),
-            // It is kept for a while: see `joining.rs`.
+            // It is kept for a while: see `keyed.rs`.
             Way::Nowhere => {}
             Way::Stream(stream) => {
                 self.answer_on_stream(stream, &answer);

@@ -72,7 +72,7 @@ impl Engine {
         call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
         call.task_at = self.task_after(&call.request, message, now);
         self.plan_hand_off(&mut call, now);
-        let keeps = call.task_at.is_some() || (call.keeps && call.request.joint.is_some());
+        let keeps = call.task_at.is_some() || (call.keeps && call.request.key_no.is_some());
         call.kept_for_task = keeps.then(|| Box::new(message.owned()));
         if let Way::Ticket(no) = call.request.way {
             self.goes_on_with(now, &mut call, no, message);
@@ -135,15 +135,15 @@ impl Engine {
     pub(super) fn open_call(&mut self, call: Box<Call>) -> CallId {
         let (client, key) = (call.request.client, call.request.id.key());
         let (server, way) = (call.request.server, call.request.way);
-        let joint = call.request.joint.filter(|_| !call.shares());
+        let key_no = call.request.key_no.filter(|_| !call.shares());
         let id = self.calls.open(call);
         if let Way::Ticket(no) = way {
             self.task_runs(no, server, id);
         } else {
             self.clients.opens(client, key, Open::Call(id));
         }
-        if let Some(joint) = joint {
-            self.key_runs(joint, id);
+        if let Some(key_no) = key_no {
+            self.key_runs(key_no, id);
         }
         id
     }

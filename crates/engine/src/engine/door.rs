@@ -27,6 +27,9 @@ const MODERN: &str = "2026-07-28";
 /// forget which era it is in.
 const NO_HANDSHAKE: &str = "Method not found: initialize; this revision begins with any request";
 
+/// The code that the official SDKs have for a session that is not there.
+const NO_SESSION: i32 = -32001;
+
 /// Why a request is not taken: a status, a JSON-RPC code, and words.
 struct No(u16, i32, String);
 
@@ -61,6 +64,8 @@ impl Engine {
         self.confirmed = None;
         if let Err(no) = done {
             let id = match line {
+                // A lost session is no answer to the request, and must not be taken for one: as the SDKs say it.
+                _ if no.0 == 404 && no.1 == NO_SESSION => None,
                 Ok(Scanned::Message(message)) if message.shape == Shape::Request && !has_odd_id(message) => {
                     message.raw(Field::Id)
                 }
@@ -250,7 +255,9 @@ impl Engine {
         let client = self.clients.session_named(name);
         let own =
             |id: &ClientId| self.clients.get(id).is_some_and(|client| client.principal == head.principal);
-        client.filter(own).ok_or_else(|| No(404, -32001, "Session not found; begin with initialize".into()))
+        client
+            .filter(own)
+            .ok_or_else(|| No(404, NO_SESSION, "Session not found; begin with initialize".into()))
     }
 
     fn version_fits(&self, client: ClientId, head: &Head, array: bool) -> Result<(), No> {
@@ -403,7 +410,7 @@ impl Engine {
 
     /// The session that a request came in has ended, and its call with it.
     pub(super) fn refuse_ended(&mut self, exchange: ExchangeId) {
-        self.refuse(exchange, None, &No(404, -32001, "Session not found; it has just ended".into()));
+        self.refuse(exchange, None, &No(404, NO_SESSION, "Session not found; it has just ended".into()));
     }
 
     /// Nothing was said to a request before we end.

@@ -29,7 +29,7 @@ use crate::store::{self, Found, Loaded, Name, Query, Write};
 use crate::time::{Mono, Wall};
 use crate::wire::scan_message;
 use bytes::Bytes;
-use rest::{BEFORE, Rest, SETTLED, STANDING, WILL};
+use rest::{BEFORE, FALLBACK, Rest, SETTLED, STANDING};
 
 /// A request for a session that the store is asked for.
 #[derive(Clone, Debug)]
@@ -188,9 +188,9 @@ impl Engine {
         match (standing, stream.settled) {
             (true, _) => events.push((STANDING, Bytes::new())),
             (false, Some(_)) => events.push((SETTLED, Bytes::new())),
-            // Of several requests in an array some may be answered later, and a will is not taken back.
+            // Of several requests in an array some may be answered later, and a fallback answer is not taken back.
             (false, None) if stream.open > 1 => {}
-            (false, None) => events.extend(self.will(id).map(|will| (WILL, will))),
+            (false, None) => events.extend(self.fallback_answer(id).map(|will| (FALLBACK, will))),
         }
         self.clients.stores_stream(id);
         self.append(id, events);
@@ -251,7 +251,7 @@ impl Engine {
     }
 
     /// What the open request of a stream is answered if this process ends before there is a better answer.
-    fn will(&self, id: StreamId) -> Option<Bytes> {
+    fn fallback_answer(&self, id: StreamId) -> Option<Bytes> {
         let client = self.clients.get(&self.clients.stream(id)?.client)?;
         let mut calls = client.all_open().filter_map(|open| match open {
             Open::Call(call) => self.calls.get(call),

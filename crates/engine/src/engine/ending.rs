@@ -36,17 +36,23 @@ pub(super) struct Ending {
     /// The status to end with, if it is not the server's.
     status: Option<u8>,
     pub(super) armed: Option<Mono>,
+    /// Whose input is closed once nothing waits for the store that has yet to be sent there.
+    closes_later: Option<ServerId>,
     /// What is being handled is of the server, or of a limit, and not a word of our own.
     passes_on: bool,
 }
 
 impl Engine {
-    /// Notes whose words an event brings, once that matters. What was stored are ends of calls.
+    /// Notes whose words an event brings, once that matters. What was stored, and is read again, are ends of calls.
     #[cold]
     pub(super) fn heed_whose_words(&mut self, event: &Event) {
         let of_server = matches!(
             event,
-            Event::FromServer(..) | Event::FromStream(..) | Event::ServerOversized(..) | Event::Stored(..)
+            Event::FromServer(..)
+                | Event::FromStream(..)
+                | Event::ServerOversized(..)
+                | Event::Stored(..)
+                | Event::Loaded(..)
         );
         self.pass_on(of_server);
     }
@@ -78,13 +84,14 @@ impl Engine {
 
     fn client_leaves(&mut self, now: Mono, client: ClientId, why: &'static str, drains: bool) {
         let Some(server) = self.clients.finishes(client) else { return };
-        let calls = self.calls.len() + self.keys.waiting();
+        let unsent = self.unsent();
+        let calls = self.calls.len() + unsent;
         let begun = self.ending.as_ref().map(|ending| ending.stage);
         if begun.is_some_and(|stage| drains || stage != Stage::Draining) {
             return;
         }
         self.note(Note::Ending { why, calls });
-        if begun.is_none() {
+        if begun.is_none() && unsent == 0 {
             self.act(Action::CloseInput(server));
         }
         if !self.servers.get(&server).is_some_and(Server::has_process) && calls == 0 {
@@ -92,6 +99,14 @@ impl Engine {
         }
         let stage = if drains && calls > 0 { Stage::Draining } else { Stage::Closing };
         self.enter(now, stage, None);
+        if let Some(ending) = self.ending.as_mut().filter(|_| begun.is_none() && unsent > 0) {
+            ending.closes_later = Some(server);
+        }
+    }
+
+    /// Calls that wait for the store, and have yet to be sent to their server.
+    fn unsent(&self) -> usize {
+        self.keys.waiting() + self.tickets.starting()
     }
 
     pub(super) fn stop(&mut self, now: Mono, signal: u8) {
@@ -106,7 +121,7 @@ impl Engine {
 
     /// A service is stopped with grace: calls may finish, and those that do not are told so.
     fn stop_serving(&mut self, now: Mono) {
-        let calls = self.calls.len() + self.keys.waiting();
+        let calls = self.calls.len() + self.unsent();
         self.note(Note::Ending { why: "a signal came", calls });
         let stage = if calls > 0 { Stage::Draining } else { Stage::Closing };
         self.enter(now, stage, Some(0));
@@ -161,8 +176,13 @@ impl Engine {
                 Stage::Killing => self.act(Action::Kill(server)),
             }
         }
-        let mut ending =
-            self.ending.take().unwrap_or(Ending { stage, status, armed: None, passes_on: false });
+        let mut ending = self.ending.take().unwrap_or(Ending {
+            stage,
+            status,
+            armed: None,
+            closes_later: None,
+            passes_on: false,
+        });
         ending.stage = stage;
         ending.status = status.or(ending.status);
         self.timers.set(Owner::Ending, &mut ending.armed, Some(now + wait));
@@ -186,7 +206,16 @@ impl Engine {
 
     /// The last call has been settled: the server need not be waited for much longer.
     pub(super) fn drained(&mut self) {
-        let quiet = self.ending.is_some() && self.calls.len() == 0 && self.keys.waiting() == 0;
+        if self.ending.is_none() {
+            return;
+        }
+        let unsent = self.unsent();
+        let closes =
+            self.ending.as_mut().filter(|_| unsent == 0).and_then(|ending| ending.closes_later.take());
+        if let Some(server) = closes {
+            self.act(Action::CloseInput(server));
+        }
+        let quiet = self.calls.len() == 0 && unsent == 0;
         if let Some(ending) = self.ending.as_mut().filter(|ending| quiet && ending.stage == Stage::Draining) {
             // Its timer brings the next stage at once; there is no clock at hand here.
             self.timers.set(Owner::Ending, &mut ending.armed, Some(Mono::default()));

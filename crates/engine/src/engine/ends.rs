@@ -28,7 +28,7 @@ impl Engine {
         }
         let Some(ended) = self.calls.end(&mut self.timers, id) else { return };
         let Ended { request, state, queued, holds, keyed } = ended;
-        if let State::Joined(joined) = &state {
+        if let State::Followed(joined) = &state {
             self.leave_task(request.server, id, joined);
         }
         self.clients.closes(request.client, &request.id, Open::Call(id));
@@ -103,7 +103,7 @@ impl Engine {
                 Open::Call(call) => self.give_up(call, "the client hung up"),
                 Open::Wait(no) => self.forget_waiter(id, no),
                 Open::Look(number) => self.forget_look(id, number),
-                Open::Joint(no) => self.forget_asking_for_key(id, no),
+                Open::Key(no) => self.forget_asking_for_key(id, no),
                 Open::Subscription(attempt) => {
                     let Some(listen) = self.close_subscription(attempt) else { continue };
                     if !listen.is_ours_alone() {
@@ -128,7 +128,7 @@ fn order(open: &Open) -> (u8, u64) {
         Open::Subscription(attempt) => (1, attempt.0),
         Open::Wait(no) => (2, no.0),
         Open::Look(number) => (3, *number),
-        Open::Joint(no) => (4, no.0.get()),
+        Open::Key(no) => (4, no.0.get()),
     }
 }
 

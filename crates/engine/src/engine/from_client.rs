@@ -107,9 +107,9 @@ impl Engine {
         let hello = if remembered { crate::memory::client_of(message) } else { None };
         let hello = hello.and_then(NonZeroU64::new);
         let cap = self.cap_of(client, &method, message).map(Span::from);
-        let joint = None;
+        let key_no = None;
         let request =
-            Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap, joint };
+            Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap, key_no };
         self.route(now, request, message);
     }
 
@@ -254,7 +254,7 @@ impl Engine {
             }
             Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
             Some(Open::Look(number)) => self.stop_looking(client, &id, number),
-            Some(Open::Joint(no)) => self.stop_asking_for_key(client, &id, no),
+            Some(Open::Key(no)) => self.stop_asking_for_key(client, &id, no),
             // Finished or unknown.
             None => self.clients.forget_collected(client, &key),
         }

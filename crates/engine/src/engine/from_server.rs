@@ -12,7 +12,7 @@ use crate::id::{AttemptId, CallId, JsonId, ServerId, read_own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::mirror;
-use crate::servers::Life;
+use crate::servers::{Life, Own, Server};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape, scan_tolerant};
 use std::num::NonZeroU64;
@@ -78,7 +78,10 @@ impl Engine {
     // was sent itself, and over HTTP only on the stream of that attempt or on one that belongs to none.
 
     fn waits_for(&self, server: ServerId, attempt: AttemptId) -> bool {
-        self.call_at(server, attempt).is_some() || self.subscription_at(server, attempt).is_some()
+        let own = |server: &Server| server.own.contains_key(&attempt);
+        self.call_at(server, attempt).is_some()
+            || self.subscription_at(server, attempt).is_some()
+            || self.servers.get(&server).is_some_and(own)
     }
 
     /// The call that this server was sent under this number.
@@ -121,13 +124,25 @@ impl Engine {
             return self.bad_line(server, b"(a request longer than max-message)");
         }
         let attempt = line.id.as_deref().and_then(read_own_id).map(|(number, _)| AttemptId(number));
-        let Some(call_id) = attempt.and_then(|attempt| self.call_at(server, attempt)) else {
+        let call = attempt.and_then(|attempt| self.call_at(server, attempt));
+        let Some(call_id) = call.or_else(|| self.call_of_own(now, server, attempt?)) else {
             return self.bad_line(server, b"(a line longer than max-message)");
         };
         let Some(call) = self.calls.get(call_id) else { return };
         let mut failure = self.failure(now, call, Kind::MessageTooLarge, None);
         failure.detail = Some(format!("the answer is longer than {} bytes", self.config.max_message));
         self.fail(call_id, failure);
+    }
+
+    /// The call whose task at the server a request of ours asked for. Any other request of ours is not answered.
+    fn call_of_own(&mut self, now: Mono, server: ServerId, attempt: AttemptId) -> Option<CallId> {
+        match self.servers.take_own(server, attempt)? {
+            Own::Poll(call) | Own::Fetch(call) => Some(call),
+            own => {
+                self.own_is_lost(now, attempt, own);
+                None
+            }
+        }
     }
 
     /// The attempt that an answer names; also whether by a string.
@@ -241,7 +256,7 @@ impl Engine {
         }
         self.settle(id, Some(Outgoing::edited(message.bytes.clone(), edits)));
         if refused_hello {
-            self.hello_failed(client);
+            self.handshake_failed(client);
         }
     }
 
@@ -395,7 +410,7 @@ impl Engine {
         };
         let Some(call) = self.calls.get(id) else { return };
         // Of a task of the server's own also whatever stream that task speaks on.
-        if !self.is_on_its_stream(attempt) && call.joined().is_none() {
+        if !self.is_on_its_stream(attempt) && call.server_task().is_none() {
             return self.stray_progress(server_id);
         }
         let Some(server) = self.servers.get(&server_id) else { return };

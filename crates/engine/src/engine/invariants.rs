@@ -110,8 +110,8 @@ impl Engine {
             None if matches!(call.state, State::Paused) => {
                 must(matches!(call.request.way, Way::Ticket(_)), || format!("call {id:?} waits for nobody"))
             }
-            None if call.joined().is_some() => {
-                must(server.joined.values().any(|joined| *joined == id), || {
+            None if call.server_task().is_some() => {
+                must(server.followed.values().any(|joined| *joined == id), || {
                     format!("the task of call {id:?} is not known")
                 })
             }
@@ -128,7 +128,7 @@ impl Engine {
                 Open::Subscription(attempt) => self.listens.contains(attempt),
                 Open::Wait(no) => self.tickets.get(no).is_some(),
                 Open::Look(number) => self.ledger.looks_up(number),
-                Open::Joint(no) => self.keys.is_awaited_by(no, id),
+                Open::Key(no) => self.keys.is_awaited_by(no, id),
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }

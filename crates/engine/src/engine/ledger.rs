@@ -4,7 +4,7 @@
 use super::durable::{Knock, Replay};
 use super::tasks::{Asked, Resuming};
 use crate::clients::Way;
-use crate::id::{ExchangeId, JointNo, JsonId, TaskNo};
+use crate::id::{ExchangeId, JsonId, KeyNo, TaskNo};
 use crate::store::Trouble;
 use crate::time::Wall;
 use std::collections::BTreeMap;
@@ -25,9 +25,9 @@ pub(super) enum Pending {
     /// Only others look at it.
     Noted,
     /// A key is looked up.
-    Key(JointNo),
+    Key(KeyNo),
     /// An answer is kept under a key.
-    Kept(JointNo),
+    Kept(KeyNo),
     /// Somebody asked for a task that is not in memory.
     Asked(Box<Asked>),
     /// Somebody asked for a list.

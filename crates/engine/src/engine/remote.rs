@@ -16,7 +16,7 @@ use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::CallFacts;
-use crate::servers::{Life, NewSession, Own, Paging};
+use crate::servers::{Life, NewSession, Own, Paging, Readiness};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch, Scanned, Shape, scan, scan_message};
 use bytes::Bytes;
@@ -65,7 +65,7 @@ impl Engine {
     /// The call that an attempt may still answer; not one whose server has made a task of it.
     fn call_of(&self, server: ServerId, attempt: Option<AttemptId>) -> Option<CallId> {
         let call = self.calls.of(server, attempt?)?;
-        self.calls.get(call).is_some_and(|call| call.joined().is_none()).then_some(call)
+        self.calls.get(call).is_some_and(|call| call.server_task().is_none()).then_some(call)
     }
 
     /// No connection could be made. The server is given a while, and what waits for it waits on.
@@ -110,7 +110,11 @@ impl Engine {
 
     /// A call that never left waits for its server; if it was not kept, it fails.
     pub(super) fn never_arrived(&mut self, now: Mono, id: CallId, why: &str) {
-        if self.wait_unsent(now, id) {
+        let Some(call) = self.calls.get(id) else { return };
+        let server = self.servers.get(&call.request.server);
+        let gone = server.is_none_or(|server| server.readiness() == Readiness::IsGone);
+        // Nobody would wake it at a server that is given up for now.
+        if (!gone || call.is_kept_at_server()) && self.wait_unsent(now, id) {
             return;
         }
         let Some(call) = self.calls.get(id) else { return };
@@ -247,9 +251,12 @@ impl Engine {
             (open.request.client, open.request.way, with_id(answer, &open.request.id));
         let refused = open.request.method == Method::Initialize && answer.has(Field::Error);
         self.set_status(way, error_code(answer));
+        // It is the server's word, though it came with a status.
+        self.pass_on(true);
         self.settle(call, Some(passed_on));
+        self.pass_on(false);
         if refused {
-            self.hello_failed(client);
+            self.handshake_failed(client);
         }
     }
 

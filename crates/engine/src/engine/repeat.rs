@@ -166,7 +166,7 @@ impl Engine {
         let Some(withdrawn) = self.calls.take_off(now, id, &server.clock) else { return };
         let note = Note::Repeated { server: name, method, attempt: withdrawn.attempt, why };
         self.note(note);
-        self.joined_start_again(withdrawn.joint);
+        self.joined_start_again(withdrawn.key_no);
     }
 
     /// Learns from a tool list which tools the server calls repeatable.

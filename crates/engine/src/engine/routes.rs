@@ -125,7 +125,7 @@ impl Engine {
         match client.only_open()? {
             Open::Call(id) => Some(id),
             Open::Wait(no) => self.tickets.get(no).filter(|task| task.resume.is_some())?.call,
-            Open::Subscription(_) | Open::Look(_) | Open::Joint(_) => None,
+            Open::Subscription(_) | Open::Look(_) | Open::Key(_) => None,
         }
     }
 
@@ -140,6 +140,13 @@ impl Engine {
             return Some((subscription.client, subscription.way));
         }
         self.fetched_for(attempt).map(|call| (call.request.client, call.request.way))
+    }
+
+    /// The way of the call on whose stream a message of an HTTP server came, as its client asked for it.
+    pub(super) fn tied_way(&self, server: ServerId) -> Option<Way> {
+        let attempt = self.tied?;
+        let call = self.calls.of(server, attempt).and_then(|id| self.calls.get(id));
+        call.or_else(|| self.fetched_for(attempt)).map(|call| call.request.way)
     }
 
     /// The only call that is in flight at a server, whoever made it.

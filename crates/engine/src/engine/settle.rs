@@ -50,7 +50,7 @@ impl Engine {
         let hello = hello.map(|call| call.request.client);
         self.settle(id, Some(answer));
         if let Some(client) = hello {
-            self.hello_failed(client);
+            self.handshake_failed(client);
         }
     }
 
@@ -74,7 +74,7 @@ impl Engine {
     fn answer_refused(&mut self, call: &Call, answer: Outgoing) {
         self.reply(call.request.client, call.request.way, Some(&call.request.id), answer);
         if call.request.method == Method::Initialize {
-            self.hello_failed(call.request.client);
+            self.handshake_failed(call.request.client);
         }
     }
 

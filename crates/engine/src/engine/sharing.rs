@@ -20,7 +20,7 @@ use crate::wire::{Field, Message, Outgoing, scan_message};
 use bytes::Bytes;
 
 /// How a server is greeted for calls whose client is gone.
-const OWN_HELLO: &str = concat!(
+const OWN_HANDSHAKE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
     r#""clientInfo":{"name":"outlast","version":""#,
     env!("CARGO_PKG_VERSION"),
@@ -103,22 +103,22 @@ impl Engine {
         for (client, way, json_id) in joining {
             self.welcome(client, way, &json_id, answer);
             if refused {
-                self.hello_failed(client);
+                self.handshake_failed(client);
             }
         }
     }
 
     /// Sessions that wait for the answer to another's hello will not get it: they are told so.
     pub(super) fn turn_away(&mut self, id: ServerId, text: &str) {
-        for (client, way, id) in self.servers.take_joining(id) {
+        for (client, way, id) in self.servers.take_awaiting_welcome(id) {
             let answer = error_answer(id.patch().as_slice(), -32603, text, None);
             self.reply(client, way, Some(&id), Outgoing::plain(answer));
-            self.hello_failed(client);
+            self.handshake_failed(client);
         }
     }
 
     /// A session whose hello failed never was one; it must not keep a server that nobody can use.
-    pub(super) fn hello_failed(&mut self, client: ClientId) {
+    pub(super) fn handshake_failed(&mut self, client: ClientId) {
         let session = self.clients.get(&client).and_then(Client::session);
         if let Some(name) = session.map(|session| session.id.clone()) {
             self.forget_stored_session(&name);
@@ -243,9 +243,9 @@ impl Engine {
     /// A server for a legacy call that an earlier process left there. Its client is gone, so the hello is
     /// ours; calls of one principal share it.
     pub(super) fn server_for_left(&mut self, now: Mono, principal: &str) -> Option<ServerId> {
-        let (initialize, initialized) = (own_message(OWN_HELLO)?, own_initialized()?);
+        let (initialize, initialized) = (own_message(OWN_HANDSHAKE)?, own_initialized()?);
         let principal = Some(principal).filter(|_| self.config.share != Share::All);
-        let hello = fingerprint(OWN_HELLO.as_bytes());
+        let hello = fingerprint(OWN_HANDSHAKE.as_bytes());
         let id = self.shared_server(now, (principal.map(Box::from), Some(hello)));
         self.servers.will_be_greeted(id, NOBODY, initialize, Some(initialized));
         Some(id)

@@ -4,19 +4,19 @@
 //! tasks of its own is left to it.
 
 mod asking;
+mod client_resumes;
 mod ends;
 mod following;
 mod handoff;
 mod input;
-mod joining;
 mod keeping;
 mod making;
 mod offers;
+mod orphaned;
 mod push;
 mod questions;
 mod recovery;
-mod rejoining;
-mod resume;
+mod server_tasks;
 mod showing;
 mod upkeep;
 
@@ -31,9 +31,9 @@ use crate::tickets::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 pub(super) use asking::Asked;
+pub(super) use client_resumes::Resuming;
 pub(super) use handoff::add_to_tools;
 pub(super) use making::with_task;
-pub(super) use resume::Resuming;
 use std::time::Duration;
 
 /// The extension of the modern era.

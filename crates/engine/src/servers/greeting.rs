@@ -43,7 +43,7 @@ impl Servers {
         if let Some(welcome) = server.welcome.clone() {
             return Some(Greeting::Welcome(Box::new(welcome)));
         }
-        server.joining.push((client, way, json_id.clone()));
+        server.awaiting_welcome.push((client, way, json_id.clone()));
         Some(Greeting::Waits)
     }
 
@@ -54,7 +54,7 @@ impl Servers {
         answer: &Message,
     ) -> Option<(Option<ClientId>, Vec<Joining>)> {
         let server = self.at(id)?;
-        let joining = std::mem::take(&mut server.joining);
+        let joining = std::mem::take(&mut server.awaiting_welcome);
         let greeted = server.greeted;
         if answer.has(Field::Result) && answer.bytes.len() <= limits::HANDSHAKE_BYTES {
             server.welcome = Some(answer.owned());
@@ -66,8 +66,8 @@ impl Servers {
     }
 
     /// Sessions that wait for the answer to another's handshake will not get it.
-    pub(crate) fn take_joining(&mut self, id: ServerId) -> Vec<Joining> {
-        self.at(id).map(|server| std::mem::take(&mut server.joining)).unwrap_or_default()
+    pub(crate) fn take_awaiting_welcome(&mut self, id: ServerId) -> Vec<Joining> {
+        self.at(id).map(|server| std::mem::take(&mut server.awaiting_welcome)).unwrap_or_default()
     }
 
     /// A new server will be told this handshake as soon as it runs. False if it was greeted before.
@@ -128,6 +128,8 @@ impl Servers {
         supported: Vec<Box<str>>,
     ) {
         if let Some(server) = self.at(id) {
+            // This run has been told everything: a connection that cannot be made does not change that.
+            server.made_whole = Some(server.run);
             server.handshake.done = true;
             server.handshake.version = version;
             server.supported = supported;

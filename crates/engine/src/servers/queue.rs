@@ -71,14 +71,14 @@ impl Servers {
         if server.needs_tasks.len() < limits::TASK_TOOLS {
             server.needs_tasks.extend(tool);
         }
-        server.joined.insert(task, call);
+        server.followed.insert(task, call);
     }
 
     /// A call is not followed any more, and what was asked about its task is not waited for.
     pub(crate) fn leaves_task(&mut self, id: ServerId, task: &[u8], call: CallId, asked: &[AttemptId]) {
         let Some(server) = self.at(id) else { return };
-        if server.joined.get(task) == Some(&call) {
-            server.joined.remove(task);
+        if server.followed.get(task) == Some(&call) {
+            server.followed.remove(task);
         }
         asked.iter().for_each(|attempt| drop(server.own.remove(attempt)));
     }

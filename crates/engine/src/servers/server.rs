@@ -126,7 +126,7 @@ pub(crate) struct Server {
     /// What it answered to that.
     pub(crate) welcome: Option<Message>,
     /// Sessions that wait for the same answer.
-    pub(crate) joining: Vec<(ClientId, Way, JsonId)>,
+    pub(crate) awaiting_welcome: Vec<(ClientId, Way, JsonId)>,
     /// The revisions it named in `server/discover`.
     pub(crate) supported: Vec<Box<str>>,
     /// It has tasks of its own.
@@ -136,7 +136,7 @@ pub(crate) struct Server {
     /// Tools that it runs only as tasks of its own.
     pub(crate) needs_tasks: BTreeSet<Box<str>>,
     /// Its tasks that we follow in a client's place, by its raw name for them.
-    pub(crate) joined: BTreeMap<Box<[u8]>, CallId>,
+    pub(crate) followed: BTreeMap<Box<[u8]>, CallId>,
     /// Tools of which it says that they cannot be tasks.
     pub(crate) forbids_tasks: BTreeSet<Box<str>>,
     /// What must be known of its tools to hand calls off.
@@ -322,12 +322,12 @@ impl Server {
             clients: BTreeSet::new(),
             greeted: None,
             welcome: None,
-            joining: Vec::new(),
+            awaiting_welcome: Vec::new(),
             supported: Vec::new(),
             own_tasks: false,
             makes_tasks: false,
             needs_tasks: BTreeSet::new(),
-            joined: BTreeMap::new(),
+            followed: BTreeMap::new(),
             forbids_tasks: BTreeSet::new(),
             tools: KnownTools::default(),
             tickets: 0,

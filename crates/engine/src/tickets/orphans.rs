@@ -1,7 +1,7 @@
 //! Calls that an earlier process left and that have no server yet.
 
 use super::Tickets;
-use crate::calls::left::Place;
+use crate::calls::orphaned::Place;
 use crate::id::TaskNo;
 use crate::time::Mono;
 use crate::wire::Message;

@@ -18,7 +18,7 @@ use crate::calls::Request;
 use crate::calls::resume::Resume;
 use crate::clients::Way;
 use crate::error::json_text;
-use crate::id::{AskId, CallId, ClientId, JointNo, JsonId};
+use crate::id::{AskId, CallId, ClientId, JsonId, KeyNo};
 use crate::record::{self, Answer, Body, Change, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::wire::{Field, Message, Scanned, scan};
@@ -78,7 +78,7 @@ pub(crate) struct Task {
     /// Its call, while it runs.
     pub(crate) call: Option<CallId>,
     /// What is remembered under the key of its call.
-    pub(crate) joint: Option<JointNo>,
+    pub(crate) key_no: Option<KeyNo>,
     pub(crate) state: State,
     pub(crate) created: Wall,
     pub(crate) updated: Wall,
@@ -104,7 +104,7 @@ pub(crate) struct Task {
     pub(crate) armed: Option<Mono>,
     /// What its server asks, in the modern era.
     pub(crate) input: Input,
-    /// Its ticket is a resume token: see `call/resume.rs`.
+    /// Its ticket is a resume token: see `calls/resume.rs`.
     pub(crate) resume: Option<Box<Resume>>,
     /// For whom it counts against `max-calls`, until it ends.
     pub(crate) payer: Option<Payer>,
@@ -181,7 +181,7 @@ impl Task {
             epoch: 1,
             theirs: None,
             call: None,
-            joint: request.joint,
+            key_no: request.key_no,
             state: State::Working,
             created,
             updated: now,
@@ -212,7 +212,7 @@ impl Task {
             epoch: head.epoch,
             theirs: None,
             call: None,
-            joint: None,
+            key_no: None,
             state: head.state,
             created: head.created,
             updated: head.updated,

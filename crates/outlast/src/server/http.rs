@@ -11,7 +11,6 @@
 //! Bounds: a message has at most `max-message` bytes, a refusal 64 KiB, a session id 1 KiB; every
 //! post in flight has one connection, and how many are in flight is the engine's business.
 
-mod courier;
 mod gate;
 mod head;
 mod link;
@@ -19,6 +18,7 @@ mod pool;
 mod proxy;
 mod remote;
 mod reply;
+mod sender;
 mod session;
 mod talk;
 mod tcp;

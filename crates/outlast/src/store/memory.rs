@@ -14,7 +14,7 @@ use bytes::Bytes;
 use outlast_engine::Wall;
 use outlast_engine::record::Record;
 use outlast_engine::store::{
-    Bounds, CallNote, Letter, Loaded, Query, Refusal, Session, Stored, Trouble, Usage, Write,
+    Bounds, CallNote, Loaded, Mail, Query, Refusal, Session, Stored, Trouble, Usage, Write,
 };
 use shelf::Shelf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,7 +42,7 @@ pub struct Shelves {
     keys: Shelf<Key, Id>,
     /// Until when owners are taken for alive.
     leases: Shelf<Box<str>, u64>,
-    letters: Shelf<(Id, u64), Letter>,
+    letters: Shelf<(Id, u64), Mail>,
     streams: Shelf<Id, Stream>,
     events: Shelf<(Id, u64), Bytes>,
     sessions: Shelf<Id, Session>,

@@ -8,7 +8,7 @@ use crate::observe::text::escape;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use outlast_engine::record::{Body, Head, Record, State};
 use outlast_engine::settings::show_duration;
-use outlast_engine::store::{Letter, Refusal, Trouble, Write};
+use outlast_engine::store::{Mail, Refusal, Trouble, Write};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -25,7 +25,7 @@ pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Prob
     let head = &record.head;
     let name = shelf.short_name(head)?;
     if head.state.is_open() {
-        let letter = Write::Post { ticket: head.ticket.clone(), letter: Letter::Cancel };
+        let letter = Write::Post { ticket: head.ticket.clone(), letter: Mail::Cancel };
         match shelf.write(letter) {
             // It ended in this very moment: how, is seen below.
             Ok(_) | Err(Trouble::Refused { why: Refusal::Ended(_) | Refusal::Unknown, .. }) => {}

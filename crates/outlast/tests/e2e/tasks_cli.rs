@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use outlast::store::{Machine, Store};
 use outlast_engine::Wall;
 use outlast_engine::record::{Answer, Body, Change, Faces, New, Origin, State, Ticket};
-use outlast_engine::store::{Bounds, Done, Letter, Write};
+use outlast_engine::store::{Bounds, Done, Mail, Write};
 use outlast_testkit::peer::{LIMIT, Peer, wait_until};
 use serde_json::{Value, from_slice, json};
 use tempfile::TempDir;
@@ -237,7 +237,7 @@ fn the_owner_hears_of_a_cancel() {
     owner.begin(&id);
     let cancel = start(folder.path(), &["cancel", "c0ffee"]);
     let came = wait_until(LIMIT, || match owner.write(Write::Collect) {
-        Done::Letters(letters) => matches!(letters[..], [(_, Letter::Cancel)]),
+        Done::Mail(letters) => matches!(letters[..], [(_, Mail::Cancel)]),
         other => panic!("{other:?}"),
     });
     assert!(came, "no letter came");
@@ -325,7 +325,7 @@ fn a_wait_that_is_interrupted_stops_nothing_else() {
     let output = wait.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     assert!(err(&output).ends_with("the call goes on: outlast tasks wait ee000000\n"), "{}", err(&output));
-    let Done::Letters(letters) = owner.write(Write::Collect) else { panic!("letters") };
+    let Done::Mail(letters) = owner.write(Write::Collect) else { panic!("letters") };
     assert!(letters.is_empty(), "its owner was told something: {letters:?}");
     let late = tasks(folder.path(), &["wait", "ee", "--timeout", "1ms"]);
     assert_eq!(late.status.code(), Some(3), "{}", err(&late));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 /// Numbers that no event has; what is stored under them is about the stream. The first one tells of the moment when
 /// it was stored: the number of the last event, and the time.
 pub(super) const BEFORE: u64 = 1 << 59;
-pub(super) const WILL: u64 = 1 << 60;
+pub(super) const FALLBACK: u64 = 1 << 60;
 pub(super) const STANDING: u64 = 1 << 61;
 pub(super) const SETTLED: u64 = 1 << 62;
 
@@ -37,11 +37,11 @@ impl Rest<'_> {
         let [before, at] =
             moment.map_or([seen, now.0], |moment: [[u8; 8]; 2]| moment.map(u64::from_be_bytes));
         let last = events.last().map_or(before, |(number, _)| before.max(*number));
-        let will = told(WILL).filter(|_| told(SETTLED).is_none());
+        let will = told(FALLBACK).filter(|_| told(SETTLED).is_none());
         Rest { events, last, standing: told(STANDING).is_some(), will, stored: Wall(at) }
     }
 
-    /// Whether an event of this number was sent: also a will has one.
+    /// Whether an event of this number was sent: also a fallback answer has one.
     pub(super) fn has_sent(&self, number: u64) -> bool {
         number <= self.last.saturating_add(self.will.is_some().into())
     }
@@ -98,7 +98,7 @@ mod tests {
     /// An earlier version noted no moment, and a client may say anything.
     #[test]
     fn a_number_beyond_all_numbers_is_no_trouble() {
-        let stored = [(1, Bytes::from_static(b"one")), (WILL, Bytes::from_static(b"{\"elapsedMs\":x}"))];
+        let stored = [(1, Bytes::from_static(b"one")), (FALLBACK, Bytes::from_static(b"{\"elapsedMs\":x}"))];
         let rest = Rest::of(&stored, u64::MAX, Wall(9));
         assert!(rest.has_sent(u64::MAX) && rest.is_whole_after(u64::MAX));
         assert_eq!(rest.will_after(u64::MAX, Wall(9)), Some((u64::MAX, b"{\"elapsedMs\":0x}".to_vec())));

@@ -13,7 +13,7 @@ use crate::id::{ClientId, JsonId, TaskNo};
 use crate::limits;
 use crate::method::Method;
 use crate::record::{Faces, Head, Record, State, Ticket};
-use crate::store::{Found, Letter, Loaded, Query, Refusal, Stored, Trouble, Write};
+use crate::store::{Found, Loaded, Mail, Query, Refusal, Stored, Trouble, Write};
 use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
 use crate::wire::{Field, Message};
@@ -212,7 +212,7 @@ impl Engine {
             About::Cancel | About::Stop => {
                 let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
                 let receipt = asked.receipt();
-                self.submit(Pending::Told(no), Write::Post { ticket, letter: Letter::Cancel });
+                self.submit(Pending::Told(no), Write::Post { ticket, letter: Mail::Cancel });
                 self.wait_for_task(no, receipt);
             }
             About::Update(bytes) => {
@@ -230,13 +230,13 @@ impl Engine {
             self.take_input(now, no, update);
             return self.show_task(no, &asked.waiter(Wants::Word));
         }
-        let (ticket, letter) = (task.ticket.clone(), Letter::Input(update.clone()));
+        let (ticket, letter) = (task.ticket.clone(), Mail::Input(update.clone()));
         let number = self.submit(Pending::Posted(no), Write::Post { ticket, letter });
         self.wait_for_task(no, asked.waiter(Wants::Receipt(number)));
     }
 
     /// An answer was left for the process that runs a task, or was not. What has ended needs none.
-    pub(super) fn letter_was_posted(&mut self, no: TaskNo, number: u64, outcome: &Stored) {
+    pub(super) fn mail_was_posted(&mut self, no: TaskNo, number: u64, outcome: &Stored) {
         for waiter in self.tickets.take_waiters(no, |waiter| waiter.wants == Wants::Receipt(number)) {
             self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             if arrived(outcome) {
@@ -329,6 +329,7 @@ impl Engine {
         self.clients.closes(client, id, Open::Wait(no));
         let Some(waiter) = self.tickets.stop_waiting(no, client, id) else { return };
         self.leave_theirs(no);
+        self.forget_unstarted(no);
         self.settled_without_answer(client, waiter.way);
     }
 
@@ -355,6 +356,15 @@ impl Engine {
         gone.iter().for_each(|waiter| self.clients.closes(client, &waiter.id, Open::Wait(no)));
         self.leave_theirs(no);
         self.left_for_good(no);
+        self.forget_unstarted(no);
+    }
+
+    /// Whoever asked for a task has left before it was stored: nobody knows its ticket, and its call never begins.
+    fn forget_unstarted(&mut self, no: TaskNo) {
+        let unknown = |task: &Task| task.start.is_some() && task.waiters.is_empty();
+        if self.tickets.get(no).is_some_and(unknown) {
+            self.end_by_cancel(self.at, no);
+        }
     }
 
     /// Another process's task is watched only while somebody waits for it or listens to it.
@@ -398,7 +408,7 @@ impl Engine {
         }
         if task.theirs.is_some() {
             let ticket = task.ticket.clone();
-            self.submit(Pending::Told(no), Write::Post { ticket, letter: Letter::Cancel });
+            self.submit(Pending::Told(no), Write::Post { ticket, letter: Mail::Cancel });
             return self.wait_for_task(no, waiter);
         }
         self.wait_for_task(no, waiter);

@@ -4,9 +4,9 @@
 //! question: it may come late, twice or never, and never settles a call. A task outlives the connection
 //! and the process that made it, so after either is lost the same task is asked for again.
 
-use super::joining::own_meta;
+use super::server_tasks::own_meta;
 use crate::calls::Call;
-use crate::calls::joined::{Joined, Report};
+use crate::calls::server_task::{Report, ServerTask};
 use crate::clients::Way;
 use crate::engine::Engine;
 use crate::engine::remote::error_code;
@@ -46,7 +46,7 @@ impl Engine {
 
     /// The task has ended, or asks something: what is waited for now is its result.
     fn fetch_result(&mut self, id: CallId) {
-        let Some(joined) = self.calls.get(id).and_then(Call::joined) else { return };
+        let Some(joined) = self.calls.get(id).and_then(Call::server_task) else { return };
         if joined.fetch.is_some() {
             return;
         }
@@ -56,7 +56,7 @@ impl Engine {
 
     fn ask_server(&mut self, id: CallId, method: &str, own: Own) -> Option<AttemptId> {
         let call = self.calls.get(id)?;
-        let joined = call.joined()?;
+        let joined = call.server_task()?;
         let (server, request) =
             (call.request.server, about(method, &joined.task, joined.meta.as_deref(), b""));
         Some(self.send_about_task(server, &request, own))
@@ -85,7 +85,8 @@ impl Engine {
     }
 
     fn poll_later(&mut self, now: Mono, id: CallId) {
-        let Some(interval) = self.calls.get(id).and_then(Call::joined).map(|joined| joined.interval) else {
+        let Some(interval) = self.calls.get(id).and_then(Call::server_task).map(|joined| joined.interval)
+        else {
             return;
         };
         let at = self.next_poll(now, interval);
@@ -178,7 +179,7 @@ impl Engine {
     /// the name of the task as its state.
     fn task_asks(&mut self, id: CallId, requests: Option<&RawValue>) {
         let Some(call) = self.calls.get(id) else { return };
-        let Some(joined) = call.joined() else { return };
+        let Some(joined) = call.server_task() else { return };
         let requests = requests.map(|raw| raw.get().as_bytes()).unwrap_or_default();
         let open = json::without(requests, &joined.answered);
         if open.is_empty() {
@@ -222,7 +223,7 @@ impl Engine {
         let task: Box<[u8]> = json_text(task).into();
         let update = [b",\"inputResponses\":", responses].concat();
         let update = about("tasks/update", &task, Some(&meta), &update);
-        let joined = Joined { answered, ..Joined::named(task, Some(meta), None, now) };
+        let joined = ServerTask { answered, ..ServerTask::named(task, Some(meta), None, now) };
         self.follow(now, id, joined, false);
         self.send_about_task(server, &update, Own::Quiet);
         true
@@ -234,9 +235,9 @@ impl Engine {
     pub(in crate::engine) fn hasten_poll(&mut self, now: Mono, server: ServerId, message: &Message) -> bool {
         let known = message
             .raw(Field::ParamsTaskId)
-            .and_then(|task| self.servers.get(&server)?.joined.get(task).copied());
+            .and_then(|task| self.servers.get(&server)?.followed.get(task).copied());
         let Some(id) = known else { return false };
-        let Some(joined) = self.calls.get(id).and_then(Call::joined) else { return true };
+        let Some(joined) = self.calls.get(id).and_then(Call::server_task) else { return true };
         if joined.poll.is_none() {
             let soonest = joined.polled + limits::POLL_LEAST;
             let at = joined.poll_at.min(soonest.max(now));
@@ -250,7 +251,7 @@ impl Engine {
     pub(in crate::engine) fn answers_poll(&self, server: ServerId, message: &Message) -> bool {
         self.servers
             .get(&server)
-            .is_some_and(|server| !server.joined.is_empty() && answers_own_poll(server, message))
+            .is_some_and(|server| !server.followed.is_empty() && answers_own_poll(server, message))
     }
 
     /// A request of ours will not be answered: whatever waits for that goes on without.
@@ -278,7 +279,7 @@ impl Engine {
     /// A server is there again: what it still has is asked for at once.
     pub(in crate::engine) fn poll_again(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
-        let joined: Vec<CallId> = server.joined.values().copied().collect();
+        let joined: Vec<CallId> = server.followed.values().copied().collect();
         for call in joined {
             self.calls.forget_questions(call);
             self.poll_at(now, call, now);
@@ -287,14 +288,14 @@ impl Engine {
 
     /// The call for which a result is waited for under this number.
     pub(in crate::engine) fn fetched_for(&self, attempt: AttemptId) -> Option<&Call> {
-        let mut followed = self.servers.values().flat_map(|server| server.joined.values());
+        let mut followed = self.servers.values().flat_map(|server| server.followed.values());
         followed.find_map(|id| self.calls.fetched_by(*id, attempt))
     }
 
     // The end.
 
     /// A call is settled: if its task still runs, nobody wants it any more.
-    pub(in crate::engine) fn leave_task(&mut self, id: ServerId, call: CallId, joined: &Joined) {
+    pub(in crate::engine) fn leave_task(&mut self, id: ServerId, call: CallId, joined: &ServerTask) {
         let asked: Vec<AttemptId> = [joined.poll, joined.fetch].into_iter().flatten().collect();
         self.servers.leaves_task(id, &joined.task, call, &asked);
         let Some(server) = self.servers.get(&id) else { return };

@@ -11,7 +11,7 @@ use crate::calls::{Call, State};
 use crate::clients::Way;
 use crate::engine::Engine;
 use crate::error::error_answer;
-use crate::id::{AskId, CallId, ClientId, NOBODY, ServerId, TaskNo};
+use crate::id::{AskId, CallId, ClientId, NOBODY, TaskNo};
 use crate::json;
 use crate::limits;
 use crate::servers::{Own, Readiness};
@@ -29,18 +29,18 @@ impl Engine {
 
     /// Where a question goes that a server asks while it works on modern tasks. On stdio nothing says which
     /// of them it is about, so all of them show it.
-    pub(in crate::engine) fn asked_through_tasks(&self, server: ServerId) -> Option<(ClientId, Way)> {
-        let room = |task: &Task| task.modern && task.input.questions.len() < limits::QUESTIONS;
-        let (no, _) = self.tasks_at(server).find(|(_, task)| room(task))?;
+    pub(in crate::engine) fn asked_through_tasks(&self, tasks: &[TaskNo]) -> Option<(ClientId, Way)> {
+        // One that is not stored yet may never be, and would take the question along.
+        let room = |task: &Task| task.modern && task.stored && task.input.questions.len() < limits::QUESTIONS;
+        let no = tasks.iter().find(|no| self.tickets.get(**no).is_some_and(room))?;
         // Whoever looks at them.
-        Some((NOBODY, Way::Ticket(no)))
+        Some((NOBODY, Way::Ticket(*no)))
     }
 
-    pub(in crate::engine) fn show_question(&mut self, server: ServerId, ask: AskId, message: &Message) {
+    pub(in crate::engine) fn show_question(&mut self, tasks: &[TaskNo], ask: AskId, message: &Message) {
         let Some(request) = asked(message) else { return };
-        let tasks: Vec<TaskNo> =
-            self.tasks_at(server).filter(|(_, task)| task.modern).map(|(no, _)| no).collect();
-        for no in tasks {
+        let modern = |no: &TaskNo| self.tickets.get(*no).is_some_and(|task| task.modern && task.stored);
+        for no in tasks.iter().copied().filter(modern).collect::<Vec<_>>() {
             self.tickets.put_question(no, request.clone(), Asker::Request(ask));
             self.mind_input(no);
         }
@@ -152,7 +152,7 @@ impl Engine {
     fn answer_servers_task(&mut self, no: TaskNo, name: &str, response: &[u8]) {
         let call = self.tickets.get(no).and_then(|task| task.call);
         let Some(call) = call.and_then(|id| self.calls.get(id)) else { return };
-        let (Some(joined), server) = (call.joined(), call.request.server) else { return };
+        let (Some(joined), server) = (call.server_task(), call.request.server) else { return };
         let name = serde_json::to_vec(name).unwrap_or_default();
         let responses = [b",\"inputResponses\":{", &*name, b":", response, b"}"].concat();
         let update = about("tasks/update", &joined.task, joined.meta.as_deref(), &responses);

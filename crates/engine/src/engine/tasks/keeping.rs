@@ -34,7 +34,7 @@ impl Engine {
             self.note(Note::StoreFailed { why });
         }
         match (pending, outcome) {
-            (Pending::Collected, outcome) => self.letters_came(now, outcome),
+            (Pending::Collected, outcome) => self.mail_came(now, outcome),
             (Pending::Claimed, outcome) => self.claimed(outcome),
             (Pending::Kept(no), _) => self.answer_is_stored(no),
             (Pending::Made(no), Err(Trouble::Refused { why: Refusal::KeyTaken(ticket), .. })) => {
@@ -42,7 +42,7 @@ impl Engine {
             }
             (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
             (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
-            (Pending::Posted(no), outcome) => self.letter_was_posted(no, number, outcome),
+            (Pending::Posted(no), outcome) => self.mail_was_posted(no, number, outcome),
             (Pending::Told(no), outcome) => self.owner_was_told(no, outcome),
             (Pending::Moved(no, at), _) => self.task_has_moved(no, at),
             (
@@ -87,7 +87,7 @@ impl Engine {
     }
 
     pub(super) fn task_was_made(&mut self, now: Mono, no: TaskNo) {
-        let Some(Made { handle, start, call, joint, ended }) = self.tickets.made(no) else { return };
+        let Some(Made { handle, start, call, key_no, ended }) = self.tickets.made(no) else { return };
         if let Some(call) = call {
             if self.calls.get(call).is_none() {
                 // It was answered, or given up, while its task was being stored: nobody knows the ticket.
@@ -97,13 +97,14 @@ impl Engine {
             self.keep_names_at_server(call);
         }
         if let Some(handle) = handle {
+            self.clients.closes(handle.client, &handle.id, Open::Wait(no));
             self.show_task(no, &handle);
         }
         if let Some((request, message)) = start {
             self.send_resume_policy(no);
             self.begin_call(now, *request, &message);
         }
-        self.forget_unopened(now, joint);
+        self.forget_unopened(now, key_no);
         // It ended while it was being stored.
         if ended {
             self.write_end(no);
@@ -121,7 +122,7 @@ impl Engine {
     pub(in crate::engine) fn keep_names_at_server(&mut self, id: CallId) {
         let Some(call) = self.calls.get(id) else { return };
         let Way::Ticket(no) = call.request.way else { return };
-        let task = call.joined().and_then(|joined| serde_json::from_slice(&joined.task).ok());
+        let task = call.server_task().and_then(|joined| serde_json::from_slice(&joined.task).ok());
         let policy = call.policy.as_ref().zip(call.attempt());
         let token = policy.map(|(policy, attempt)| (policy.token.to_string(), attempt.on_wire()));
         if task.is_none() && token.is_none() {
@@ -152,7 +153,7 @@ impl Engine {
         if held {
             self.one_ticket_less(self.at, server);
         }
-        self.stop_waiting_for_client(request.joint);
+        self.stop_waiting_for_client(request.key_no);
     }
 
     /// No task, then: the call is made, or goes on, as an ordinary one.
@@ -163,13 +164,14 @@ impl Engine {
         if let Some(handle) = &handle {
             self.clients.closes(handle.client, &handle.id, Open::Wait(no));
         }
+        let handle = handle.filter(|handle| self.clients.contains_key(&handle.client));
         if let Some(handle) = handle.as_ref().filter(|_| task.answer.is_some()) {
             // A call with its key was answered meanwhile.
             self.show(&task, &Waiter { wants: Wants::Answer, ..handle.clone() });
         } else if let (Some((request, message)), Some(handle)) = (task.start, handle) {
             self.begin_call(now, Request { way: handle.way, ..*request }, &message);
         }
-        self.forget_unopened(now, task.joint);
+        self.forget_unopened(now, task.key_no);
     }
 
     /// An end that could not be stored is kept in memory, shown all the same, and stored later: better than

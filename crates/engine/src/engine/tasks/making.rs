@@ -3,7 +3,7 @@
 use super::{REVISION, declares_tasks, millis};
 use crate::action::Action;
 use crate::calls::Request;
-use crate::clients::Way;
+use crate::clients::{Open, Way};
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::error::Kind;
@@ -53,6 +53,7 @@ impl Engine {
             return false;
         };
         self.charge_task(request.client, no);
+        self.clients.opens(request.client, request.id.key(), Open::Wait(no));
         let started = Request { way: Way::Ticket(no), task: false, ..request.clone() };
         self.tickets.starts_with(no, started, plain);
         true
@@ -100,20 +101,20 @@ impl Engine {
             server: self.config.identity.clone(),
             method: request.method.as_str().into(),
             tool: request.tool.clone().unwrap_or_default(),
-            key: self.key_to_store(request.joint),
+            key: self.key_to_store(request.key_no),
         };
         let new = New {
             ticket: task.ticket.clone(),
             origin,
             faces,
             began,
-            seen: self.seen_under_key(request.joint),
+            seen: self.seen_under_key(request.key_no),
             at: self.wall,
             body: task.body.encode(),
             request: message.bytes.clone(),
         };
         let no = self.add_task(task);
-        self.key_has_ticket(request.joint, no);
+        self.key_has_ticket(request.key_no, no);
         self.submit(Pending::Made(no), Write::Create(Box::new(new)));
         Some(no)
     }

@@ -1,7 +1,7 @@
 //! What servers ask while they work on tasks.
 
 use super::showing::related_task;
-use crate::clients::Way;
+use crate::clients::{Open, Way};
 use crate::engine::Engine;
 use crate::id::{AskId, ClientId, ServerId, TaskNo};
 use crate::json;
@@ -22,10 +22,40 @@ impl Engine {
         self.tickets.iter().filter(move |(_, task)| !none && at(task))
     }
 
-    /// Somebody who waits for the result of a task at this server, and so for its questions.
-    pub(in crate::engine) fn waits_for_questions(&self, server: ServerId) -> Option<(ClientId, Way)> {
-        let mut waiters =
-            self.tasks_at(server).filter(|(_, task)| !task.modern).flat_map(|(_, task)| &task.waiters);
+    /// The tasks that a question of a server may be about: that of the call on whose stream it came. Where nothing
+    /// ties it to a call, all that the server works on; and `None` if somebody else has a call or a task there: a
+    /// question of one principal is not for another to read or answer.
+    pub(in crate::engine) fn tasks_asked(&self, server: ServerId) -> Option<Vec<TaskNo>> {
+        if let Some(way) = self.tied_way(server) {
+            return Some(if let Way::Ticket(no) = way { vec![no] } else { Vec::new() });
+        }
+        let tasks: Vec<TaskNo> = self.tasks_at(server).map(|(no, _)| no).collect();
+        let Some(principal) = self.principal_of_first(&tasks) else { return Some(tasks) };
+        let theirs = |(_, task): (TaskNo, &Task)| *task.principal != *principal;
+        let other = |id: &ClientId| self.has_plain_call(*id) && *self.principal_of(*id) != *principal;
+        let clients = self.servers.get(&server).map(|server| &server.clients);
+        let shared = self.tasks_at(server).any(theirs) || clients.is_some_and(|all| all.iter().any(other));
+        (!shared).then_some(tasks)
+    }
+
+    /// Whether a client is the one whose tasks a question may be about.
+    pub(in crate::engine) fn may_be_asked(&self, client: ClientId, tasks: &[TaskNo]) -> bool {
+        self.principal_of_first(tasks).is_none_or(|principal| *principal == *self.principal_of(client))
+    }
+
+    fn principal_of_first(&self, tasks: &[TaskNo]) -> Option<&str> {
+        tasks.first().and_then(|no| self.tickets.get(*no)).map(|task| &*task.principal)
+    }
+
+    fn has_plain_call(&self, client: ClientId) -> bool {
+        let open = self.clients.get(&client).into_iter().flat_map(|client| client.all_open());
+        open.into_iter().any(|open| matches!(open, Open::Call(_)))
+    }
+
+    /// Somebody who waits for the result of one of these tasks, and so for its questions.
+    pub(in crate::engine) fn waits_for_questions(&self, tasks: &[TaskNo]) -> Option<(ClientId, Way)> {
+        let tasks = tasks.iter().filter_map(|no| self.tickets.get(*no));
+        let mut waiters = tasks.filter(|task| !task.modern).flat_map(|task| &task.waiters);
         waiters
             .find(|waiter| matches!(waiter.wants, Wants::Result | Wants::Until(_)))
             .map(|waiter| (waiter.client, waiter.way))
@@ -46,10 +76,12 @@ impl Engine {
         }
     }
 
-    /// Says in a question which task it is about, if it can be only one.
-    pub(in crate::engine) fn tie_to_task(&self, server: ServerId, message: &Message) -> Option<Edit> {
-        let mut tasks = self.tasks_at(server).filter(|(_, task)| task.resume.is_none());
-        let (_, task) = tasks.next().filter(|_| tasks.next().is_none())?;
+    /// Says in a question which task it is about, if it can be only one. The ticket of a task is not for those whose
+    /// own call the question is about.
+    pub(in crate::engine) fn tie_to_task(&self, tasks: &[TaskNo], message: &Message) -> Option<Edit> {
+        let tasks = tasks.iter().filter_map(|no| self.tickets.get(*no));
+        let mut tasks = tasks.filter(|task| task.resume.is_none());
+        let task = tasks.next().filter(|_| tasks.next().is_none())?;
         if task.faces.has(Faces::HAND_OFF) {
             return None;
         }
@@ -61,30 +93,29 @@ impl Engine {
         }
     }
 
-    /// While a server waits for a person, so do all its legacy tasks: nothing says which one it is about.
-    pub(in crate::engine) fn tasks_are_asked(&mut self, server: ServerId, ask: AskId, message: &Message) {
+    /// While a server waits for a person, so do the legacy tasks that this may be about.
+    pub(in crate::engine) fn tasks_are_asked(&mut self, tasks: &[TaskNo], ask: AskId, message: &Message) {
         let Some(request) = asked(message) else { return };
-        for no in self.legacy_tasks_at(server) {
+        let open = |task: &Task| !task.modern && task.state.is_open();
+        for no in
+            tasks.iter().copied().filter(|no| self.tickets.get(*no).is_some_and(open)).collect::<Vec<_>>()
+        {
             let question = Question { key: ask.0.to_string(), request: request.clone() };
             self.change_questions(no, State::InputRequired, |body| body.ask(question));
         }
     }
 
     /// A server does not wait for this answer any more; it may wait for others.
-    pub(in crate::engine) fn tasks_are_answered(&mut self, server: ServerId, ask: AskId) {
-        let waits = |ask: &Ask| ask.server == server && ask.method.waits_for_a_person();
-        let tasks = self.legacy_tasks_at(server);
-        let needed = !tasks.is_empty() && self.asks.iter().any(|(_, ask)| waits(ask));
-        let state = if needed { State::InputRequired } else { State::Working };
+    pub(in crate::engine) fn tasks_are_answered(&mut self, ask: AskId) {
         let key = ask.0.to_string();
-        for no in tasks {
-            self.change_questions(no, state, |body| body.questions.retain(|question| question.key != key));
+        let shows = |task: &Task| {
+            !task.modern && task.state.is_open() && task.body.questions.iter().any(|open| open.key == key)
+        };
+        for no in self.tickets.numbers(shows) {
+            let more = self.tickets.get(no).is_some_and(|task| task.body.questions.len() > 1);
+            let state = if more { State::InputRequired } else { State::Working };
+            self.change_questions(no, state, |body| body.questions.retain(|open| open.key != key));
         }
-    }
-
-    fn legacy_tasks_at(&self, server: ServerId) -> Vec<TaskNo> {
-        let open = |task: &Task| !task.modern && task.state.is_open();
-        self.tasks_at(server).filter(|(_, task)| open(task)).map(|(no, _)| no).collect()
     }
 
     /// Changes what a task asks, and tells its client only if its state changes too.

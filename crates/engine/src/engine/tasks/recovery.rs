@@ -1,6 +1,6 @@
 //! Calls that a process left behind when it ended: never silently lost, never run twice unasked.
 //!
-//! A call that its server has a name for is asked for there (`rejoining.rs`), one that may be repeated is made
+//! A call that its server has a name for is asked for there (`orphaned.rs`), one that may be repeated is made
 //! again, any other has failed and says why. That happens as soon as there is a server: in wrap mode when the
 //! client has said hello to it; in serve mode at once in the modern era, and for whatever has a name at the
 //! server. A legacy call that is to be made again needs what its client could do, so it waits for a session
@@ -8,10 +8,10 @@
 //! those that their server has.
 
 use super::following::about;
-use super::joining::own_meta;
+use super::server_tasks::own_meta;
 use crate::action::Note;
 use crate::calls::Request;
-use crate::calls::left::Place;
+use crate::calls::orphaned::Place;
 use crate::clients::Way;
 use crate::engine::sharing::own_initialized;
 use crate::engine::{Engine, Share};
@@ -196,7 +196,7 @@ impl Engine {
             token,
             hello: None,
             cap: None,
-            joint: None,
+            key_no: None,
         };
         self.change_body(no, |body| body.status_message = None);
         self.begin_call(now, request, &message);

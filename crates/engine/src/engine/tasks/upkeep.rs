@@ -2,11 +2,12 @@
 //! lease is renewed, tasks of other processes are watched, and those of processes that have ended are taken over.
 
 use crate::action::Note;
+use crate::clients::Open;
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::id::TaskNo;
 use crate::record::{Head, Ticket};
-use crate::store::{Done, Found, Letter, Loaded, Query, Stored, Trouble, Write};
+use crate::store::{Done, Found, Loaded, Mail, Query, Stored, Trouble, Write};
 use crate::tickets::{LastTries, Task, Theirs};
 use crate::time::Mono;
 
@@ -97,17 +98,17 @@ impl Engine {
         }
     }
 
-    pub(super) fn letters_came(&mut self, now: Mono, outcome: &Stored) {
+    pub(super) fn mail_came(&mut self, now: Mono, outcome: &Stored) {
         let letters = outcome.iter().flatten().filter_map(|done| match done {
-            Done::Letters(letters) => Some(letters),
+            Done::Mail(letters) => Some(letters),
             _ => None,
         });
         for (ticket, letter) in letters.flatten() {
             let Some(no) = self.tickets.named(ticket) else { continue };
             match letter {
-                Letter::Cancel => self.end_by_cancel(now, no),
-                Letter::Input(bytes) => self.take_input(now, no, bytes),
-                Letter::Wake => self.is_waited_for_elsewhere(now, no),
+                Mail::Cancel => self.end_by_cancel(now, no),
+                Mail::Input(bytes) => self.take_input(now, no, bytes),
+                Mail::Wake => self.is_waited_for_elsewhere(now, no),
             }
         }
     }
@@ -129,11 +130,26 @@ impl Engine {
 
     /// A task of another process has ended, and somebody here waits for it.
     pub(super) fn fetched(&mut self, no: TaskNo, outcome: &Loaded) {
-        if let Ok(Found::Record(Some(record))) = outcome {
-            self.tickets.fetched(no, record);
+        match outcome {
+            Ok(Found::Record(Some(record))) => {
+                self.tickets.fetched(no, record);
+                self.task_may_be_shown(no);
+                self.drop_task(no);
+            }
+            // It is looked at again with the others, and read then.
+            Err(_) => self.tickets.look_again(no),
+            Ok(_) => self.theirs_is_gone(no),
         }
-        self.task_may_be_shown(no);
-        self.drop_task(no);
+    }
+
+    /// Another process's task has expired before anybody here saw its end.
+    fn theirs_is_gone(&mut self, no: TaskNo) {
+        let Some(task) = self.drop_task(no) else { return };
+        for waiter in task.waiters {
+            self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
+            let text = "Invalid params: no such task";
+            self.answer_error(waiter.client, waiter.way, &waiter.id, -32602, text);
+        }
     }
 
     pub(super) fn claimed(&mut self, outcome: &Stored) {

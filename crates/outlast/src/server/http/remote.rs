@@ -1,11 +1,11 @@
 //! One server behind HTTP: how to connect to it, its idle connections, and what every request says.
 
-use super::courier::Couriers;
 use super::head;
 use super::link::{Link, Unanswered};
 use super::pool::Pool;
 use super::proxy::{self, Proxy};
 use super::reply::Reply;
+use super::sender::SenderPool;
 use super::tcp::{self, Host};
 use super::tls::Tls;
 use super::{Options, words};
@@ -46,7 +46,7 @@ pub struct Remote {
     connect: Duration,
     pool_idle: Duration,
     pool: Arc<Pool>,
-    couriers: Arc<Couriers>,
+    senders: Arc<SenderPool>,
     dialling: Semaphore,
     max_message: usize,
 }
@@ -98,7 +98,7 @@ impl Remote {
             connect: options.connect,
             pool_idle: options.pool_idle,
             pool: Pool::new(options.pool_max_idle),
-            couriers: Arc::default(),
+            senders: Arc::default(),
             dialling: Semaphore::new(DIALLING),
             max_message: options.max_message,
         }))
@@ -115,8 +115,8 @@ impl Remote {
     }
 
     /// Who carries posts.
-    pub fn couriers(&self) -> &Arc<Couriers> {
-        &self.couriers
+    pub fn senders(&self) -> &Arc<SenderPool> {
+        &self.senders
     }
 
     /// Connections without use.

@@ -3,9 +3,9 @@
 //! Every method returns at once; what takes time is done by a task of the session. The driver calls
 //! them while it holds its own lock and is fed by the tasks, so no task feeds while it holds ours.
 
-use super::courier::Job;
 use super::gate::{self, Gate};
 use super::remote::Remote;
+use super::sender::Job;
 use super::talk;
 use super::{Feed, Happening};
 use crate::http1::fields::{self, Known};
@@ -102,7 +102,7 @@ impl Session {
         let (attempt, resumes) = (post.attempt, post.resumes);
         let task = state.new_task();
         let job = Job { inner: self.0.clone(), post, gate, opener, task };
-        state.tasks.insert(task, self.0.remote.couriers().send(job));
+        state.tasks.insert(task, self.0.remote.senders().send(job));
         if let Some(attempt) = attempt {
             let before = state.attempts.remove(&attempt).filter(|_| resumes);
             let place = before.map(|attempt| attempt.place).unwrap_or_default();

@@ -1,16 +1,16 @@
 //! The mailbox.
 
 use super::*;
-use outlast_engine::store::Letter;
+use outlast_engine::store::Mail;
 
-fn collect(process: &Process) -> Vec<(Ticket, Letter)> {
+fn collect(process: &Process) -> Vec<(Ticket, Mail)> {
     match process.write(Write::Collect) {
-        Done::Letters(letters) => letters,
+        Done::Mail(letters) => letters,
         other => panic!("{other:?}"),
     }
 }
 
-fn post(ticket: &Ticket, letter: &Letter) -> Write {
+fn post(ticket: &Ticket, letter: &Mail) -> Write {
     Write::Post { ticket: ticket.clone(), letter: letter.clone() }
 }
 
@@ -20,9 +20,9 @@ pub fn a_letter_reaches_the_owner_once(bench: &dyn Bench) {
     let (one, two) = (owner.create(1), owner.create(2));
     other.create(3);
     let letters = [
-        (two.clone(), Letter::Input(Bytes::from_static(b"{\"a\":\xff}"))),
-        (one.clone(), Letter::Cancel),
-        (two, Letter::Wake),
+        (two.clone(), Mail::Input(Bytes::from_static(b"{\"a\":\xff}"))),
+        (one.clone(), Mail::Cancel),
+        (two, Mail::Wake),
     ];
     assert_eq!(owner.load(Query::Mail), Ok(Found::Mail(false)));
     for (ticket, letter) in &letters {
@@ -40,17 +40,17 @@ pub fn letters_wait_for_a_new_owner(bench: &dyn Bench) {
     let (machine, owner) = alone(bench);
     let ticket = owner.create(1);
     let heir = another(bench, &machine);
-    heir.write(post(&ticket, &Letter::Cancel));
+    heir.write(post(&ticket, &Mail::Cancel));
     machine.kill(&owner);
     heir.write(Write::Claim { server: "files".into() });
     assert_eq!(collect(&owner), [], "it was taken for dead");
-    assert_eq!(collect(&heir), [(ticket, Letter::Cancel)]);
+    assert_eq!(collect(&heir), [(ticket, Mail::Cancel)]);
 }
 
 pub fn letters_end_with_their_call(bench: &dyn Bench) {
     let (_, owner) = alone(bench);
     let ticket = owner.create(1);
-    owner.write(post(&ticket, &Letter::Cancel));
+    owner.write(post(&ticket, &Mail::Cancel));
     let before = owner.usage().bytes;
     owner.end(&ticket, 2_000, None);
     assert_eq!(owner.load(Query::Mail), Ok(Found::Mail(false)));
@@ -60,20 +60,20 @@ pub fn letters_end_with_their_call(bench: &dyn Bench) {
 
 pub fn nobody_writes_to_what_is_not_open(bench: &dyn Bench) {
     let (_, owner) = alone(bench);
-    assert_eq!(owner.refused(post(&ticket(1), &Letter::Wake)), Refusal::Unknown);
+    assert_eq!(owner.refused(post(&ticket(1), &Mail::Wake)), Refusal::Unknown);
     let ticket = owner.create(1);
     owner.end(&ticket, 2_000, None);
-    assert_eq!(owner.refused(post(&ticket, &Letter::Wake)), Refusal::Ended(State::Completed));
+    assert_eq!(owner.refused(post(&ticket, &Mail::Wake)), Refusal::Ended(State::Completed));
 }
 
 pub fn a_mailbox_has_a_bound(bench: &dyn Bench) {
     let machine = FakeMachine::new();
     let owner = bounded(bench, &machine, Bounds { letters: 2, ..Bounds::default() });
     let (one, two) = (owner.create(1), owner.create(2));
-    owner.write(post(&one, &Letter::Wake));
-    owner.write(post(&one, &Letter::Wake));
-    assert_eq!(owner.refused(post(&one, &Letter::Wake)), Refusal::Full("letters"));
-    owner.write(post(&two, &Letter::Wake));
+    owner.write(post(&one, &Mail::Wake));
+    owner.write(post(&one, &Mail::Wake));
+    assert_eq!(owner.refused(post(&one, &Mail::Wake)), Refusal::Full("letters"));
+    owner.write(post(&two, &Mail::Wake));
     assert_eq!(collect(&owner).len(), 3);
-    owner.write(post(&one, &Letter::Wake));
+    owner.write(post(&one, &Mail::Wake));
 }

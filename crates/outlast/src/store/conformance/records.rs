@@ -1,7 +1,7 @@
 //! Records: byte for byte, all or nothing, once.
 
 use super::*;
-use outlast_engine::store::{Letter, Name};
+use outlast_engine::store::{Mail, Name};
 
 fn all(principal: Option<&str>, server: Option<&str>, before: Option<u64>, limit: usize) -> Query {
     Query::Heads { principal: principal.map(Into::into), server: server.map(Into::into), before, limit }
@@ -74,7 +74,7 @@ pub fn a_submission_is_written_wholly_or_not_at_all(bench: &dyn Bench) {
     let (_, process) = alone(bench);
     let (open, ended) = (process.create(1), process.create(2));
     process.end(&ended, 1_500, Some(2_000));
-    process.write(Write::Post { ticket: open.clone(), letter: Letter::Wake });
+    process.write(Write::Post { ticket: open.clone(), letter: Mail::Wake });
     let stream = Name("s".into());
     let append = |number| Write::Append {
         stream: stream.clone(),
@@ -99,7 +99,7 @@ pub fn a_submission_is_written_wholly_or_not_at_all(bench: &dyn Bench) {
     assert_eq!(process.record(&ticket(3)), None);
     let events = process.load(Query::Events { stream, after: 0 });
     assert_eq!(events, Ok(Found::Events { last: 1, events: vec![(1, Bytes::new())], lives: false }));
-    assert_eq!(process.write(Write::Collect), Done::Letters(vec![(open, Letter::Wake)]));
+    assert_eq!(process.write(Write::Collect), Done::Mail(vec![(open, Mail::Wake)]));
     assert_eq!(process.submit(Vec::new()), Ok(Vec::new()));
 }
 

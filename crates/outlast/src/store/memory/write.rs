@@ -5,7 +5,7 @@ use super::super::{Id, id_of, session_weight, small_weight, weight};
 use super::{Key, Shelves, Stream};
 use bytes::Bytes;
 use outlast_engine::record::{Change, Head, New, Origin, Record, Ticket};
-use outlast_engine::store::{Bounds, Done, Letter, Name, Refusal, Session, Write};
+use outlast_engine::store::{Bounds, Done, Mail, Name, Refusal, Session, Write};
 use outlast_engine::{Wall, limits};
 
 impl Shelves {
@@ -146,7 +146,7 @@ impl Shelves {
         Done::Kept
     }
 
-    fn post(&mut self, ticket: &Ticket, letter: &Letter, bounds: &Bounds) -> Result<Done, Refusal> {
+    fn post(&mut self, ticket: &Ticket, letter: &Mail, bounds: &Bounds) -> Result<Done, Refusal> {
         let id = id_of(ticket.as_str());
         let state = self.records.get(&id).ok_or(Refusal::Unknown)?.head.state;
         if !state.is_open() {
@@ -176,7 +176,7 @@ impl Shelves {
             let ticket = self.records.get(&id).map(|record| record.head.ticket.clone());
             letters.extend(ticket.map(|ticket| (ticket, letter)));
         }
-        Done::Letters(letters)
+        Done::Mail(letters)
     }
 
     fn drop_letters(&mut self, id: Id) {
@@ -284,9 +284,9 @@ fn record_weight(record: &Record) -> u64 {
     weight(&record.head.body, record.request.len() as u64, record.answer.as_ref())
 }
 
-fn letter_weight(letter: &Letter) -> u64 {
+fn letter_weight(letter: &Mail) -> u64 {
     match letter {
-        Letter::Input(bytes) => small_weight(bytes),
-        Letter::Cancel | Letter::Wake => small_weight(b""),
+        Mail::Input(bytes) => small_weight(bytes),
+        Mail::Cancel | Mail::Wake => small_weight(b""),
     }
 }

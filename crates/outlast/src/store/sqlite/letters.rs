@@ -6,11 +6,11 @@ use super::{Page, int};
 use crate::store::small_weight;
 use bytes::Bytes;
 use outlast_engine::record::Ticket;
-use outlast_engine::store::{Done, Letter, Refusal};
+use outlast_engine::store::{Done, Mail, Refusal};
 use rusqlite::params;
 
 impl Page<'_> {
-    pub fn post(&self, ticket: &Ticket, letter: &Letter) -> Result<Done, Stop> {
+    pub fn post(&self, ticket: &Ticket, letter: &Mail) -> Result<Done, Stop> {
         let head = self.head(ticket)?.ok_or(Refusal::Unknown)?;
         if !head.state.is_open() {
             return Err(Refusal::Ended(head.state).into());
@@ -46,7 +46,7 @@ impl Page<'_> {
         for (number, _) in &letters {
             delete.execute([number])?;
         }
-        Ok(Done::Letters(letters.into_iter().filter_map(|(_, letter)| letter).collect()))
+        Ok(Done::Mail(letters.into_iter().filter_map(|(_, letter)| letter).collect()))
     }
 
     pub fn drop_letters(&self, record: u64) -> rusqlite::Result<()> {
@@ -55,19 +55,19 @@ impl Page<'_> {
     }
 }
 
-fn written(letter: &Letter) -> (u8, &[u8]) {
+fn written(letter: &Mail) -> (u8, &[u8]) {
     match letter {
-        Letter::Cancel => (0, b""),
-        Letter::Input(bytes) => (1, bytes),
-        Letter::Wake => (2, b""),
+        Mail::Cancel => (0, b""),
+        Mail::Input(bytes) => (1, bytes),
+        Mail::Wake => (2, b""),
     }
 }
 
-fn read(kind: u8, bytes: Bytes) -> Option<Letter> {
+fn read(kind: u8, bytes: Bytes) -> Option<Mail> {
     match kind {
-        0 => Some(Letter::Cancel),
-        1 => Some(Letter::Input(bytes)),
-        2 => Some(Letter::Wake),
+        0 => Some(Mail::Cancel),
+        1 => Some(Mail::Input(bytes)),
+        2 => Some(Mail::Wake),
         _ => None,
     }
 }

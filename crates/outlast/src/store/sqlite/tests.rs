@@ -6,7 +6,7 @@ use crate::store::Store;
 use crate::store::conformance::{FakeMachine, Process, new, ticket};
 use outlast_engine::Wall;
 use outlast_engine::record::{Answer, Body, Faces, State, Ticket};
-use outlast_engine::store::{Found, Letter, Name, Usage};
+use outlast_engine::store::{Found, Mail, Name, Usage};
 use rusqlite::Connection;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -86,7 +86,7 @@ fn everything_is_there(process: &Process, setup: &str) {
     let Done::Claimed(claimed) = process.write(Write::Claim { server: server.into() }) else { panic!() };
     let build = Ticket::parse(&"02".repeat(16)).unwrap();
     assert_eq!(claimed.iter().map(|head| (&head.ticket, head.epoch)).collect::<Vec<_>>(), [(&build, 2)]);
-    assert_eq!(process.write(Write::Collect), Done::Letters(vec![(build.clone(), Letter::Cancel)]));
+    assert_eq!(process.write(Write::Collect), Done::Mail(vec![(build.clone(), Mail::Cancel)]));
     let request = process.record(&build).unwrap().request;
     assert!(request.starts_with(br#"{"jsonrpc":"2.0","id":3,"#));
 

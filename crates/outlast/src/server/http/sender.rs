@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Poll, Waker};
 use tokio::task::AbortHandle;
 
-/// Couriers that rest. One more goes home.
+/// SenderPool that rest. One more goes home.
 const RESTING: usize = 32;
 
-/// What a courier carries.
+/// What a sender carries.
 pub(super) struct Job {
     pub inner: Arc<Inner>,
     pub post: Box<Post>,
@@ -22,13 +22,13 @@ pub(super) struct Job {
     pub task: u64,
 }
 
-/// The couriers of one server that have nothing to do.
+/// The senders of one server that have nothing to do.
 #[derive(Default)]
-pub struct Couriers {
-    resting: Mutex<Vec<Arc<Courier>>>,
+pub struct SenderPool {
+    resting: Mutex<Vec<Arc<PostSender>>>,
 }
 
-struct Courier {
+struct PostSender {
     hands: Mutex<Hands>,
     task: OnceLock<AbortHandle>,
 }
@@ -39,18 +39,18 @@ struct Hands {
     waker: Option<Waker>,
 }
 
-impl Couriers {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Courier>>> {
+impl SenderPool {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<PostSender>>> {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has a job done; how to stop it before its end.
-    pub(super) fn send(self: &Arc<Couriers>, job: Job) -> AbortHandle {
+    pub(super) fn send(self: &Arc<SenderPool>, job: Job) -> AbortHandle {
         let rested = self.lock().pop();
-        if let Some(courier) = rested
-            && let Some(task) = courier.task.get()
+        if let Some(sender) = rested
+            && let Some(task) = sender.task.get()
         {
-            let mut hands = courier.hands();
+            let mut hands = sender.hands();
             hands.job = Some(job);
             if let Some(waker) = hands.waker.take() {
                 waker.wake();
@@ -58,33 +58,33 @@ impl Couriers {
             return task.clone();
         }
         let hands = Mutex::new(Hands { job: Some(job), waker: None });
-        let courier = Arc::new(Courier { hands, task: OnceLock::new() });
-        let task = tokio::spawn(run(courier.clone(), Arc::downgrade(self))).abort_handle();
-        courier.task.get_or_init(|| task).clone()
+        let sender = Arc::new(PostSender { hands, task: OnceLock::new() });
+        let task = tokio::spawn(run(sender.clone(), Arc::downgrade(self))).abort_handle();
+        sender.task.get_or_init(|| task).clone()
     }
 
-    /// Whether a courier may rest here.
-    fn takes(&self, courier: &Arc<Courier>) -> bool {
+    /// Whether a sender may rest here.
+    fn takes(&self, sender: &Arc<PostSender>) -> bool {
         let mut resting = self.lock();
         let room = resting.len() < RESTING;
         if room {
-            resting.push(courier.clone());
+            resting.push(sender.clone());
         }
         room
     }
 }
 
-impl Drop for Couriers {
+impl Drop for SenderPool {
     fn drop(&mut self) {
-        for courier in self.lock().drain(..) {
-            if let Some(task) = courier.task.get() {
+        for sender in self.lock().drain(..) {
+            if let Some(task) = sender.task.get() {
                 task.abort();
             }
         }
     }
 }
 
-impl Courier {
+impl PostSender {
     fn hands(&self) -> MutexGuard<'_, Hands> {
         self.hands.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,13 +104,13 @@ impl Courier {
     }
 }
 
-/// A courier's life. Stopped in the middle of a job, it ends with it.
-async fn run(courier: Arc<Courier>, home: Weak<Couriers>) {
+/// A sender's life. Stopped in the middle of a job, it ends with it.
+async fn run(sender: Arc<PostSender>, home: Weak<SenderPool>) {
     loop {
-        let Job { inner, post, gate, opener, task } = courier.next().await;
+        let Job { inner, post, gate, opener, task } = sender.next().await;
         let ending = inner.ending(task);
         talk::post(inner, post, gate, opener).await;
-        if !ending.finish() || !home.upgrade().is_some_and(|home| home.takes(&courier)) {
+        if !ending.finish() || !home.upgrade().is_some_and(|home| home.takes(&sender)) {
             return;
         }
     }

@@ -1,11 +1,11 @@
 //! Calls that an earlier process left at their server: found there again instead of made again. The table is
-//! in `call/left.rs`.
+//! in `calls/orphaned.rs`.
 
-use super::joining::own_meta;
+use super::server_tasks::own_meta;
 use crate::action::Note;
 use crate::calls::Call;
-use crate::calls::joined::Joined;
-use crate::calls::left::{Left, Place};
+use crate::calls::orphaned::{Orphaned, Place};
+use crate::calls::server_task::ServerTask;
 use crate::clients::Way;
 use crate::engine::{Engine, Transport};
 use crate::error::{Kind, ServerState};
@@ -24,7 +24,7 @@ impl Engine {
     /// A call with a ticket begins, perhaps not for the first time.
     #[inline(never)]
     pub(in crate::engine) fn goes_on_with(&self, now: Mono, call: &mut Call, no: TaskNo, message: &Message) {
-        call.left = self.left_at_server(no, message);
+        call.orphaned = self.left_at_server(no, message);
         let before = self.ran_before(no);
         call.before = Some(before.into());
         if call.was_left() {
@@ -33,12 +33,12 @@ impl Engine {
     }
 
     /// What is known of a call that begins here but not at its server.
-    fn left_at_server(&self, no: TaskNo, message: &Message) -> Option<Box<Left>> {
+    fn left_at_server(&self, no: TaskNo, message: &Message) -> Option<Box<Orphaned>> {
         let place = self.place_at_server(no)?;
         let repeatable = self.tickets.get(no).is_some_and(|task| task.body.repeatable.is_some());
         let again = repeatable && message.bytes.len() <= limits::REPEATABLE_BYTES;
         let again = again.then(|| Box::new(message.owned()));
-        Some(Box::new(Left { place, again, asked: false }))
+        Some(Box::new(Orphaned { place, again, asked: false }))
     }
 
     /// How long a call has run before this process began.
@@ -70,12 +70,15 @@ impl Engine {
             self.left_is_lost(now, id, "its server cannot be asked for it");
             return;
         }
-        self.follow(now, id, Joined::named(task, meta, None, now), true);
+        self.follow(now, id, ServerTask::named(task, meta, None, now), true);
     }
 
     pub(in crate::engine) fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
         if !self.calls.take_up(now, id, token, number) {
-            self.left_is_lost(now, id, "its server cannot be asked for it");
+            let why = "its server cannot be asked for it";
+            if !self.left_is_lost(now, id, why) {
+                self.fail_left(now, id, why);
+            }
             return;
         }
         self.resume_attempt(id);

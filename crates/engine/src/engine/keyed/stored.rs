@@ -6,7 +6,7 @@ use crate::calls::{Keyed, Request};
 use crate::clients::Open;
 use crate::engine::ledger::Pending;
 use crate::engine::tasks::{declares_tasks, millis, with_task};
-use crate::id::{CallId, JointNo, TaskNo};
+use crate::id::{CallId, KeyNo, TaskNo};
 use crate::idempotency;
 use crate::keys::Entry;
 use crate::method::Method;
@@ -21,12 +21,12 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
-    pub(super) fn look_key_up(&mut self, no: JointNo, query: Query) {
+    pub(super) fn look_key_up(&mut self, no: KeyNo, query: Query) {
         self.load(Pending::Key(no), query);
     }
 
     /// The store has been asked for a key.
-    pub(in crate::engine) fn key_was_looked_up(&mut self, now: Mono, no: JointNo, outcome: &Loaded) {
+    pub(in crate::engine) fn key_was_looked_up(&mut self, now: Mono, no: KeyNo, outcome: &Loaded) {
         let record = match outcome {
             Ok(Found::Record(Some(record))) if !record.head.is_over(self.wall) => record,
             _ => return self.forget_unopened(now, Some(no)),
@@ -43,7 +43,7 @@ impl Engine {
         self.keys.forget(&mut self.timers, no);
         for (mut request, message) in waiting {
             self.stops_waiting_for_key(&request, no);
-            request.joint = None;
+            request.key_no = None;
             if same {
                 self.join_record(now, &request, &message, record);
             } else {
@@ -114,7 +114,7 @@ impl Engine {
     }
 
     /// Gives the handle of the task that a call is already, to a client that takes it. False if there is none.
-    pub(super) fn knows_the_ticket(&mut self, no: JointNo, request: &Request, message: &Message) -> bool {
+    pub(super) fn knows_the_ticket(&mut self, no: KeyNo, request: &Request, message: &Message) -> bool {
         let ticket = self.keys.get(Some(no)).and_then(|key| self.open_ticket(key));
         let known = ticket.filter(|no| {
             self.tickets.get(*no).is_some_and(|task| task.modern == request.modern && task.stored)
@@ -128,7 +128,7 @@ impl Engine {
     /// A call that is to become a task shares that of another call with its key. False if there is none.
     pub(in crate::engine) fn share_ticket(&mut self, now: Mono, id: CallId) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        let key = self.keys.get(call.request.joint).filter(|key| !key.joined().is_empty());
+        let key = self.keys.get(call.request.key_no).filter(|key| !key.joined().is_empty());
         let Some(no) = key.and_then(|key| self.open_ticket(key)) else { return false };
         let same = |task: &&Task| {
             task.modern == call.request.modern && task.faces.has(Faces::HAND_OFF) == call.hands_off
@@ -154,14 +154,14 @@ impl Engine {
     // What is stored.
 
     /// The key under which a new task is stored. One that shares its call has none: the first one is found.
-    pub(in crate::engine) fn key_to_store(&self, joint: Option<JointNo>) -> Option<Box<str>> {
-        let key = self.keys.get(joint).filter(|key| !key.elsewhere)?;
+    pub(in crate::engine) fn key_to_store(&self, key_no: Option<KeyNo>) -> Option<Box<str>> {
+        let key = self.keys.get(key_no).filter(|key| !key.elsewhere)?;
         self.open_ticket(key).is_none().then(|| key.name.1.clone())
     }
 
     /// The newest record under a key that is known here.
-    pub(in crate::engine) fn seen_under_key(&self, joint: Option<JointNo>) -> u64 {
-        self.keys.get(joint).map_or(0, |key| key.seen)
+    pub(in crate::engine) fn seen_under_key(&self, key_no: Option<KeyNo>) -> u64 {
+        self.keys.get(key_no).map_or(0, |key| key.seen)
     }
 
     /// The task that a key belongs to. One that was cancelled leaves its call to others.
@@ -169,38 +169,39 @@ impl Engine {
         key.ticket.filter(|no| self.tickets.get(*no).is_some_and(|task| task.state.is_open()))
     }
 
-    pub(in crate::engine) fn key_has_ticket(&mut self, joint: Option<JointNo>, no: TaskNo) {
-        let open = self.keys.get(joint).and_then(|key| self.open_ticket(key));
-        self.keys.has_ticket(joint, open.unwrap_or(no));
+    pub(in crate::engine) fn key_has_ticket(&mut self, key_no: Option<KeyNo>, no: TaskNo) {
+        let open = self.keys.get(key_no).and_then(|key| self.open_ticket(key));
+        self.keys.has_ticket(key_no, open.unwrap_or(no));
     }
 
     /// Another process has a call with this key: ours joins it.
     pub(in crate::engine) fn key_was_taken(&mut self, now: Mono, no: TaskNo, ticket: &Ticket) {
-        let joint = self.tickets.get(no).filter(|task| task.start.is_some()).and_then(|task| task.joint);
-        let Some(joint_no) = joint.filter(|no| self.keys.get(Some(*no)).is_some()) else {
+        let key_no = self.tickets.get(no).filter(|task| task.start.is_some()).and_then(|task| task.key_no);
+        let Some(entry_no) = key_no.filter(|no| self.keys.get(Some(*no)).is_some()) else {
             return self.make_task_without_key(now, no);
         };
-        self.keys.has_no_ticket(joint_no);
+        self.keys.has_no_ticket(entry_no);
         let Some(task) = self.drop_task(no) else { return };
         let task_ttl = task.ttl();
         let first =
             task.waiters.into_iter().find(|waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer));
+        let first = first.filter(|first| self.clients.contains_key(&first.client));
         if let (Some((request, message)), Some(first)) = (task.start, first) {
             self.clients.closes(first.client, &first.id, Open::Wait(no));
             let task = first.wants == Wants::Handle;
             let asking = task.then(|| with_task(&message, task_ttl)).flatten();
             let message = asking.unwrap_or(*message);
-            self.wait_for_key(joint_no, Request { way: first.way, task, ..*request }, message);
+            self.wait_for_key(entry_no, Request { way: first.way, task, ..*request }, message);
         }
-        self.look_key_up(joint_no, Query::Record(ticket.clone()));
+        self.look_key_up(entry_no, Query::Record(ticket.clone()));
     }
 
     /// It runs already: too late to join another, and its client needs a ticket all the same.
     fn make_task_without_key(&mut self, now: Mono, no: TaskNo) {
         let Some(task) = self.tickets.get(no) else { return };
-        let (joint, call) = (task.joint, task.call);
+        let (key_no, call) = (task.key_no, task.call);
         self.task_was_not_made(now, no);
-        let again = self.keys.runs_elsewhere(joint);
+        let again = self.keys.runs_elsewhere(key_no);
         if let Some(id) = call.filter(|_| again) {
             self.calls.becomes_task_at(id, Some(now));
             self.arm_call(now, id);
@@ -210,7 +211,7 @@ impl Engine {
     /// Has an answer stored under its key. False if it is none to be kept.
     pub(super) fn store_answer(
         &mut self,
-        no: JointNo,
+        no: KeyNo,
         request: &Request,
         keyed: Keyed,
         answer: &Message,
@@ -235,35 +236,38 @@ impl Engine {
             tool: request.tool.clone().unwrap_or_default(),
             key: Some(key),
         };
-        let faces = Faces::default();
-        let body = Body::default().encode();
         let new = New {
             ticket: ticket.clone(),
             origin,
-            faces,
+            faces: Faces::default(),
             seen,
             began: Wall(self.wall.0.saturating_sub(millis(age))),
             at: self.wall,
-            body,
+            body: Body::default().encode(),
             request: message.bytes,
         };
-        let change = Change {
-            ticket,
-            epoch: 1,
-            state: State::Completed,
-            faces,
-            at: self.wall,
-            expires: Some(Wall(self.wall.0 + millis(self.config.task_ttl))),
-            body: None,
-            answer: Some(result),
-        };
+        let change = self.completed(ticket, result);
         let writes = vec![Write::Create(Box::new(new)), Write::Change(Box::new(change))];
         self.submit_all(Pending::Kept(no), writes);
         true
     }
 
+    /// A call that has ended as it begins in the store.
+    fn completed(&self, ticket: Ticket, result: Answer) -> Change {
+        Change {
+            ticket,
+            epoch: 1,
+            state: State::Completed,
+            faces: Faces::default(),
+            at: self.wall,
+            expires: Some(Wall(self.wall.0 + millis(self.config.task_ttl))),
+            body: None,
+            answer: Some(result),
+        }
+    }
+
     /// From now on it is found in the store; or, if that failed, not at all.
-    pub(in crate::engine) fn answer_is_stored(&mut self, no: JointNo) {
+    pub(in crate::engine) fn answer_is_stored(&mut self, no: KeyNo) {
         if self.keys.get(Some(no)).is_some_and(Entry::is_answered) {
             self.keys.forget(&mut self.timers, no);
         }

@@ -20,7 +20,7 @@ pub(crate) enum AsTask {
 
 /// The server's task for a call.
 #[derive(Debug)]
-pub(crate) struct Joined {
+pub(crate) struct ServerTask {
     /// The server's name for it, as raw JSON.
     pub(crate) task: Box<[u8]>,
     /// `_meta` of what we ask in the client's place. The legacy era needs none.

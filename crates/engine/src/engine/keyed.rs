@@ -7,11 +7,11 @@
 //! because it may ask again.
 //!
 //! What is remembered under a key lives as long as an open call, an answer that nobody has fetched, or a question
-//! to the store. Everything that lasts longer is a record in the store, found by its key: `tickets.rs`.
+//! to the store. Everything that lasts longer is a record in the store, found by its key: `stored.rs`.
 //!
 //! Not here: what a key is and which arguments are equal (`idempotency.rs`).
 
-mod tickets;
+mod stored;
 
 use super::Engine;
 use super::from_server::forwarded;
@@ -20,7 +20,7 @@ use crate::action::{Action, Note};
 use crate::calls::{Call, Keyed, Parted, Request};
 use crate::clients::{Open, Way};
 use crate::error::{Failure, Kind};
-use crate::id::{CallId, ClientId, JointNo, JsonId, ServerId, TaskNo};
+use crate::id::{CallId, ClientId, JsonId, KeyNo, ServerId, TaskNo};
 use crate::idempotency;
 use crate::keys::{Meeting, Overdue};
 use crate::limits;
@@ -69,7 +69,7 @@ impl Engine {
             key: name.1.clone(),
         };
         let no = self.keys.add(name, request.tool.clone().unwrap_or_default(), arguments);
-        request.joint = Some(no);
+        request.key_no = Some(no);
         if asks {
             self.wait_for_key(no, request.clone(), message.owned());
             self.look_key_up(no, query);
@@ -89,13 +89,13 @@ impl Engine {
     fn meets(
         &mut self,
         now: Mono,
-        no: JointNo,
+        no: KeyNo,
         request: &mut Request,
         message: &Message,
         arguments: &[u8],
     ) -> bool {
         let Some(meeting) = self.keys.meet(no, request.tool.as_deref(), arguments) else { return false };
-        request.joint = Some(no);
+        request.key_no = Some(no);
         match meeting {
             Meeting::Conflict => {
                 self.refuse_key(now, request, "its idempotency key belongs to another call");
@@ -112,16 +112,20 @@ impl Engine {
     }
 
     /// Begins a call that is not the same as one before; or the same as one that runs.
-    fn begin_tool_call(&mut self, now: Mono, mut request: Request, message: &Message) {
+    fn begin_tool_call(&mut self, now: Mono, request: Request, message: &Message) {
+        let key_no = request.key_no;
+        self.begin_one(now, request, message);
+        self.forget_unopened(now, key_no);
+    }
+
+    fn begin_one(&mut self, now: Mono, mut request: Request, message: &Message) {
         let keyed = self.with_own_key(&request, message);
         let message = keyed.as_ref().unwrap_or(message);
-        let joint = request.joint;
         let ticketed = (self.config.tasks && self.task_wanted(now, &mut request, message))
             || (self.config.resumable && self.make_resumable(now, &request, message));
         if !ticketed {
             self.begin_call(now, request, message);
         }
-        self.forget_unopened(now, joint);
     }
 
     /// The same call with a key, for a server that honours keys: its client's own, or a new one.
@@ -149,12 +153,12 @@ impl Engine {
         let clock = self.servers.get(&request.server).map(|server| server.clock).unwrap_or_default();
         let policy = self.rules.for_ask(&request.method);
         let call =
-            Call::new(Request { joint: None, ..request.clone() }, &policy, self.rules.clone(), now, &clock);
+            Call::new(Request { key_no: None, ..request.clone() }, &policy, self.rules.clone(), now, &clock);
         self.refuse_call(now, &call, kind, why);
     }
 
     /// Gives an answer that was waiting to a call that is the same.
-    fn hand_over(&mut self, now: Mono, no: JointNo, request: &Request, answer: &Message) {
+    fn hand_over(&mut self, now: Mono, no: KeyNo, request: &Request, answer: &Message) {
         if request.task {
             return self.refuse_key(now, request, "the call with this idempotency key is no task");
         }
@@ -183,7 +187,7 @@ impl Engine {
 impl Engine {
     /// The call that a request joins, if there is one; they share a server.
     pub(super) fn call_to_join(&self, request: &mut Request) -> Option<CallId> {
-        let first = self.keys.get(request.joint)?.first()?;
+        let first = self.keys.get(request.key_no)?.first()?;
         request.server = self.calls.get(first)?.request.server;
         Some(first)
     }
@@ -194,16 +198,16 @@ impl Engine {
             return;
         }
         let left_behind = self.calls.get(first).is_some_and(|first| first.request.way == Way::Nowhere);
-        let (joint, server) = (call.request.joint, call.request.server);
+        let (key_no, server) = (call.request.key_no, call.request.server);
         let own = self.clients.get(&call.request.client).is_some_and(|client| client.server == server);
         if !own && !matches!(call.request.way, Way::Ticket(_)) {
             self.hold(&mut call);
         }
         self.note_joined(server, call.request.tool.as_deref());
         let id = self.open_call(call);
-        self.keys.join(joint, id);
+        self.keys.join(key_no, id);
         if left_behind {
-            self.stop_waiting_for_client(joint);
+            self.stop_waiting_for_client(key_no);
             self.leave_to_others(first);
         } else {
             self.arm_call(now, id);
@@ -219,8 +223,8 @@ impl Engine {
 
     /// Whoever made a call gives it up, and somebody else goes on with it. False if nobody is there.
     pub(super) fn leave_to_others(&mut self, id: CallId) -> bool {
-        let joint = self.calls.get(id).filter(|call| !call.shares()).and_then(|call| call.request.joint);
-        if self.keys.get(joint).is_none_or(|key| key.joined().is_empty()) {
+        let key_no = self.calls.get(id).filter(|call| !call.shares()).and_then(|call| call.request.key_no);
+        if self.keys.get(key_no).is_none_or(|key| key.joined().is_empty()) {
             return false;
         }
         let Some(left) = self.part(id) else { return false };
@@ -231,13 +235,13 @@ impl Engine {
     /// Takes a request away from the call that it shares with others. It is still to be answered.
     fn part(&mut self, id: CallId) -> Option<Request> {
         let call = self.calls.get(id)?;
-        let joint = call.request.joint;
+        let key_no = call.request.key_no;
         let parted = if call.shares() {
-            self.keys.part(joint, id);
+            self.keys.part(key_no, id);
             let call = self.take_joined(id)?;
             Parted { request: call.request, held: call.holds }
         } else {
-            let heir = self.keys.take_heir(joint)?;
+            let heir = self.keys.take_heir(key_no)?;
             self.succeed(id, heir)?
         };
         self.count_out(&parted.request, parted.held);
@@ -279,12 +283,12 @@ impl Engine {
         for open in open.unwrap_or_default() {
             let Open::Call(id) = open else { continue };
             let Some(call) = self.calls.get(id).filter(|call| !call.shares()) else { continue };
-            let joint = call.request.joint;
-            if self.keys.get(joint).is_none_or(|key| !key.joined().is_empty()) {
+            let key_no = call.request.key_no;
+            if self.keys.get(key_no).is_none_or(|key| !key.joined().is_empty()) {
                 continue;
             }
             self.goes_on_alone(id);
-            let Some(no) = joint else { continue };
+            let Some(no) = key_no else { continue };
             self.keys.wait_for_client(&mut self.timers, no, now + wait);
             self.arm_call(now, id);
         }
@@ -299,12 +303,12 @@ impl Engine {
     }
 
     /// Somebody is there again, or a ticket is.
-    pub(super) fn stop_waiting_for_client(&mut self, joint: Option<JointNo>) {
-        self.keys.stop_waiting_for_client(&mut self.timers, joint);
+    pub(super) fn stop_waiting_for_client(&mut self, key_no: Option<KeyNo>) {
+        self.keys.stop_waiting_for_client(&mut self.timers, key_no);
     }
 
     /// The client did not come back.
-    pub(super) fn joint_due(&mut self, no: JointNo) {
+    pub(super) fn key_due(&mut self, no: KeyNo) {
         match self.keys.ring(no) {
             Some(Overdue::Call(first)) => self.give_up(first, "the client hung up and did not come back"),
             Some(Overdue::Answer) => self.keys.forget(&mut self.timers, no),
@@ -331,16 +335,16 @@ impl Engine {
     }
 
     /// The attempt is made again: its reports begin again.
-    pub(super) fn joined_start_again(&mut self, joint: Option<JointNo>) {
-        for id in self.keys.get(joint).map(|key| key.joined().to_vec()).unwrap_or_default() {
+    pub(super) fn joined_start_again(&mut self, key_no: Option<KeyNo>) {
+        for id in self.keys.get(key_no).map(|key| key.joined().to_vec()).unwrap_or_default() {
             self.calls.starts_again(id);
         }
     }
 
     /// Those who are joined to a call.
     fn joined_to(&self, id: CallId) -> Vec<CallId> {
-        let joint = self.calls.get(id).and_then(|call| call.request.joint);
-        let key = self.keys.get(joint).filter(|key| key.first() == Some(id));
+        let key_no = self.calls.get(id).and_then(|call| call.request.key_no);
+        let key = self.keys.get(key_no).filter(|key| key.first() == Some(id));
         key.map(|key| key.joined().to_vec()).unwrap_or_default()
     }
 
@@ -361,13 +365,13 @@ impl Engine {
         keyed: Keyed,
         answer: Option<&Outgoing>,
     ) -> Option<Shared> {
-        self.settle_joint(request.joint?, id, request, keyed, answer)
+        self.settle_shared(request.key_no?, id, request, keyed, answer)
     }
 
     #[inline(never)]
-    fn settle_joint(
+    fn settle_shared(
         &mut self,
-        no: JointNo,
+        no: KeyNo,
         id: CallId,
         request: &Request,
         keyed: Keyed,
@@ -394,8 +398,8 @@ impl Engine {
     }
 
     /// Gives the answer to those who are to join as soon as they are stored: there will be nothing left to join.
-    fn answer_unstored(&mut self, no: JointNo, answer: &Outgoing) {
-        for ticket in self.tickets.numbers(|task| task.joint == Some(no) && task.start.is_some()) {
+    fn answer_unstored(&mut self, no: KeyNo, answer: &Outgoing) {
+        for ticket in self.tickets.numbers(|task| task.key_no == Some(no) && task.start.is_some()) {
             self.tickets.starts_no_more(ticket);
             self.task_answered(ticket, answer);
         }
@@ -437,7 +441,7 @@ impl Engine {
     }
 
     /// Keeps an answer that nobody got, or that a person wants kept. False if there is no reason to.
-    fn keep_answer(&mut self, no: JointNo, request: &Request, keyed: Keyed, answer: &Outgoing) -> bool {
+    fn keep_answer(&mut self, no: KeyNo, request: &Request, keyed: Keyed, answer: &Outgoing) -> bool {
         let unfetched = request.way == Way::Nowhere;
         if !unfetched && !keyed.keeps {
             return false;
@@ -456,7 +460,7 @@ impl Engine {
 // What is remembered, and how it goes.
 impl Engine {
     /// A call runs under a key: whoever waited to know joins it.
-    pub(super) fn key_runs(&mut self, no: JointNo, first: CallId) {
+    pub(super) fn key_runs(&mut self, no: KeyNo, first: CallId) {
         for (request, message) in self.keys.runs(no, first) {
             self.stops_waiting_for_key(&request, no);
             if !self.knows_the_ticket(no, &request, &message) {
@@ -466,37 +470,39 @@ impl Engine {
     }
 
     /// The call that was to run under a key does not: the next one does, or the key is forgotten.
-    pub(super) fn forget_unopened(&mut self, now: Mono, no: Option<JointNo>) {
-        let Some((no, key)) = no.zip(self.keys.get(no)) else { return };
-        let starts = key.ticket.and_then(|ticket| self.tickets.get(ticket));
-        if !key.is_opening() || starts.is_some_and(|task| task.start.is_some()) {
-            return;
+    pub(super) fn forget_unopened(&mut self, now: Mono, no: Option<KeyNo>) {
+        // One after the other: as many as may wait would be too deep for calls within calls.
+        while let Some((no, key)) = no.zip(self.keys.get(no)) {
+            let starts = key.ticket.and_then(|ticket| self.tickets.get(ticket));
+            if !key.is_opening() || starts.is_some_and(|task| task.start.is_some()) {
+                return;
+            }
+            let Some((request, message)) = self.keys.take_next(no) else {
+                return self.keys.forget(&mut self.timers, no);
+            };
+            self.stops_waiting_for_key(&request, no);
+            self.begin_one(now, request, &message);
         }
-        let Some((request, message)) = self.keys.take_next(no) else {
-            return self.keys.forget(&mut self.timers, no);
-        };
-        self.stops_waiting_for_key(&request, no);
-        self.begin_tool_call(now, request, &message);
     }
 
-    fn wait_for_key(&mut self, no: JointNo, request: Request, message: Message) {
-        self.clients.opens(request.client, request.id.key(), Open::Joint(no));
+    fn wait_for_key(&mut self, no: KeyNo, request: Request, message: Message) {
+        self.clients.opens(request.client, request.id.key(), Open::Key(no));
         self.keys.wait(no, request, message);
     }
 
-    fn stops_waiting_for_key(&mut self, request: &Request, no: JointNo) {
-        self.clients.closes(request.client, &request.id, Open::Joint(no));
+    fn stops_waiting_for_key(&mut self, request: &Request, no: KeyNo) {
+        self.clients.closes(request.client, &request.id, Open::Key(no));
     }
 
     /// A client gives up a call of which nothing is known yet.
-    pub(super) fn stop_asking_for_key(&mut self, client: ClientId, id: &JsonId, no: JointNo) {
+    pub(super) fn stop_asking_for_key(&mut self, client: ClientId, id: &JsonId, no: KeyNo) {
         let Some(request) = self.keys.stop_waiting(no, client, id) else { return };
         self.stops_waiting_for_key(&request, no);
         self.settled_without_answer(client, request.way);
     }
 
     /// A client is gone of whose call nothing is known yet.
-    pub(super) fn forget_asking_for_key(&mut self, client: ClientId, no: JointNo) {
+    pub(super) fn forget_asking_for_key(&mut self, client: ClientId, no: KeyNo) {
         for request in self.keys.forget_client(no, client) {
             self.stops_waiting_for_key(&request, no);
         }
@@ -504,7 +510,7 @@ impl Engine {
 
     /// Nothing will become of those who wait.
     pub(super) fn refuse_waiting_for_keys(&mut self, now: Mono) {
-        let all: Vec<JointNo> = self.keys.iter().map(|(no, _)| no).collect();
+        let all: Vec<KeyNo> = self.keys.iter().map(|(no, _)| no).collect();
         for no in all {
             for (request, _) in self.keys.take_waiting(no) {
                 self.stops_waiting_for_key(&request, no);
@@ -517,7 +523,7 @@ impl Engine {
     pub(super) fn check_keys(&self) -> Result<(), String> {
         self.keys.check()?;
         for (no, key) in self.keys.iter() {
-            let of_it = |id: &CallId| self.calls.get(*id).is_some_and(|call| call.request.joint == Some(no));
+            let of_it = |id: &CallId| self.calls.get(*id).is_some_and(|call| call.request.key_no == Some(no));
             if !key.joined().iter().chain(&key.first()).all(of_it) {
                 return Err(format!("{no:?} names a call that is gone"));
             }
@@ -526,7 +532,7 @@ impl Engine {
             }
         }
         let is_lost = |(id, call): &(CallId, &Call)| {
-            call.shares() && !self.keys.get(call.request.joint).is_some_and(|key| key.joined().contains(id))
+            call.shares() && !self.keys.get(call.request.key_no).is_some_and(|key| key.joined().contains(id))
         };
         match self.calls.iter().find(is_lost) {
             Some((id, _)) => Err(format!("call {id:?} is joined to nothing")),

@@ -10,7 +10,7 @@ use super::offers::add_extension;
 use super::{declares_tasks, millis};
 use crate::action::Note;
 use crate::calls::Call;
-use crate::calls::joined::{AsTask, Joined, Report};
+use crate::calls::server_task::{AsTask, Report, ServerTask};
 use crate::clients::Way;
 use crate::engine::Engine;
 use crate::engine::remote::error_code;
@@ -71,7 +71,7 @@ impl Engine {
     /// for the client.
     pub(in crate::engine) fn answer_as_task(&mut self, now: Mono, id: CallId, answer: &Message) -> bool {
         let Some(call) = self.calls.get(id) else { return true };
-        if let Some(joined) = call.joined() {
+        if let Some(joined) = call.server_task() {
             let attempt = joined.attempt.map_or(0, |attempt| attempt.0);
             let server = self.server_name(call.request.server);
             self.note(Note::LateAnswer { server, attempt });
@@ -150,13 +150,13 @@ impl Engine {
         if call.request.modern && meta.is_none() {
             return false;
         }
-        let joined = Joined::new(&report, meta.filter(|_| call.request.modern), call.attempt(), now);
+        let joined = ServerTask::new(&report, meta.filter(|_| call.request.modern), call.attempt(), now);
         self.follow(now, id, joined, !matches!(report.status, "working"));
         true
     }
 
     /// From now on a call is answered by its task at the server.
-    pub(super) fn follow(&mut self, now: Mono, id: CallId, joined: Joined, at_once: bool) {
+    pub(super) fn follow(&mut self, now: Mono, id: CallId, joined: ServerTask, at_once: bool) {
         let Some(call) = self.calls.get(id) else { return };
         let tool = call.request.tool.clone().filter(|_| call.as_task == AsTask::Asked);
         let server_id = call.request.server;
@@ -177,18 +177,18 @@ impl Engine {
     }
 }
 
-impl Joined {
+impl ServerTask {
     pub(super) fn new(
         report: &Report<'_>,
         meta: Option<Box<[u8]>>,
         attempt: Option<AttemptId>,
         now: Mono,
-    ) -> Joined {
+    ) -> ServerTask {
         let task = report.task_id.get().as_bytes().into();
-        Joined {
+        ServerTask {
             interval: report.interval(),
             looks: report.looks(),
-            ..Joined::named(task, meta, attempt, now)
+            ..ServerTask::named(task, meta, attempt, now)
         }
     }
 
@@ -198,8 +198,8 @@ impl Joined {
         meta: Option<Box<[u8]>>,
         attempt: Option<AttemptId>,
         now: Mono,
-    ) -> Joined {
-        Joined {
+    ) -> ServerTask {
+        ServerTask {
             task,
             meta,
             attempt,

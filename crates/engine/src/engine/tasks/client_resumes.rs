@@ -1,10 +1,10 @@
-//! Calls that clients resume after a lost connection: the table is in `call/resume.rs`.
+//! Calls that clients resume after a lost connection: the table is in `calls/resume.rs`.
 
 use crate::calls::Request;
 use crate::calls::resume::{Resume, declares, seconds};
 use crate::clients::{Open, Way};
 use crate::engine::Engine;
-use crate::engine::doorway::NUMBER;
+use crate::engine::keep_door::NUMBER;
 use crate::engine::ledger::Pending;
 use crate::engine::streams::message_in;
 use crate::error::{Failure, Kind, Retry, ServerState};
@@ -13,7 +13,7 @@ use crate::json;
 use crate::method::Method;
 use crate::record::{Answer, Faces, Head, Record, State, Ticket};
 use crate::settings::show_duration;
-use crate::store::{Found, Letter, Loaded, Query, Write};
+use crate::store::{Found, Loaded, Mail, Query, Write};
 use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
 use crate::wire::{Field, Message, Outgoing};
@@ -411,7 +411,7 @@ impl Engine {
     }
 
     fn say_somebody_waits(&mut self, ticket: Ticket) {
-        self.submit(Pending::Noted, Write::Post { ticket, letter: Letter::Wake });
+        self.submit(Pending::Noted, Write::Post { ticket, letter: Mail::Wake });
     }
 
     /// Somebody waits for a call at another process.

@@ -17,7 +17,7 @@ use crate::wire::Message;
 
 /// What is known of such a call, until its server has said something else of it.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct Orphaned {
     /// Where it is.
     pub(crate) place: Place,
     /// What it is made again with, if that is safe.
