@@ -499,7 +499,14 @@ impl World {
 
     fn leave(&mut self, index: usize) {
         let client = &mut self.clients[index];
-        let Some(life) = self.front.filter(|_| !std::mem::replace(&mut client.left, true)) else { return };
+        if client.left {
+            return;
+        }
+        let Some(life) = self.front else {
+            // The next process is to hear that nobody needs it.
+            return self.agenda.plan(Duration::from_millis(10), Plan::Acts(index));
+        };
+        client.left = true;
         if self.clients.iter().all(|client| client.left) {
             self.end_the_others(life);
         }
