@@ -153,6 +153,13 @@ impl Tickets {
         }
     }
 
+    /// The call of a task is answered by another one, and not made.
+    pub(crate) fn starts_no_more(&mut self, no: TaskNo) {
+        if let Some(task) = self.tasks.get_mut(&no) {
+            task.start = None;
+        }
+    }
+
     /// For whom a task counts against `max-calls`, until it ends. False if it is gone.
     pub(crate) fn charge(&mut self, no: TaskNo, payer: Payer) -> bool {
         self.tasks.get_mut(&no).map(|task| task.payer = Some(payer)).is_some()

@@ -103,6 +103,59 @@ fn an_answer_is_stored_before_it_is_given() {
     );
 }
 
+/// Two calls with one key, on streams 3 and 4; the second is still being stored when the first is answered.
+const TWINS: &str = r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","idempotencyKey":"k"}}
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
+        .. store 1: create
+        stored 1
+        << 3: id: 3-1|data: …"resumeToken":"T2"…
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
+        post 4 session=1 {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"x","idempotencyKey":"k"}}
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
+        .. store 2: create
+        < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        .. store 3: completed
+        stored 3
+        << 3: id: 3-2|data: {"jsonrpc":"2.0","id":7,"result":{"content":[]}}||
+        << 3: finish
+"#;
+
+#[test]
+fn a_call_with_the_same_key_does_not_run_again_because_it_was_stored_late() {
+    in_session(
+        "",
+        &format!(
+            "{TWINS}{}",
+            r#"
+        stored 2
+        .. store 4: completed
+        stored 4
+        << 4: id: 4-1|data: {"jsonrpc":"2.0","id":8,"result":{"content":[]}}||
+        << 4: finish
+        "#
+        ),
+    );
+}
+
+#[test]
+fn a_call_with_the_same_key_does_not_run_again_because_it_could_not_be_stored() {
+    in_session(
+        "",
+        &format!(
+            "{TWINS}{}",
+            r#"
+        not-stored 2
+        !! warn: not stored: disk full
+        << 4: id: 4-1|data: {"jsonrpc":"2.0","id":8,"result":{"content":[]}}||
+        << 4: finish
+        "#
+        ),
+    );
+}
+
 #[test]
 fn a_lost_connection_leaves_the_call_running() {
     running(

@@ -382,6 +382,9 @@ impl Engine {
             return None;
         }
         let joined = self.keys.settle(no, id)?;
+        if let Some(answer) = answer {
+            self.answer_unstored(no, answer);
+        }
         let kept = answer.is_some_and(|answer| self.keep_answer(no, request, keyed, answer));
         if !kept {
             self.keys.forget(&mut self.timers, no);
@@ -392,6 +395,14 @@ impl Engine {
         };
         let answer = answer.filter(|_| !joined.is_empty())?.clone();
         Some(Shared { answer, joined, ticket })
+    }
+
+    /// Gives the answer to those who are to join as soon as they are stored: there will be nothing left to join.
+    fn answer_unstored(&mut self, no: KeyNo, answer: &Outgoing) {
+        for ticket in self.tickets.numbers(|task| task.key_no == Some(no) && task.start.is_some()) {
+            self.tickets.starts_no_more(ticket);
+            self.task_answered(ticket, answer);
+        }
     }
 
     /// Gives the answer to those who joined.

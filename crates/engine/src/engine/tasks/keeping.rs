@@ -160,12 +160,15 @@ impl Engine {
     pub(in crate::engine) fn task_was_not_made(&mut self, now: Mono, no: TaskNo) {
         let Some(task) = self.drop_task(no) else { return };
         let wants = |waiter: &Waiter| matches!(waiter.wants, Wants::Handle | Wants::Answer);
-        let handle = task.waiters.into_iter().find(wants);
+        let handle = task.waiters.iter().find(|waiter| wants(waiter)).cloned();
         if let Some(handle) = &handle {
             self.clients.closes(handle.client, &handle.id, Open::Wait(no));
         }
-        let there = |handle: &Waiter| self.clients.contains_key(&handle.client);
-        if let (Some((request, message)), Some(handle)) = (task.start, handle.filter(there)) {
+        let handle = handle.filter(|handle| self.clients.contains_key(&handle.client));
+        if let Some(handle) = handle.as_ref().filter(|_| task.answer.is_some()) {
+            // A call with its key was answered meanwhile.
+            self.show(&task, &Waiter { wants: Wants::Answer, ..handle.clone() });
+        } else if let (Some((request, message)), Some(handle)) = (task.start, handle) {
             self.begin_call(now, Request { way: handle.way, ..*request }, &message);
         }
         self.forget_unopened(now, task.key_no);
