@@ -163,7 +163,7 @@ fn the_end_of_another_processs_task_that_could_not_be_read_is_read_again() {
         made 09090909090909090909090909090909 k {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
         > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"09090909090909090909090909090909"}}
         wait 1s
-        theirs 09090909090909090909090909090909 completed {"n":1.0}
+        theirs 09090909090909090909090909090909 completed {"content":[],"n":1.0}
         reads fail
         wait 500ms
         @1s500ms
@@ -172,7 +172,7 @@ fn the_end_of_another_processs_task_that_could_not_be_read_is_read_again() {
         wait 2s
         @2s
         << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:01.000Z","pollInterval":500,"status":"completed","taskId":"09090909090909090909090909090909","ttl":0}}
-        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"09090909090909090909090909090909"}},"n":1.0}}
+        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"09090909090909090909090909090909"}},"content":[],"n":1.0}}
         "#,
     );
 }
@@ -191,7 +191,7 @@ fn whoever_waits_for_another_processs_task_that_is_gone_is_told() {
         made 09090909090909090909090909090909 k {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
         > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"09090909090909090909090909090909"}}
         wait 1s
-        theirs 09090909090909090909090909090909 completed {"n":1.0}
+        theirs 09090909090909090909090909090909 completed {"content":[],"n":1.0}
         reads later
         wait 500ms
         lost 09090909090909090909090909090909

@@ -88,11 +88,8 @@ impl Scene {
             // Without a name a legacy client cannot come back after its session.
             let who = [Some("alice"), Some("bob"), None];
             let principal = who[rng.below(if modern { 3 } else { 2 })];
-            let calls = (0..=rng.below(3)).map(|_| Scene::call(rng));
-            // Who asks again with the key of a call that runs gets a token of its own, and after a crash each token
-            // is a call of its own (`docs/idempotency.md`, not covered). Found by seeds 1258 and 2013.
-            let keyless = |(tool, key, cancels): Call| (tool, key && face != Face::Resume, cancels);
-            (modern, face, principal, calls.map(keyless).collect())
+            let calls = (0..=rng.below(3)).map(|_| Scene::call(rng)).collect();
+            (modern, face, principal, calls)
         });
         let cast = cast.collect();
         Scene { manner, transport, cast }
