@@ -292,7 +292,9 @@ pub(super) fn answer(message: &Message) -> String {
     let agreed = agreed.map(|version| format!(r#","protocolVersion":"{version}","capabilities":{{}}"#));
     let agreed = agreed.unwrap_or_default();
     let odd = odd(&nonce);
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"nonce":"{nonce}"{agreed},"odd":{odd}}}}}"#)
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"nonce":"{nonce}"{agreed},"odd":{odd}}}}}"#
+    )
 }
 
 /// An error of the server's own.
