@@ -127,6 +127,7 @@ impl Calls {
     }
 
     /// The mistake of asking no server whether it has an attempt: for the simulation, which must find it.
+    #[cfg(feature = "planted")]
     pub(crate) fn anywhere(&self, attempt: AttemptId) -> Option<CallId> {
         self.attempts.get(&attempt).copied()
     }
@@ -217,6 +218,7 @@ impl Calls {
     }
 
     /// The mistake of giving a number twice, now and then: for the simulation, which must find it.
+    #[cfg(feature = "planted")]
     pub(crate) fn count_back(&mut self) {
         self.next_attempt -= u64::from(self.next_attempt.is_multiple_of(16));
     }

@@ -149,8 +149,8 @@ pub struct Config {
     pub max_sessions: usize,
     /// Calls of one principal that are in flight.
     pub max_calls: usize,
-    /// Limits per method and tool.
-    pub rules: Rules,
+    /// Limits per method and tool, for the calls that begin now: a call keeps the ones that it began with.
+    pub rules: Arc<Rules>,
     /// Between telling a server to cancel and calling it hung.
     pub cancel_grace: Duration,
     /// How long calls may finish after the client's end.
@@ -207,7 +207,7 @@ impl Default for Config {
             durable: false,
             max_sessions: 1_000,
             max_calls: 20_000,
-            rules: Rules::default(),
+            rules: Arc::default(),
             cancel_grace: Duration::from_secs(5),
             drain: Duration::from_secs(30),
             max_message: 64 << 20,
@@ -231,8 +231,6 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
-    /// Those of the calls that begin now; a call keeps the ones that it began with.
-    rules: Arc<Rules>,
     clients: Clients,
     servers: Servers,
     calls: Calls,
@@ -256,6 +254,11 @@ pub struct Engine {
 }
 
 impl Config {
+    /// The limits per method and tool, to be added to.
+    pub fn rules_mut(&mut self) -> &mut Rules {
+        Arc::make_mut(&mut self.rules)
+    }
+
     /// Whether calls may have tickets, so that an earlier process may have left some.
     pub fn has_tickets(&self) -> bool {
         self.tasks || self.resumable || self.client_cap.is_some()
@@ -289,7 +292,6 @@ impl Engine {
             ending: None,
             ended: false,
             actions: VecDeque::new(),
-            rules: Arc::new(config.rules.clone()),
             config,
         }
     }
@@ -441,12 +443,10 @@ impl Engine {
 
     /// Sets the timer of a call to the next moment it must be looked at.
     fn arm_call(&mut self, now: Mono, id: CallId) {
-        let Some(call) = self.calls.get(id) else { return };
-        let server_id = call.request.server;
-        self.servers.call_is_armed(server_id, id);
-        let Some(server) = self.servers.get(&server_id) else { return };
+        let Some(server) = self.calls.get(id).map(|call| call.request.server) else { return };
+        let Some(clock) = self.servers.clock_for(server, id) else { return };
         let now = if planted!(self, FiresLate) { now + Duration::from_secs(1) } else { now };
-        self.calls.arm(&mut self.timers, now, id, &server.clock);
+        self.calls.arm(&mut self.timers, now, id, clock);
     }
 
     fn arm_server(&mut self, id: ServerId, alarm: Option<(Alarm, Mono)>) {

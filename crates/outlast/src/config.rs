@@ -217,7 +217,7 @@ impl Settings {
             let named = |error: BadValue| BadValue(format!("{name}: {error}"));
             if setting.kind == Kind::Rules {
                 for rule in value.split(';').filter(|rule| !rule.trim().is_empty()) {
-                    self.engine.rules.add(setting.key, rule.trim(), &name).map_err(named)?;
+                    self.engine.rules_mut().add(setting.key, rule.trim(), &name).map_err(named)?;
                 }
             } else if matches!(setting.kind, Kind::Lines(_)) {
                 for line in value.lines().filter(|line| !line.trim().is_empty()) {
@@ -235,7 +235,7 @@ impl Settings {
         let source = format!("--{}", setting.name);
         let named = |error: BadValue| BadValue(format!("{source}: {error}"));
         if setting.kind == Kind::Rules {
-            return self.engine.rules.add(setting.key, value, &source).map_err(named);
+            return self.engine.rules_mut().add(setting.key, value, &source).map_err(named);
         }
         self.take(setting, value, &source).map_err(|error| BadValue(format!("--{error}")))
     }
@@ -291,7 +291,7 @@ impl Settings {
             (Key::Log, Value::Text(word)) => self.log.level = level(&word),
             (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
-            (key, value) => self.engine.rules.bare(key, value, source),
+            (key, value) => self.engine.rules_mut().bare(key, value, source),
         }
         Ok(())
     }
@@ -322,7 +322,7 @@ impl Settings {
         for method in ["tools/call", "initialize", "tools/list"] {
             rules.add(Key::Method, &format!("{method}=timeout:{shown}"), "timeout-mcp")?;
         }
-        self.engine.rules = rules;
+        *self.engine.rules_mut() = rules;
         self.engine.manner = Manner::TimeoutMcp;
         self.engine.restart = if auto_restart { Restart::OnTimeout } else { Restart::Never };
         Ok(())

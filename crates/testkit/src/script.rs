@@ -482,9 +482,13 @@ impl World {
         let setting = Setting::named(name).unwrap_or_else(|| panic!("no setting {name}"));
         if setting.kind == Kind::Rules {
             let key = if setting.key == Key::Tool { Key::Tool } else { Key::Method };
-            self.config.rules.add(key, value, &format!("--{name}")).expect(text);
+            self.config.rules_mut().add(key, value, &format!("--{name}")).expect(text);
         } else {
-            self.config.rules.bare(setting.key, setting.parse(value).expect(text), &format!("--{name}"));
+            self.config.rules_mut().bare(
+                setting.key,
+                setting.parse(value).expect(text),
+                &format!("--{name}"),
+            );
         }
     }
 

@@ -99,7 +99,7 @@ fn limits(config: &mut Config, rng: &mut Rng) {
     let millis = |time: u64| format!("{time}ms");
     let mut bare = |key: Key, text: String| {
         let value = setting(key).parse(&text).expect("a value");
-        config.rules.bare(key, value, setting(key).name);
+        config.rules_mut().bare(key, value, setting(key).name);
     };
     bare(Key::Timeout, millis(rng.between(200, 20_000)));
     bare(Key::Max, millis(rng.between(5_000, 60_000)));
@@ -108,10 +108,10 @@ fn limits(config: &mut Config, rng: &mut Rng) {
     if rng.chance(30) {
         bare(Key::Signs, ["none", "server", "call+server"][rng.below(3)].into());
     }
-    config.rules.add(Key::Method, "*/list=timeout:700ms", "--method").expect("a rule");
-    config.rules.add(Key::Tool, "t1*=timeout:300ms,max:900ms", "--tool").expect("a rule");
-    config.rules.add(Key::Tool, "t2*=timeout:off,max:20s", "--tool").expect("a rule");
-    config.rules.add(Key::Tool, "t3*=repeatable:true,retries:3", "--tool").expect("a rule");
+    config.rules_mut().add(Key::Method, "*/list=timeout:700ms", "--method").expect("a rule");
+    config.rules_mut().add(Key::Tool, "t1*=timeout:300ms,max:900ms", "--tool").expect("a rule");
+    config.rules_mut().add(Key::Tool, "t2*=timeout:off,max:20s", "--tool").expect("a rule");
+    config.rules_mut().add(Key::Tool, "t3*=repeatable:true,retries:3", "--tool").expect("a rule");
     config.restart_intensity = rng.between(1, 50) as u32;
     config.restart_backoff = Duration::from_millis(rng.between(1, 500));
     config.connect_backoff = Duration::from_millis(rng.between(1, 500));

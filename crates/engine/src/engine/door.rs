@@ -140,7 +140,7 @@ impl Engine {
         let new = Client::new(server, Door::Exchange(stream), head.principal.clone());
         self.clients.open(client, new);
         self.join(client, server);
-        self.new_stream(client, Some(exchange), false, 1);
+        self.clients.open_stream(client, Some(exchange), false, 1);
         if Method::of(message) == Method::Listen && !self.must_declare_tasks(server, message) {
             self.begin_stream(stream);
         }
@@ -234,7 +234,7 @@ impl Engine {
             self.respond(exchange, 202, Body::Empty);
             return Way::Line;
         }
-        let stream = self.new_stream(client, Some(exchange), true, open);
+        let stream = self.clients.open_stream(client, Some(exchange), true, open);
         if begins {
             let session = self.clients.get(&client).and_then(Client::session);
             let name = session.map(|session| session.id.clone());
@@ -325,7 +325,7 @@ impl Engine {
         let door = Door::Session(Box::new(session));
         self.clients.open(client, Client::new(server, door, head.principal.clone()));
         self.meet(client, message);
-        self.new_stream(client, None, true, 1);
+        self.clients.open_stream(client, None, true, 1);
         self.join(client, server);
         self.keep_session(client);
         Ok(client)

@@ -164,7 +164,7 @@ impl Engine {
         let door = Door::Session(Box::new(session));
         self.clients.open(client, Client::new(ServerId(u32::MAX), door, head.principal.clone()));
         self.meet(client, &initialize);
-        self.new_stream(client, None, true, 1);
+        self.clients.open_stream(client, None, true, 1);
         self.session_was_used(now, client);
     }
 

@@ -162,6 +162,7 @@ impl Engine {
         {
             return;
         }
+        #[cfg(feature = "planted")]
         if planted!(self, ReusesAttempts) {
             self.calls.count_back();
         }
@@ -188,8 +189,8 @@ impl Engine {
         };
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
         if full || server.readiness() != Readiness::Runs {
-            let policy = self.rules.for_ask(&request.method);
-            let call = Call::new(request, &policy, self.rules.clone(), now, &server.clock);
+            let policy = self.config.rules.for_ask(&request.method);
+            let call = Call::new(request, &policy, self.config.rules.clone(), now, &server.clock);
             if full {
                 let why = "too many subscriptions are open".into();
                 return self.refuse_call(now, &call, Kind::Overloaded, why);

@@ -52,7 +52,6 @@ impl Engine {
             timers,
             actions: _,
             config: _,
-            rules: _,
             confirmed: _,
             tied: _,
             at: _,

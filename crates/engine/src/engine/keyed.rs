@@ -62,7 +62,7 @@ impl Engine {
         if let Some(no) = self.keys.named(&name) {
             return self.meets(now, no, request, message, arguments);
         }
-        let asks = self.config.tasks || self.may_hand_off() || self.rules.any_keeps_answers();
+        let asks = self.config.tasks || self.may_hand_off() || self.config.rules.any_keeps_answers();
         let query = Query::Key {
             principal: name.0.clone(),
             server: self.config.identity.clone(),
@@ -130,7 +130,7 @@ impl Engine {
 
     /// The same call with a key, for a server that honours keys: its client's own, or a new one.
     fn with_own_key(&mut self, request: &Request, message: &Message) -> Option<Message> {
-        let wanted = self.rules.honours_keys(&request.method, request.tool.as_deref())
+        let wanted = self.config.rules.honours_keys(&request.method, request.tool.as_deref())
             && !message.has(Field::ParamsIdempotencyKey)
             && message.is_object(Field::Params);
         if !wanted {
@@ -151,9 +151,14 @@ impl Engine {
     pub(super) fn refuse_request(&mut self, now: Mono, request: &Request, kind: Kind, why: String) {
         // Its limits do not matter any more, so neither does whose clock they run on.
         let clock = self.servers.get(&request.server).map(|server| server.clock).unwrap_or_default();
-        let policy = self.rules.for_ask(&request.method);
-        let call =
-            Call::new(Request { key_no: None, ..request.clone() }, &policy, self.rules.clone(), now, &clock);
+        let policy = self.config.rules.for_ask(&request.method);
+        let call = Call::new(
+            Request { key_no: None, ..request.clone() },
+            &policy,
+            self.config.rules.clone(),
+            now,
+            &clock,
+        );
         self.refuse_call(now, &call, kind, why);
     }
 

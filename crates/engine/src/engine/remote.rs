@@ -455,7 +455,7 @@ impl Engine {
         let declared = &self.servers.get(&id)?.declared;
         let method = &Method::ToolsList;
         let facts = CallFacts { method, tool: None, has_token: false, cap: None, wish: None, declared };
-        self.rules.for_call(facts).timeout.map(|limit| limit.time)
+        self.config.rules.for_call(facts).timeout.map(|limit| limit.time)
     }
 
     /// Asks for a page of the tool list on behalf of a call.

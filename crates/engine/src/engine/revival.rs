@@ -156,7 +156,7 @@ impl Engine {
         let declared = &self.servers.get(&id)?.declared;
         let method = &Method::Initialize;
         let facts = CallFacts { method, tool: None, has_token: false, cap: None, wish: None, declared };
-        self.rules.for_call(facts).timeout
+        self.config.rules.for_call(facts).timeout
     }
 
     pub(super) fn send_own(&mut self, id: ServerId, message: &Message, method: &Method, attempt: AttemptId) {

@@ -19,16 +19,6 @@ use std::time::Duration;
 const POLLING: &str = "2025-11-25";
 
 impl Engine {
-    pub(super) fn new_stream(
-        &mut self,
-        client: ClientId,
-        exchange: Option<ExchangeId>,
-        legacy: bool,
-        open: usize,
-    ) -> StreamId {
-        self.clients.open_stream(client, exchange, legacy, open)
-    }
-
     /// Begins a response as a stream.
     pub(super) fn begin_stream(&mut self, id: StreamId) {
         let Some((exchange, session)) = self.clients.begins(id) else { return };

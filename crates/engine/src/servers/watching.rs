@@ -2,6 +2,7 @@
 
 use super::server::Watch;
 use super::{Life, Servers};
+use crate::calls::deadline::WorkClock;
 use crate::id::{CallId, ServerId};
 use crate::life::Sample;
 use crate::limits;
@@ -72,12 +73,14 @@ impl Servers {
         std::mem::take(&mut server.stalled).into_iter().collect()
     }
 
-    /// The timer of a call is set while the clock stands still: it is set again when the clock runs.
+    /// The clock by which the timer of a call is set. If it stands still, the timer is set again when it runs.
     #[inline]
-    pub(crate) fn call_is_armed(&mut self, id: ServerId, call: CallId) {
-        if let Some(server) = self.at(id).filter(|server| server.clock.stands_still()) {
+    pub(crate) fn clock_for(&mut self, id: ServerId, call: CallId) -> Option<&WorkClock> {
+        let server = self.at(id)?;
+        if server.clock.stands_still() {
             server.stalled.insert(call);
         }
+        Some(&server.clock)
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn door(flags: &Flags, mut words: Vec<OsString>, command: Vec<OsStrin
     let mut settings = Settings::new(&command);
     settings.engine.transport = Transport::Http;
     settings.engine.door = true;
-    settings.engine.rules.add(Key::Method, NO_LIMITS, "--keep")?;
+    settings.engine.rules_mut().add(Key::Method, NO_LIMITS, "--keep")?;
     settings.engine.max_message = written.engine.max_message;
     settings.engine.drain = written.engine.drain;
     settings.log = written.log;

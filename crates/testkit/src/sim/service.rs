@@ -166,7 +166,7 @@ fn config(rng: &mut Rng) -> Config {
         "ping=timeout:1s,max:3s",
         "logging/*=timeout:1s,max:3s",
     ] {
-        config.rules.add(Key::Method, rule, "--method").expect("a rule");
+        config.rules_mut().add(Key::Method, rule, "--method").expect("a rule");
     }
     config.restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
     // What `serve` has by default.

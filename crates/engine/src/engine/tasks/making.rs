@@ -178,7 +178,7 @@ impl Engine {
     pub(super) fn policy_of(&self, request: &Request) -> crate::policy::Policy {
         let declared = crate::policy::Declared::default();
         let declared = self.servers.get(&request.server).map_or(&declared, |server| &server.declared);
-        self.rules.for_call(CallFacts {
+        self.config.rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: true,

@@ -136,7 +136,7 @@ impl Scene {
             session_idle: Duration::from_secs(60),
             ..Config::default()
         };
-        config.rules.add(Key::Tool, "safe_*=repeatable:true,retries:3", "--tool").expect("a rule");
+        config.rules_mut().add(Key::Tool, "safe_*=repeatable:true,retries:3", "--tool").expect("a rule");
         config
     }
 }
