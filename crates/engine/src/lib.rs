@@ -6,7 +6,9 @@
 //!
 //! Map of this crate:
 //! - [`event`] and [`action`]: everything that can happen, everything we can want done;
-//! - [`engine`]: routes an event to what it concerns; `call`, `server`, `client`, `ask`: what there is;
+//! - [`engine`]: the router, which passes an event to the machines that it concerns: [`calls`], `servers`, `clients`,
+//!   [`tickets`], `keys`, each with private state, and the ledger of what was asked of the store;
+//! - [`planted`]: faults that the simulation must find;
 //! - [`policy`] and [`settings`]: which limits apply, and the table of settings; [`profile`]: what clients are
 //!   known to do;
 //! - [`wire`]: messages as bytes; [`error`]: what a client is told;

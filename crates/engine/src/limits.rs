@@ -155,7 +155,7 @@ pub const LEASE: Duration = Duration::from_secs(15);
 /// How often it says so.
 pub const RENEW: Duration = Duration::from_secs(5);
 
-/// How often letters are looked for, and tasks of other processes, while any are open.
+/// How often the mailbox is looked at, and tasks of other processes, while any are open.
 pub const UPKEEP: Duration = Duration::from_millis(500);
 
 /// How often what is over is forgotten, while tasks are open.
@@ -167,7 +167,7 @@ pub const RECORDS: u64 = 100_000;
 /// Bytes in a store. More: as with records.
 pub const STORE_BYTES: u64 = 2 << 30;
 
-/// Letters to one record that its owner has not taken. One more is refused.
+/// Mailbox messages to one record that its owner has not taken. One more is refused.
 pub const LETTERS: u64 = 1_000;
 
 /// Notes about calls that took longer than a second. More: the oldest go.

@@ -1,6 +1,6 @@
 //! What a server answered last time, for a start that does not wait for it.
 //!
-//! A memory belongs to one client's way of saying hello: the version it asks for, its capabilities
+//! A memory belongs to one client's way of opening the handshake: the version it asks for, its capabilities
 //! and its name. It holds the server's answers as they came.
 
 use crate::method::Method;
@@ -18,7 +18,7 @@ pub const BYTES: usize = 4 << 20;
 /// The answers to one client's handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// How the client said hello, as a number.
+    /// How the client opened its handshake, as a number.
     pub client: u64,
     /// `initialize` or `server/discover`.
     pub method: Method,
@@ -77,7 +77,7 @@ pub(crate) fn is_complete(result: &[u8]) -> bool {
     serde_json::from_slice::<Page<'_>>(result).is_ok_and(|page| page.next_cursor.is_none())
 }
 
-/// How a client says hello, as a number: the version it asks for, its capabilities, its name.
+/// How a client opens its handshake, as a number: the version it asks for, its capabilities, its name.
 pub(crate) fn client_of(message: &Message) -> Option<u64> {
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase", default)]

@@ -75,8 +75,8 @@ pub const PROFILES: &[Profile] = &[
     reported("MCP Inspector", "*inspector*", Some(60), [YES, YES, None]),
 ];
 
-/// The cap of the client that says hello with this message, if it is certain. In the modern era every
-/// request is such a hello.
+/// The cap of the client that introduces itself with this message, if it is certain. In the modern era every
+/// request is such a message.
 pub(crate) fn hard_cap(profiles: &[Profile], message: &Message) -> Option<Duration> {
     if !profiles.iter().any(|profile| profile.verified) {
         return None;

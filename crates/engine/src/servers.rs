@@ -29,7 +29,7 @@ use crate::time::Mono;
 use crate::timers::{Owner, Timers};
 use std::collections::BTreeMap;
 
-/// What sessions must have in common to share a server: the principal, and the way they said hello;
+/// What sessions must have in common to share a server: the principal, and the way they opened their handshake;
 /// `None` for the modern era, which says none.
 pub(crate) type ShareKey = (Option<Box<str>>, Option<u64>);
 

@@ -26,14 +26,14 @@ pub enum Write {
     },
     /// Say that we live; due every [`limits::RENEW`] while we own anything open. [`Done::Kept`]
     Renew,
-    /// Put a letter to the owner of an open record. [`Done::Kept`]
+    /// Put a mailbox message to the owner of an open record. [`Done::Kept`]
     Post {
         /// Whose owner.
         ticket: Ticket,
         /// What it says.
         letter: Mail,
     },
-    /// Take the letters to our open records; nobody gets them again. [`Done::Mail`]
+    /// Take the mailbox messages to our open records; nobody gets them again. [`Done::Mail`]
     Collect,
     /// Add events to a stream, with numbers above the earlier ones; a number that is there stays as
     /// it is. Whoever begins a stream owns it, and is taken for alive for another [`limits::LEASE`]; somebody else
@@ -74,7 +74,7 @@ pub enum Done {
     Written(u64),
     /// These records are ours now, the oldest first.
     Claimed(Vec<Head>),
-    /// These letters came, the oldest first.
+    /// These messages came, the oldest first.
     Mail(Vec<(Ticket, Mail)>),
     /// So many went.
     Removed(u64),
@@ -82,7 +82,7 @@ pub enum Done {
     Kept,
 }
 
-/// A letter to the process that owns a call.
+/// A mailbox message to the process that owns a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mail {
     /// Cancel it.
@@ -169,7 +169,7 @@ pub enum Query {
     },
     /// Those of these records whose revision is above the one given. [`Found::Heads`]
     Changed(Vec<(Ticket, u64)>),
-    /// Whether there is a letter for us. Cheap; asked while something is open. [`Found::Mail`]
+    /// Whether there is a mailbox message for us. Cheap; asked while something is open. [`Found::Mail`]
     Mail,
     /// The events of a stream after this number, at most [`limits::STREAM_EVENTS`].
     /// [`Found::Events`]
@@ -215,7 +215,7 @@ pub enum Found {
 pub struct Usage {
     /// Records, open or not.
     pub records: u64,
-    /// Bytes of records, letters, streams and sessions, as [`Bounds::bytes`] counts them.
+    /// Bytes of records, mailbox messages, streams and sessions, as [`Bounds::bytes`] counts them.
     pub bytes: u64,
 }
 
@@ -275,10 +275,10 @@ pub type Loaded = Result<Found, Trouble>;
 pub struct Bounds {
     /// Records. One more: the one that ended longest ago goes; if none has ended, [`Refusal::Full`].
     pub records: u64,
-    /// Bytes of records, letters, streams and sessions, with [`RECORD_OVERHEAD`] for each record. More:
+    /// Bytes of records, mailbox messages, streams and sessions, with [`RECORD_OVERHEAD`] for each record. More:
     /// as above. A change of a record is always taken, so that no result is lost for room.
     pub bytes: u64,
-    /// Letters to one record. One more: [`Refusal::Full`].
+    /// Mailbox messages to one record. One more: [`Refusal::Full`].
     pub letters: u64,
     /// Sessions. One more: the one that was not used for the longest time goes.
     pub sessions: u64,

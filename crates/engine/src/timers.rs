@@ -15,7 +15,7 @@ use std::num::NonZeroU64;
 pub(crate) enum Owner {
     Call(CallId),
     Ask(AskId),
-    /// The server's life: see `server.rs`.
+    /// The server's life: see `servers/server.rs`.
     Server(ServerId),
     /// The judgement after a limit fired.
     Grace(ServerId),

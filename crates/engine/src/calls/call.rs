@@ -88,7 +88,7 @@ pub(crate) struct Request {
     pub(crate) logs: bool,
     /// The client's own progress token.
     pub(crate) token: Option<JsonId>,
-    /// How its client said hello, for a handshake that is to be remembered.
+    /// How its client opened its handshake, for a handshake that is to be remembered.
     pub(crate) hello: Option<NonZeroU64>,
     /// What is remembered under its key.
     pub(crate) key_no: Option<KeyNo>,

@@ -1,6 +1,6 @@
 //! Calls that are resumed after a lost connection (SEP-975): what is known of one, at either end.
 //!
-//! At our door a call that can be resumed is a call with a ticket (`task.rs`), and whoever waits for it is
+//! At our door a call that can be resumed is a call with a ticket (`tickets/task.rs`), and whoever waits for it is
 //! the one waiter of that ticket. Its request is the first *generation* of the call; every `requests/resume`
 //! is the next one, under the same id. What the server says goes to the generation that waits. Over HTTP
 //! that is its stream, which keeps every event until a `Last-Event-ID` confirms it; a resume takes what is

@@ -27,7 +27,7 @@ pub(crate) struct Session {
     pub(crate) stored: Mono,
     /// The version it asked for, and later the one that was agreed on.
     pub(crate) version: Box<str>,
-    /// How it said hello, as a number.
+    /// How it opened its handshake, as a number.
     pub(crate) hello: u64,
     /// Kept so that it can be woken on another process.
     pub(crate) initialize: Message,
@@ -111,7 +111,7 @@ impl fmt::Display for EventId {
 }
 
 impl Session {
-    /// A session that has just said hello. Of the random bytes the first half may be its name; the second is its
+    /// A session that has just opened its handshake. Of the random bytes the first half may be its name; the second is its
     /// mark.
     pub(crate) fn new(
         id: Box<str>,

@@ -1,6 +1,6 @@
 //! Sessions and streams over HTTP that outlive this process.
 //!
-//! A session's name and its hello are stored when it begins, its log level and subscriptions when they come. A
+//! A session's name and its handshake are stored when it begins, its log level and subscriptions when they come. A
 //! request for a session that is not in memory waits until the store has been asked for it; if it is there, and of
 //! the same principal, it is taken in asleep and woken as any other that slept.
 //!

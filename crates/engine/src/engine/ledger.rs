@@ -32,9 +32,9 @@ pub(super) enum Pending {
     Asked(Box<Asked>),
     /// Somebody asked for a list.
     Listed(Box<Asked>),
-    /// Whether there are letters.
+    /// Whether there is mail.
     Mail,
-    /// Letters.
+    /// Mailbox messages.
     Collected,
     /// What has become of tasks of other processes.
     Watched,

@@ -1,4 +1,4 @@
-//! A server's process: how it starts, ends and is started again. The table is in `server.rs`.
+//! A server's process: how it starts, ends and is started again. The table is in `servers/server.rs`.
 
 use super::revival::Why;
 use super::{Engine, Manner, Restart, Transport};

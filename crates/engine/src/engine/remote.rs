@@ -3,7 +3,7 @@
 //!
 //! What never arrived may always be sent again; what may have arrived only if repeating is safe. A
 //! stream that has shown an event id is opened again from there for as long as its call lives. A lost
-//! session is begun again with the same hello and the same subscriptions. The request that found out is sent
+//! session is begun again with the same handshake and the same subscriptions. The request that found out is sent
 //! once more; everything else has connections of its own and goes on.
 
 use super::revival::Why;

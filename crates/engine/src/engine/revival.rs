@@ -180,7 +180,7 @@ impl Engine {
             self.servers.agrees_on(id, super::from_server::agreed_version(result));
         }
         if self.servers.get(&id).is_some_and(|server| server.welcome.is_none()) {
-            // It was told the hello of a session that woke: those who joined that wait for the answer.
+            // It was told the handshake of a session that woke: those who joined that wait for the answer.
             self.handshake_is_shared(id, answer);
         }
         self.compare_with_memory(id, answer);

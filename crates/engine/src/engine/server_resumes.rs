@@ -20,7 +20,7 @@ use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
 
 impl Engine {
-    /// What is added to a hello to an HTTP server.
+    /// What is added to a handshake to an HTTP server.
     pub(super) fn declare_resumable(&self, hello: &Message) -> Option<Edit> {
         let capabilities = json::member(hello.raw(Field::Params)?, "capabilities")?;
         if declares(hello) {

@@ -1,4 +1,5 @@
-//! How a call ends: exactly once, and nothing of it stays behind.
+//! Calls that fail or are refused: what their clients are told, and what their servers are; and how many calls a
+//! principal has in flight. The end itself is in `ends.rs`.
 
 use super::{Engine, Restart, Transport};
 use crate::action::Note;

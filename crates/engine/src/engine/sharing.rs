@@ -1,10 +1,10 @@
 //! Who gets which server in serve mode, and when it is let go of.
 //!
 //! One process, or one remote session, per principal, until it asks a client something, or a session
-//! subscribes or sets a log level: from then on new sessions get their own. Only sessions that said
-//! hello in the same way share at all. Without authentication every session is a principal of its own.
+//! subscribes or sets a log level: from then on new sessions get their own. Only sessions that
+//! opened their handshake in the same way share at all. Without authentication every session is a principal of its own.
 //! A session that nobody uses falls asleep: its server is freed, its name stays, and the next request
-//! wakes it on a server that is told the same hello, log level and subscriptions.
+//! wakes it on a server that is told the same handshake, log level and subscriptions.
 
 use super::Engine;
 use crate::action::{Action, Note};
@@ -78,9 +78,9 @@ impl Engine {
         }
     }
 
-    // A session's hello.
+    // A session's handshake.
 
-    /// A session says hello: to its own server, or to one that has heard the same before.
+    /// A session opens its handshake: to its own server, or to one that has heard the same before.
     pub(super) fn initialize_session(&mut self, now: Mono, client: ClientId, message: &Message, way: Way) {
         let Some(server_id) = self.clients.get(&client).map(|client| client.server) else { return };
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
@@ -91,7 +91,7 @@ impl Engine {
         }
     }
 
-    /// The server has answered the hello of the first session: the others get the same answer.
+    /// The server has answered the handshake of the first session: the others get the same answer.
     pub(super) fn handshake_is_shared(&mut self, id: ServerId, answer: &Message) {
         let Some((greeted, joining)) = self.servers.handshake_is_shared(id, answer) else { return };
         let Some(server) = self.servers.get(&id) else { return };
@@ -108,7 +108,7 @@ impl Engine {
         }
     }
 
-    /// Sessions that wait for the answer to another's hello will not get it: they are told so.
+    /// Sessions that wait for the answer to another's handshake will not get it: they are told so.
     pub(super) fn turn_away(&mut self, id: ServerId, text: &str) {
         for (client, way, id) in self.servers.take_awaiting_welcome(id) {
             let answer = error_answer(id.patch().as_slice(), -32603, text, None);
@@ -117,7 +117,7 @@ impl Engine {
         }
     }
 
-    /// A session whose hello failed never was one; it must not keep a server that nobody can use.
+    /// A session whose handshake failed never was one; it must not keep a server that nobody can use.
     pub(super) fn handshake_failed(&mut self, client: ClientId) {
         let session = self.clients.get(&client).and_then(Client::session);
         if let Some(name) = session.map(|session| session.id.clone()) {
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Calls that a client sent before its hello was answered do not end without a word.
+    /// Calls that a client sent before its handshake was answered do not end without a word.
     fn fail_what_came_early(&mut self, client: ClientId) {
         let Some(state) = self.clients.get(&client) else { return };
         let calls: Vec<CallId> = state
@@ -240,7 +240,7 @@ impl Engine {
         self.clients.arm_session(&mut self.timers, id, now + self.config.session_idle);
     }
 
-    /// A server for a legacy call that an earlier process left there. Its client is gone, so the hello is
+    /// A server for a legacy call that an earlier process left there. Its client is gone, so the handshake is
     /// ours; calls of one principal share it.
     pub(super) fn server_for_left(&mut self, now: Mono, principal: &str) -> Option<ServerId> {
         let (initialize, initialized) = (own_message(OWN_HANDSHAKE)?, own_initialized()?);
@@ -258,7 +258,7 @@ impl Engine {
         let unheard = self.servers.part(id, client);
         self.unsubscribe_gone(client, id);
         if unheard {
-            // Their hello went out in this one's name, and nobody will hear the answer.
+            // Their handshake went out in this one's name, and nobody will hear the answer.
             let text = "outlast: the session that this one was to share a server with has ended; try again";
             self.turn_away(id, text);
             self.servers.stop_sharing(id);

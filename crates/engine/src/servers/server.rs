@@ -121,7 +121,7 @@ pub(crate) struct Server {
     pub(crate) life: Life,
     /// Who uses it.
     pub(crate) clients: BTreeSet<ClientId>,
-    /// The session whose hello it got.
+    /// The session whose handshake it got.
     pub(crate) greeted: Option<ClientId>,
     /// What it answered to that.
     pub(crate) welcome: Option<Message>,
@@ -147,7 +147,7 @@ pub(crate) struct Server {
     pub(crate) mirrors: Mirrors,
     /// An HTTP server has forgotten a session of this run.
     pub(crate) session_lost: bool,
-    /// The hello of its session, if it is not the first: what was sent before belongs to one that is lost.
+    /// The handshake of its session, if it is not the first: what was sent before belongs to one that is lost.
     pub(crate) session_since: AttemptId,
     /// The run that has been told everything.
     pub(crate) made_whole: Option<Run>,
@@ -441,7 +441,7 @@ impl Server {
         (self.restarts.len() as u32) < intensity
     }
 
-    /// It does not know our session any more: the next hello begins another one. What is in flight goes on.
+    /// It does not know our session any more: the next handshake begins another one. What is in flight goes on.
     pub(crate) fn forgets_session(&mut self) {
         self.session_lost = true;
         self.made_whole = None;

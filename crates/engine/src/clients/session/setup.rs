@@ -1,4 +1,4 @@
-//! What a session has set up with its server besides saying hello: its log level and the resources it wants
+//! What a session has set up with its server besides opening the handshake: its log level and the resources it wants
 //! to hear of. A server that is started for it later is told the same.
 
 use crate::limits;

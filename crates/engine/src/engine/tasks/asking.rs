@@ -441,7 +441,7 @@ impl Engine {
     }
 }
 
-/// Whether a letter is in the store, or comes too late to be needed.
+/// Whether a mailbox message is in the store, or comes too late to be needed.
 fn arrived(outcome: &Stored) -> bool {
     match outcome {
         Ok(_) => true,

@@ -2,7 +2,7 @@
 //!
 //! A call that its server has a name for is asked for there (`orphaned.rs`), one that may be repeated is made
 //! again, any other has failed and says why. That happens as soon as there is a server: in wrap mode when the
-//! client has said hello to it; in serve mode at once in the modern era, and for whatever has a name at the
+//! client has shaken hands with it; in serve mode at once in the modern era, and for whatever has a name at the
 //! server. A legacy call that is to be made again needs what its client could do, so it waits for a session
 //! of its principal, or for one of anybody's where all share a server. None waits longer than `resume-wait`, but for
 //! those that their server has.
@@ -124,7 +124,7 @@ impl Engine {
     fn server_of_orphan(&mut self, now: Mono, orphan: &Orphan) -> Option<ServerId> {
         if !self.config.manner.serves() {
             let (id, server) = self.servers.iter().next()?;
-            // The modern era has no hello: a client that speaks it is enough.
+            // The modern era has no handshake: a client that speaks it is enough.
             let spoken = || self.clients.values().any(|client| client.modern);
             let greeted = server.handshake.is_over() || (orphan.modern && spoken());
             return greeted.then_some(*id);
@@ -140,7 +140,7 @@ impl Engine {
         self.greeted_server(&orphan.principal)
     }
 
-    /// A server that a session of this principal has said hello to, or that all share.
+    /// A server that a session of this principal has shaken hands with, or that all share.
     fn greeted_server(&self, principal: &str) -> Option<ServerId> {
         let named = |client: &ClientId| self.principal_of(*client).as_ref() == principal;
         let all = self.config.share == Share::All;
@@ -152,7 +152,7 @@ impl Engine {
         self.servers.iter().find(|(_, server)| fits(server)).map(|(id, _)| *id)
     }
 
-    /// A call of ours may be the first thing that a server hears after the hello of a client that goes on without
+    /// A call of ours may be the first thing that a server hears after the handshake of a client that goes on without
     /// `initialized`. It may wait for that before it takes anything.
     fn initialize_for_client(&mut self, id: ServerId) {
         if self.servers.get(&id).is_none_or(|server| server.handshake.initialized.is_some()) {

@@ -1,4 +1,4 @@
-//! What is done from time to time while tasks, or calls whose streams are stored, are open: letters are fetched, the
+//! What is done from time to time while tasks, or calls whose streams are stored, are open: the mailbox is read, the
 //! lease is renewed, tasks of other processes are watched, and those of processes that have ended are taken over.
 
 use crate::action::Note;
