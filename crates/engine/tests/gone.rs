@@ -66,10 +66,9 @@ fn a_task_whose_session_and_server_end_before_it_is_stored_never_runs() {
     ));
 }
 
-#[test]
-fn a_task_that_is_cancelled_before_it_is_stored_never_runs() {
-    check(
-        r#"
+/// A client cancels its task while the task is being stored.
+fn cancelled_while_stored(rest: &str) {
+    let before = r#"
         set tasks
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -80,6 +79,14 @@ fn a_task_that_is_cancelled_before_it_is_stored_never_runs() {
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
         .. store 1: create
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+        "#;
+    check(&format!("{before}{rest}"));
+}
+
+#[test]
+fn a_task_that_is_cancelled_before_it_is_stored_never_runs() {
+    cancelled_while_stored(
+        r#"
         stored 1
         .. store 2: cancelled
         stored 2
@@ -90,18 +97,8 @@ fn a_task_that_is_cancelled_before_it_is_stored_never_runs() {
 
 #[test]
 fn a_task_that_is_cancelled_and_then_could_not_be_stored_never_runs() {
-    check(
+    cancelled_while_stored(
         r#"
-        set tasks
-        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
-        > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
-        .. store 1: create
-        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
         not-stored 1
         !! warn: not stored: disk full
         "#,

@@ -85,10 +85,9 @@ fn a_call_whose_key_is_looked_up_is_sent_before_the_input_is_closed() {
     );
 }
 
-#[test]
-fn a_task_that_is_being_stored_is_sent_before_the_input_is_closed() {
-    check(
-        r#"
+/// A client closes its end while its task is being stored.
+fn leaving_while_stored(rest: &str) {
+    let before = r#"
         set tasks
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -99,6 +98,14 @@ fn a_task_that_is_being_stored_is_sent_before_the_input_is_closed() {
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
         .. store 1: create
         eof
+        "#;
+    check(&format!("{before}{rest}"));
+}
+
+#[test]
+fn a_task_that_is_being_stored_is_sent_before_the_input_is_closed() {
+    leaving_while_stored(
+        r#"
         stored 1
         << {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working","taskId":"0101010101010101010101010101010101010101010101010101010101010101","ttl":90000000}}}
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
@@ -116,18 +123,8 @@ fn a_task_that_is_being_stored_is_sent_before_the_input_is_closed() {
 
 #[test]
 fn a_call_that_could_not_be_stored_is_sent_before_the_input_is_closed() {
-    check(
+    leaving_while_stored(
         r#"
-        set tasks
-        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
-        > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
-        .. store 1: create
-        eof
         not-stored 1
         !! warn: not stored: disk full
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}

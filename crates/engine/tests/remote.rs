@@ -744,10 +744,9 @@ fn a_discovery_that_is_hung_up_is_closed_too() {
     );
 }
 
-#[test]
-fn a_call_that_cannot_be_sent_does_not_end_the_session_of_those_that_run() {
-    check(
-        r#"
+/// One call runs on a session, and no connection could be made for a second one.
+fn with_one_call_unsent(rest: &str) {
+    let before = r#"
         set http
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
@@ -766,6 +765,14 @@ fn a_call_that_cannot_be_sent_does_not_end_the_session_of_those_that_run() {
         wait 2s
         @2s
         .. start 0
+        "#;
+    check(&format!("{before}{rest}"));
+}
+
+#[test]
+fn a_call_that_cannot_be_sent_does_not_end_the_session_of_those_that_run() {
+    with_one_call_unsent(
+        r#"
         started
         !! warn: `srv` is back after 2s
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"y"}}
@@ -779,26 +786,8 @@ fn a_call_that_cannot_be_sent_does_not_end_the_session_of_those_that_run() {
 
 #[test]
 fn a_call_that_turns_out_unsent_at_a_server_that_is_down_fails_at_once() {
-    check(
+    with_one_call_unsent(
         r#"
-        set http
-        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
-        <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
-        .. stand
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
-        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"y"}}
-        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"y"}}
-        trouble 3 unreachable connection refused
-        !! warn: cannot reach `srv`: connection refused
-        !! warn: trying `srv` again in 2s: it cannot be reached
-        wait 2s
-        @2s
-        .. start 0
         trouble - unreachable connection refused
         !! warn: cannot reach `srv`: connection refused
         !! warn: trying `srv` again in 4s: it cannot be reached

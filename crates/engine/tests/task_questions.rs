@@ -173,11 +173,9 @@ fn a_question_on_the_stream_of_anothers_call_is_not_for_who_waits_for_a_task() {
     );
 }
 
-/// On stdio nothing says whose call a question is about.
-#[test]
-fn a_question_that_may_be_about_anothers_call_is_asked_of_nobody() {
-    check(
-        r#"
+/// Ann and Bob share a server on stdio, which works on a task of Ann's.
+fn while_ann_has_a_task(rest: &str) {
+    let before = r#"
         set serve
         set share all
         set tasks
@@ -203,6 +201,15 @@ fn a_question_that_may_be_about_anothers_call_is_asked_of_nobody() {
         << 3: id: 5-1|data: {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working","taskId":"0303030303030303030303030303030303030303030303030303030303030303","ttl":90000000}}}||
         << 3: finish
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
+        "#;
+    check(&format!("{before}{rest}"));
+}
+
+/// On stdio nothing says whose call a question is about.
+#[test]
+fn a_question_that_may_be_about_anothers_call_is_asked_of_nobody() {
+    while_ann_has_a_task(
+        r#"
         post 4 session=1 principal=ann {"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"0303030303030303030303030303030303030303030303030303030303030303"}}
         << 4: 200 events
         << 4: id: 6-0|retry: 1000|data: ||
@@ -224,33 +231,8 @@ fn a_question_that_may_be_about_anothers_call_is_asked_of_nobody() {
 
 #[test]
 fn a_question_that_may_be_about_anothers_task_is_asked_of_nobody() {
-    check(
+    while_ann_has_a_task(
         r#"
-        set serve
-        set share all
-        set tasks
-        post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}
-        .. 1: start 0
-        << 1: 200 with a session events
-        << 1: id: 2-0|retry: 1000|data: ||
-        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}
-        started
-        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
-        << 1: finish
-        post 2 principal=bob {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}
-        << 2: 200 with a session events
-        << 2: id: 4-0|retry: 1000|data: ||
-        << 2: id: 4-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
-        << 2: finish
-        post 3 session=1 principal=ann {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
-        << 3: 200 events
-        << 3: id: 5-0|retry: 1000|data: ||
-        .. store 1: create
-        stored 1
-        << 3: id: 5-1|data: {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working","taskId":"0303030303030303030303030303030303030303030303030303030303030303","ttl":90000000}}}||
-        << 3: finish
-        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         post 4 session=1 principal=ann {"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"0303030303030303030303030303030303030303030303030303030303030303"}}
         << 4: 200 events
         << 4: id: 6-0|retry: 1000|data: ||
@@ -271,33 +253,8 @@ fn a_question_that_may_be_about_anothers_task_is_asked_of_nobody() {
 /// Ann's session has ended, and her task goes on: Bob, the only one left, is not asked in her place.
 #[test]
 fn a_question_about_a_task_is_not_for_the_session_that_is_left() {
-    check(
+    while_ann_has_a_task(
         r#"
-        set serve
-        set share all
-        set tasks
-        post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}
-        .. 1: start 0
-        << 1: 200 with a session events
-        << 1: id: 2-0|retry: 1000|data: ||
-        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}
-        started
-        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
-        << 1: finish
-        post 2 principal=bob {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}
-        << 2: 200 with a session events
-        << 2: id: 4-0|retry: 1000|data: ||
-        << 2: id: 4-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
-        << 2: finish
-        post 3 session=1 principal=ann {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
-        << 3: 200 events
-        << 3: id: 5-0|retry: 1000|data: ||
-        .. store 1: create
-        stored 1
-        << 3: id: 5-1|data: {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working","taskId":"0303030303030303030303030303030303030303030303030303030303030303","ttl":90000000}}}||
-        << 3: finish
-        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         delete 4 session=1 principal=ann
         << 4: 200
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
