@@ -146,7 +146,7 @@ impl Calls {
     /// are with neither.
     pub(crate) fn at(&self, server: ServerId, sent: bool) -> Vec<CallId> {
         let at = |call: &Call| call.request.server == server && call.attempt().is_some() == sent;
-        self.iter().filter(|(_, call)| at(call) && !call.shares()).map(|(id, _)| id).collect()
+        self.iter().filter(|(_, call)| at(call) && !call.is_joined()).map(|(id, _)| id).collect()
     }
 
     pub(crate) fn attempts(&self) -> usize {
@@ -201,7 +201,7 @@ impl Calls {
             State::Waiting(message) if call.retry_at.is_none() => Some(message.bytes.len()),
             _ => None,
         };
-        let shared = call.shares();
+        let shared = call.is_joined();
         let Call { request, state, holds, keeps, kept_for_task, began, before, .. } = *call;
         let keyed = Keyed { shared, keeps, message: kept_for_task, began, before };
         Some(Ended { request, state, queued, holds, keyed })

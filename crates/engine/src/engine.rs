@@ -343,7 +343,7 @@ impl Engine {
             Event::HungUp(exchange) => self.hung_up(at, *exchange),
             Event::Entropy(bytes) => self.ledger.add_entropy(*bytes),
             Event::Stored(number, outcome) => self.stored(at, *number, outcome),
-            Event::Begin => self.take_up_what_was_left(),
+            Event::Begin => self.take_over_orphans(),
             Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),
             Event::Loaded(number, outcome) => self.loaded(at, *number, outcome),
             Event::FromStream(server, run, attempt, line) if self.is_current(*server, *run) => {

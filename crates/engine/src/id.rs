@@ -68,7 +68,7 @@ impl AttemptId {
     /// An attempt that an earlier process made under this number, as the `nth` that we take up. An attempt of
     /// our own may have the same number on the wire: which one is meant is told by the stream. `None` for a
     /// number that no process of ours gave, and after half a million.
-    pub(crate) fn left_behind(number: u64, nth: u64) -> Option<AttemptId> {
+    pub(crate) fn of_orphan(number: u64, nth: u64) -> Option<AttemptId> {
         let fits = number <= AttemptId::WIRE && (1..1 << 19).contains(&nth);
         fits.then_some(AttemptId(nth << 40 | number))
     }
@@ -232,13 +232,13 @@ mod tests {
 
     #[test]
     fn an_attempt_that_was_left_has_its_number_on_the_wire_and_another_name() {
-        let left = AttemptId::left_behind(7, 2).unwrap();
+        let left = AttemptId::of_orphan(7, 2).unwrap();
         assert_eq!((left.on_wire(), AttemptId(7).on_wire()), (7, 7));
         assert_ne!(left, AttemptId(7));
-        assert_ne!(Some(left), AttemptId::left_behind(7, 3));
-        let most = AttemptId::left_behind((1 << 40) - 1, (1 << 19) - 1).unwrap();
+        assert_ne!(Some(left), AttemptId::of_orphan(7, 3));
+        let most = AttemptId::of_orphan((1 << 40) - 1, (1 << 19) - 1).unwrap();
         assert_eq!(read_own_id(own_id(most.0, true).as_slice()), Some((most.0, true)));
-        assert_eq!(AttemptId::left_behind(1 << 40, 1), None);
-        assert_eq!(AttemptId::left_behind(7, 1 << 19), None);
+        assert_eq!(AttemptId::of_orphan(1 << 40, 1), None);
+        assert_eq!(AttemptId::of_orphan(7, 1 << 19), None);
     }
 }

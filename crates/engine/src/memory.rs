@@ -39,14 +39,14 @@ impl Memory {
         let member = |raw: &[u8], name: &str| {
             serde_json::from_slice::<serde_json::Value>(raw).is_ok_and(|value| value.get(name).is_some())
         };
-        let hello = match self.method {
+        let handshake = match self.method {
             Method::Initialize => member(&self.result, "protocolVersion"),
             Method::Discover => member(&self.result, "supportedVersions"),
             _ => false,
         };
         let lists =
             self.lists.iter().all(|(method, raw)| list_member(method).is_some_and(|name| member(raw, name)));
-        hello && lists && self.size() <= BYTES
+        handshake && lists && self.size() <= BYTES
     }
 
     /// A list, if it is remembered.
@@ -81,7 +81,7 @@ pub(crate) fn is_complete(result: &[u8]) -> bool {
 pub(crate) fn client_of(message: &Message) -> Option<u64> {
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase", default)]
-    struct Hello<'a> {
+    struct Handshake<'a> {
         #[serde(borrow)]
         protocol_version: Option<&'a RawValue>,
         #[serde(borrow)]
@@ -107,11 +107,14 @@ pub(crate) fn client_of(message: &Message) -> Option<u64> {
         #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
         client_info: Option<Named<'a>>,
     }
-    let hello: Hello<'_> = serde_json::from_slice(message.raw(Field::Params)?).ok()?;
-    let meta = hello.meta.unwrap_or_default();
-    let name = hello.client_info.or(meta.client_info).unwrap_or_default().name;
-    let parts =
-        [hello.protocol_version.or(meta.protocol_version), hello.capabilities.or(meta.capabilities), name];
+    let handshake: Handshake<'_> = serde_json::from_slice(message.raw(Field::Params)?).ok()?;
+    let meta = handshake.meta.unwrap_or_default();
+    let name = handshake.client_info.or(meta.client_info).unwrap_or_default().name;
+    let parts = [
+        handshake.protocol_version.or(meta.protocol_version),
+        handshake.capabilities.or(meta.capabilities),
+        name,
+    ];
     let text = parts.map(|part| part.map_or("", RawValue::get)).join("\n");
     Some(crate::hash::fingerprint(text.as_bytes()))
 }

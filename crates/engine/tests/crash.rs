@@ -44,7 +44,7 @@ fn a_modern_task_that_is_made_again_keeps_its_ticket() {
         begin
         .. store 1: claim, expire
         stored 1
-        # Whoever speaks the modern revision needs no hello.
+        # Whoever speaks the modern revision needs no handshake.
         > {{"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{{"taskId":"T1",META}}}}
         << …"status":"working"…
         >> …"method":"tools/call"…
@@ -101,7 +101,7 @@ fn a_modern_call_that_was_handed_off_is_made_again_in_its_era() {
 }
 
 /// A client of 2025-11-25 whose handshake is over.
-const HELLO: &str = r#"
+const HANDSHAKE: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         >> …
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
@@ -116,7 +116,7 @@ fn a_call_whose_client_does_not_come_back_is_not_kept_for_it_for_ever() {
     play(&format!(
         r#"
         set tasks
-        {HELLO}
+        {HANDSHAKE}
         > {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"x","task":{{}}}}}}
         .. store 1: create
         stored 1
@@ -142,14 +142,14 @@ fn a_resumable_call_whose_key_was_taken_is_joined_and_answered() {
         r#"
         set tasks
         set resumable
-        {HELLO}
+        {HANDSHAKE}
         > {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"x","idempotencyKey":"j"}}}}
         .. store 2: create
         stored 2
         << …resumePolicy…
         >> …
         again
-        {HELLO}
+        {HANDSHAKE}
         > {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"x","idempotencyKey":"k"}}}}
         .. store 2: create
         taken 2 T1

@@ -100,7 +100,7 @@ fn a_client_that_was_gone_hears_once_of_what_changed_often() {
 }
 
 #[test]
-fn a_call_that_came_before_its_hello_failed_is_answered() {
+fn a_call_that_came_before_its_handshake_failed_is_answered() {
     check(
         r#"
         set serve
@@ -712,7 +712,7 @@ fn sessions_of_one_principal_share_a_process_until_one_makes_it_its_own() {
         << 5: : outlast||
         << 5: id: 6-1|data: {"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}||
         << 5: finish
-        # Others do not share it: another principal, another hello.
+        # Others do not share it: another principal, another handshake.
         post 6 principal=b {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
         .. 2: start 0
         << 6: 200 with a session events
@@ -940,7 +940,7 @@ fn a_log_message_goes_to_the_modern_call_that_asked_for_it() {
 }
 
 #[test]
-fn whoever_waits_for_the_hello_of_a_session_that_ends_is_told() {
+fn whoever_waits_for_the_handshake_of_a_session_that_ends_is_told() {
     check(
         r#"
         set serve
@@ -1073,7 +1073,7 @@ fn a_session_that_set_something_up_is_woken_on_a_server_of_its_own() {
 }
 
 #[test]
-fn who_waits_for_a_hello_when_the_service_ends_is_told() {
+fn who_waits_for_a_handshake_when_the_service_ends_is_told() {
     check(&format!(
         "set drain 1s\n{JOINS_A_WOKEN_ONE}\n{}",
         r#"
@@ -1096,7 +1096,7 @@ fn who_waits_for_a_hello_when_the_service_ends_is_told() {
 }
 
 #[test]
-fn a_hello_is_not_cancelled_when_the_service_ends() {
+fn a_handshake_is_not_cancelled_when_the_service_ends() {
     check(
         r#"
         set serve
@@ -1118,9 +1118,9 @@ fn a_hello_is_not_cancelled_when_the_service_ends() {
 }
 
 /// Found by the simulator: whoever was refused kept a session, and whoever came next waited for ever for
-/// the answer to the hello that was not sent.
+/// the answer to the handshake that was not sent.
 #[test]
-fn a_hello_that_is_not_sent_begins_no_session() {
+fn a_handshake_that_is_not_sent_begins_no_session() {
     check(
         r#"
         set serve

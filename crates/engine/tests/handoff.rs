@@ -370,12 +370,12 @@ fn a_verified_profile_is_a_cap_and_a_name_alone_is_none() {
 
 #[test]
 fn the_tools_are_in_a_list_from_memory_too() {
-    let hello = r#"> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+    let handshake = r#"> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
     let list = r#"> {"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
     capped(&format!(
         r#"
         set instant
-        {hello}
+        {handshake}
         >> {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         < {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         .. remember initialize and 0 lists
@@ -386,7 +386,7 @@ fn the_tools_are_in_a_list_from_memory_too() {
         .. remember initialize and 1 lists
         << …srv_wait…srv_cancel2…
         again
-        {hello}
+        {handshake}
         << {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         >> {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         {list}
@@ -436,12 +436,12 @@ fn a_modern_client_over_http_is_known_by_each_request() {
 
 #[test]
 fn a_wait_that_hangs_up_leaves_the_call_alone_and_a_stranger_sees_nothing() {
-    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+    let handshake = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
     let wait = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T2"}}}"#;
     capped(&format!(
         r#"
         set serve
-        post 1 principal=ann {hello}
+        post 1 principal=ann {handshake}
         .. 1: start 0
         << 1: 200 with a session events
         << 1: id: 2-0|retry: 1000|data: ||
@@ -464,7 +464,7 @@ fn a_wait_that_hangs_up_leaves_the_call_alone_and_a_stranger_sees_nothing() {
         << 3: 200 events
         << 3: id: 4-0|retry: 1000|data: ||
         hang-up 3
-        post 4 principal=bob {hello}
+        post 4 principal=bob {handshake}
         .. 2: start 0
         << 4: 200 with a session events
         << 4: id: 6-0|retry: 1000|data: ||

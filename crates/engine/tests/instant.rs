@@ -124,17 +124,17 @@ fn a_server_that_does_not_come_leaves_nobody_waiting() {
 
 #[test]
 fn discover_is_remembered_too() {
-    let hello = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#;
+    let handshake = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#;
     check(&format!(
         r#"
         set instant
-        > {{"id":1,"method":"server/discover","params":{hello}}}
+        > {{"id":1,"method":"server/discover","params":{handshake}}}
         >> {{"id":1,…}}
         < {{"id":1,"result":{{"supportedVersions":["2026-07-28"],"capabilities":{{}}}}}}
         .. remember server/discover and 0 lists
         << {{"id":1,…}}
         again
-        > {{"id":5,"method":"server/discover","params":{hello}}}
+        > {{"id":5,"method":"server/discover","params":{handshake}}}
         << {{"jsonrpc":"2.0","id":5,"result":{{"supportedVersions":["2026-07-28"],"capabilities":{{}}}}}}
         >> {{"id":1,"method":"server/discover",…}}
         > {{"id":6,"method":"tools/call","params":{{"name":"x"}}}}

@@ -327,7 +327,7 @@ fn a_session_that_ends_takes_both_along() {
 /// Two sessions of one principal that have a server each: that of the first stays for the second.
 #[test]
 fn a_server_stays_for_whoever_joined_at_it() {
-    let hello = |exchange: u32, server: u32| {
+    let handshake = |exchange: u32, server: u32| {
         format!(
             r#"
         post {exchange} principal=ann {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
@@ -347,7 +347,7 @@ fn a_server_stays_for_whoever_joined_at_it() {
             r#"post {exchange} session={session} principal=ann {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x","idempotencyKey":"k"}}}}"#
         )
     };
-    let (one, two, first, second) = (hello(1, 1), hello(2, 2), call(3, 1, 7), call(4, 2, 8));
+    let (one, two, first, second) = (handshake(1, 1), handshake(2, 2), call(3, 1, 7), call(4, 2, 8));
     check(&format!(
         r#"
         set serve
@@ -614,7 +614,7 @@ fn plain_call(id: u32) -> String {
 #[track_caller]
 fn legacy(scenario: &str) {
     let mut scenario =
-        scenario.replace("T1", T1).replace("T8", T8).replace("T9", T9).replace("HELLO", LEGACY);
+        scenario.replace("T1", T1).replace("T8", T8).replace("T9", T9).replace("HANDSHAKE", LEGACY);
     for id in 2..10 {
         scenario = scenario.replace(&format!("TASK-{id}"), &task_call(id));
         scenario = scenario.replace(&format!("PLAIN-{id}"), &plain_call(id));
@@ -678,7 +678,7 @@ fn a_kept_answer_is_joined_after_a_restart() {
         stored 3
         << …
         again
-        HELLO
+        HANDSHAKE
         PLAIN-3
         !! info: …joined…
         << {"jsonrpc":"2.0","id":3,"result":{"n":1.0}}
@@ -697,7 +697,7 @@ fn a_task_of_another_process_is_joined() {
         << …
         >> …
         again
-        HELLO
+        HANDSHAKE
         TASK-3
         !! info: …joined…
         << {"jsonrpc":"2.0","id":3,"result":{"task":{…"taskId":"T1"…
@@ -722,7 +722,7 @@ fn a_key_that_another_process_took_is_joined() {
         << …
         >> …
         again
-        HELLO
+        HANDSHAKE
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","task":{},"idempotencyKey":"j"}}
         .. store 2: create
         taken 2 T1
@@ -1096,10 +1096,10 @@ fn a_call_that_is_taken_over_is_handed_off_as_its_new_client_needs() {
 #[test]
 fn a_thousand_calls_that_wait_for_one_key_of_a_server_that_is_gone_are_all_refused() {
     let mut world = World::default();
-    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}"#;
+    let handshake = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}"#;
     world.input("set tasks");
     world.input("set restart never");
-    world.input(&format!("> {hello}"));
+    world.input(&format!("> {handshake}"));
     world.input(r#"< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{}}}"#);
     world.input("output-closed");
     world.input("exited 1");

@@ -193,7 +193,7 @@ const REMOTE: &str = r#"
         .. store 1: claim, expire
         stored 1
         .. 1: start 0
-        # Nobody's session is there: the hello is ours.
+        # Nobody's session is there: the handshake is ours.
         started
         >> 1: post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}},"clientInfo":{"name":"outlast",…
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -590,7 +590,7 @@ fn a_legacy_call_goes_on_with_a_session_that_is_woken() {
 
 /// A legacy client whose call is a task (T1).
 const WRAP: &str = r#"
-        HELLO
+        HANDSHAKE
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
         .. store 1: create
         stored 1
@@ -598,7 +598,7 @@ const WRAP: &str = r#"
         >> …"id":2,"method":"tools/call"…
 "#;
 
-const HELLO: &str = r#"
+const HANDSHAKE: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> …
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
@@ -610,7 +610,7 @@ const HELLO: &str = r#"
 #[track_caller]
 fn wrap(settings: &str, scenario: &str) {
     let ticket = format!("{:02x}", 1).repeat(32);
-    let scenario = format!("{WRAP}{scenario}").replace("HELLO", HELLO).replace("T1", &ticket);
+    let scenario = format!("{WRAP}{scenario}").replace("HANDSHAKE", HANDSHAKE).replace("T1", &ticket);
     check(&format!("set tasks\n{settings}\n{scenario}"));
 }
 
@@ -629,7 +629,7 @@ fn a_call_that_nothing_can_be_done_for_fails_at_once() {
     );
 }
 
-/// Also where a server is never started again, and its hello would not be needed for that.
+/// Also where a server is never started again, and its handshake would not be needed for that.
 #[test]
 fn a_repeatable_call_without_a_name_is_made_again() {
     wrap(
@@ -639,7 +639,7 @@ fn a_repeatable_call_without_a_name_is_made_again() {
         begin
         .. store 1: claim, expire
         stored 1
-        HELLO
+        HANDSHAKE
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call",…
         "#,
     );

@@ -815,7 +815,7 @@ fn a_call_that_turns_out_unsent_at_a_server_that_is_down_fails_at_once() {
 }
 
 #[test]
-fn a_hello_that_is_refused_with_a_status_leaves_no_session() {
+fn a_handshake_that_is_refused_with_a_status_leaves_no_session() {
     check(
         r#"
         set serve

@@ -13,9 +13,9 @@ struct Refusal {
 }
 
 /// `post N principal=… session=…`, with what makes a client.
-fn session(exchange: u32, principal: &str, hello: &str) -> String {
+fn session(exchange: u32, principal: &str, handshake: &str) -> String {
     format!(
-        r#"post {exchange} principal={principal} {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{"resumableRequests":{{}}}},"clientInfo":{{"name":"{hello}","version":"1"}}}}}}
+        r#"post {exchange} principal={principal} {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{"resumableRequests":{{}}}},"clientInfo":{{"name":"{handshake}","version":"1"}}}}}}
         started
         < {{"jsonrpc":"2.0","id":{exchange},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}}}}}}"#
     )

@@ -89,7 +89,7 @@ pub(crate) struct Request {
     /// The client's own progress token.
     pub(crate) token: Option<JsonId>,
     /// How its client opened its handshake, for a handshake that is to be remembered.
-    pub(crate) hello: Option<NonZeroU64>,
+    pub(crate) handshake_digest: Option<NonZeroU64>,
     /// What is remembered under its key.
     pub(crate) key_no: Option<KeyNo>,
     /// When its client gives it up, whatever progress it sees; known of tools alone.
@@ -244,13 +244,14 @@ impl Call {
         }
     }
 
-    pub(crate) fn was_left(&self) -> bool {
+    pub(crate) fn is_orphaned(&self) -> bool {
         self.orphaned.is_some()
     }
 
     /// Whether its server has it under a name, so that it is lost neither with us nor while the server is away.
     pub(crate) fn is_kept_at_server(&self) -> bool {
-        let named = self.server_task().is_some() || self.orphaned.as_ref().is_some_and(|left| !left.asked);
+        let named =
+            self.server_task().is_some() || self.orphaned.as_ref().is_some_and(|orphaned| !orphaned.asked);
         named && matches!(self.request.way, Way::Ticket(_))
     }
 
@@ -271,7 +272,7 @@ impl Call {
     }
 
     /// Whether another call has its attempt.
-    pub(crate) fn shares(&self) -> bool {
+    pub(crate) fn is_joined(&self) -> bool {
         matches!(self.state, State::Shares)
     }
 

@@ -2,12 +2,12 @@
 //!
 //! | row | state | event | becomes | what happens |
 //! |---|---|---|---|---|
-//! | `a_call_is_found_again_by_its_servers_task` | left, with a task | its server is ready | followed | the task is asked for; the call is not sent |
-//! | `a_call_is_found_again_by_its_servers_token` | left, with a token | its server is ready | sent | resumed under the number that it has there |
+//! | `a_call_is_found_again_by_its_servers_task` | orphaned, with a task | its server is ready | followed | the task is asked for; the call is not sent |
+//! | `a_call_is_found_again_by_its_servers_token` | orphaned, with a token | its server is ready | sent | resumed under the number that it has there |
 //! | `what_the_server_has_lost_is_made_again_if_that_is_safe` | followed, sent | unknown there, repeatable | new | begun anew |
 //! | `what_the_server_has_lost_fails_if_repeating_may_do_harm` | followed, sent | unknown there | settled | error `server-gone`, with the reason |
-//! | `a_repeatable_call_without_a_name_is_made_again` | left, repeatable | its server is ready | new | begun anew |
-//! | `a_call_that_nothing_can_be_done_for_fails_at_once` | left, neither | claimed | settled | error `server-gone` |
+//! | `a_repeatable_call_without_a_name_is_made_again` | orphaned, repeatable | its server is ready | new | begun anew |
+//! | `a_call_that_nothing_can_be_done_for_fails_at_once` | orphaned, neither | claimed | settled | error `server-gone` |
 //!
 //! Each row has a test of the same name, in `tests/recovery.rs`.
 

@@ -183,11 +183,11 @@ impl Calls {
 // What an earlier process left at a server.
 impl Calls {
     /// The server is asked for a call that an earlier process left there: where it is. `None` if it was asked.
-    pub(crate) fn asks_for_left(&mut self, id: CallId) -> Option<super::orphaned::Place> {
+    pub(crate) fn asks_for_orphaned(&mut self, id: CallId) -> Option<super::orphaned::Place> {
         let call = self.all.get_mut(id)?;
-        let left = call.orphaned.as_mut().filter(|left| !left.asked)?;
-        left.asked = true;
-        let place = left.place.clone();
+        let orphaned = call.orphaned.as_mut().filter(|orphaned| !orphaned.asked)?;
+        orphaned.asked = true;
+        let place = orphaned.place.clone();
         call.count_attempt();
         Some(place)
     }
@@ -195,7 +195,7 @@ impl Calls {
     /// Takes up the attempt of an earlier process, under its number. False if that cannot be.
     pub(crate) fn take_up(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) -> bool {
         self.taken_up += 1;
-        let Some(attempt) = AttemptId::left_behind(number, self.taken_up) else { return false };
+        let Some(attempt) = AttemptId::of_orphan(number, self.taken_up) else { return false };
         let Some(call) = self.all.get_mut(id) else { return false };
         call.state = State::Sent(attempt);
         // How long the server keeps it is not known any more: it says so itself.
@@ -206,12 +206,12 @@ impl Calls {
     }
 
     /// The server knows nothing of what an earlier process left there.
-    pub(crate) fn left_is_lost(&mut self, id: CallId) -> Option<Box<super::orphaned::Orphaned>> {
+    pub(crate) fn orphaned_is_lost(&mut self, id: CallId) -> Option<Box<super::orphaned::Orphaned>> {
         let call = self.all.get_mut(id)?;
-        let left = call.orphaned.take()?;
+        let orphaned = call.orphaned.take()?;
         if let Some(joined) = call.server_task_mut() {
             joined.let_go = true;
         }
-        Some(left)
+        Some(orphaned)
     }
 }

@@ -36,7 +36,7 @@ impl Calls {
         timers: &mut crate::timers::Timers,
         id: CallId,
     ) -> Option<Box<Call>> {
-        self.get(id).filter(|call| call.shares())?;
+        self.get(id).filter(|call| call.is_joined())?;
         let mut call = self.all.remove(id)?;
         timers.set(crate::timers::Owner::Call(id), &mut call.armed, None);
         Some(call)

@@ -28,7 +28,7 @@ pub(crate) struct Session {
     /// The version it asked for, and later the one that was agreed on.
     pub(crate) version: Box<str>,
     /// How it opened its handshake, as a number.
-    pub(crate) hello: u64,
+    pub(crate) handshake_digest: u64,
     /// Kept so that it can be woken on another process.
     pub(crate) initialize: Message,
     pub(crate) initialized: Option<Message>,
@@ -125,7 +125,7 @@ impl Session {
             mark: hex::encode(&entropy[16..]).into(),
             stored: now,
             version: version_wanted(&initialize),
-            hello: crate::memory::client_of(&initialize).unwrap_or_default(),
+            handshake_digest: crate::memory::client_of(&initialize).unwrap_or_default(),
             initialize,
             initialized: None,
             setup: Setup::default(),

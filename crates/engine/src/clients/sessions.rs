@@ -25,7 +25,7 @@ pub(crate) enum Sleep {
 #[derive(Debug)]
 pub(crate) struct Waking {
     pub(crate) principal: Option<Box<str>>,
-    pub(crate) hello: u64,
+    pub(crate) handshake_digest: u64,
     pub(crate) initialize: Message,
     pub(crate) initialized: Option<Message>,
     pub(crate) setup: Setup,
@@ -127,7 +127,7 @@ impl Clients {
         session.asleep = false;
         Some(Waking {
             principal,
-            hello: session.hello,
+            handshake_digest: session.handshake_digest,
             initialize: session.initialize.clone(),
             initialized: session.initialized.clone(),
             setup: session.setup.clone(),

@@ -135,7 +135,7 @@ impl Engine {
     pub(super) fn open_call(&mut self, call: Box<Call>) -> CallId {
         let (client, key) = (call.request.client, call.request.id.key());
         let (server, way) = (call.request.server, call.request.way);
-        let key_no = call.request.key_no.filter(|_| !call.shares());
+        let key_no = call.request.key_no.filter(|_| !call.is_joined());
         let id = self.calls.open(call);
         if let Way::Ticket(no) = way {
             self.task_runs(no, server, id);

@@ -184,13 +184,13 @@ impl Engine {
         members: &[Result<Message, Refused>],
         array: bool,
     ) -> Result<(), No> {
-        let hello = match members {
+        let handshake = match members {
             [Ok(message)] if message.shape == Shape::Request && Method::of(message) == Method::Initialize => {
                 Some(message).filter(|_| !array)
             }
             _ => None,
         };
-        let (client, begins) = match hello {
+        let (client, begins) = match handshake {
             Some(message) => (self.new_session(now, head, message)?, true),
             None => (self.session_of(head)?, false),
         };
@@ -321,7 +321,7 @@ impl Engine {
         let client = self.clients.new_id();
         let standing = self.clients.next_stream();
         let session = Session::new(name.clone(), &entropy, message.owned(), standing, now);
-        let server = self.server_for_session(now, head.principal.as_deref(), session.hello);
+        let server = self.server_for_session(now, head.principal.as_deref(), session.handshake_digest);
         let door = Door::Session(Box::new(session));
         self.clients.open(client, Client::new(server, door, head.principal.clone()));
         self.meet(client, message);
@@ -484,9 +484,9 @@ fn has_odd_id(message: &Message) -> bool {
 }
 
 fn is_modern(head: &Head, message: &Message) -> bool {
-    let hello = message.shape == Shape::Request && Method::of(message) == Method::Initialize;
+    let handshake = message.shape == Shape::Request && Method::of(message) == Method::Initialize;
     let named = head.version.as_deref().is_some_and(|version| version >= MODERN);
-    message.has(Field::MetaProtocolVersion) || (named && !hello)
+    message.has(Field::MetaProtocolVersion) || (named && !handshake)
 }
 
 /// Every modern request says which revision it speaks and what its client can do.

@@ -104,12 +104,25 @@ impl Engine {
         let task = message.has(Field::ParamsTask);
         let logs = message.has(Field::MetaLogLevel);
         let remembered = self.config.instant && method.is_handshake();
-        let hello = if remembered { crate::memory::client_of(message) } else { None };
-        let hello = hello.and_then(NonZeroU64::new);
+        let handshake_digest = if remembered { crate::memory::client_of(message) } else { None };
+        let handshake_digest = handshake_digest.and_then(NonZeroU64::new);
         let cap = self.cap_of(client, &method, message).map(Span::from);
         let key_no = None;
-        let request =
-            Request { client, server, id, method, tool, modern, task, way, logs, token, hello, cap, key_no };
+        let request = Request {
+            client,
+            server,
+            id,
+            method,
+            tool,
+            modern,
+            task,
+            way,
+            logs,
+            token,
+            handshake_digest,
+            cap,
+            key_no,
+        };
         self.route(now, request, message);
     }
 

@@ -228,7 +228,7 @@ impl Engine {
         let tells_of_server =
             call.request.method.is_handshake() || call.request.method.shapes_the_connection();
         let task = call.request.task && message.has(Field::Result);
-        let refused_hello = call.request.method == Method::Initialize && message.has(Field::Error);
+        let refused_handshake = call.request.method == Method::Initialize && message.has(Field::Error);
         if self.servers.has_answered(server_id) {
             self.tickets.orphans_may_go_on();
         }
@@ -256,7 +256,7 @@ impl Engine {
             self.set_status(way, error_code(message));
         }
         self.settle(id, Some(Outgoing::edited(message.bytes.clone(), edits)));
-        if refused_hello {
+        if refused_handshake {
             self.handshake_failed(client);
         }
     }
@@ -272,8 +272,8 @@ impl Engine {
         edits: &mut Vec<Edit>,
     ) {
         let Some(call) = self.calls.get(id) else { return };
-        let (method, hello, began) =
-            (call.request.method.clone(), call.request.hello.map(NonZeroU64::get), call.began);
+        let (method, digest, began) =
+            (call.request.method.clone(), call.request.handshake_digest.map(NonZeroU64::get), call.began);
         let (client, modern) = (call.request.client, call.request.modern);
         let cap = call.request.cap.map(Duration::from);
         let remote = self.config.transport == Transport::Http;
@@ -282,7 +282,7 @@ impl Engine {
             if method == Method::Initialize {
                 self.handshake_is_shared(server, message);
             }
-            self.remember_handshake(server, hello, &method, message);
+            self.remember_handshake(server, digest, &method, message);
             self.mention_slow_start(now, server, began);
             edits.extend(self.add_tasks_to_handshake(server, client, message));
             return;

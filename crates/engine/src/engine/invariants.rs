@@ -105,7 +105,7 @@ impl Engine {
                     format!("attempt {attempt:?} waits for a process that is {:?}", server.life)
                 })
             }
-            None if call.shares() => Ok(()),
+            None if call.is_joined() => Ok(()),
             None if matches!(call.state, State::Paused) => {
                 must(matches!(call.request.way, Way::Ticket(_)), || format!("call {id:?} waits for nobody"))
             }

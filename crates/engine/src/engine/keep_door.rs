@@ -34,7 +34,7 @@ impl Pass {
     fn read(text: &str) -> Option<Pass> {
         let mut parts = text.splitn(3, '.');
         let (number, progress, token) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
-        AttemptId::left_behind(number, 1)?;
+        AttemptId::of_orphan(number, 1)?;
         let byte = |at: usize| u8::from_str_radix(progress.get(at..at + 2)?, 16).ok();
         let raw: Vec<u8> = (0..progress.len()).step_by(2).map(byte).collect::<Option<_>>()?;
         let progress =

@@ -228,7 +228,7 @@ impl Engine {
 
     /// Whoever made a call gives it up, and somebody else goes on with it. False if nobody is there.
     pub(super) fn leave_to_others(&mut self, id: CallId) -> bool {
-        let key_no = self.calls.get(id).filter(|call| !call.shares()).and_then(|call| call.request.key_no);
+        let key_no = self.calls.get(id).filter(|call| !call.is_joined()).and_then(|call| call.request.key_no);
         if self.keys.get(key_no).is_none_or(|key| key.joined().is_empty()) {
             return false;
         }
@@ -241,7 +241,7 @@ impl Engine {
     fn part(&mut self, id: CallId) -> Option<Request> {
         let call = self.calls.get(id)?;
         let key_no = call.request.key_no;
-        let parted = if call.shares() {
+        let parted = if call.is_joined() {
             self.keys.part(key_no, id);
             let call = self.take_joined(id)?;
             Parted { request: call.request, held: call.holds }
@@ -287,7 +287,7 @@ impl Engine {
         let open = self.clients.get(&client).map(|client| client.all_open().collect::<Vec<_>>());
         for open in open.unwrap_or_default() {
             let Open::Call(id) = open else { continue };
-            let Some(call) = self.calls.get(id).filter(|call| !call.shares()) else { continue };
+            let Some(call) = self.calls.get(id).filter(|call| !call.is_joined()) else { continue };
             let key_no = call.request.key_no;
             if self.keys.get(key_no).is_none_or(|key| !key.joined().is_empty()) {
                 continue;
@@ -532,12 +532,13 @@ impl Engine {
             if !key.joined().iter().chain(&key.first()).all(of_it) {
                 return Err(format!("{no:?} names a call that is gone"));
             }
-            if key.joined().iter().any(|id| !self.calls.get(*id).is_some_and(Call::shares)) {
+            if key.joined().iter().any(|id| !self.calls.get(*id).is_some_and(Call::is_joined)) {
                 return Err(format!("{no:?} joins a call that is not joined"));
             }
         }
         let is_lost = |(id, call): &(CallId, &Call)| {
-            call.shares() && !self.keys.get(call.request.key_no).is_some_and(|key| key.joined().contains(id))
+            call.is_joined()
+                && !self.keys.get(call.request.key_no).is_some_and(|key| key.joined().contains(id))
         };
         match self.calls.iter().find(is_lost) {
             Some((id, _)) => Err(format!("call {id:?} is joined to nothing")),

@@ -190,7 +190,7 @@ impl Engine {
         }
         if self.is_being_found(call) {
             let why = format!("its server does not let us resume it: {}", shown_status(status, body));
-            self.left_is_lost(now, call, &why);
+            self.orphaned_is_lost(now, call, &why);
             return;
         }
         if let Some(answer) = answer {

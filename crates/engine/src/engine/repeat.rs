@@ -17,8 +17,9 @@ impl Engine {
         call.repeatable = policy.repeatable.unwrap_or_else(|| self.server_calls_it_repeatable(&call.request));
         let allowed = policy.repeatable != Some(false);
         // In wrap mode a server that does not answer its first handshake is not retried.
-        let hello = call.request.method.is_handshake() && self.config.manner.serves();
-        let safe = call.repeatable || hello || (allowed && retry::is_safe_by_nature(&call.request.method));
+        let handshake = call.request.method.is_handshake() && self.config.manner.serves();
+        let safe =
+            call.repeatable || handshake || (allowed && retry::is_safe_by_nature(&call.request.method));
         // What continues something, or begins a task, is not the same the second time.
         let continues = [Field::ParamsRequestState, Field::ParamsInputResponses, Field::ParamsTask]
             .iter()

@@ -143,8 +143,8 @@ impl Engine {
     pub(super) fn revive(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
         let lives_on = self.config.transport == Transport::Http && server.made_whole == Some(server.run);
-        let hello = server.handshake.initialize.clone().filter(|_| server.handshake.done && !lives_on);
-        let Some(initialize) = hello else { return self.up_again(now, id) };
+        let handshake = server.handshake.initialize.clone().filter(|_| server.handshake.done && !lives_on);
+        let Some(initialize) = handshake else { return self.up_again(now, id) };
         let attempt = self.new_attempt();
         self.servers.is_greeted(id, attempt);
         let limit = self.limit_of_handshake(id);

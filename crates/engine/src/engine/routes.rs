@@ -35,8 +35,9 @@ impl Engine {
             }
             (None, _) => Vec::new(),
         };
-        let hello = message.filter(|_| begins_session).and_then(|hello| self.declare_resumable(hello));
-        let message = match hello {
+        let handshake =
+            message.filter(|_| begins_session).and_then(|handshake| self.declare_resumable(handshake));
+        let message = match handshake {
             Some(edit) => outgoing.and(edit),
             None => outgoing,
         };

@@ -21,12 +21,12 @@ use std::time::Duration;
 
 impl Engine {
     /// What is added to a handshake to an HTTP server.
-    pub(super) fn declare_resumable(&self, hello: &Message) -> Option<Edit> {
-        let capabilities = json::member(hello.raw(Field::Params)?, "capabilities")?;
-        if declares(hello) {
+    pub(super) fn declare_resumable(&self, handshake: &Message) -> Option<Edit> {
+        let capabilities = json::member(handshake.raw(Field::Params)?, "capabilities")?;
+        if declares(handshake) {
             return None;
         }
-        json::insert_member(&hello.bytes, capabilities, br#""resumableRequests":{}"#)
+        json::insert_member(&handshake.bytes, capabilities, br#""resumableRequests":{}"#)
     }
 
     /// A server says how one of our attempts can be resumed. False if that is for the client to read.
@@ -117,12 +117,12 @@ impl Engine {
         let unknown = code == Some(i64::from(Kind::TicketUnknown.code(false)));
         // The proposal has no code for it. Who asks for what an earlier process left hears of nothing else.
         let refused = unknown
-            || self.calls.get(id).is_some_and(Call::was_left) && matches!(code, Some(-32602..=-32600));
+            || self.calls.get(id).is_some_and(Call::is_orphaned) && matches!(code, Some(-32602..=-32600));
         if !refused {
             return false;
         }
         self.calls.forget_policy(id);
-        if !self.left_is_lost(now, id, "its server does not know the call any more") {
+        if !self.orphaned_is_lost(now, id, "its server does not know the call any more") {
             let why = "the connection broke, and it does not know the call any more";
             self.broke_off(now, server, Some(attempt), why);
         }

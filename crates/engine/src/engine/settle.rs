@@ -47,10 +47,10 @@ impl Engine {
         let answer = self.error_for(call, &failure);
         self.fail_joined(id, &failure);
         self.note(Note::Failed(Box::new(failure)));
-        let hello = self.calls.get(id).filter(|call| call.request.method == Method::Initialize);
-        let hello = hello.map(|call| call.request.client);
+        let handshake = self.calls.get(id).filter(|call| call.request.method == Method::Initialize);
+        let handshake = handshake.map(|call| call.request.client);
         self.settle(id, Some(answer));
-        if let Some(client) = hello {
+        if let Some(client) = handshake {
             self.handshake_failed(client);
         }
     }
@@ -123,7 +123,7 @@ impl Engine {
         let sent = call.attempts > 0;
         let state = match kind {
             _ if !sent => ServerState::NeverReached,
-            Kind::Timeout | Kind::Max if call.shares() => ServerState::Running,
+            Kind::Timeout | Kind::Max if call.is_joined() => ServerState::Running,
             // It was sent before, and waits to be sent again.
             Kind::Timeout | Kind::Max if matches!(call.state, State::New | State::Waiting(_)) => {
                 ServerState::Restarting

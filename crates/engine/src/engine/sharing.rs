@@ -48,10 +48,17 @@ impl Engine {
         self.shared_server(now, (principal.map(Box::from), None))
     }
 
-    pub(super) fn server_for_session(&mut self, now: Mono, principal: Option<&str>, hello: u64) -> ServerId {
+    pub(super) fn server_for_session(
+        &mut self,
+        now: Mono,
+        principal: Option<&str>,
+        handshake_digest: u64,
+    ) -> ServerId {
         match (self.config.share, principal) {
-            (Share::All, _) => self.shared_server(now, (None, Some(hello))),
-            (Share::Principal, Some(name)) => self.shared_server(now, (Some(name.into()), Some(hello))),
+            (Share::All, _) => self.shared_server(now, (None, Some(handshake_digest))),
+            (Share::Principal, Some(name)) => {
+                self.shared_server(now, (Some(name.into()), Some(handshake_digest)))
+            }
             (Share::Principal, None) | (Share::Session, _) => self.new_server(now),
         }
     }
@@ -228,7 +235,7 @@ impl Engine {
         let initialized = waking.initialized.or_else(own_initialized);
         // What it set up would make a shared server its own.
         let server_id = if waking.setup.is_empty() {
-            self.server_for_session(now, waking.principal.as_deref(), waking.hello)
+            self.server_for_session(now, waking.principal.as_deref(), waking.handshake_digest)
         } else {
             self.new_server(now)
         };
@@ -245,8 +252,8 @@ impl Engine {
     pub(super) fn server_for_left(&mut self, now: Mono, principal: &str) -> Option<ServerId> {
         let (initialize, initialized) = (own_message(OWN_HANDSHAKE)?, own_initialized()?);
         let principal = Some(principal).filter(|_| self.config.share != Share::All);
-        let hello = fingerprint(OWN_HANDSHAKE.as_bytes());
-        let id = self.shared_server(now, (principal.map(Box::from), Some(hello)));
+        let handshake_digest = fingerprint(OWN_HANDSHAKE.as_bytes());
+        let id = self.shared_server(now, (principal.map(Box::from), Some(handshake_digest)));
         self.servers.will_be_greeted(id, NOBODY, initialize, Some(initialized));
         Some(id)
     }

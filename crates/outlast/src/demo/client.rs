@@ -59,8 +59,8 @@ impl Client {
         mut show: impl FnMut(f64, &str) -> io::Result<()>,
     ) -> io::Result<Outcome> {
         let info = json!({"name": "outlast-demo", "version": env!("CARGO_PKG_VERSION")});
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
-        self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}))?;
+        let handshake = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+        self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": handshake}))?;
         let ready = self.lines.recv_timeout(self.patience);
         ready.map_err(|_| io::Error::other("the demo's server did not start"))?;
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;

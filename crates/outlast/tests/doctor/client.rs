@@ -17,8 +17,8 @@ fn probes() -> Peer {
 fn met(capabilities: &Value) -> Peer {
     let mut probes = probes();
     let who = json!({"name": "test-client", "version": "7"});
-    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": who});
-    let id = probes.request("initialize", &hello);
+    let handshake = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": who});
+    let id = probes.request("initialize", &handshake);
     assert_eq!(probes.answer(&id)["result"]["protocolVersion"], "2025-06-18");
     probes.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     probes

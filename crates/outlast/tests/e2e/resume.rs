@@ -166,8 +166,8 @@ impl Client {
             "capabilities": {"resumableRequests": {}},
             "clientInfo": {"name": "test", "version": "1"},
         });
-        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
-        let mut caller = client.post(&hello.to_string(), None);
+        let handshake = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+        let mut caller = client.post(&handshake.to_string(), None);
         let (status, head) = caller.head();
         assert_eq!(status, 200);
         client.session = head.header("Mcp-Session-Id").expect("a session").to_owned();

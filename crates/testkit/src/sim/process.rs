@@ -283,7 +283,7 @@ pub(super) fn odd(nonce: &str) -> &'static str {
     ODD[nonce.bytes().map(usize::from).sum::<usize>() % ODD.len()]
 }
 
-/// The answer to a request. A hello is agreed to, whatever version it asks for.
+/// The answer to a request. A handshake is agreed to, whatever version it asks for.
 pub(super) fn answer(message: &Message) -> String {
     let id = message.raw(Field::Id).map(String::from_utf8_lossy).unwrap_or_default();
     let nonce = nonce(&message.bytes);

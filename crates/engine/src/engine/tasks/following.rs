@@ -104,7 +104,7 @@ impl Engine {
         }
         // Some say it has never been there, some that they know no tasks at all any more.
         if matches!(error_code(answer), Some(-32602 | -32601)) {
-            if !self.left_is_lost(now, id, "its server does not know its task any more") {
+            if !self.orphaned_is_lost(now, id, "its server does not know its task any more") {
                 self.task_is_lost(now, id, "its task for this call is lost");
             }
             return;

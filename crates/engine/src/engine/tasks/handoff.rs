@@ -29,8 +29,8 @@ use std::time::Duration;
 
 impl Engine {
     /// A client says who it is.
-    pub(in crate::engine) fn meet(&mut self, client: ClientId, hello: &Message) {
-        let cap = profile::hard_cap(self.config.profiles, hello);
+    pub(in crate::engine) fn meet(&mut self, client: ClientId, handshake: &Message) {
+        let cap = profile::hard_cap(self.config.profiles, handshake);
         self.clients.has_cap(client, cap);
     }
 

@@ -27,7 +27,7 @@ impl Engine {
         call.orphaned = self.left_at_server(no, message);
         let before = self.ran_before(no);
         call.before = Some(before.into());
-        if call.was_left() {
+        if call.is_orphaned() {
             call.deadline.has_run(now, before);
         }
     }
@@ -49,13 +49,13 @@ impl Engine {
 
     /// Instead of sending a call its server is asked for it. False if it is to be sent.
     pub(in crate::engine) fn rejoin(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
-        let left = self.calls.get(id).is_some_and(Call::was_left);
-        left && self.asks_for_left(now, id, message)
+        let orphaned = self.calls.get(id).is_some_and(Call::is_orphaned);
+        orphaned && self.asks_for_orphaned(now, id, message)
     }
 
     #[inline(never)]
-    fn asks_for_left(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
-        match self.calls.asks_for_left(id) {
+    fn asks_for_orphaned(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
+        match self.calls.asks_for_orphaned(id) {
             Some(Place::Task(task)) => self.follow_left(now, id, task, message),
             Some(Place::Token(token, attempt)) => self.resume_left(now, id, token, attempt),
             None => return false,
@@ -67,7 +67,7 @@ impl Engine {
         let modern = self.calls.get(id).is_some_and(|call| call.modern);
         let meta = own_meta(message).filter(|_| modern);
         if modern && meta.is_none() {
-            self.left_is_lost(now, id, "its server cannot be asked for it");
+            self.orphaned_is_lost(now, id, "its server cannot be asked for it");
             return;
         }
         self.follow(now, id, ServerTask::named(task, meta, None, now), true);
@@ -76,7 +76,7 @@ impl Engine {
     pub(in crate::engine) fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
         if !self.calls.take_up(now, id, token, number) {
             let why = "its server cannot be asked for it";
-            if !self.left_is_lost(now, id, why) {
+            if !self.orphaned_is_lost(now, id, why) {
                 self.fail_left(now, id, why);
             }
             return;
@@ -86,13 +86,13 @@ impl Engine {
 
     /// The server knows nothing of a call that an earlier process left: it is made again if that is safe, and
     /// has failed if not. False if it was sent by this process.
-    pub(in crate::engine) fn left_is_lost(&mut self, now: Mono, id: CallId, why: &str) -> bool {
+    pub(in crate::engine) fn orphaned_is_lost(&mut self, now: Mono, id: CallId, why: &str) -> bool {
         let Some(Way::Ticket(no)) = self.calls.get(id).map(|call| call.request.way) else { return false };
-        let Some(left) = self.calls.left_is_lost(id) else { return false };
+        let Some(orphaned) = self.calls.orphaned_is_lost(id) else { return false };
         self.change_body(no, |body| {
             (body.server_task, body.server_token, body.server_attempt) = (None, None, None);
         });
-        match left.again {
+        match orphaned.again {
             Some(message) => self.begin_anew(now, id, &message),
             None => self.fail_left(now, id, why),
         }
@@ -123,6 +123,6 @@ impl Engine {
 
     /// Whether a call was left by an earlier process, and its server has yet to say that it knows it.
     pub(in crate::engine) fn is_being_found(&self, id: CallId) -> bool {
-        self.is_being_resumed(id) && self.calls.get(id).is_some_and(Call::was_left)
+        self.is_being_resumed(id) && self.calls.get(id).is_some_and(Call::is_orphaned)
     }
 }

@@ -194,7 +194,7 @@ impl Engine {
             way: Way::Ticket(no),
             logs: false,
             token,
-            hello: None,
+            handshake_digest: None,
             cap: None,
             key_no: None,
         };

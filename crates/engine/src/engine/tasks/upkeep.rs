@@ -13,7 +13,7 @@ use crate::time::Mono;
 
 impl Engine {
     /// The process begins: what an earlier one left is taken over, and what is over is forgotten.
-    pub(in crate::engine) fn take_up_what_was_left(&mut self) {
+    pub(in crate::engine) fn take_over_orphans(&mut self) {
         let claim = Write::Claim { server: self.config.identity.clone() };
         self.submit_all(Pending::Claimed, vec![claim, Write::Expire(self.wall)]);
     }

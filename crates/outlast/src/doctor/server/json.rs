@@ -6,7 +6,7 @@ use super::lists::{List, Outcome, declared_timeouts};
 use super::noted::Sample;
 use super::odd::Odd;
 use super::report::Tasks;
-use super::visit::{Hello, Ping, Visit};
+use super::visit::{Handshake, Ping, Visit};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,15 +50,15 @@ fn millis(time: Duration) -> u64 {
 }
 
 fn era_json(visit: &Visit) -> Value {
-    let mut era = match &visit.hello {
-        Hello::Works(introduction) => json!({"reaction": "works", "version": introduction.version}),
-        Hello::Error { code, message, supported } => {
+    let mut era = match &visit.handshake {
+        Handshake::Works(introduction) => json!({"reaction": "works", "version": introduction.version}),
+        Handshake::Error { code, message, supported } => {
             json!({"reaction": "error", "code": code, "message": message, "supported": supported})
         }
-        Hello::OddResult(result) => json!({"reaction": "odd-result", "result": result}),
-        Hello::Unreadable => json!({"reaction": "unreadable"}),
-        Hello::Silence => json!({"reaction": "silence"}),
-        Hello::Ended(exit) | Hello::EndedUnasked(exit) => {
+        Handshake::OddResult(result) => json!({"reaction": "odd-result", "result": result}),
+        Handshake::Unreadable => json!({"reaction": "unreadable"}),
+        Handshake::Silence => json!({"reaction": "silence"}),
+        Handshake::Ended(exit) | Handshake::EndedUnasked(exit) => {
             json!({"reaction": "exit", "exit": exit.map(|exit| exit.to_string())})
         }
     };

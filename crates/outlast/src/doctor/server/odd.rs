@@ -6,7 +6,7 @@
 use super::ending::{End, How};
 use super::lists::{List, Outcome};
 use super::noted::{Noted, Sample};
-use super::visit::{Hello, Ping, Visit};
+use super::visit::{Handshake, Ping, Visit};
 use super::{Facts, bounds};
 use crate::doctor::{glimpse, show};
 use outlast_engine::limits::{END_GRACE, KILL_GRACE};
@@ -83,23 +83,23 @@ impl Findings {
             "A client that tries `{method}` first has trouble at each start. Update the server's SDK, or \
              tell the client which version to use."
         );
-        match &visit.hello {
-            Hello::Works(_) | Hello::Error { .. } => {}
-            Hello::Ended(_) => {
+        match &visit.handshake {
+            Handshake::Works(_) | Handshake::Error { .. } => {}
+            Handshake::Ended(_) => {
                 self.add(row, "handshake-kills", format!("`{method}` ends the server."), helps);
             }
-            Hello::EndedUnasked(exit) => self.add(
+            Handshake::EndedUnasked(exit) => self.add(
                 row,
                 "second-start",
                 format!("A second start ended before anything was asked ({}).", exit_text(*exit)),
                 "Does it find a lock or a port taken that the first start left? Then a client that starts it \
                  again fails as well.",
             ),
-            Hello::Silence => {
+            Handshake::Silence => {
                 let says = format!("`{method}` got no answer within {}.", show(visit.took));
                 self.add(row, "handshake-silent", says, helps);
             }
-            Hello::OddResult(result) => {
+            Handshake::OddResult(result) => {
                 let says = format!("`{method}` was answered with a result that is none: `{result}`.");
                 self.add(
                     row,
@@ -109,7 +109,7 @@ impl Findings {
                      result for support of this version.",
                 );
             }
-            Hello::Unreadable => {
+            Handshake::Unreadable => {
                 let says = format!("The answer to `{method}` is not strict JSON.");
                 self.add(row, "handshake-unreadable", says, helps);
             }
@@ -122,13 +122,13 @@ impl Findings {
             [] => String::new(),
             line => format!(" Its stderr ends: `{}`.", glimpse(line, bounds::SHOWN)),
         };
-        let (says, helps) = match &facts.legacy.hello {
-            Hello::Ended(exit) => (
+        let (says, helps) = match &facts.legacy.handshake {
+            Handshake::Ended(exit) => (
                 format!("It ended before it answered ({}).{last_words}", exit_text(*exit)),
                 "Run the command by itself: often an argument, a key or a variable is missing, or the \
                  environment of your client differs from your shell's.",
             ),
-            Hello::Silence => (
+            Handshake::Silence => (
                 format!("No handshake got an answer within {}.{last_words}", show(facts.legacy.took)),
                 "If it is still downloading, try again with --timeout 5m; if it serves HTTP and not \
                  stdio, look for its stdio option.",

@@ -3,7 +3,7 @@
 use super::ending::How;
 use super::lists::{List, Outcome, declared_timeouts};
 use super::odd::{NO_HANDSHAKE, Odd, exit_text};
-use super::visit::{Hello, Ping, Visit};
+use super::visit::{Handshake, Ping, Visit};
 use super::{Facts, bounds};
 use crate::doctor::{TASKS, glimpse, show, wrapped};
 use serde_json::Value;
@@ -64,22 +64,24 @@ fn or_nothing(text: &str, nothing: &str) -> String {
 
 fn era(method: &str, visit: &Visit) -> String {
     let took = show(visit.took);
-    match &visit.hello {
-        Hello::Works(introduction) => format!("{}, `{method}` took {took}", introduction.version),
-        Hello::Error { code, message, supported } => {
+    match &visit.handshake {
+        Handshake::Works(introduction) => format!("{}, `{method}` took {took}", introduction.version),
+        Handshake::Error { code, message, supported } => {
             let versions = match supported.as_slice() {
                 [] => String::new(),
                 versions => format!("; supports {}", versions.join(", ")),
             };
             format!("not spoken: `{method}` answered error {code} ({message}) after {took}{versions}")
         }
-        Hello::OddResult(_) => format!("not spoken: `{method}` answered a result that is none, after {took}"),
-        Hello::Unreadable => format!("not spoken: the answer to `{method}` is not strict JSON"),
-        Hello::Silence => format!("not spoken: `{method}` got no answer in {took}"),
-        Hello::Ended(exit) => {
+        Handshake::OddResult(_) => {
+            format!("not spoken: `{method}` answered a result that is none, after {took}")
+        }
+        Handshake::Unreadable => format!("not spoken: the answer to `{method}` is not strict JSON"),
+        Handshake::Silence => format!("not spoken: `{method}` got no answer in {took}"),
+        Handshake::Ended(exit) => {
             format!("not spoken: it ended {took} after `{method}`, unanswered ({})", exit_text(*exit))
         }
-        Hello::EndedUnasked(exit) => format!("not asked: it ended before that ({})", exit_text(*exit)),
+        Handshake::EndedUnasked(exit) => format!("not asked: it ended before that ({})", exit_text(*exit)),
     }
 }
 

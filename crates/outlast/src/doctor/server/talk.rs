@@ -112,7 +112,7 @@ impl<'a> Talk<'a> {
     }
 
     /// The parameters of `initialize`, or what every modern request carries.
-    pub fn hello(&self) -> Value {
+    pub fn handshake(&self) -> Value {
         let me = json!({"name": "outlast-doctor", "version": env!("CARGO_PKG_VERSION")});
         match self.era {
             Era::Legacy => json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": me}),
@@ -124,7 +124,7 @@ impl<'a> Talk<'a> {
 
     /// The parameters of any other request, before anything of its own.
     pub fn params(&self) -> Value {
-        if self.era == Era::Modern { self.hello() } else { json!({}) }
+        if self.era == Era::Modern { self.handshake() } else { json!({}) }
     }
 
     pub fn ask(&mut self, method: &str, params: &Value, wait: Duration) -> Answer {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// How the process took to the handshake.
 #[derive(Debug)]
-pub enum Hello {
+pub enum Handshake {
     /// The era works.
     Works(Introduction),
     Error {
@@ -54,7 +54,7 @@ pub enum Ping {
 /// All that one process showed.
 #[derive(Debug)]
 pub struct Visit {
-    pub hello: Hello,
+    pub handshake: Handshake,
     /// How long the handshake took.
     pub took: Duration,
     /// When anything was first answered, from the start on.
@@ -67,7 +67,7 @@ pub struct Visit {
 
 impl Visit {
     pub fn introduction(&self) -> Option<&Introduction> {
-        if let Hello::Works(introduction) = &self.hello { Some(introduction) } else { None }
+        if let Handshake::Works(introduction) = &self.handshake { Some(introduction) } else { None }
     }
 }
 
@@ -75,16 +75,16 @@ impl Visit {
 pub fn legacy(lab: &mut Lab, noted: &mut Noted, timeout: Duration) -> Result<Visit, Failure> {
     lab.start()?;
     let mut talk = Talk::begin(lab, noted, Era::Legacy);
-    let answer = talk.ask("initialize", &talk.hello(), timeout);
-    let (hello, took) = (initialized(&answer), answer.took);
+    let answer = talk.ask("initialize", &talk.handshake(), timeout);
+    let (handshake, took) = (initialized(&answer), answer.took);
     let (mut ping, mut lists) = (None, Vec::new());
-    if let Hello::Works(introduction) = &hello {
+    if let Handshake::Works(introduction) = &handshake {
         talk.tell("notifications/initialized");
         ping = Some(try_ping(&mut talk, timeout.min(bounds::PING)));
         lists = lists::all(&mut talk, &introduction.capabilities, timeout.min(bounds::LIST));
     }
     let end = Some(ending::observe(&mut talk));
-    Ok(Visit { hello, took, first_answer: talk.first_answer, ping, lists, end })
+    Ok(Visit { handshake, took, first_answer: talk.first_answer, ping, lists, end })
 }
 
 /// Speaks to a fresh process as clients from 2026-07-28 on do. What the first visit has shown is
@@ -95,15 +95,15 @@ pub fn modern(lab: &mut Lab, noted: &mut Noted, timeout: Duration, before: &Visi
     let usual = before.first_answer.unwrap_or_default();
     talk.listen(usual.clamp(bounds::LISTEN.0, bounds::LISTEN.1));
     let alive = talk.exit().is_none();
-    let answer = talk.ask("server/discover", &talk.hello(), timeout.min(bounds::DISCOVER + usual));
-    let (hello, took) = match discovered(&answer) {
-        Hello::Ended(exit) if !alive => (Hello::EndedUnasked(exit), answer.took),
-        hello => (hello, answer.took),
+    let answer = talk.ask("server/discover", &talk.handshake(), timeout.min(bounds::DISCOVER + usual));
+    let (handshake, took) = match discovered(&answer) {
+        Handshake::Ended(exit) if !alive => (Handshake::EndedUnasked(exit), answer.took),
+        handshake => (handshake, answer.took),
     };
     let mut lists = Vec::new();
     let mut end = None;
     if before.introduction().is_none() {
-        if let Hello::Works(introduction) = &hello {
+        if let Handshake::Works(introduction) = &handshake {
             lists = lists::all(&mut talk, &introduction.capabilities, timeout.min(bounds::LIST));
         }
         end = Some(ending::observe(&mut talk));
@@ -112,30 +112,30 @@ pub fn modern(lab: &mut Lab, noted: &mut Noted, timeout: Duration, before: &Visi
         talk.listen_out();
     }
     let first_answer = talk.first_answer;
-    Ok(Visit { hello, took, first_answer, ping: None, lists, end })
+    Ok(Visit { handshake, took, first_answer, ping: None, lists, end })
 }
 
-fn initialized(answer: &Answer) -> Hello {
+fn initialized(answer: &Answer) -> Handshake {
     let result = match settled(answer) {
         Ok(result) => result,
-        Err(hello) => return hello,
+        Err(handshake) => return handshake,
     };
     let Some(version) = result["protocolVersion"].as_str() else { return odd_result(result) };
-    Hello::Works(Introduction {
+    Handshake::Works(Introduction {
         version: glimpse(version.as_bytes(), bounds::SHOWN),
         server: name_of(&result["serverInfo"]),
         capabilities: result["capabilities"].clone(),
     })
 }
 
-fn discovered(answer: &Answer) -> Hello {
+fn discovered(answer: &Answer) -> Handshake {
     let result = match settled(answer) {
         Ok(result) => result,
-        Err(hello) => return hello,
+        Err(handshake) => return handshake,
     };
     let Some(versions) = texts(&result["supportedVersions"]) else { return odd_result(result) };
     let version = versions.iter().find(|version| *version == MODERN).or(versions.first());
-    Hello::Works(Introduction {
+    Handshake::Works(Introduction {
         version: version.cloned().unwrap_or_default(),
         server: name_of(&result["_meta"][META_SERVER]),
         capabilities: result["capabilities"].clone(),
@@ -143,22 +143,22 @@ fn discovered(answer: &Answer) -> Hello {
 }
 
 /// The result, or why there is none.
-fn settled(answer: &Answer) -> Result<&Value, Hello> {
+fn settled(answer: &Answer) -> Result<&Value, Handshake> {
     match &answer.reply {
         Reply::Result(result) => Ok(result),
-        Reply::Error(code, message, data) => Err(Hello::Error {
+        Reply::Error(code, message, data) => Err(Handshake::Error {
             code: *code,
             message: message.clone(),
             supported: texts(&data["supported"]).unwrap_or_default(),
         }),
-        Reply::Unreadable => Err(Hello::Unreadable),
-        Reply::Silence => Err(Hello::Silence),
-        Reply::Ended(exit) => Err(Hello::Ended(*exit)),
+        Reply::Unreadable => Err(Handshake::Unreadable),
+        Reply::Silence => Err(Handshake::Silence),
+        Reply::Ended(exit) => Err(Handshake::Ended(*exit)),
     }
 }
 
-fn odd_result(result: &Value) -> Hello {
-    Hello::OddResult(glimpse(result.to_string().as_bytes(), bounds::SHOWN))
+fn odd_result(result: &Value) -> Handshake {
+    Handshake::OddResult(glimpse(result.to_string().as_bytes(), bounds::SHOWN))
 }
 
 fn texts(list: &Value) -> Option<Vec<String>> {

@@ -32,7 +32,7 @@ pub(super) enum Face {
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    Hello,
+    Handshake,
     Call,
     /// The same call with the same key, although its end is known.
     Again,
@@ -187,7 +187,7 @@ impl Errand {
                 let answers: serde_json::Map<_, _> = self.questions.drain(..).map(answer).collect();
                 ("tasks/update", json!({"taskId": ticket, "inputResponses": answers}))
             }
-            Asked::Hello => panic!("no call"),
+            Asked::Handshake => panic!("no call"),
         }
     }
 
@@ -221,7 +221,7 @@ impl Errand {
                 assert!(ended || self.sight.end.is_none(), "{:?} became {result}", self.sight.end);
             }
             Asked::Cancel if self.face == Face::LegacyTask => self.sight.task(result),
-            Asked::Cancel | Asked::Word | Asked::Hello => {}
+            Asked::Cancel | Asked::Word | Asked::Handshake => {}
             Asked::Call | Asked::Again | Asked::Result | Asked::Wait | Asked::Resume => {
                 assert_eq!(result["nonce"], *self.nonce, "another's answer");
                 // Of twins each has a record of its own: what is safe is run for both of them after a crash.
@@ -318,7 +318,7 @@ impl Client {
         })
     }
 
-    fn hello(&self) -> Value {
+    fn handshake(&self) -> Value {
         let mut capabilities = json!({"elicitation": {}});
         if self.face == Face::Resume {
             capabilities["resumableRequests"] = json!({});
@@ -350,8 +350,8 @@ impl World {
         }
         if !client.inside {
             if client.greets.is_none() {
-                let (id, hello) = (client.next_id(), client.hello());
-                self.send(index, None, Asked::Hello, id, "initialize", hello);
+                let (id, handshake) = (client.next_id(), client.handshake());
+                self.send(index, None, Asked::Handshake, id, "initialize", handshake);
             }
             return;
         }
@@ -415,7 +415,7 @@ impl World {
                 let since = self.agenda.now;
                 client.errands[at].waiting = Some(Waiting { exchange, id, asked, since });
             }
-            None if asked == Asked::Hello => client.greets = exchange.or(Some(ExchangeId(u64::MAX))),
+            None if asked == Asked::Handshake => client.greets = exchange.or(Some(ExchangeId(u64::MAX))),
             _ => {}
         }
     }
@@ -618,13 +618,13 @@ impl World {
 
     fn answer_came(&mut self, index: usize, exchange: Option<ExchangeId>, message: &Value) {
         let client = &mut self.clients[index];
-        let hello = match exchange {
-            Some(id) => self.visits[id.0 as usize].asked == Asked::Hello,
+        let handshake = match exchange {
+            Some(id) => self.visits[id.0 as usize].asked == Asked::Handshake,
             None => message["result"]["protocolVersion"].is_string(),
         };
-        if hello {
+        if handshake {
             client.greets = None;
-            // A session may be lost again before its hello is read.
+            // A session may be lost again before its handshake is read.
             let named = client.session.is_some() || exchange.is_none();
             if message["error"].is_null() && named {
                 client.inside = true;

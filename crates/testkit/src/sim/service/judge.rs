@@ -107,7 +107,7 @@ struct Stream {
 #[derive(Debug)]
 struct Session {
     owner: String,
-    hello: usize,
+    handshake: usize,
     ended: bool,
     used: Duration,
     /// It was unused for so long that it may be asleep, and nothing was taken from it since.
@@ -137,7 +137,7 @@ pub(super) struct Judge {
     attempts: BTreeMap<u64, (ServerId, usize)>,
     used: BTreeSet<u64>,
     /// Those of them that are handshakes.
-    hellos: BTreeSet<u64>,
+    handshakes: BTreeSet<u64>,
     cancelled_attempts: BTreeSet<u64>,
     /// Attempts that a server is told to cancel by what is going on now, and why.
     told: Vec<(ServerId, u64, Option<String>)>,
@@ -181,7 +181,7 @@ impl Judge {
             asked: BTreeSet::new(),
             attempts: BTreeMap::new(),
             used: BTreeSet::new(),
-            hellos: BTreeSet::new(),
+            handshakes: BTreeSet::new(),
             cancelled_attempts: BTreeSet::new(),
             told: Vec::new(),
             expected: Vec::new(),
@@ -483,7 +483,7 @@ impl Judge {
             let owner = &self.readings[request.carrier.0 as usize].owner;
             let own =
                 |server| self.shares_all() || self.owners.get(&server).is_none_or(|known| known == owner);
-            // Which of the hellos was theirs, only the engine knows.
+            // Which of the handshakes was theirs, only the engine knows.
             let kind = if request.method == Method::Initialize { "server-failed" } else { &kind };
             // What befell a task is judged where its call is; who waits for it only hears of it.
             let waits = request.method == Method::TasksResult;

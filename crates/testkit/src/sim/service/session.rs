@@ -11,11 +11,11 @@ use outlast_engine::wire::{Field, Message, Scanned, Shape, scan, scan_tolerant};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-const HELLO: &str = "\"hello\"";
+const HANDSHAKE: &str = "\"handshake\"";
 const VERSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// Hellos before a client that is not let in goes away.
-const HELLOS: u32 = 30;
+/// Handshakes before a client that is not let in goes away.
+const HANDSHAKES: u32 = 30;
 
 /// What a client is about to do, in one of its sessions.
 #[derive(Clone, Debug)]
@@ -186,9 +186,9 @@ impl Session {
         self.agreed = String::new();
         let (wanted, owner) = (self.wanted, self.owner());
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{HELLO},"method":"initialize","params":{{"protocolVersion":"{wanted}","capabilities":{{}},"nonce":"{owner}.hello"}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{HANDSHAKE},"method":"initialize","params":{{"protocolVersion":"{wanted}","capabilities":{{}},"nonce":"{owner}.handshake"}}}}"#
         );
-        let thread = self.thread([HELLO.to_owned()].into());
+        let thread = self.thread([HANDSHAKE.to_owned()].into());
         Some((self.post(rng, body), Some(thread)))
     }
 
@@ -201,7 +201,7 @@ impl Session {
     fn begin_again(&mut self, rng: &mut Rng) {
         self.generation += 1;
         self.standing = None;
-        self.state = if self.generation < HELLOS { State::Outside } else { State::Left };
+        self.state = if self.generation < HANDSHAKES { State::Outside } else { State::Left };
         let wait = while_of(rng, 500, 20_000);
         self.plan(wait, Move::Greet);
     }
@@ -333,7 +333,7 @@ impl Session {
         self.threads[thread].exchange == Some(exchange)
     }
 
-    /// A session that a request named does not exist, or a hello was refused.
+    /// A session that a request named does not exist, or a handshake was refused.
     pub(super) fn responded(
         &mut self,
         rng: &mut Rng,
@@ -375,7 +375,7 @@ impl Session {
         }
         let current = self.threads[thread].generation == self.generation && self.state != State::Left;
         let Some(message) = message.filter(|_| current) else { return };
-        if answered.as_deref() == Some(HELLO) {
+        if answered.as_deref() == Some(HANDSHAKE) {
             return self.welcomed(rng, &message);
         }
         let task = member(&message.bytes, "taskId");
@@ -448,9 +448,9 @@ impl Session {
     fn give_up(&mut self, rng: &mut Rng, thread: usize) {
         let state = &mut self.threads[thread];
         self.lost.extend(state.post);
-        let hello = state.pending.contains(HELLO);
+        let handshake = state.pending.contains(HANDSHAKE);
         state.pending.clear();
-        if hello && self.state == State::Greeting {
+        if handshake && self.state == State::Greeting {
             self.begin_again(rng);
         }
     }
@@ -470,7 +470,13 @@ fn id_of(message: &Message) -> Option<String> {
 }
 
 fn nonsense(rng: &mut Rng) -> String {
-    let bodies =
-        ["hello", "{", "[]", "17", r#"{"id":"bad","id":"worse","method":"x"}"#, r#"{"id":{},"method":"x"}"#];
+    let bodies = [
+        "handshake",
+        "{",
+        "[]",
+        "17",
+        r#"{"id":"bad","id":"worse","method":"x"}"#,
+        r#"{"id":{},"method":"x"}"#,
+    ];
     bodies[rng.below(bodies.len())].to_owned()
 }

@@ -30,7 +30,7 @@ impl Judge {
             Shape::Notification if is_cancel(message) => {
                 let number = message.raw(Field::ParamsRequestId).and_then(number).expect("an id of ours");
                 assert!(self.used.contains(&number), "cancelled {number}, which was never sent");
-                assert!(!self.hellos.contains(&number), "initialize was cancelled");
+                assert!(!self.handshakes.contains(&number), "initialize was cancelled");
                 assert!(self.cancelled_attempts.insert(number), "cancelled {number} twice");
                 self.blame.given_up(now, number);
                 self.told.push((server, number, Some(member(&message.bytes, "reason"))));
@@ -58,7 +58,7 @@ impl Judge {
         let number = message.raw(Field::Id).and_then(number).expect("an id of ours");
         assert!(self.used.insert(number), "attempt {number} was used twice");
         if Method::of(message) == Method::Initialize {
-            self.hellos.insert(number);
+            self.handshakes.insert(number);
         }
         let Some(index) = self.by_nonce.get(&nonce(&message.bytes)).copied() else { return };
         self.check_subscription(server, index);

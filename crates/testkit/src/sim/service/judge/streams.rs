@@ -46,10 +46,10 @@ impl Judge {
     fn session_begins(&mut self, now: Duration, exchange: ExchangeId, name: &str) {
         let reading = self.reading(exchange);
         reading.session = Some(name.into());
-        let (owner, hello) = (reading.owner.clone(), reading.requests[0]);
+        let (owner, handshake) = (reading.owner.clone(), reading.requests[0]);
         let session =
-            Session { owner, hello, ended: false, used: now, sleepy: false, streams: 0, standing: None };
-        self.by_id.insert((name.into(), self.requests[hello].id.clone()), hello);
+            Session { owner, handshake, ended: false, used: now, sleepy: false, streams: 0, standing: None };
+        self.by_id.insert((name.into(), self.requests[handshake].id.clone()), handshake);
         assert!(self.sessions.insert(name.into(), session).is_none(), "a session's name was used twice");
     }
 
@@ -93,8 +93,8 @@ impl Judge {
         let over = session.is_some_and(|session| session.ended) && response.status == 404;
         assert!(!reading.sound || self.ending || no_room || over, "{exchange:?} was refused: {response:?}");
         let lives = session.filter(|session| session.lives(now) && session.owner == reading.owner);
-        // A hello may have failed while nobody read.
-        let lives = lives.filter(|session| self.requests[session.hello].state == State::Answered);
+        // A handshake may have failed while nobody read.
+        let lives = lives.filter(|session| self.requests[session.handshake].state == State::Answered);
         assert!(lives.is_none() || response.status != 404, "a session was not found");
         if let (Kind::Resumed, Some(session), false) = (reading.kind, lives, self.ending) {
             let stream = &self.streams[&reading.stream.unwrap_or(0)];
@@ -241,7 +241,7 @@ impl Judge {
     /// Nothing of one principal is seen by another.
     fn check_mark(&self, exchange: ExchangeId, message: &Message) {
         let (mark, reading) = (nonce(&message.bytes), &self.readings[exchange.0 as usize]);
-        let welcome = mark.ends_with(".hello");
+        let welcome = mark.ends_with(".handshake");
         // Where all share a server, what it says of no call in particular is for all.
         let for_all = self.shares_all() && (message.shape != Shape::Answer || welcome);
         let own = mark.is_empty() || owner_of(&mark) == reading.owner;
@@ -259,7 +259,7 @@ impl Judge {
         assert!(request.state != State::Cancelled || late, "{name} was answered after its cancel");
         assert!(
             mark.is_empty()
-                || mark.ends_with(".hello")
+                || mark.ends_with(".handshake")
                 || mark == *name
                 || request.method == Method::TasksResult,
             "{name} got the answer to {mark}"
@@ -287,7 +287,7 @@ impl Judge {
         }
         let session = reading.session.as_ref().and_then(|name| self.sessions.get_mut(name));
         let refused = !message.has(Field::Result);
-        if let Some(session) = session.filter(|session| session.hello == index && refused) {
+        if let Some(session) = session.filter(|session| session.handshake == index && refused) {
             // Who was not let in has no session.
             session.ended = true;
         }
