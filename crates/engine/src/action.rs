@@ -99,6 +99,8 @@ pub enum Note {
     Retrying { server: Box<str>, why: &'static str, wait: Duration },
     /// A session was not used for a while: what it held is freed.
     SessionSleeps { session: Box<str> },
+    /// The client of a session has come to another process, which owns the session now.
+    SessionTaken { session: Box<str> },
     /// An HTTP server refused something that nobody waits for.
     PostRefused { server: Box<str>, why: String },
     /// An answer or a notification got no response, and may not have arrived.
@@ -188,6 +190,7 @@ impl Note {
             | Note::AskTimedOut { .. }
             | Note::TooManyAsks { .. } => Level::Warn,
             Note::SessionSleeps { .. } => Level::Debug,
+            Note::SessionTaken { .. } => Level::Info,
             Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
             Note::UnknownAnswer { .. } | Note::Slept { .. } | Note::Repeated { .. } => Level::Info,
             Note::Joined { .. } => Level::Info,
@@ -200,6 +203,7 @@ impl Note {
         match self {
             Note::Failed(failure) => failure.kind.name(),
             Note::SessionSleeps { .. } => "session-sleeps",
+            Note::SessionTaken { .. } => "session-taken",
             Note::PostRefused { .. } => "post-refused",
             Note::PostLost { .. } => "post-lost",
             Note::Unreachable { .. } => "unreachable",
@@ -246,6 +250,12 @@ impl std::fmt::Display for Note {
             Note::Failed(failure) => f.write_str(&failure.log_line()),
             Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
             Note::SessionSleeps { session } => write!(f, "session {session}… is not used; it sleeps"),
+            Note::SessionTaken { session } => {
+                write!(
+                    f,
+                    "session {session}… is served by another process now; calls that it began here go on"
+                )
+            }
             Note::PostRefused { server, why } => write!(f, "`{server}` refused a message: {why}"),
             Note::PostLost { server, why } => write!(f, "a message to `{server}` may be lost: {why}"),
             Note::StoreFailed { why } => write!(f, "not stored: {why}"),

@@ -24,6 +24,7 @@ mod routes;
 mod server_resumes;
 mod settle;
 mod sharing;
+mod store_clock;
 mod streams;
 mod tasks;
 mod ticks;
