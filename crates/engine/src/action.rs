@@ -105,6 +105,8 @@ pub enum Note {
     PostRefused { server: Box<str>, why: String },
     /// An answer or a notification got no response, and may not have arrived.
     PostLost { server: Box<str>, why: String },
+    /// Answers to questions of a remote server that waited until it can be reached are dropped.
+    AnswersDropped { server: Box<str>, count: usize, why: Box<str> },
     /// A server's process runs.
     Started { server: Box<str>, run: Run },
     /// A server's process could not be started.
@@ -170,6 +172,7 @@ impl Note {
             | Note::Restarting { .. }
             | Note::PostRefused { .. }
             | Note::PostLost { .. }
+            | Note::AnswersDropped { .. }
             | Note::Unreachable { .. }
             | Note::StoreFailed { .. }
             | Note::StoreUnread { .. }
@@ -206,6 +209,7 @@ impl Note {
             Note::SessionTaken { .. } => "session-taken",
             Note::PostRefused { .. } => "post-refused",
             Note::PostLost { .. } => "post-lost",
+            Note::AnswersDropped { .. } => "answers-dropped",
             Note::Unreachable { .. } => "unreachable",
             Note::StoreFailed { .. } => "store-failed",
             Note::StoreUnread { .. } => "store-unread",
@@ -258,6 +262,10 @@ impl std::fmt::Display for Note {
             }
             Note::PostRefused { server, why } => write!(f, "`{server}` refused a message: {why}"),
             Note::PostLost { server, why } => write!(f, "a message to `{server}` may be lost: {why}"),
+            Note::AnswersDropped { server, count, why } => {
+                let what = if *count == 1 { "an answer".to_owned() } else { format!("{count} answers") };
+                write!(f, "{what} of the client to `{server}` never reached it: {why}")
+            }
             Note::StoreFailed { why } => write!(f, "not stored: {why}"),
             Note::StoreUnread { why } => write!(f, "not found: {why}"),
             Note::StoreLost { why } => f.write_str(why),

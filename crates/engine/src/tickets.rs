@@ -171,7 +171,7 @@ impl Tickets {
         let task = self.tasks.get_mut(&no)?;
         task.stored = true;
         task.created = at.before(task.known.since(task.created));
-        (task.updated, task.known) = (task.updated.max(at), at);
+        (task.updated, task.known) = (at, at);
         let handle = task.waiters.iter().position(|waiter| waiter.wants == Wants::Handle);
         Some(Made {
             handle: handle.map(|at| task.waiters.remove(at)),
@@ -255,15 +255,14 @@ impl Tickets {
     /// A move is stored. False if the task has ended since.
     pub(crate) fn has_moved(&mut self, no: TaskNo, at: Wall) -> bool {
         let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return false };
-        task.known = task.known.max(at);
-        task.updated = task.updated.max(at);
+        (task.updated, task.known) = (at, at);
         true
     }
 
     /// The end of a task was committed at this time.
     pub(crate) fn was_changed_at(&mut self, no: TaskNo, at: Wall) {
         if let Some(task) = self.tasks.get_mut(&no) {
-            task.updated = task.updated.max(at);
+            task.updated = at;
         }
     }
 

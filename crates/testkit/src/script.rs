@@ -498,6 +498,10 @@ impl World {
                 let attempt = first.parse().ok().map(AttemptId);
                 Event::Trouble(server, run, attempt, trouble(more))
             }
+            "undelivered" => {
+                let answer = Bytes::copy_from_slice(more.as_bytes());
+                Event::Undelivered(server, run, wire::Outgoing::plain(answer), first.into())
+            }
             "stream-ended" => {
                 Event::StreamEnded(server, run, AttemptId(first.parse().ok()?), stream_end(more))
             }

@@ -144,6 +144,9 @@ impl Engine {
         let Some(server) = self.servers.get(&id) else { return };
         let lives_on = self.config.transport == Transport::Http && server.made_whole == Some(server.run);
         let handshake = server.handshake.initialize.clone().filter(|_| server.handshake.done && !lives_on);
+        if !lives_on {
+            self.drop_unsent(id, "the session in which it was asked is over");
+        }
         let Some(initialize) = handshake else { return self.up_again(now, id) };
         let attempt = self.new_attempt();
         self.servers.is_greeted(id, attempt);
@@ -237,7 +240,9 @@ impl Engine {
             let server = self.server_name(id);
             self.note(Note::Restarted { server, took });
         }
-        if !whole {
+        if whole {
+            self.send_kept_answers(now, id);
+        } else {
             self.make_whole(id, restarted);
         }
         for id in waiting {

@@ -23,6 +23,25 @@ impl Engine {
         if self.config.transport == Transport::Process {
             return self.act(Action::ToServer(server, outgoing));
         }
+        self.post_to(server, attempt, message, outgoing, false);
+    }
+
+    /// Sends a client's answer to what a server asked. It is kept if the server cannot be reached just now.
+    pub(super) fn send_answer(&mut self, server: ServerId, answer: Outgoing) {
+        if self.config.transport == Transport::Process {
+            return self.act(Action::ToServer(server, answer));
+        }
+        self.post_to(server, None, None, answer, true);
+    }
+
+    fn post_to(
+        &mut self,
+        server: ServerId,
+        attempt: Option<AttemptId>,
+        message: Option<&Message>,
+        outgoing: Outgoing,
+        comes_back: bool,
+    ) {
         let Some(state) = self.servers.get(&server) else { return };
         let modern = message.filter(|message| message.has(Field::MetaProtocolVersion));
         let method = message.map(Method::of);
@@ -44,7 +63,8 @@ impl Engine {
         let resumes = method == Some(Method::RequestsResume);
         // What a notification of the client's own does is not known.
         let harmless = attempt.is_none() && (goes_first || method.is_none());
-        let post = Post { attempt, message, headers, begins_session, goes_first, resumes, harmless };
+        let post =
+            Post { attempt, message, headers, begins_session, goes_first, resumes, harmless, comes_back };
         self.act(Action::Post(server, Box::new(post)));
         if goes_first {
             self.servers.arm_standing(&mut self.timers, server, None);
