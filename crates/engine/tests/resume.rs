@@ -357,9 +357,9 @@ fn a_cancel_ends_a_call_and_its_token() {
         post 5 session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 5: 200 events
         << 5: id: 4-0|retry: 1000|data: ||
-        << 5: …"kind":"ticket-unknown"…
-        << 5: finish
         stored 2
+        << 5: id: 4-1|data: {"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the call was cancelled"}}||
+        << 5: finish
         post 6 session=1 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 6: 200 events
         << 6: id: 5-0|retry: 1000|data: ||
