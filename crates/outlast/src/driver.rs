@@ -96,7 +96,7 @@ impl Driver {
             serves: config.manner == Manner::Serve,
             state: Mutex::new(State {
                 me: me.clone(),
-                name: (config.manner == Manner::Serve).then(|| config.server_name.clone()),
+                name: (config.manner == Manner::Serve).then(|| config.server.name.clone()),
                 engine: Engine::new(config),
                 now: clock.now(),
                 clock,

@@ -78,11 +78,11 @@ pub fn run(
     let mut starter = Starter::default();
     match target {
         Target::Command(command) => {
-            config.identity = key.of_command(&config.server_name, &command);
+            config.is_called(key.of_command(&config.server.name, &command));
             starter.command = command;
         }
         Target::Remote(remote) => {
-            config.identity = remote.identity(&key);
+            config.is_called(remote.identity(&key));
             starter.remote = Some(remote);
         }
     }

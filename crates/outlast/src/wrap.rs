@@ -34,12 +34,12 @@ pub fn run(
     let guardian = guardians.fork(command)?;
     let ends = guardian.start()?;
     // With an instant start it is we who answer first.
-    if !config.instant {
+    if !config.server.instant {
         guardian.go_first();
     }
-    if config.uses_store() || config.instant {
+    if config.uses_store() || config.server.instant {
         let key = identity_key(&place, &mut observers);
-        config.identity = key.of_command(&config.server_name, command);
+        config.is_called(key.of_command(&config.server.name, command));
     }
     unix::adopt_orphans();
     let starter = Starter {
@@ -51,7 +51,7 @@ pub fn run(
     };
     unix::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let keeper = if config.instant { Keeper::open(&place, &config.identity, command) } else { None };
+    let keeper = if config.server.instant { Keeper::open(&place, &config.identity, command) } else { None };
     let status = runtime.block_on(serve(config, observers, place, starter, keeper))?;
     // Threads that are blocked on a terminal or a file must not keep us.
     runtime.shutdown_background();
@@ -79,7 +79,7 @@ pub fn run_remote(
     remote: Arc<Remote>,
 ) -> io::Result<ExitCode> {
     if config.uses_store() {
-        config.identity = remote.identity(&identity_key(&place, &mut observers));
+        config.is_called(remote.identity(&identity_key(&place, &mut observers)));
     }
     unix::raise_file_limit();
     unix::return_large_buffers();

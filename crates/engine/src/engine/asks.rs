@@ -41,7 +41,7 @@ impl Engine {
         if waits {
             self.servers.wait_begins(now, server_id);
         }
-        let (limit, text) = (self.config.rules.for_ask(&method).timeout, id.is_text());
+        let (limit, text) = (self.definition_of(server_id).rules.for_ask(&method).timeout, id.is_text());
         let ask = Ask { client: client_id, way, server: server_id, run, id, method, limit, armed: None };
         let ask_id = self.asks.open(&mut self.timers, now, ask);
         let mut edits = vec![Edit::replace(span, own_id(ask_id.0, text))];

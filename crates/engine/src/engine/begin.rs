@@ -42,7 +42,7 @@ impl Engine {
 
     /// All limits and choices for a call, resolved once. `None` if its server is gone.
     fn policy_for(&self, request: &Request, message: &Message) -> Option<Policy> {
-        let mut policy = self.config.rules.for_call(CallFacts {
+        let mut policy = self.definition_of(request.server).rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
@@ -67,8 +67,8 @@ impl Engine {
         policy: &Policy,
         message: &Message,
     ) -> Option<(Box<Call>, Option<Box<Message>>)> {
-        let clock = &self.servers.get(&request.server)?.clock;
-        let mut call = Call::new(request, policy, self.config.rules.clone(), now, clock);
+        let server = self.servers.get(&request.server)?;
+        let mut call = Call::new(request, policy, server.config.rules.clone(), now, &server.clock);
         call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
         call.task_at = self.task_after(&call.request, message, now);
         self.plan_hand_off(&mut call, now);

@@ -89,7 +89,7 @@ impl Engine {
             self.close_stream(stream);
         }
         if let Some(client) = self.clients.end(&mut self.timers, id) {
-            self.leave(now, id, client.server);
+            client.servers().for_each(|server| self.leave(now, id, server));
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a client sends: requests become calls, cancels find their call, answers go to who asked.
 
-use super::{Engine, Transport};
+use super::Engine;
 use crate::action::Note;
 use crate::calls::{Call, Request};
 use crate::clients::{Open, Subscription, Way};
@@ -81,14 +81,15 @@ impl Engine {
                 self.learn_to_resume(client, message);
             }
         }
-        if self.config.instant
+        // One that was forgotten meanwhile waits for nothing.
+        let Some(server) = self.server_for(client) else { return };
+        let instant = self.definition_of(server).instant;
+        if instant
             && ((way == Way::Line && self.instant_handshake(now, client, &id, &method, message))
                 || self.instant_list(client, &id, &method, message, way))
         {
             return;
         }
-        // One that was forgotten meanwhile waits for nothing.
-        let Some(server) = self.server_id_of(client) else { return };
         let modern = method == Method::Discover || message.has(Field::MetaProtocolVersion);
         if modern && self.clients.is_modern(client) {
             self.tickets.orphans_may_go_on();
@@ -103,7 +104,7 @@ impl Engine {
         let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token);
         let task = message.has(Field::ParamsTask);
         let logs = message.has(Field::MetaLogLevel);
-        let remembered = self.config.instant && method.is_handshake();
+        let remembered = instant && method.is_handshake();
         let handshake_digest = if remembered { crate::memory::client_of(message) } else { None };
         let handshake_digest = handshake_digest.and_then(NonZeroU64::new);
         let cap = self.cap_of(client, &method, message).map(Span::from);
@@ -202,8 +203,9 @@ impl Engine {
         };
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
         if full || server.readiness() != Readiness::Runs {
-            let policy = self.config.rules.for_ask(&request.method);
-            let call = Call::new(request, &policy, self.config.rules.clone(), now, &server.clock);
+            let rules = server.config.rules.clone();
+            let policy = rules.for_ask(&request.method);
+            let call = Call::new(request, &policy, rules, now, &server.clock);
             if full {
                 let why = "too many subscriptions are open".into();
                 return self.refuse_call(now, &call, Kind::Overloaded, why);
@@ -233,7 +235,7 @@ impl Engine {
     }
 
     fn client_notification(&mut self, client: ClientId, message: &Message) {
-        let Some(server) = self.server_id_of(client) else { return };
+        let Some(server) = self.server_for(client) else { return };
         match message.text(Field::Method).as_deref() {
             Some("notifications/cancelled") if message.has(Field::ParamsRequestId) => {
                 self.cancelled_by_client(client, message);
@@ -310,7 +312,7 @@ impl Engine {
         if planted!(self, DropsCancels) {
             return;
         }
-        if self.config.transport == Transport::Http && modern {
+        if self.is_remote(server) && modern {
             return self.abandon(server, attempt);
         }
         let Some(span) = message.envelope.get(Field::ParamsRequestId) else { return };

@@ -1,8 +1,8 @@
 //! What a server sends: answers find their call, progress is merged, requests are passed on.
 
+use super::Engine;
 use super::remote::error_code;
 use super::tasks::add_to_tools;
-use super::{Engine, Transport};
 use crate::action::Note;
 use crate::calls::progress::{Forward, Progress};
 use crate::clients::Way;
@@ -276,7 +276,7 @@ impl Engine {
             (call.request.method.clone(), call.request.handshake_digest.map(NonZeroU64::get), call.began);
         let (client, modern) = (call.request.client, call.request.modern);
         let cap = call.request.cap.map(Duration::from);
-        let remote = self.config.transport == Transport::Http;
+        let remote = self.is_remote(server);
         if method.is_handshake() {
             self.handshake_answered(server, message);
             if method == Method::Initialize {
@@ -292,7 +292,7 @@ impl Engine {
         if method != Method::ToolsList {
             return;
         }
-        if self.config.trust {
+        if self.definition_of(server).trust {
             self.read_hints(server, message);
         }
         self.learn_task_tools(server, message);

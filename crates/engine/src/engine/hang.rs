@@ -3,8 +3,9 @@
 //! Any message, an answered ping, CPU time or bytes within `cancel-grace` clear it: the call has
 //! failed, the server stays. Nothing at all means hung. A limit that nobody wrote starts no watch.
 
-use super::{Engine, Restart};
+use super::Engine;
 use crate::action::{Action, Note};
+use crate::config::Restart;
 use crate::id::ServerId;
 use crate::life::Sample;
 use crate::limits;
@@ -19,10 +20,10 @@ impl Engine {
         if matches!(limit.layer, Layer::BuiltIn | Layer::Server) {
             return;
         }
-        if self.config.restart == Restart::OnTimeout {
+        if self.definition_of(id).restart == Restart::OnTimeout {
             return self.restart(now, id, "a call timed out", limits::KILL_GRACE);
         }
-        let at = now + self.config.cancel_grace;
+        let at = now + self.definition_of(id).cancel_grace;
         if !self.servers.watch(&mut self.timers, now, id, at) {
             return;
         }
@@ -60,7 +61,7 @@ impl Engine {
         let Some(Verdict::Hung(silent)) = self.servers.judge(now, id, sample) else { return };
         let server = self.server_name(id);
         self.note(Note::Hung { server, silent });
-        if self.config.restart >= Restart::OnHang {
+        if self.definition_of(id).restart >= Restart::OnHang {
             self.restart(now, id, "it hangs", limits::HUNG_GRACE);
         }
     }

@@ -138,7 +138,7 @@ impl Judge {
         }
         let method = Method::new(&method);
         let token = message.raw(Field::MetaProgressToken).map(show);
-        let policy = self.config.rules.for_call(CallFacts {
+        let policy = self.config.server.rules.for_call(CallFacts {
             method: &method,
             tool: message.text(Field::ParamsName).as_deref(),
             has_token: token.is_some(),
@@ -216,9 +216,10 @@ impl Judge {
             self.starts.pop_front();
         }
         // Each crash within a minute, and each look at a failed server, may take some tries to come up.
-        let looks = (MINUTE.as_millis() / self.config.reconnect_every.as_millis().max(1)) as usize + 1;
-        let most =
-            (self.config.restart_intensity as usize + looks) * (1 + self.config.connect_retries as usize) + 1;
+        let looks = (MINUTE.as_millis() / self.config.server.reconnect_every.as_millis().max(1)) as usize + 1;
+        let most = (self.config.server.restart_intensity as usize + looks)
+            * (1 + self.config.server.connect_retries as usize)
+            + 1;
         assert!(self.starts.len() <= most, "{} starts within a minute, more than {most}", self.starts.len());
     }
 
