@@ -278,6 +278,20 @@ impl Calls {
         }
     }
 
+    /// A person is asked on behalf of one call.
+    pub(crate) fn wait_begins(&mut self, now: Mono, id: CallId, clock: &WorkClock) {
+        if let Some(call) = self.all.get_mut(id) {
+            call.deadline.wait_begins(now, clock);
+        }
+    }
+
+    /// That person answered, or is waited for no longer.
+    pub(crate) fn wait_ends(&mut self, now: Mono, id: CallId, clock: &WorkClock) {
+        if let Some(call) = self.all.get_mut(id) {
+            call.deadline.wait_ends(now, clock);
+        }
+    }
+
     /// Merges a report into the one rising series that the client sees. `merge` gives what the client is told.
     pub(crate) fn report(
         &mut self,

@@ -21,6 +21,7 @@ mod repeat;
 mod resources;
 mod revival;
 mod routes;
+mod seams;
 mod server_resumes;
 mod settle;
 mod sharing;

@@ -29,6 +29,7 @@ mod chance;
 mod clients;
 pub mod config;
 pub mod engine;
+mod era;
 pub mod error;
 pub mod event;
 pub mod hash;

@@ -15,7 +15,7 @@ mod queue;
 mod server;
 mod watching;
 
-pub(crate) use ask::{Ask, Asks};
+pub(crate) use ask::{Ask, Asks, Waits};
 pub(crate) use greeting::Greeting;
 pub(crate) use life::{Back, NewSession, Rest};
 pub(crate) use server::{Alarm, Life, Own, Paging, Readiness, Server};

@@ -1,6 +1,7 @@
 //! What a client sends: requests become calls, cancels find their call, answers go to who asked.
 
 use super::Engine;
+use super::seams::toward_server;
 use crate::action::Note;
 use crate::calls::{Call, Request};
 use crate::clients::{Open, Subscription, Way};
@@ -11,7 +12,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::servers::Readiness;
 use crate::time::{Mono, Span};
-use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape};
+use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Refused, Scanned, Shape};
 use std::num::NonZeroU64;
 
 impl Engine {
@@ -182,7 +183,7 @@ impl Engine {
         }
         let Some((attempt, call)) = self.calls.send(id) else { return };
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
-        let edits = request_edits(message, call.text, &call.request.method, attempt);
+        let edits = toward_server(message, call.text, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {
             let method = call.request.method.clone();
             self.shapes_sharing(server, &method);
@@ -323,43 +324,4 @@ impl Engine {
         self.send(server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
         self.abandon(server, attempt);
     }
-}
-
-/// What differs in a request on its way to the server: its id and its progress token.
-pub(super) fn request_edits(message: &Message, text: bool, method: &Method, attempt: AttemptId) -> Vec<Edit> {
-    let mut edits = Vec::with_capacity(2);
-    if let Some(span) = message.envelope.get(Field::Id) {
-        edits.push(Edit::replace(span, own_id(attempt.0, text)));
-    }
-    edits.extend(token_edit(message, method, attempt));
-    edits
-}
-
-/// Our token in place of the client's; or a new one, so that progress reaches us as a sign of life.
-fn token_edit(message: &Message, method: &Method, attempt: AttemptId) -> Option<Edit> {
-    if let Some(span) = message.envelope.get(Field::MetaProgressToken) {
-        JsonId::token(span.of(&message.bytes))?;
-        return Some(Edit::replace(span, own_id(attempt.0, false)));
-    }
-    if !method.takes_progress() || !message.is_object(Field::Params) {
-        return None;
-    }
-    if let Some(span) = message.envelope.get(Field::ParamsMeta) {
-        if !message.is_object(Field::ParamsMeta) {
-            return None;
-        }
-        let after: &[u8] = if has_members(message, Field::ParamsMeta) { b"," } else { b"" };
-        let patch = Patch::number_within(b"\"progressToken\":", attempt.0, after);
-        return Some(Edit::insert(span.start() + 1, patch));
-    }
-    let span = message.envelope.get(Field::Params)?;
-    let after: &[u8] = if has_members(message, Field::Params) { b"}," } else { b"}" };
-    let patch = Patch::number_within(b"\"_meta\":{\"progressToken\":", attempt.0, after);
-    Some(Edit::insert(span.start() + 1, patch))
-}
-
-/// Whether a comma must follow what is inserted at the front of an object.
-fn has_members(message: &Message, object: Field) -> bool {
-    let inner = message.raw(object).and_then(|raw| raw.strip_prefix(b"{")).unwrap_or_default();
-    inner.trim_ascii_start().first() != Some(&b'}')
 }

@@ -1,11 +1,12 @@
 //! How a server is started again and made whole: what the old process knew, the new one is told.
 
 use super::Engine;
-use super::from_client::request_edits;
+use super::seams::toward_server;
 use crate::action::{Action, Note};
 use crate::calls::Call;
 use crate::clients::Open;
 use crate::config::Restart;
+use crate::era::Era;
 use crate::error::{Kind, json_text};
 use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId};
 use crate::limits;
@@ -156,7 +157,7 @@ impl Engine {
 
     pub(super) fn send_own(&mut self, id: ServerId, message: &Message, method: &Method, attempt: AttemptId) {
         let raw_id = message.raw(Field::Id).and_then(JsonId::new).unwrap_or(JsonId::Int(0));
-        let edits = request_edits(message, raw_id.is_text(), method, attempt);
+        let edits = toward_server(message, raw_id.is_text(), method, attempt);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits);
         self.send(id, Some(attempt), Some(message), outgoing);
     }
@@ -173,6 +174,7 @@ impl Engine {
         }
         if let Some(result) = answer.raw(Field::Result) {
             self.servers.agrees_on(id, super::from_server::agreed_version(result));
+            self.servers.shows_era(id, Some(Era::Legacy));
         }
         if self.servers.get(&id).is_some_and(|server| server.welcome.is_none()) {
             // It was told the handshake of a session that woke: those who joined that wait for the answer.

@@ -28,6 +28,7 @@ use crate::calls::handoff::KnownTools;
 use crate::calls::retry::Budget;
 use crate::clients::Way;
 use crate::config::ServerConfig;
+use crate::era::Eras;
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, DefinitionId, JsonId, Run};
 use crate::life::Sample;
@@ -120,6 +121,8 @@ pub(crate) struct Server {
     pub(crate) welcome: Option<Message>,
     /// Sessions that wait for the same answer.
     pub(crate) awaiting_welcome: Vec<(ClientId, Way, JsonId)>,
+    /// The eras that it has shown it speaks.
+    pub(crate) eras: Eras,
     /// The revisions it named in `server/discover`.
     pub(crate) supported: Vec<Box<str>>,
     /// It has tasks of its own.
@@ -317,6 +320,7 @@ impl Server {
             greeted: None,
             welcome: None,
             awaiting_welcome: Vec::new(),
+            eras: Eras::default(),
             supported: Vec::new(),
             own_tasks: false,
             makes_tasks: false,
