@@ -54,3 +54,24 @@ fn a_question_on_the_stream_of_a_call_stops_the_clock_of_that_call_alone() {
         "#
     ));
 }
+
+/// What lay in the pipe of a process that has ended may come late. Nobody is left to hear an answer, so nobody is asked:
+/// the clock of the next process would stand still for ever. (Found by the simulation: pipes, seed 11.)
+#[test]
+fn a_process_that_has_ended_asks_nobody() {
+    check(
+        r#"
+        set timeout 30s
+        set restart on-crash
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
+        >> {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
+        < {"id":1,"result":{"protocolVersion":"2025-11-25"}}
+        << {"id":1,"result":{"protocolVersion":"2025-11-25"}}
+        output-closed
+        exited 101
+        !! warn: `srv` ended: exit status 101
+        !! warn: restarting `srv` in 470ms: it ended
+        < {"id":9,"method":"elicitation/create","params":{}}
+        "#,
+    );
+}

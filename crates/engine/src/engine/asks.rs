@@ -12,7 +12,7 @@ use crate::error::{Kind, error_answer};
 use crate::id::{AskId, CallId, ClientId, JsonId, ServerId, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
-use crate::servers::{Ask, Waits};
+use crate::servers::{Ask, Server, Waits};
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Span};
@@ -21,6 +21,10 @@ impl Engine {
     #[inline(never)]
     pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
+        if !self.is_remote(server_id) && !self.servers.get(&server_id).is_some_and(Server::has_process) {
+            // Late words of a process that has ended: nobody is left to hear the answer.
+            return;
+        }
         let Some(tasks) = self.tasks_asked(server_id) else {
             return self.nobody_to_ask(server_id, &id);
         };
@@ -73,6 +77,9 @@ impl Engine {
             return self.note(Note::UnknownAnswer { from: "the client".into(), id });
         };
         let Some(ask) = self.close_ask(now, ask_id) else { return };
+        if !self.servers.is_current(ask.server, ask.run) {
+            return;
+        }
         let edit = Edit::replace(span, ask.id.patch());
         self.send(ask.server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
     }
@@ -136,9 +143,7 @@ impl Engine {
         if matches!(ask.way, Way::Ticket(_)) {
             self.question_is_over(id);
         }
-        if self.servers.is_current(ask.server, ask.run) {
-            self.wait_ends(now, ask.server, ask.waits);
-        }
+        self.wait_ends(now, ask.server, ask.waits);
         if ask.waits != Waits::Nobody {
             self.tasks_are_answered(id);
         }
@@ -169,6 +174,9 @@ impl Engine {
     }
 
     fn wait_ends(&mut self, now: Mono, id: ServerId, waits: Waits) {
+        if planted!(self, WaitsOnAfterAnswers) {
+            return;
+        }
         match waits {
             Waits::Nobody => {}
             Waits::Server => {

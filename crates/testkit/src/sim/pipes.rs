@@ -2,6 +2,7 @@
 
 mod client;
 mod judge;
+mod persons;
 
 use super::agenda::{Agenda, Next};
 use super::process::{Deed, Process};
