@@ -171,7 +171,10 @@ impl Driver {
         match state.client.write() {
             Wrote::All => {}
             Wrote::Some => self.client.backlog.notify_one(),
-            Wrote::Broken(_) => state.feed(Event::ClientGone(CLIENT)),
+            Wrote::Broken => {
+                state.client.take_unsent();
+                state.feed(Event::ClientGone(CLIENT));
+            }
         }
         if let Some(congested) = state.client.outbox.check_marks() {
             state.feed(Event::Congested(CLIENT, congested));
@@ -187,8 +190,9 @@ impl Driver {
         match process.outlet.write() {
             Wrote::All => {}
             Wrote::Some => process.signals.backlog.notify_one(),
-            Wrote::Broken(unsent) => {
-                let unsent = unsent.into_iter().filter_map(wire::scan_message).collect();
+            Wrote::Broken => {
+                let unsent =
+                    process.outlet.take_unsent().into_iter().filter_map(wire::scan_message).collect();
                 state.feed(Event::InputBroken(id, run, unsent));
             }
         }

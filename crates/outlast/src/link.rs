@@ -285,8 +285,8 @@ pub enum Wrote {
     All,
     /// What fitted.
     Some,
-    /// Nobody reads there any more. These lines have never left.
-    Broken(Vec<Bytes>),
+    /// Nobody reads there any more; [`Outlet::take_unsent`] has the lines that never left.
+    Broken,
 }
 
 impl Outlet {
@@ -300,6 +300,13 @@ impl Outlet {
     /// What feeds it must wait.
     pub fn is_full(&self) -> bool {
         self.outbox.is_congested() && !self.broken
+    }
+
+    /// The lines that can never leave, once nobody reads there any more.
+    pub fn take_unsent(&mut self) -> Vec<Bytes> {
+        let unsent = self.outbox.unsent();
+        self.outbox.clear();
+        unsent
     }
 
     /// Writes what fits at once.
@@ -326,9 +333,7 @@ impl Outlet {
                 Err(_) => {
                     self.broken = true;
                     self.sink = None;
-                    let unsent = self.outbox.unsent();
-                    self.outbox.clear();
-                    return Wrote::Broken(unsent);
+                    return Wrote::Broken;
                 }
             }
         }

@@ -361,18 +361,8 @@ impl Engine {
     }
 
     /// A call is settled: says what becomes of its key, and who else gets the answer.
-    pub(super) fn settle_key(
-        &mut self,
-        id: CallId,
-        request: &Request,
-        keyed: Keyed,
-        answer: Option<&Outgoing>,
-    ) -> Option<Shared> {
-        self.settle_shared(request.key_no?, id, request, keyed, answer)
-    }
-
     #[inline(never)]
-    fn settle_shared(
+    pub(super) fn settle_key(
         &mut self,
         no: KeyNo,
         id: CallId,
