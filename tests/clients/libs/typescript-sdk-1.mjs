@@ -1,0 +1,14 @@
+// The official TypeScript SDK 1.x, without an agent: one call.
+
+import { load, run, server } from "./driver.mjs";
+
+const { Client } = load("@modelcontextprotocol/sdk/client/index.js");
+const { StdioClientTransport } = load("@modelcontextprotocol/sdk/client/stdio.js");
+
+await run(async () => {
+  const client = new Client({ name: "typescript-sdk-1", version: "1.0.0" });
+  await client.connect(new StdioClientTransport(server));
+  await client.listTools();
+  const result = await client.callTool({ name: "slow_probe", arguments: {} });
+  return result.content[0].text;
+});
