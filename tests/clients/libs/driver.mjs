@@ -1,18 +1,17 @@
 // What the Node drivers share: the environment that they are run with, the deadline, the last line.
 //
-// A driver says how its library is used (`ask` returns what the caller got); `run` does the rest.
+// A driver says how its library is used (`ask` returns what the caller got); `run` does the rest. The SDKs have no agent of
+// their own, so `converse` is one.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { decide } from "../model/rule.mjs";
 
 export const installed = process.env.CLIENT_INSTALLED ?? "";
 /** Loads a package from where it was installed, which is not beside this file. */
 export const load = createRequire(join(installed, "drivers.cjs"));
 /** The server to start: `command`, `args` and `env`. */
 export const server = JSON.parse(process.env.CLIENT_SERVER ?? "{}");
-export const modelUrl = process.env.CLIENT_MODEL ?? "";
-export const MODEL = "scripted-model";
-export const PROMPT = "Run the slow probe and tell me its result.";
 
 const DONE = "42 files built";
 const MAX_TEXT = 2000;
@@ -27,6 +26,18 @@ function finish(outcome, text) {
 function judge(text) {
   if (text.startsWith("NO TOOL")) return "no-tools";
   return text.includes(DONE) ? "result" : "error";
+}
+
+/** The smallest agent around an SDK's client: asks the scripted model's own rule, without a way over HTTP. */
+export async function converse(client) {
+  const { tools } = await client.listTools();
+  const turns = [];
+  for (;;) {
+    const next = decide({ tools, turns }, process.env.MODEL_MODE);
+    if (!next.call) return next.text;
+    const { content } = await client.callTool({ name: next.call.name, arguments: next.call.arguments });
+    turns.push({ role: "tool", text: "", results: [{ by: next.call.name, text: content[0].text }] });
+  }
 }
 
 /** Runs `ask` once and prints what came of it. */

@@ -30,6 +30,12 @@ def model_url(path=""):
     return os.environ["CLIENT_MODEL"] + path
 
 
+def limit(**settings):
+    """The client's own limit in seconds, under the name of its setting, if the run is to write one."""
+    ms = os.environ.get("CLIENT_LIMIT_MS")
+    return {name: kind(int(ms) / 1000) for name, kind in settings.items()} if ms else {}
+
+
 def run(ask):
     """Runs `ask` (a coroutine function) once and prints what came of it."""
     _settle_in(os.environ["CLIENT_HOME"])

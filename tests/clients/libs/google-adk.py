@@ -2,7 +2,7 @@
 
 import os
 
-from driver import PROMPT, model_url, run, server
+from driver import PROMPT, limit, model_url, run, server
 
 os.environ["GOOGLE_API_KEY"] = "none"
 os.environ["GOOGLE_GEMINI_BASE_URL"] = model_url()
@@ -15,7 +15,8 @@ async def ask():
     from google.genai import types
     from mcp import StdioServerParameters
 
-    toolset = McpToolset(connection_params=StdioConnectionParams(server_params=StdioServerParameters(**server())))
+    parameters = StdioServerParameters(**server())
+    toolset = McpToolset(connection_params=StdioConnectionParams(server_params=parameters, **limit(timeout=float)))
     agent = LlmAgent(name="probe", model="gemini-flash-latest", tools=[toolset])
     runner = InMemoryRunner(agent)
     session = await runner.session_service.create_session(app_name=runner.app_name, user_id="probe")

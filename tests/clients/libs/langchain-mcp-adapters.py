@@ -1,6 +1,8 @@
 """LangChain's agent with MCP tools, as its own page shows it. Every call opens a session, and so a server, of its own."""
 
-from driver import MODEL, PROMPT, model_url, run, server
+from datetime import timedelta
+
+from driver import MODEL, PROMPT, limit, model_url, run, server
 
 
 async def ask():
@@ -8,7 +10,8 @@ async def ask():
     from langchain_mcp_adapters.client import MultiServerMCPClient
     from langchain_openai import ChatOpenAI
 
-    client = MultiServerMCPClient({"probe": {"transport": "stdio", **server()}})
+    settings = limit(read_timeout_seconds=lambda seconds: timedelta(seconds=seconds))
+    client = MultiServerMCPClient({"probe": {"transport": "stdio", **server(), "session_kwargs": settings}})
     model = ChatOpenAI(model=MODEL, base_url=model_url("/v1"), api_key="none")
     agent = create_agent(model, await client.get_tools())
     answer = await agent.ainvoke({"messages": [{"role": "user", "content": PROMPT}]})

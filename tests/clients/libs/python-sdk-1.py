@@ -1,12 +1,16 @@
 """The official Python SDK 1.x, without an agent: one call."""
 
-from driver import run, server
+from datetime import timedelta
+
+from driver import limit, run, server
 
 
 async def ask():
     from mcp import ClientSession, StdioServerParameters, stdio_client
 
-    async with stdio_client(StdioServerParameters(**server())) as streams, ClientSession(*streams) as session:
+    settings = limit(read_timeout_seconds=lambda seconds: timedelta(seconds=seconds))
+    parameters = StdioServerParameters(**server())
+    async with stdio_client(parameters) as streams, ClientSession(*streams, **settings) as session:
         await session.initialize()
         await session.list_tools()
         result = await session.call_tool("slow_probe", {})

@@ -1,6 +1,6 @@
-// The official TypeScript SDK 1.x, without an agent: one call.
+// The official TypeScript SDK 1.x, in its default settings.
 
-import { load, run, server } from "./driver.mjs";
+import { converse, load, run, server } from "./driver.mjs";
 
 const { Client } = load("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = load("@modelcontextprotocol/sdk/client/stdio.js");
@@ -8,7 +8,5 @@ const { StdioClientTransport } = load("@modelcontextprotocol/sdk/client/stdio.js
 await run(async () => {
   const client = new Client({ name: "typescript-sdk-1", version: "1.0.0" });
   await client.connect(new StdioClientTransport(server));
-  await client.listTools();
-  const result = await client.callTool({ name: "slow_probe", arguments: {} });
-  return result.content[0].text;
+  return converse(client);
 });
