@@ -31,6 +31,9 @@ pub struct Client {
     /// A program below `tests/clients`.
     pub driver: String,
     pub install: Install,
+    /// Flags of outlast that this client needs beside those for its limit.
+    #[serde(default)]
+    pub outlast: Vec<String>,
     /// What a person should know who reads the row.
     #[serde(default)]
     pub notes: String,
@@ -44,8 +47,8 @@ pub enum Install {
     Npm(String),
     /// A file of exact pins.
     Pip(String),
-    /// A package of the workspace; its versions are those of `Cargo.lock`.
-    Cargo(String),
+    /// An SDK that `cargo xtask interop` has a lock file for: `ts1`, `ts2`, `py1`, `py2` or `rust`.
+    Interop(String),
 }
 
 /// A client that is not driven, and why.
