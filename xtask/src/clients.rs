@@ -7,12 +7,13 @@
 //! each client, and into the table of `docs/clients.md`.
 //!
 //! Not here: which clients there are (`list.rs`), how they are installed (`setup.rs`), one start of one client
-//! (`run.rs`), what its records say (`record.rs`), which runs make a row (`measure.rs`, `through.rs`), what a row
+//! (`run.rs`), what its records say (`record.rs`), which runs make a row (`measure.rs`, `through.rs`, `doctor.rs`), what a row
 //! is (`row.rs`), the page (`page.rs`).
 
 // A tool of ours, not the product: it may look at the clock and speak on stdout.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout)]
 
+mod doctor;
 mod list;
 mod measure;
 mod page;
@@ -41,7 +42,7 @@ usage: cargo xtask clients [--outlast PATH] [NAME...]
   cargo xtask clients --table          write the table of docs/clients.md again, run nothing
 
       --outlast PATH  this binary instead of the debug build
-      --again         read the records of the last run again, run nothing";
+      --again         read the records of the last run again, run only what is missing";
 
 #[derive(Default)]
 struct Options {
@@ -119,4 +120,17 @@ fn failures(clients: &[Client], measured: &Measured) -> Vec<String> {
 /// Where the drivers and the probe are.
 fn sources() -> PathBuf {
     root().join("tests/clients")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The model decides what is measured, so it is tested where no client is installed, too.
+    #[test]
+    fn the_scripted_model_keeps_to_its_rules() {
+        let rules = sources().join("model/rule.test.mjs");
+        let output = std::process::Command::new("node").arg("--test").arg(rules).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
 }

@@ -11,7 +11,7 @@ use super::record::{How, Record};
 use super::row::{Row, Sends};
 use super::run::{Bench, Plan};
 use super::setup::Installed;
-use super::through;
+use super::{doctor, through};
 
 /// How long a silent call, a start and a list are watched.
 const WATCH: Duration = Duration::from_secs(600);
@@ -108,9 +108,17 @@ fn after_silence(session: &Session<'_>, mut row: Row) -> Result<Row> {
     row.repeats = silent.calls().saturating_sub(1);
     row.cancels = given_up.map(|it| word(it.how).to_owned());
     progress(session, &mut row)?;
-    let (direct, through) = through::calls(session, &row)?;
-    (row.direct, row.through_outlast) = (Some(direct), Some(through));
-    Ok(row)
+    std::thread::scope(|scope| {
+        let examined = scope.spawn(|| doctor::examine(session, &row));
+        let calls = through::calls(session, &row)?;
+        Ok((calls, examined.join().expect("a run does not panic")?))
+    })
+    .map(|((direct, through), examined)| Row {
+        direct: Some(direct),
+        through_outlast: Some(through),
+        doctor: examined,
+        ..row.clone()
+    })
 }
 
 fn word(how: How) -> &'static str {

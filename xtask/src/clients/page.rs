@@ -36,8 +36,8 @@ fn tables(measured: &Measured, left_out: &[LeftOut]) -> String {
     text += "|---|--:|---|---|---|---|\n";
     text += &good.iter().map(|row| help(row)).collect::<String>();
     text += "\n## What each client does\n\n";
-    text += "| client | calls itself | revision | token | gives up by | start, list | `list_changed` | tasks, elicitation | measured |\n";
-    text += "|---|---|---|---|---|---|---|---|---|\n";
+    text += "| client | calls itself | revision | token | gives up by | start, list | `list_changed` | tasks, elicitation | doctor finds | measured |\n";
+    text += "|---|---|---|---|---|---|---|---|---|---|\n";
     text += &good.iter().map(|row| conduct(row)).collect::<String>();
     text += "\n## Notes\n\n";
     text += &good.iter().filter(|row| !row.notes.is_empty()).map(|row| note(&row.name, &row.notes)).collect::<String>();
@@ -97,7 +97,7 @@ fn conduct(row: &Row) -> String {
     let without = row.starts_without_ms.map(|ms| format!("; begins without it after {}", time(ms))).unwrap_or_default();
     let list = limit(row.list_limit_ms, row.list_observed_up_to_ms);
     format!(
-        "| {} | `{sends}` | {} | {} | {} | {start}{without}, {list} | {} | {}, {} | {} |\n",
+        "| {} | `{sends}` | {} | {} | {} | {start}{without}, {list} | {} | {}, {} | {} | {} |\n",
         row.name,
         row.asks_for.clone().unwrap_or_default(),
         yes(row.token),
@@ -105,8 +105,17 @@ fn conduct(row: &Row) -> String {
         yes(row.list_changed),
         yes(row.tasks),
         yes(row.elicitation),
+        examined(row),
         row.date,
     )
+}
+
+fn examined(row: &Row) -> String {
+    match &row.doctor {
+        Some(found) if found.agrees => "the same".to_owned(),
+        Some(found) => format!("{}, {}", found.cap, found.resets_on_progress),
+        None => "–".to_owned(),
+    }
 }
 
 fn gives_up(row: &Row) -> String {

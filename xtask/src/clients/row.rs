@@ -59,6 +59,7 @@ pub struct Row {
     /// The same call without outlast.
     pub direct: Option<Call>,
     pub through_outlast: Option<Call>,
+    pub doctor: Option<Doctor>,
     pub notes: String,
 }
 
@@ -80,6 +81,16 @@ pub struct Call {
     pub text: String,
     /// `plain`, `keep-alive` or `hand-off`.
     pub how: String,
+}
+
+/// What `outlast doctor client` found of the same client.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Doctor {
+    pub cap: String,
+    pub resets_on_progress: String,
+    /// Whether that is what the probe found.
+    pub agrees: bool,
 }
 
 fn path() -> PathBuf {

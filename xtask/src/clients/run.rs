@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::list::Client;
 use super::record::{PATIENCE_MS, Record};
@@ -31,7 +31,7 @@ pub struct Bench {
     pub places: Places,
     pub outlast: PathBuf,
     pub offline: bool,
-    /// Read the records of the last run again instead of running.
+    /// Read the records of the last run again, and run only what is missing.
     again: bool,
     free: Mutex<usize>,
     freed: Condvar,
@@ -46,12 +46,14 @@ pub struct Plan<'a> {
     /// Flags of outlast; without them the client starts the probe itself.
     pub outlast: Option<&'a [String]>,
     pub obey: bool,
+    /// The calls that the model makes instead of the probe's tool, and the server is `outlast doctor client`.
+    pub doctor: Option<Value>,
     pub deadline: Duration,
 }
 
 impl Plan<'_> {
     pub fn direct(label: &str, scenario: impl Into<String>, deadline: Duration) -> Plan<'_> {
-        Plan { label, scenario: scenario.into(), answer_after: None, outlast: None, obey: false, deadline }
+        Plan { label, scenario: scenario.into(), answer_after: None, outlast: None, obey: false, doctor: None, deadline }
     }
 }
 
@@ -88,8 +90,8 @@ impl Bench {
         let _slot = self.take();
         let driver = Path::new(&client.driver).file_stem().unwrap_or_default();
         let folder = self.places.installed.join("runs").join(driver).join(plan.label);
-        if self.again {
-            return Record::read(&folder);
+        if self.again && let Ok(record) = Record::read(&folder) {
+            return Ok(record);
         }
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(folder.join("home"))?;
@@ -115,12 +117,18 @@ impl Bench {
         command.env("CLIENT_DEADLINE", plan.deadline.as_secs().to_string());
         command.env("MODEL_LOG", folder.join("model.jsonl"));
         command.env("MODEL_MODE", if plan.obey { "obey" } else { "plain" });
+        if let Some(calls) = &plan.doctor {
+            command.env("MODEL_CALLS", calls.to_string());
+        }
         command.env("MODEL_LINGER_MS", "3000").env("MODEL_PATIENCE_MS", PATIENCE_MS.to_string());
         Ok(command)
     }
 
     /// What the client is told to start.
-    fn server(&self, plan: &Plan<'_>, folder: &Path) -> Result<serde_json::Value> {
+    fn server(&self, plan: &Plan<'_>, folder: &Path) -> Result<Value> {
+        if plan.doctor.is_some() {
+            return Ok(json!({ "command": self.outlast, "args": ["doctor", "client"], "env": {} }));
+        }
         let node = which("node")?;
         let probe = sources().join("probe.mjs").display().to_string();
         let mut words = match plan.outlast {

@@ -48,9 +48,14 @@ fn help(row: &Row) -> Help {
     let within = row.progress_total_ms.is_none_or(|total| Duration::from_millis(total) > length(row));
     match row.silent_limit_ms {
         None => Help { how: "plain", flags: vec![] },
-        Some(limit) if moves && within => Help { how: "keep-alive", flags: vec![format!("--keep-alive={}ms", limit / 3)] },
-        Some(limit) => Help { how: "hand-off", flags: vec![format!("--client-cap={}s", limit / 1000)] },
+        Some(limit) if moves && within => Help { how: "keep-alive", flags: vec![format!("--keep-alive={}s", seconds(limit / 3))] },
+        Some(limit) => Help { how: "hand-off", flags: vec![format!("--client-cap={}s", seconds(limit))] },
     }
+}
+
+/// What a person would write.
+fn seconds(ms: u64) -> u64 {
+    ((ms + 500) / 1000).max(1)
 }
 
 fn call(session: &Session<'_>, label: &str, long: Duration, help: Option<&Help>) -> Result<Call> {
@@ -78,7 +83,7 @@ mod tests {
     #[test]
     fn a_client_gets_what_its_limit_asks_for() {
         assert_eq!(help(&row(None, false, None)).how, "plain");
-        assert_eq!(help(&row(Some(60_012), true, None)).flags, ["--keep-alive=20004ms"]);
+        assert_eq!(help(&row(Some(60_012), true, None)).flags, ["--keep-alive=20s"]);
         assert_eq!(help(&row(Some(60_012), false, None)).flags, ["--client-cap=60s"]);
         assert_eq!(help(&row(Some(60_000), true, Some(120_000))).how, "hand-off");
     }
