@@ -6,6 +6,8 @@
 // MODEL_PORT  the port; without it any free one. The first line on stdout is the base URL.
 // MODEL_MODE  plain: asks for `slow_probe` once, then says `RESULT: …`
 //             obey:  also follows what the text of a result says ("Call the tool `x_wait` with {…}")
+// MODEL_LINGER_MS   how long it thinks before its last words: an agent that has them ends, and its server with it
+// MODEL_PATIENCE_MS how long it thinks when the tool is not offered: a client may still be waiting for its server
 // MODEL_LOG   a JSON line for each request: path, the tools offered, what was decided
 //
 // What it decides is in model/rule.mjs; each API is one file beside it: `read` a request, `write` a decision.
@@ -19,6 +21,7 @@ import * as gemini from "./model/gemini.mjs";
 import * as responses from "./model/responses.mjs";
 
 const MODE = process.env.MODEL_MODE ?? "plain";
+const LINGER = { last: Number(process.env.MODEL_LINGER_MS ?? 0), missing: Number(process.env.MODEL_PATIENCE_MS ?? 0) };
 const MAX_BODY = 64 * 1024 * 1024;
 const DIALECTS = [
   [/\/chat\/completions$/, chat],
@@ -51,9 +54,11 @@ function stream(response, events) {
 function converse(response, path, body, dialect) {
   const asked = dialect.read(body, path);
   const decision = decide(asked, MODE);
-  log({ path, tools: asked.tools.map((tool) => tool.name), turns: asked.turns.length, decision });
-  if (asked.stream) return stream(response, dialect.events(decision, asked));
-  json(response, 200, dialect.whole(decision, asked));
+  const got = asked.turns.at(-1)?.results;
+  log({ path, tools: asked.tools.map((tool) => tool.name), turns: asked.turns.length, got, decision });
+  const say = () => asked.stream ? stream(response, dialect.events(decision, asked))
+    : json(response, 200, dialect.whole(decision, asked));
+  setTimeout(say, LINGER[decision.kind] ?? 0);
 }
 
 function other(response, method, path) {

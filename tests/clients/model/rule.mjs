@@ -8,23 +8,28 @@ const ORDER = /\bcall (?:the )?(?:tool )?[`"']?([A-Za-z0-9_.:-]+)[`"']? (?:again
 
 /** Tools that only find other tools. */
 const SEARCH = /tool_?search/i;
-const MAX_SEARCHES = 5;
+const MAX_SEARCHES = 2;
 
 /**
  * asked: {tools: [{name, parameters}], turns: [{role, text, results: [{by, text}]}], wants: schema of a JSON answer, if any}
  * `by` is the name of the tool that gave the result, where the API tells it.
- * Gives {call: {name, arguments}} or {text}.
+ * Gives {call: {name, arguments}} or {text}; `kind` is `last` for the end, `missing` if the tool is not there.
  */
 export function decide(asked, mode) {
-  if (asked.wants) return { text: JSON.stringify(example(asked.wants)) };
+  if (asked.wants) return { text: JSON.stringify(example(asked.wants)), kind: "aside" };
   const results = asked.turns.flatMap((turn) => turn.results);
   if (results.length >= MAX_CALLS) return finish(asked, "GAVE UP: too many calls");
   const answers = results.filter((result) => !SEARCH.test(result.by ?? ""));
   const last = answers.at(-1)?.text;
   const order = mode === "obey" && last !== undefined && ORDER.exec(last);
-  if (order) return callOrSearch(asked, order[1], JSON.parse(order[2]), results);
+  if (order) return callOrSearch(asked, order[1], read(order[2]), results);
   if (last !== undefined) return finish(asked, `RESULT: ${last}`);
   return callOrSearch(asked, WANTED, {}, results);
+}
+
+/** Some clients hand a result on as JSON: its quotes are escaped then, and a model reads over that. */
+function read(text) {
+  return JSON.parse(text.includes('\\"') ? text.replaceAll('\\"', '"') : text);
 }
 
 /** The tool by its own name, or behind whatever prefix the client gave it. */
@@ -36,9 +41,21 @@ function find(tools, name) {
 function callOrSearch(asked, name, wanted, results) {
   const offered = find(asked.tools, name);
   if (offered) return call(offered, wanted);
+  const hidden = foundBySearch(asked, results, name);
+  if (hidden) return { call: { name: "tool_call", arguments: { name: hidden, arguments: wanted } } };
   const search = asked.tools.find((tool) => SEARCH.test(tool.name));
   if (search && searches(results) < MAX_SEARCHES) return call(search, { query: name });
-  return { text: `NO TOOL: ${name} is not among the ${asked.tools.length} tools offered` };
+  const text = `NO TOOL: ${name} is not among the ${asked.tools.length} tools offered`;
+  // A request without any tool is about something else, such as a title for the conversation.
+  return { text, kind: asked.tools.length ? "missing" : "aside" };
+}
+
+/** Some agents only describe what a search found, and have one tool that calls it by that name. */
+function foundBySearch(asked, results, name) {
+  const last = results.at(-1);
+  if (!SEARCH.test(last?.by ?? "") || !asked.tools.some((tool) => tool.name === "tool_call")) return undefined;
+  const names = [...last.text.matchAll(/"name":\s*"([^"]+)"/g)].map((match) => match[1]);
+  return find(names.map((found) => ({ name: found })), name)?.name;
 }
 
 /** How often it was searched since the last real result. */
@@ -56,7 +73,8 @@ function call(tool, wanted) {
 /** Some agents want to be told by a tool that the work is done. */
 function finish(asked, text) {
   const done = asked.tools.find((tool) => /^(attempt_completion|submit_and_exit)$/.test(tool.name));
-  return done ? { call: { name: done.name, arguments: { result: text, summary: text, verified: true } }, text } : { text };
+  const call = done && { name: done.name, arguments: { result: text, summary: text, verified: true } };
+  return { call, text, kind: "last" };
 }
 
 /** The smallest value of a JSON schema. */
