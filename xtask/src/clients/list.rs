@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::sources;
+use crate::interop::matrix::Sdk;
 
 /// The files, one for each folder of drivers.
 const FILES: [&str; 2] = ["clients.json", "libs/clients.json"];
@@ -44,8 +45,8 @@ pub enum Install {
     Npm(String),
     /// A file of exact pins.
     Pip(String),
-    /// A package of the workspace; its versions are those of `Cargo.lock`.
-    Cargo(String),
+    /// An SDK that the interop tests install or build.
+    Interop(Sdk),
 }
 
 /// A client that is not driven, and why.
@@ -99,7 +100,10 @@ impl Client {
 pub fn show() -> Result<()> {
     let list = read()?;
     for client in &list.clients {
-        println!("{:<22} {:<8} {} {} ({})", client.name, client.kind, client.package, client.version, client.licence);
+        println!(
+            "{:<22} {:<8} {} {} ({})",
+            client.name, client.kind, client.package, client.version, client.licence
+        );
     }
     for left_out in &list.left_out {
         println!("{:<22} left out: {}", left_out.name, left_out.why);

@@ -1,5 +1,6 @@
 //! Packages below `target/clients`, from the lock files of `tests/clients`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +10,9 @@ use anyhow::Result;
 use super::list::{Client, Install};
 use super::run::Bench;
 use super::sources;
-use crate::interop::setup::{copy_files, once, run_quietly, version_of};
+use crate::interop::Places;
+use crate::interop::matrix::Sdk;
+use crate::interop::setup::{copy_files, once, prepare, run_quietly, version_of};
 
 /// A client that is ready to be driven.
 #[derive(Clone)]
@@ -25,7 +28,7 @@ pub fn install(bench: &Bench, client: &Client) -> Result<Installed> {
     match &client.install {
         Install::Npm(folder) => npm(bench, client, folder),
         Install::Pip(file) => pip(bench, client, file),
-        Install::Cargo(package) => cargo(bench, client, package),
+        Install::Interop(sdk) => interop(client, *sdk),
     }
 }
 
@@ -64,8 +67,20 @@ fn pip(bench: &Bench, client: &Client, file: &str) -> Result<Installed> {
     Ok(Installed { driver: vec![python, sources().join(&client.driver).display().to_string()], folder })
 }
 
-fn cargo(bench: &Bench, client: &Client, package: &str) -> Result<Installed> {
-    crate::shell::cargo(&["build", "--quiet", "--package", package])?;
-    let driver = vec!["node".to_owned(), sources().join(&client.driver).display().to_string()];
-    Ok(Installed { driver, folder: bench.places.built.clone() })
+/// One installation of each SDK serves both: the interop tests have its lock file.
+fn interop(client: &Client, sdk: Sdk) -> Result<Installed> {
+    let places = Places::find()?;
+    prepare(&places, &BTreeSet::from([sdk]))?;
+    let folder = match sdk {
+        Sdk::Ts1 => places.installed.join("ts1"),
+        Sdk::Ts2 => places.installed.join("ts2"),
+        Sdk::Py1 => places.installed.join("py1"),
+        Sdk::Py2 => places.installed.join("py2"),
+        Sdk::Rust => places.built,
+    };
+    let runs = match sdk {
+        Sdk::Py1 | Sdk::Py2 => folder.join("bin/python").display().to_string(),
+        Sdk::Ts1 | Sdk::Ts2 | Sdk::Rust => "node".to_owned(),
+    };
+    Ok(Installed { driver: vec![runs, sources().join(&client.driver).display().to_string()], folder })
 }
