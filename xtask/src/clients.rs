@@ -71,8 +71,7 @@ pub fn run(args: &[String]) -> Result<()> {
     if options.list {
         return list::show();
     }
-    let ended =
-        if options.table { Ok(()) } else { measure_all(&list::chosen(&options.names)?, options.outlast) };
+    let ended = if options.table { Ok(()) } else { measure_all(&list::chosen(&options.names)?, options.outlast) };
     let mut measured = Measured::read()?;
     measured.annotate(&list::chosen(&[])?);
     measured.write()?;

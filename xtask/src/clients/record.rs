@@ -70,12 +70,7 @@ impl Record {
         let said = fs::read_to_string(folder.join("stdout")).unwrap_or_default();
         let last = said.lines().last().with_context(|| format!("it said nothing: {}", stderr(folder)))?;
         let end = serde_json::from_str(last).with_context(|| format!("its last line is `{last}`"))?;
-        Ok(Self {
-            end,
-            probe: lines(&folder.join("probe.jsonl")),
-            model: lines(&folder.join("model.jsonl")),
-            ended_at,
-        })
+        Ok(Self { end, probe: lines(&folder.join("probe.jsonl")), model: lines(&folder.join("model.jsonl")), ended_at })
     }
 
     /// What the client sent first of this method.
@@ -150,8 +145,7 @@ impl Record {
 
     /// Whether the client asked for the tools again after it was told that they have changed.
     pub fn lists_again(&self) -> bool {
-        let told =
-            |line: &&Line| line.dir == "out" && line.msg["method"] == "notifications/tools/list_changed";
+        let told = |line: &&Line| line.dir == "out" && line.msg["method"] == "notifications/tools/list_changed";
         let Some(told) = self.probe.iter().find(told) else { return false };
         self.received().any(|line| line.msg["method"] == "tools/list" && line.at >= told.at)
     }
@@ -190,9 +184,7 @@ impl Record {
     }
 
     fn answered(&self, request: &Line) -> Option<u64> {
-        let is_it = |line: &&Line| {
-            line.dir == "out" && line.msg["id"] == request.msg["id"] && line.pid == request.pid
-        };
+        let is_it = |line: &&Line| line.dir == "out" && line.msg["id"] == request.msg["id"] && line.pid == request.pid;
         self.probe.iter().find(is_it).filter(|line| line.msg.get("method").is_none()).map(|line| line.at)
     }
 
@@ -240,11 +232,7 @@ mod tests {
     }
 
     fn got(at: u64) -> Turn {
-        Turn {
-            at,
-            got: vec![json!({ "by": "x_slow_probe", "text": "timed out" })],
-            decision: json!({ "kind": "last" }),
-        }
+        Turn { at, got: vec![json!({ "by": "x_slow_probe", "text": "timed out" })], decision: json!({ "kind": "last" }) }
     }
 
     fn record(outcome: &str, probe: Vec<Line>, model: Vec<Turn>, ended_at: u64) -> Record {
@@ -253,8 +241,7 @@ mod tests {
 
     #[test]
     fn a_cancel_is_told_from_silence() {
-        let cancels =
-            record("error", vec![call(100), cancel(60_100), eof(63_500)], vec![got(60_120)], 64_000);
+        let cancels = record("error", vec![call(100), cancel(60_100), eof(63_500)], vec![got(60_120)], 64_000);
         assert_eq!(cancels.call_given_up(), Some(GivenUp { age: 60_000, how: How::Notification }));
         let silent = record("error", vec![call(100), eof(63_500)], vec![got(60_120)], 64_000);
         assert_eq!(silent.call_given_up(), Some(GivenUp { age: 60_020, how: How::Nothing }));

@@ -65,9 +65,7 @@ impl Bench {
         };
         let offline = can_be_offline();
         if !offline {
-            eprintln!(
-                "no network namespace here (`unshare`, `ip`): the clients are not kept from the network"
-            );
+            eprintln!("no network namespace here (`unshare`, `ip`): the clients are not kept from the network");
         }
         Ok(Self { places, outlast, offline, free: Mutex::new(SIDE_BY_SIDE), freed: Condvar::new() })
     }
