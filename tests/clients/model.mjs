@@ -6,6 +6,7 @@
 // MODEL_PORT  the port; without it any free one. The first line on stdout is the base URL.
 // MODEL_MODE  plain: asks for `slow_probe` once, then says `RESULT: …`
 //             obey:  also follows what the text of a result says ("Call the tool `x_wait` with {…}")
+// MODEL_CALLS [{"name", "arguments"}, …], made one after the other; without it `slow_probe` alone
 // MODEL_LINGER_MS   how long it thinks before its last words: an agent that has them ends, and its server with it
 // MODEL_PATIENCE_MS how long it thinks when the tool is not offered: a client may still be waiting for its server
 // MODEL_LOG   a JSON line for each request: path, the tools offered, what was decided
@@ -21,6 +22,7 @@ import * as gemini from "./model/gemini.mjs";
 import * as responses from "./model/responses.mjs";
 
 const MODE = process.env.MODEL_MODE ?? "plain";
+const CALLS = process.env.MODEL_CALLS ? JSON.parse(process.env.MODEL_CALLS) : undefined;
 const LINGER = { last: Number(process.env.MODEL_LINGER_MS ?? 0), missing: Number(process.env.MODEL_PATIENCE_MS ?? 0) };
 const MAX_BODY = 64 * 1024 * 1024;
 const DIALECTS = [
@@ -53,7 +55,7 @@ function stream(response, events) {
 
 function converse(response, path, body, dialect) {
   const asked = dialect.read(body, path);
-  const decision = decide(asked, MODE);
+  const decision = decide(asked, MODE, CALLS);
   const got = asked.turns.at(-1)?.results;
   log({ path, tools: asked.tools.map((tool) => tool.name), turns: asked.turns.length, got, decision });
   const say = () => asked.stream ? stream(response, dialect.events(decision, asked))

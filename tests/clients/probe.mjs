@@ -1,6 +1,7 @@
 // An MCP server on stdio that measures its client: it does one slow thing, and writes down what the client does.
 //
 // PROBE_LOG       every line in and out, the end of input and signals are appended here as JSON lines:
+//                 (and once a second that it lives: a killed process cannot say that it was killed)
 //                 {"t": ms since this process started, "at": ms of the epoch, "pid", "dir": "in"|"out"|"event", "msg"}
 // PROBE_SCENARIO  silent           `slow_probe` never answers and reports nothing
 //                 answer:MS        silent, answers after MS
@@ -16,9 +17,10 @@ import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const KNOWN_REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+const BEAT_MS = 1000;
 const LIST_CHANGED_AFTER_MS = 500;
 // Long enough for a client to list again before its only turn is over.
-const ANSWER_OF_LIST_CHANGED_MS = 5000;
+const ANSWER_OF_LIST_CHANGED_MS = 3000;
 
 const started = Date.now();
 const [kind, ms] = scenario(process.env.PROBE_SCENARIO ?? "silent");
@@ -144,6 +146,7 @@ function leave(why) {
 }
 
 note("event", { started: process.argv.slice(1) });
+setInterval(() => note("event", { alive: true }), BEAT_MS);
 createInterface({ input: process.stdin }).on("line", read).on("close", () => leave({ eof: true }));
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => leave({ signal }));
 // A client that is gone is a measurement, not a crash.

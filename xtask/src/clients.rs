@@ -40,12 +40,14 @@ usage: cargo xtask clients [--outlast PATH] [NAME...]
   cargo xtask clients --list           what there is, and what was left out
   cargo xtask clients --table          write the table of docs/clients.md again, run nothing
 
-      --outlast PATH  this binary instead of the debug build";
+      --outlast PATH  this binary instead of the debug build
+      --again         read the records of the last run again, run nothing";
 
 #[derive(Default)]
 struct Options {
     list: bool,
     table: bool,
+    again: bool,
     outlast: Option<PathBuf>,
     names: Vec<String>,
 }
@@ -57,6 +59,7 @@ fn parse(args: &[String]) -> Result<Options> {
         match arg.as_str() {
             "--list" => options.list = true,
             "--table" => options.table = true,
+            "--again" => options.again = true,
             "--outlast" => options.outlast = Some(args.next().context("--outlast needs a path")?.into()),
             word if word.starts_with('-') => bail!("unknown option `{word}`\n{USAGE}"),
             name => options.names.push(name.to_owned()),
@@ -71,7 +74,7 @@ pub fn run(args: &[String]) -> Result<()> {
     if options.list {
         return list::show();
     }
-    let ended = if options.table { Ok(()) } else { measure_all(&list::chosen(&options.names)?, options.outlast) };
+    let ended = if options.table { Ok(()) } else { measure_all(options) };
     let mut measured = Measured::read()?;
     measured.annotate(&list::chosen(&[])?);
     measured.write()?;
@@ -79,8 +82,9 @@ pub fn run(args: &[String]) -> Result<()> {
     ended
 }
 
-fn measure_all(clients: &[Client], outlast: Option<PathBuf>) -> Result<()> {
-    let bench = Bench::prepare(outlast)?;
+fn measure_all(options: Options) -> Result<()> {
+    let clients = &list::chosen(&options.names)?;
+    let bench = Bench::prepare(options.outlast, options.again)?;
     let installed: Vec<_> = clients.iter().map(|client| setup::install(&bench, client)).collect();
     let file = Mutex::new(());
     std::thread::scope(|scope| {

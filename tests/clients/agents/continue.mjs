@@ -1,5 +1,5 @@
-// Continue CLI: `cn -p`; its file is ~/.continue/config.yaml (`mcpServers`, `connectionTimeout` in ms).
-import { drive, home, join, limit, model, modules, PROMPT, server } from "./drive.mjs";
+// Continue CLI: `cn -p`; its file is ~/.continue/config.yaml (`mcpServers`; no setting for the limit of a call).
+import { drive, home, join, model, modules, PROMPT, server } from "./drive.mjs";
 
 // JSON is YAML.
 const config = {
@@ -8,7 +8,7 @@ const config = {
     name: "scripted", provider: "openai", model: "scripted-model", apiBase: `${model}/v1`, apiKey: "none",
     roles: ["chat"], capabilities: ["tool_use"], useResponsesApi: false,
   }],
-  mcpServers: [{ name: "probe", ...server, connectionTimeout: limit }],
+  mcpServers: [{ name: "probe", ...server }],
 };
 
 await drive({

@@ -16,6 +16,7 @@ export const modules = join(process.env.CLIENT_INSTALLED ?? "", "node_modules");
 export const limit = process.env.CLIENT_LIMIT_MS ? Number(process.env.CLIENT_LIMIT_MS) : undefined;
 export const PROMPT = "Run the slow probe and tell me its result.";
 
+const began = Date.now();
 const deadline = Number(process.env.CLIENT_DEADLINE ?? 60) * 1000;
 // An agent that is told to stop may clean up; then it is killed.
 const GRACE_MS = 2000;
@@ -54,8 +55,8 @@ function end(child, signal) {
   }
 }
 
-/** Runs the client to its end: {output, late}. */
-function run({ command, args, env }) {
+/** Runs the client to its end, or to the driver's: {output, late}. */
+export function run({ command, args, env }) {
   const work = join(home, "work");
   mkdirSync(work, { recursive: true });
   const child = spawn(command, args, { cwd: work, env: environment(env), detached: true, stdio: ["ignore", "pipe", "pipe"] });
@@ -69,7 +70,7 @@ function run({ command, args, env }) {
       late = true;
       end(child, "SIGTERM");
       setTimeout(() => end(child, "SIGKILL"), GRACE_MS);
-    }, deadline);
+    }, began + deadline - Date.now());
     const finish = (error) => {
       clearTimeout(timer);
       setTimeout(() => { end(child, "SIGKILL"); done({ output: error ? String(error) : output, late }); }, 100);
@@ -90,12 +91,15 @@ function judge({ output, late }) {
   return { outcome: /42 files built/.test(text) ? "result" : "error", text };
 }
 
+/** The driver's last line. */
+export function report(verdict) {
+  console.log(JSON.stringify({ ...verdict, seconds: (Date.now() - began) / 1000 }));
+}
+
 /** files: path below the home → content; the rest is how the client is started. */
-export async function drive({ files = {}, ...how }, read = judge) {
+export async function drive({ files = {}, ...how }) {
   write(files);
-  const began = Date.now();
   const ended = await run(how);
-  const seconds = (Date.now() - began) / 1000;
   if (process.env.CLIENT_VERBOSE) console.error(ended.output);
-  console.log(JSON.stringify({ ...read(ended), seconds }));
+  report(judge(ended));
 }

@@ -1,6 +1,5 @@
-// What the scripted model does next. It knows the word `slow_probe`, and in mode `obey` what results tell it; nothing else.
+// What the scripted model does next. It knows which calls to make, and in mode `obey` what results tell it; nothing else.
 
-const WANTED = "slow_probe";
 // A model that is told to wait for ever must not.
 const MAX_CALLS = 200;
 // "Call the tool `probe_wait` with {"ticket": "…"}", in the spellings that a model would understand.
@@ -15,21 +14,25 @@ const MAX_SEARCHES = 2;
  * `by` is the name of the tool that gave the result, where the API tells it.
  * Gives {call: {name, arguments}} or {text}; `kind` is `last` for the end, `missing` if the tool is not there.
  */
-export function decide(asked, mode) {
+export function decide(asked, mode, calls = [{ name: "slow_probe", arguments: {} }]) {
   if (asked.wants) return { text: JSON.stringify(example(asked.wants)), kind: "aside" };
   const results = asked.turns.flatMap((turn) => turn.results);
   if (results.length >= MAX_CALLS) return finish(asked, "GAVE UP: too many calls");
   const answers = results.filter((result) => !SEARCH.test(result.by ?? ""));
   const last = answers.at(-1)?.text;
-  const order = mode === "obey" && last !== undefined && ORDER.exec(last);
-  if (order) return callOrSearch(asked, order[1], read(order[2]), results);
-  if (last !== undefined) return finish(asked, `RESULT: ${last}`);
-  return callOrSearch(asked, WANTED, {}, results);
+  const next = mode === "obey" && last !== undefined && order(last);
+  if (next) return callOrSearch(asked, next.name, next.arguments, results);
+  const wanted = calls[answers.length];
+  if (wanted) return callOrSearch(asked, wanted.name, wanted.arguments, results);
+  return finish(asked, `RESULT: ${last}`);
 }
 
-/** Some clients hand a result on as JSON: its quotes are escaped then, and a model reads over that. */
-function read(text) {
-  return JSON.parse(text.includes('\\"') ? text.replaceAll('\\"', '"') : text);
+/** The call that a text tells its reader to make, if it does. */
+export function order(text) {
+  const found = ORDER.exec(text);
+  if (!found) return undefined;
+  // Some clients hand a result on as JSON: its quotes are escaped then, and a model reads over that.
+  return { name: found[1], arguments: JSON.parse(found[2].replaceAll('\\"', '"')) };
 }
 
 /** The tool by its own name, or behind whatever prefix the client gave it. */

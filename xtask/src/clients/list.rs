@@ -6,7 +6,6 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::sources;
-use crate::interop::matrix::Sdk;
 
 /// The files, one for each folder of drivers.
 const FILES: [&str; 2] = ["clients.json", "libs/clients.json"];
@@ -32,6 +31,9 @@ pub struct Client {
     /// A program below `tests/clients`.
     pub driver: String,
     pub install: Install,
+    /// Flags of outlast that this client needs beside those for its limit.
+    #[serde(default)]
+    pub outlast: Vec<String>,
     /// What a person should know who reads the row.
     #[serde(default)]
     pub notes: String,
@@ -45,8 +47,8 @@ pub enum Install {
     Npm(String),
     /// A file of exact pins.
     Pip(String),
-    /// An SDK that the interop tests install or build.
-    Interop(Sdk),
+    /// An SDK that `cargo xtask interop` has a lock file for: `ts1`, `ts2`, `py1`, `py2` or `rust`.
+    Interop(String),
 }
 
 /// A client that is not driven, and why.
@@ -100,10 +102,7 @@ impl Client {
 pub fn show() -> Result<()> {
     let list = read()?;
     for client in &list.clients {
-        println!(
-            "{:<22} {:<8} {} {} ({})",
-            client.name, client.kind, client.package, client.version, client.licence
-        );
+        println!("{:<22} {:<8} {} {} ({})", client.name, client.kind, client.package, client.version, client.licence);
     }
     for left_out in &list.left_out {
         println!("{:<22} left out: {}", left_out.name, left_out.why);

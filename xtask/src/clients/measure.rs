@@ -50,6 +50,10 @@ impl Session<'_> {
         Ok(record)
     }
 
+    pub fn extra_flags(&self) -> Vec<String> {
+        self.client.outlast.clone()
+    }
+
     pub fn direct(&self, label: &str, scenario: &str, watch: Duration) -> Result<Record> {
         self.run(&Plan::direct(label, scenario, watch + START))
     }
@@ -141,7 +145,8 @@ fn begin(row: &mut Row, start: &Record, list: &Record) {
     row.start_limit_ms = start.begin_given_up("initialize");
     row.start_observed_up_to_ms = row.start_limit_ms.unwrap_or_else(|| start.watched("initialize"));
     row.starts_without_ms = start.begins_without("initialize");
-    row.list_limit_ms = list.begin_given_up("tools/list");
+    // Some give the list up without a word and begin their turn.
+    row.list_limit_ms = list.begin_given_up("tools/list").or_else(|| list.begins_without("tools/list"));
     row.list_observed_up_to_ms = row.list_limit_ms.unwrap_or_else(|| list.watched("tools/list"));
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -12,6 +12,8 @@ use serde_json::Value;
 pub const PATIENCE_MS: u64 = 90_000;
 /// Further apart than this are two events that are not one: the end of input and the end of a client, say.
 const APART_MS: u64 = 1000;
+/// The probe says this often that it lives.
+const BEAT_MS: u64 = 1000;
 
 pub struct Record {
     pub end: End,
@@ -35,6 +37,13 @@ pub struct Line {
     pid: u32,
     dir: String,
     pub msg: Value,
+}
+
+impl Line {
+    /// The client closed the probe's input or its output, or sent a signal.
+    fn is_end(&self) -> bool {
+        self.dir == "event" && ["eof", "signal", "stdout"].iter().any(|key| self.msg.get(key).is_some())
+    }
 }
 
 /// One request to the model.
@@ -65,12 +74,13 @@ pub struct GivenUp {
 
 impl Record {
     pub fn read(folder: &Path) -> Result<Self> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
-        let ended_at = u64::try_from(since.as_millis())?;
         let said = fs::read_to_string(folder.join("stdout")).unwrap_or_default();
         let last = said.lines().last().with_context(|| format!("it said nothing: {}", stderr(folder)))?;
         let end = serde_json::from_str(last).with_context(|| format!("its last line is `{last}`"))?;
-        Ok(Self { end, probe: lines(&folder.join("probe.jsonl")), model: lines(&folder.join("model.jsonl")), ended_at })
+        // The driver's last line is the last thing that it does.
+        let written = fs::metadata(folder.join("stdout"))?.modified()?.duration_since(UNIX_EPOCH)?;
+        let (probe, model) = (lines(&folder.join("probe.jsonl")), lines(&folder.join("model.jsonl")));
+        Ok(Self { end, probe, model, ended_at: u64::try_from(written.as_millis())? })
     }
 
     /// What the client sent first of this method.
@@ -173,8 +183,12 @@ impl Record {
 
     /// When the probe lost its client, unless the driver ended both.
     fn closed(&self, request: &Line) -> Option<u64> {
-        let mut events = self.probe.iter().filter(|line| line.dir == "event" && line.pid == request.pid);
-        let at = events.find(|line| line.at >= request.at)?.at;
+        let later = || self.probe.iter().filter(|line| line.pid == request.pid && line.at >= request.at);
+        let at = match later().find(|line| line.is_end()) {
+            Some(end) => end.at,
+            // A process that was killed says nothing: it stops saying that it lives.
+            None => later().last().filter(|last| last.at + 3 * BEAT_MS < self.ended_at)?.at,
+        };
         let by_driver = self.end.outcome == "deadline" && at + 10 * APART_MS > self.ended_at;
         (!by_driver).then_some(at)
     }
@@ -253,6 +267,14 @@ mod tests {
         assert_eq!(closes.call_given_up(), Some(GivenUp { age: 60_000, how: How::Eof }));
         let library = record("error", vec![call(0), eof(60_000)], vec![], 60_100);
         assert_eq!(library.call_given_up(), Some(GivenUp { age: 60_100, how: How::Nothing }));
+    }
+
+    #[test]
+    fn a_server_that_was_killed_is_noticed_by_its_silence() {
+        let asked = line(0, "in", json!({ "id": 0, "method": "initialize" }));
+        let lives = |at| line(at, "event", json!({ "alive": true }));
+        let killed = record("no-tools", vec![asked, lives(29_000), lives(30_000)], vec![], 60_000);
+        assert_eq!(killed.begin_given_up("initialize"), Some(30_000));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Bench {
     pub places: Places,
     pub outlast: PathBuf,
     pub offline: bool,
+    /// Read the records of the last run again instead of running.
+    again: bool,
     free: Mutex<usize>,
     freed: Condvar,
 }
@@ -54,7 +56,7 @@ impl Plan<'_> {
 }
 
 impl Bench {
-    pub fn prepare(outlast: Option<PathBuf>) -> Result<Self> {
+    pub fn prepare(outlast: Option<PathBuf>, again: bool) -> Result<Self> {
         needs::require(&["node", "npm", "python3", "venv"])?;
         let mut places = Places::find()?;
         places.installed.set_file_name("clients");
@@ -67,7 +69,7 @@ impl Bench {
         if !offline {
             eprintln!("no network namespace here (`unshare`, `ip`): the clients are not kept from the network");
         }
-        Ok(Self { places, outlast, offline, free: Mutex::new(SIDE_BY_SIDE), freed: Condvar::new() })
+        Ok(Self { places, outlast, offline, again, free: Mutex::new(SIDE_BY_SIDE), freed: Condvar::new() })
     }
 
     pub fn logs(&self) -> PathBuf {
@@ -86,6 +88,9 @@ impl Bench {
         let _slot = self.take();
         let driver = Path::new(&client.driver).file_stem().unwrap_or_default();
         let folder = self.places.installed.join("runs").join(driver).join(plan.label);
+        if self.again {
+            return Record::read(&folder);
+        }
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(folder.join("home"))?;
         let mut command = self.command(installed, plan, &folder)?;

@@ -1,18 +1,18 @@
-//! Packages below `target/clients`, from the lock files of `tests/clients`.
+//! Packages below `target/clients`, from the lock files of `tests/clients`; SDKs below `target/interop`.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::list::{Client, Install};
 use super::run::Bench;
 use super::sources;
 use crate::interop::Places;
 use crate::interop::matrix::Sdk;
-use crate::interop::setup::{copy_files, once, prepare, run_quietly, version_of};
+use crate::interop::setup::{once, prepare, run_quietly, version_of};
 
 /// A client that is ready to be driven.
 #[derive(Clone)]
@@ -25,17 +25,28 @@ pub struct Installed {
 
 /// Installs what the client needs, unless that was done from the same lock file before.
 pub fn install(bench: &Bench, client: &Client) -> Result<Installed> {
-    match &client.install {
-        Install::Npm(folder) => npm(bench, client, folder),
-        Install::Pip(file) => pip(bench, client, file),
-        Install::Interop(sdk) => interop(client, *sdk),
+    let folder = match &client.install {
+        Install::Npm(folder) => npm(bench, folder)?,
+        Install::Pip(file) => pip(bench, file)?,
+        Install::Interop(sdk) => interop(sdk)?,
+    };
+    let driver = sources().join(&client.driver);
+    Ok(Installed { driver: vec![interpreter(&driver, &folder), driver.display().to_string()], folder })
+}
+
+fn interpreter(driver: &Path, folder: &Path) -> String {
+    match driver.extension().is_some_and(|kind| kind == "py") {
+        true => folder.join("bin/python").display().to_string(),
+        false => "node".to_owned(),
     }
 }
 
-/// Drivers are copied beside the packages: what they import is found there.
-fn npm(bench: &Bench, client: &Client, name: &str) -> Result<Installed> {
+fn npm(bench: &Bench, name: &str) -> Result<PathBuf> {
     let (from, folder) = (sources().join(name), bench.places.installed.join(name));
-    copy_files(&from, &folder)?;
+    fs::create_dir_all(&folder)?;
+    for file in ["package.json", "package-lock.json", ".npmrc"] {
+        fs::copy(from.join(file), folder.join(file))?;
+    }
     let stamp = version_of("node")? + &fs::read_to_string(from.join("package-lock.json"))?;
     once(&bench.places, name, &stamp, || {
         let mut npm = Command::new("npm");
@@ -45,11 +56,10 @@ fn npm(bench: &Bench, client: &Client, name: &str) -> Result<Installed> {
         npm.current_dir(&folder);
         run_quietly(npm, &bench.logs().join("npm.log"))
     })?;
-    let driver = folder.join(PathBuf::from(&client.driver).file_name().unwrap_or_default());
-    Ok(Installed { driver: vec!["node".to_owned(), driver.display().to_string()], folder })
+    Ok(folder)
 }
 
-fn pip(bench: &Bench, client: &Client, file: &str) -> Result<Installed> {
+fn pip(bench: &Bench, file: &str) -> Result<PathBuf> {
     let requirements = sources().join(file);
     let name = requirements.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = bench.places.installed.join(&name);
@@ -63,24 +73,20 @@ fn pip(bench: &Bench, client: &Client, file: &str) -> Result<Installed> {
         pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--requirement"]).arg(&requirements);
         run_quietly(pip, &log)
     })?;
-    let python = folder.join("bin/python").display().to_string();
-    Ok(Installed { driver: vec![python, sources().join(&client.driver).display().to_string()], folder })
+    Ok(folder)
 }
 
-/// One installation of each SDK serves both: the interop tests have its lock file.
-fn interop(client: &Client, sdk: Sdk) -> Result<Installed> {
+/// The SDKs are installed once for both commands.
+fn interop(name: &str) -> Result<PathBuf> {
+    let sdk = match name {
+        "ts1" => Sdk::Ts1,
+        "ts2" => Sdk::Ts2,
+        "py1" => Sdk::Py1,
+        "py2" => Sdk::Py2,
+        "rust" => Sdk::Rust,
+        other => bail!("unknown SDK `{other}`"),
+    };
     let places = Places::find()?;
     prepare(&places, &BTreeSet::from([sdk]))?;
-    let folder = match sdk {
-        Sdk::Ts1 => places.installed.join("ts1"),
-        Sdk::Ts2 => places.installed.join("ts2"),
-        Sdk::Py1 => places.installed.join("py1"),
-        Sdk::Py2 => places.installed.join("py2"),
-        Sdk::Rust => places.built,
-    };
-    let runs = match sdk {
-        Sdk::Py1 | Sdk::Py2 => folder.join("bin/python").display().to_string(),
-        Sdk::Ts1 | Sdk::Ts2 | Sdk::Rust => "node".to_owned(),
-    };
-    Ok(Installed { driver: vec![runs, sources().join(&client.driver).display().to_string()], folder })
+    Ok(if sdk == Sdk::Rust { places.built } else { places.installed.join(name) })
 }

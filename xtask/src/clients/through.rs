@@ -24,7 +24,10 @@ struct Help {
 
 /// Both calls, side by side.
 pub fn calls(session: &Session<'_>, row: &Row) -> Result<(Call, Call)> {
-    let help = help(row);
+    let mut help = help(row);
+    if help.how != "plain" {
+        help.flags.extend(session.extra_flags());
+    }
     let long = length(row);
     std::thread::scope(|scope| {
         let direct = scope.spawn(|| call(session, "direct", long, None));

@@ -5,7 +5,6 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use serde::Deserialize;
 
 use super::client::{self, Outcome, Run};
 use super::{Places, RUN_LIMIT};
@@ -39,8 +38,7 @@ impl Way {
 }
 
 /// An SDK, as far as it has to be installed or built.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sdk {
     Ts1,
     Ts2,
