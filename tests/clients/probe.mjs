@@ -7,7 +7,7 @@
 //                 answer:MS        silent, answers after MS
 //                 progress:MS      reports progress every MS on the client's token; never answers,
 //                                  or after PROBE_ANSWER_AFTER ms
-//                 start:MS         answers `initialize` (and everything before it) after MS; the tool answers at once
+//                 start:MS         answers `initialize` after MS; the tool answers at once
 //                 list:MS          answers `tools/list` after MS; the tool answers at once
 //                 list-changed     adds the tool `late_probe` after the first `tools/list` and says so
 //

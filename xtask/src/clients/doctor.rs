@@ -55,7 +55,8 @@ fn value(report: &str, key: &str) -> String {
 
 /// `<=` stands before what was seen by the next call and not by a cancel.
 fn is_close(cap: &str, limit_ms: u64) -> bool {
-    let seconds: Option<f64> = cap.trim_start_matches("<=").strip_suffix('s').and_then(|text| text.parse().ok());
+    let seconds: Option<f64> =
+        cap.trim_start_matches("<=").strip_suffix('s').and_then(|text| text.parse().ok());
     let limit = Duration::from_millis(limit_ms).as_secs_f64();
     seconds.is_some_and(|seconds| (seconds - limit).abs() <= limit * TOLERANCE)
 }
@@ -66,7 +67,8 @@ mod tests {
 
     #[test]
     fn a_report_is_compared_with_the_row() {
-        let row = Row { silent_limit_ms: Some(60_010), progress_moves: Some(true), token: true, ..Row::default() };
+        let row =
+            Row { silent_limit_ms: Some(60_010), progress_moves: Some(true), token: true, ..Row::default() };
         let report = "cap = \"60.0s\"  # x\nresets-on-progress = \"yes\"  # y";
         let found = compare(report, &row);
         assert!(found.agrees && found.cap == "60.0s", "{found:?}");

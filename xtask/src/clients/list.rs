@@ -102,7 +102,10 @@ impl Client {
 pub fn show() -> Result<()> {
     let list = read()?;
     for client in &list.clients {
-        println!("{:<22} {:<8} {} {} ({})", client.name, client.kind, client.package, client.version, client.licence);
+        println!(
+            "{:<22} {:<8} {} {} ({})",
+            client.name, client.kind, client.package, client.version, client.licence
+        );
     }
     for left_out in &list.left_out {
         println!("{:<22} left out: {}", left_out.name, left_out.why);

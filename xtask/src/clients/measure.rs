@@ -31,7 +31,8 @@ pub fn row(bench: &Bench, client: &Client, installed: Result<Installed>) -> Row 
         offline: bench.offline,
         ..Row::default()
     };
-    let measured = installed.and_then(|installed| measured(&Session { bench, client, installed }, known.clone()));
+    let measured =
+        installed.and_then(|installed| measured(&Session { bench, client, installed }, known.clone()));
     measured.unwrap_or_else(|error| Row { failed: Some(format!("{error:#}")), ..known })
 }
 
@@ -68,7 +69,11 @@ fn measured(session: &Session<'_>, mut row: Row) -> Result<Row> {
         let list = scope.spawn(|| session.direct("list", &delayed("list"), WATCH));
         let changed = scope.spawn(|| session.direct("list-changed", "list-changed", START));
         let mut row = silent.join().expect("a run does not panic")?;
-        begin(&mut row, &start.join().expect("a run does not panic")?, &list.join().expect("a run does not panic")?);
+        begin(
+            &mut row,
+            &start.join().expect("a run does not panic")?,
+            &list.join().expect("a run does not panic")?,
+        );
         row.list_changed = changed.join().expect("a run does not panic")?.lists_again();
         Ok(row)
     })
@@ -82,12 +87,15 @@ fn delayed(what: &str) -> String {
 fn introduce(row: &mut Row, quick: &Record) -> Result<()> {
     let hello = quick.request("initialize").context("it never sent `initialize`")?.msg["params"].clone();
     let word = |value: &Value| value.as_str().map(str::to_owned);
-    row.sends = Sends { name: word(&hello["clientInfo"]["name"]), version: word(&hello["clientInfo"]["version"]) };
+    row.sends =
+        Sends { name: word(&hello["clientInfo"]["name"]), version: word(&hello["clientInfo"]["version"]) };
     row.asks_for = word(&hello["protocolVersion"]);
     row.capabilities = capabilities(&hello["capabilities"]);
     row.tasks = row.capabilities.iter().any(|name| name.ends_with("tasks"));
     row.elicitation = row.capabilities.iter().any(|name| name == "elicitation");
-    let call = quick.request("tools/call").with_context(|| format!("it never called the tool: {}", quick.end.text))?;
+    let call = quick
+        .request("tools/call")
+        .with_context(|| format!("it never called the tool: {}", quick.end.text))?;
     row.token = !call.msg["params"]["_meta"]["progressToken"].is_null();
     row.cancels_answered = quick.cancels_answered();
     (row.offered_as, row.behind_search) = quick.offered();
@@ -95,8 +103,14 @@ fn introduce(row: &mut Row, quick: &Record) -> Result<()> {
 }
 
 fn capabilities(declared: &Value) -> Vec<String> {
-    let keys = |value: &Value| value.as_object().map(|it| it.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
-    keys(declared).into_iter().filter(|key| key != "extensions").chain(keys(&declared["extensions"])).collect()
+    let keys = |value: &Value| {
+        value.as_object().map(|it| it.keys().cloned().collect::<Vec<_>>()).unwrap_or_default()
+    };
+    keys(declared)
+        .into_iter()
+        .filter(|key| key != "extensions")
+        .chain(keys(&declared["extensions"]))
+        .collect()
 }
 
 /// Everything that depends on the limit of a silent call.

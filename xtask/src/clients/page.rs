@@ -30,7 +30,8 @@ fn around(page: &str) -> Result<(&str, &str)> {
 }
 
 fn tables(measured: &Measured, left_out: &[LeftOut]) -> String {
-    let (good, failed): (Vec<&Row>, Vec<&Row>) = measured.clients.iter().partition(|row| row.failed.is_none());
+    let (good, failed): (Vec<&Row>, Vec<&Row>) =
+        measured.clients.iter().partition(|row| row.failed.is_none());
     let mut text = String::from("\n## Will it help my client?\n\n");
     text += "| client | a silent call ends after | progress resets that | a slow call directly | through outlast | with |\n";
     text += "|---|--:|---|---|---|---|\n";
@@ -40,7 +41,11 @@ fn tables(measured: &Measured, left_out: &[LeftOut]) -> String {
     text += "|---|---|---|---|---|---|---|---|---|---|\n";
     text += &good.iter().map(|row| conduct(row)).collect::<String>();
     text += "\n## Notes\n\n";
-    text += &good.iter().filter(|row| !row.notes.is_empty()).map(|row| note(&row.name, &row.notes)).collect::<String>();
+    text += &good
+        .iter()
+        .filter(|row| !row.notes.is_empty())
+        .map(|row| note(&row.name, &row.notes))
+        .collect::<String>();
     text += &failed.iter().map(|row| unmeasured(row)).collect::<String>();
     text += &left_out.iter().map(|it| note(&it.name, &format!("left out. {}", it.why))).collect::<String>();
     text + "\n"
@@ -55,8 +60,8 @@ fn unmeasured(row: &Row) -> String {
 }
 
 fn help(row: &Row) -> String {
-    let direct = row.direct.as_ref().map_or("not tried".to_owned(), |call| verdict(call));
-    let through = row.through_outlast.as_ref().map_or("not tried".to_owned(), |call| verdict(call));
+    let direct = row.direct.as_ref().map_or("not tried".to_owned(), verdict);
+    let through = row.through_outlast.as_ref().map_or("not tried".to_owned(), verdict);
     let with = row.through_outlast.as_ref().map(with).unwrap_or_default();
     let limit = limit(row.silent_limit_ms, row.silent_observed_up_to_ms);
     format!("| {} {} | {limit} | {} | {direct} | {through} | {with} |\n", row.name, row.version, resets(row))
@@ -72,7 +77,8 @@ fn verdict(call: &Call) -> String {
 }
 
 fn with(call: &Call) -> String {
-    let flags = call.flags.iter().map(|flag| format!("`{}`", flag.replace('=', " "))).collect::<Vec<_>>().join(" ");
+    let flags =
+        call.flags.iter().map(|flag| format!("`{}`", flag.replace('=', " "))).collect::<Vec<_>>().join(" ");
     match call.how.as_str() {
         "plain" => "nothing: it has no limit to help with".to_owned(),
         how => format!("{how}, {flags}"),
@@ -94,7 +100,8 @@ fn conduct(row: &Row) -> String {
     let sends = [&row.sends.name, &row.sends.version].map(|word| word.clone().unwrap_or_default()).join(" ");
     let yes = |is: bool| if is { "yes" } else { "no" };
     let start = limit(row.start_limit_ms, row.start_observed_up_to_ms);
-    let without = row.starts_without_ms.map(|ms| format!("; begins without it after {}", time(ms))).unwrap_or_default();
+    let without =
+        row.starts_without_ms.map(|ms| format!("; begins without it after {}", time(ms))).unwrap_or_default();
     let list = limit(row.list_limit_ms, row.list_observed_up_to_ms);
     format!(
         "| {} | `{sends}` | {} | {} | {} | {start}{without}, {list} | {} | {}, {} | {} | {} |\n",
@@ -126,7 +133,8 @@ fn gives_up(row: &Row) -> String {
         None => "–",
     };
     let answered = if row.cancels_answered { ", also for answered calls" } else { "" };
-    let repeats = if row.repeats > 0 { format!(", then calls again ({}×)", row.repeats) } else { String::new() };
+    let repeats =
+        if row.repeats > 0 { format!(", then calls again ({}×)", row.repeats) } else { String::new() };
     format!("{how}{answered}{repeats}")
 }
 
@@ -162,7 +170,10 @@ mod tests {
     fn every_row_is_of_a_client_in_the_list() {
         let listed = list::chosen(&[]).unwrap();
         for row in Measured::read().unwrap().clients {
-            let client = listed.iter().find(|client| client.name == row.name).unwrap_or_else(|| panic!("{}", row.name));
+            let client = listed
+                .iter()
+                .find(|client| client.name == row.name)
+                .unwrap_or_else(|| panic!("{}", row.name));
             assert_eq!(client.version, row.version, "{} was measured in another version", row.name);
             assert!(row.failed.is_some() || !row.date.is_empty());
         }

@@ -155,7 +155,8 @@ impl Record {
 
     /// Whether the client asked for the tools again after it was told that they have changed.
     pub fn lists_again(&self) -> bool {
-        let told = |line: &&Line| line.dir == "out" && line.msg["method"] == "notifications/tools/list_changed";
+        let told =
+            |line: &&Line| line.dir == "out" && line.msg["method"] == "notifications/tools/list_changed";
         let Some(told) = self.probe.iter().find(told) else { return false };
         self.received().any(|line| line.msg["method"] == "tools/list" && line.at >= told.at)
     }
@@ -187,7 +188,7 @@ impl Record {
         let at = match later().find(|line| line.is_end()) {
             Some(end) => end.at,
             // A process that was killed says nothing: it stops saying that it lives.
-            None => later().last().filter(|last| last.at + 3 * BEAT_MS < self.ended_at)?.at,
+            None => later().next_back().filter(|last| last.at + 3 * BEAT_MS < self.ended_at)?.at,
         };
         let by_driver = self.end.outcome == "deadline" && at + 10 * APART_MS > self.ended_at;
         (!by_driver).then_some(at)
@@ -198,7 +199,9 @@ impl Record {
     }
 
     fn answered(&self, request: &Line) -> Option<u64> {
-        let is_it = |line: &&Line| line.dir == "out" && line.msg["id"] == request.msg["id"] && line.pid == request.pid;
+        let is_it = |line: &&Line| {
+            line.dir == "out" && line.msg["id"] == request.msg["id"] && line.pid == request.pid
+        };
         self.probe.iter().find(is_it).filter(|line| line.msg.get("method").is_none()).map(|line| line.at)
     }
 
@@ -246,7 +249,11 @@ mod tests {
     }
 
     fn got(at: u64) -> Turn {
-        Turn { at, got: vec![json!({ "by": "x_slow_probe", "text": "timed out" })], decision: json!({ "kind": "last" }) }
+        Turn {
+            at,
+            got: vec![json!({ "by": "x_slow_probe", "text": "timed out" })],
+            decision: json!({ "kind": "last" }),
+        }
     }
 
     fn record(outcome: &str, probe: Vec<Line>, model: Vec<Turn>, ended_at: u64) -> Record {
@@ -255,7 +262,8 @@ mod tests {
 
     #[test]
     fn a_cancel_is_told_from_silence() {
-        let cancels = record("error", vec![call(100), cancel(60_100), eof(63_500)], vec![got(60_120)], 64_000);
+        let cancels =
+            record("error", vec![call(100), cancel(60_100), eof(63_500)], vec![got(60_120)], 64_000);
         assert_eq!(cancels.call_given_up(), Some(GivenUp { age: 60_000, how: How::Notification }));
         let silent = record("error", vec![call(100), eof(63_500)], vec![got(60_120)], 64_000);
         assert_eq!(silent.call_given_up(), Some(GivenUp { age: 60_020, how: How::Nothing }));

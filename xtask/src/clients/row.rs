@@ -121,7 +121,8 @@ impl Measured {
     /// Puts the row in the place of the one with its name. A failure never replaces figures of the same version.
     pub fn put(&mut self, row: Row) {
         match self.clients.iter_mut().find(|known| known.name == row.name) {
-            Some(known) if row.failed.is_some() && known.failed.is_none() && known.version == row.version => {}
+            Some(known) if row.failed.is_some() && known.failed.is_none() && known.version == row.version => {
+            }
             Some(known) => *known = row,
             None => self.clients.push(row),
         }
@@ -134,7 +135,8 @@ impl Row {
         if let Some(why) = &self.failed {
             return format!("{}: not measured: {why}", self.name);
         }
-        let call = |call: &Option<Call>| call.as_ref().map_or("not tried".to_owned(), |it| it.outcome.clone());
+        let call =
+            |call: &Option<Call>| call.as_ref().map_or("not tried".to_owned(), |it| it.outcome.clone());
         let limit = self.silent_limit_ms.map_or("no limit seen".to_owned(), |ms| format!("{ms} ms"));
         let moves = self.progress_moves.map_or("?", |moves| if moves { "yes" } else { "no" });
         let (direct, through) = (call(&self.direct), call(&self.through_outlast));

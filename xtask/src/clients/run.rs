@@ -53,7 +53,15 @@ pub struct Plan<'a> {
 
 impl Plan<'_> {
     pub fn direct(label: &str, scenario: impl Into<String>, deadline: Duration) -> Plan<'_> {
-        Plan { label, scenario: scenario.into(), answer_after: None, outlast: None, obey: false, doctor: None, deadline }
+        Plan {
+            label,
+            scenario: scenario.into(),
+            answer_after: None,
+            outlast: None,
+            obey: false,
+            doctor: None,
+            deadline,
+        }
     }
 }
 
@@ -69,7 +77,9 @@ impl Bench {
         };
         let offline = can_be_offline();
         if !offline {
-            eprintln!("no network namespace here (`unshare`, `ip`): the clients are not kept from the network");
+            eprintln!(
+                "no network namespace here (`unshare`, `ip`): the clients are not kept from the network"
+            );
         }
         Ok(Self { places, outlast, offline, again, free: Mutex::new(SIDE_BY_SIDE), freed: Condvar::new() })
     }
@@ -90,7 +100,9 @@ impl Bench {
         let _slot = self.take();
         let driver = Path::new(&client.driver).file_stem().unwrap_or_default();
         let folder = self.places.installed.join("runs").join(driver).join(plan.label);
-        if self.again && let Ok(record) = Record::read(&folder) {
+        if self.again
+            && let Ok(record) = Record::read(&folder)
+        {
             return Ok(record);
         }
         let _ = fs::remove_dir_all(&folder);

@@ -48,7 +48,9 @@ fn help(row: &Row) -> Help {
     let within = row.progress_total_ms.is_none_or(|total| Duration::from_millis(total) > length(row));
     match row.silent_limit_ms {
         None => Help { how: "plain", flags: vec![] },
-        Some(limit) if moves && within => Help { how: "keep-alive", flags: vec![format!("--keep-alive={}s", seconds(limit / 3))] },
+        Some(limit) if moves && within => {
+            Help { how: "keep-alive", flags: vec![format!("--keep-alive={}s", seconds(limit / 3))] }
+        }
         Some(limit) => Help { how: "hand-off", flags: vec![format!("--client-cap={}s", seconds(limit))] },
     }
 }
@@ -77,7 +79,12 @@ mod tests {
     use super::*;
 
     fn row(limit: Option<u64>, moves: bool, total: Option<u64>) -> Row {
-        Row { silent_limit_ms: limit, progress_moves: Some(moves), progress_total_ms: total, ..Row::default() }
+        Row {
+            silent_limit_ms: limit,
+            progress_moves: Some(moves),
+            progress_total_ms: total,
+            ..Row::default()
+        }
     }
 
     #[test]
