@@ -4,6 +4,7 @@
 
 mod amount;
 mod bench;
+mod clients;
 mod conformance;
 mod coverage;
 mod fuzz;
@@ -24,6 +25,7 @@ cargo xtask bench [stdio|http] [--quick] [--check]     the benchmark, against th
 cargo xtask bench --against PATH                       this build and another outlast, measured in turns
 cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast
 cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite, direct and through outlast
+cargo xtask clients [NAME...]                          real MCP clients, measured and put through outlast
 cargo xtask schema [--counts]                          what outlast sends, against the schemas of the protocol
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
 cargo xtask sizes                                      how long the functions of the product are
@@ -49,6 +51,7 @@ fn run() -> Result<()> {
         "bench" => bench::run(&rest),
         "needs" => needs::run(),
         "conformance" => conformance::run(&rest, &mut Amount::default()),
+        "clients" => clients::run(&rest),
         "interop" => interop::run(&rest, &mut Amount::default()),
         "schema" => schema::run(&rest, &mut Amount::default()),
         "sizes" => sizes::run(&mut Amount::default()),
