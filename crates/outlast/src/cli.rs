@@ -4,17 +4,21 @@
 //! is which command.
 
 mod cache;
+mod completions;
 mod doctor;
 mod flags;
 pub mod help;
 mod install;
 mod keep;
+mod manual;
 mod remote;
 mod run;
 mod serve;
 mod tasks;
 mod timeout_mcp;
 mod token;
+mod version;
+mod words;
 mod wrap;
 
 pub(crate) use flags::distance;
@@ -107,7 +111,9 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     let task = match &*word {
         "demo" => Task::Demo,
         "demo-server" => Task::DemoServer,
+        "man" => Task::Print(manual::page()),
         "cache" => return cache::parse(parser),
+        "completions" => return completions::parse(parser),
         "token" => return token::parse(parser),
         "tasks" => return tasks::parse(parser),
         "keep" => return keep::parse(parser),
