@@ -66,6 +66,11 @@ fn link_support_library() {
     if variable("CARGO_CFG_TARGET_OS") != "linux" || variable("CARGO_CFG_TARGET_ENV") != "gnu" {
         return;
     }
+    // A linker that somebody chose may be for an older C library than the compiler's support library needs.
+    println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
+    if !variable("RUSTC_LINKER").is_empty() {
+        return;
+    }
     // Without it the program is linked as any other.
     if let Some(folder) = folder_of_library() {
         println!("cargo::rustc-link-search=native={}", folder.display());

@@ -6,6 +6,7 @@ mod amount;
 mod bench;
 mod conformance;
 mod coverage;
+mod dist;
 mod fuzz;
 mod interop;
 mod needs;
@@ -27,6 +28,7 @@ cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite
 cargo xtask schema [--counts]                          what outlast sends, against the schemas of the protocol
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
 cargo xtask sizes                                      how long the functions of the product are
+cargo xtask dist [build|pack|twice|check|try]          everything that people install, packed and tried
 cargo xtask coverage                                   lines of the engine that the tests reach
 ";
 
@@ -54,6 +56,7 @@ fn run() -> Result<()> {
         "sizes" => sizes::run(&mut Amount::default()),
         "fuzz" => fuzz::run(&rest),
         "coverage" => coverage::run(),
+        "dist" => dist::run(&rest),
         "help" | "" => {
             print!("{HELP}");
             Ok(())

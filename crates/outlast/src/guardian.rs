@@ -9,7 +9,7 @@
 //! Requests are one byte, reports five.
 
 use crate::sys::proc::{Table, signal_descendants};
-use crate::sys::unix::{FileLimit, adopt_orphans, closed_on_exec_pipe};
+use crate::sys::unix::{CLOSED_ON_EXEC, FileLimit, adopt_orphans, close_on_exec, closed_on_exec_pipe};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -367,8 +367,7 @@ fn receive(line: &UnixStream) -> io::Result<Option<(u8, Option<Streams>)>> {
     let mut byte = [0];
     let mut space = cmsg_space!([RawFd; 3]);
     let mut parts = [IoSliceMut::new(&mut byte)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = recvmsg::<()>(line.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+    let message = recvmsg::<()>(line.as_raw_fd(), &mut parts, Some(&mut space), CLOSED_ON_EXEC)?;
     if message.bytes == 0 {
         return Ok(None);
     }
@@ -376,7 +375,7 @@ fn receive(line: &UnixStream) -> io::Result<Option<(u8, Option<Streams>)>> {
     for control in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(received) = control {
             // SAFETY: the kernel has just made these descriptors for us alone.
-            fds.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+            fds.extend(received.into_iter().map(|fd| close_on_exec(unsafe { OwnedFd::from_raw_fd(fd) })));
         }
     }
     let streams = <[OwnedFd; 3]>::try_from(fds).ok();

@@ -2,6 +2,7 @@
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::socket::MsgFlags;
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::pipe;
 use std::ffi::OsStr;
@@ -196,12 +197,23 @@ pub fn closed_on_exec_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     return Ok(nix::unistd::pipe2(OFlag::O_CLOEXEC)?);
     #[cfg(not(target_os = "linux"))]
     {
-        use nix::fcntl::{FcntlArg, FdFlag, fcntl};
         let (reader, writer) = pipe()?;
-        fcntl(&reader, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
-        fcntl(&writer, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
-        Ok((reader, writer))
+        Ok((close_on_exec(reader), close_on_exec(writer)))
     }
+}
+
+/// Asks for descriptors that are closed in every program that is started; `close_on_exec` where the system cannot.
+#[cfg(target_os = "linux")]
+pub const CLOSED_ON_EXEC: MsgFlags = MsgFlags::MSG_CMSG_CLOEXEC;
+#[cfg(not(target_os = "linux"))]
+pub const CLOSED_ON_EXEC: MsgFlags = MsgFlags::empty();
+
+/// The same descriptor, closed in every program that is started. On Linux it was made so.
+pub fn close_on_exec(fd: OwnedFd) -> OwnedFd {
+    #[cfg(not(target_os = "linux"))]
+    // An open descriptor takes this flag always.
+    let _ = nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC));
+    fd
 }
 
 /// Reads a small file of our own. Whatever else lies in its place, it is not waited for, and nothing longer
