@@ -150,6 +150,7 @@ fn pack(dist: &mut Dist) -> Result<()> {
         deb::pack(dist, platform)?;
         wheel::pack(dist, platform)?;
     }
+    archive::pack_windows(dist)?;
     npm::pack(dist, &built)?;
     crates::pack(dist)?;
     sbom::write(dist)?;

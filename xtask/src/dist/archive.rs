@@ -57,6 +57,24 @@ pub fn pack(dist: &Dist, platform: &Platform) -> Result<()> {
     Ok(())
 }
 
+/// `outlast-0.1.0-x86_64-pc-windows-msvc.zip`, if its program was brought here.
+pub fn pack_windows(dist: &Dist) -> Result<()> {
+    const TARGET: &str = "x86_64-pc-windows-msvc";
+    let program = dist.out.join("bin").join(TARGET).join("outlast.exe");
+    if !program.is_file() {
+        return Ok(());
+    }
+    let folder = dist.empty("work/zip")?;
+    copy(&program, &folder.join("outlast.exe"))?;
+    for name in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        copy(&root().join(name), &folder.join(name))?;
+    }
+    let zip = dist.out.join("packages").join(format!("outlast-{}-{TARGET}", dist.version));
+    let script = "import shutil, sys; shutil.make_archive(sys.argv[1], 'zip', sys.argv[2])";
+    output(Command::new("python3").args(["-c", script]).arg(zip).arg(&folder))?;
+    Ok(())
+}
+
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
     Ok(())

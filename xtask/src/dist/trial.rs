@@ -8,7 +8,7 @@ mod home;
 mod registry;
 mod ways;
 
-use super::{Dist, platform, tools};
+use super::{Dist, crates, platform, tools};
 use crate::interop::matrix::Sdk;
 use crate::interop::{Places, setup};
 use anyhow::{Context, Result, ensure};
@@ -43,6 +43,7 @@ pub fn all(dist: &mut Dist) -> Result<()> {
         let home = Home::new(dist, way.name)?;
         table += &take(dist, &home, &way, &bare, &server).with_context(|| way.name.to_owned())?;
     }
+    crates::install(dist).context("cargo install")?;
     println!("\n{table}");
     Ok(fs::write(dist.out.join("trial.md"), table)?)
 }

@@ -8,9 +8,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What installers and servers may use.
-const PROGRAMS: [&str; 19] = [
-    "node", "npm", "npx", "sh", "env", "uname", "readlink", "dirname", "basename", "sed", "mkdir", "rm",
-    "cp", "cat", "tar", "gzip", "dpkg", "dpkg-deb", "ldconfig",
+const PROGRAMS: [&str; 21] = [
+    "node",
+    "npm",
+    "npx",
+    "sh",
+    "env",
+    "uname",
+    "readlink",
+    "dirname",
+    "basename",
+    "sed",
+    "mkdir",
+    "rm",
+    "cp",
+    "cat",
+    "tar",
+    "gzip",
+    "dpkg",
+    "dpkg-deb",
+    "ldconfig",
+    "diff",
+    "start-stop-daemon",
 ];
 
 pub struct Home {
