@@ -99,7 +99,7 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
         "timeout-mcp" => timeout_mcp::parse(words.split_off(1)),
         "doctor" => doctor::parse(words.split_off(1)),
         "serve" => serve::parse(words.split_off(1)),
-        crate::guardian::GUARDIAN => Ok(Task::Guardian(words.split_off(1))),
+        crate::sys::guardian::GUARDIAN => Ok(Task::Guardian(words.split_off(1))),
         crate::keep::SERVICE => keep::service(words.split_off(1)),
         _ => wrap::parse(words),
     }
