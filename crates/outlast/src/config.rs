@@ -46,7 +46,7 @@ pub fn this_program() -> std::io::Result<PathBuf> {
 
 /// The person's home directory.
 pub fn home() -> Option<PathBuf> {
-    directory("HOME")
+    directory(if cfg!(windows) { "USERPROFILE" } else { "HOME" })
 }
 
 /// A directory that a variable names. A relative one would mean another place for every program.
@@ -78,6 +78,7 @@ pub fn working_directory() -> Option<String> {
 pub fn state_folder() -> Option<PathBuf> {
     let base = match directory("XDG_STATE_HOME") {
         Some(base) => base,
+        None if cfg!(windows) => directory("LOCALAPPDATA")?,
         None if cfg!(target_os = "macos") => home()?.join("Library/Application Support"),
         None => home()?.join(".local/state"),
     };

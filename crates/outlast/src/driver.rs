@@ -6,7 +6,6 @@
 
 use crate::client::http::flow::Flow;
 use crate::clock::Clock;
-use crate::guardian::{Guardian, Guardians};
 use crate::link::{Link, Outlet, Process, Signals, Starter, Wrote};
 use crate::memory::Keeper;
 use crate::observe::Observers;
@@ -14,7 +13,9 @@ use crate::outbox::HARD;
 use crate::server::life::{Sampler, Signs};
 use crate::store::{OpenError, Place, Reply, Store};
 use crate::sys::alarm::Alarm;
-use crate::sys::unix::Sink;
+use crate::sys::guardian::{Guardian, Guardians};
+use crate::sys::proc::Root;
+use crate::sys::streams::Sink;
 use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::store::{Query, Trouble, Write};
@@ -388,7 +389,7 @@ impl Driver {
     }
 
     /// A guardian was killed; `None` if we let go of it ourselves.
-    pub fn lose_guardian(&self, server: ServerId, guardian: nix::unistd::Pid) -> Option<Guardian> {
+    pub fn lose_guardian(&self, server: ServerId, guardian: &Root) -> Option<Guardian> {
         match self.lock().links.get_mut(&server)? {
             Link::Process(process) => process.lose_guardian(guardian),
             Link::Remote(..) => None,

@@ -11,7 +11,7 @@ use crate::keep::{self, Request, Room, Way, What};
 use crate::serve::{Entrance, Service};
 use crate::server::http::{Options, Remote};
 use crate::store::Place;
-use crate::sys::unix::FileLimit;
+use crate::sys::limits::FileLimit;
 use http::Uri;
 use lexopt::prelude::*;
 use outlast_engine::Transport;
