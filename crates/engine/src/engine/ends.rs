@@ -42,7 +42,9 @@ impl Engine {
         if let Some(shared) = shared {
             self.settle_joined(shared);
         }
-        self.drained();
+        if self.ending.is_some() {
+            self.drained();
+        }
     }
 
     /// Gives a call up: its server is told, and nobody gets an answer.
