@@ -7,6 +7,7 @@ mod bench;
 mod clients;
 mod conformance;
 mod coverage;
+mod dist;
 mod fuzz;
 mod interop;
 mod needs;
@@ -29,6 +30,7 @@ cargo xtask clients [NAME...]                          real MCP clients, measure
 cargo xtask schema [--counts]                          what outlast sends, against the schemas of the protocol
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
 cargo xtask sizes                                      how long the functions of the product are
+cargo xtask dist [build|pack|twice|check|try]          everything that people install, packed and tried
 cargo xtask coverage                                   lines of the engine that the tests reach
 ";
 
@@ -57,6 +59,7 @@ fn run() -> Result<()> {
         "sizes" => sizes::run(&mut Amount::default()),
         "fuzz" => fuzz::run(&rest),
         "coverage" => coverage::run(),
+        "dist" => dist::run(&rest),
         "help" | "" => {
             print!("{HELP}");
             Ok(())

@@ -39,11 +39,12 @@ pub enum Planted {
     IgnoresEnds,
     HearsAnyServer,
     UnsubscribesAll,
+    WaitsOnAfterAnswers,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 32] = [
+    pub const ALL: [Planted; 33] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -76,6 +77,7 @@ impl Planted {
         Planted::IgnoresEnds,
         Planted::HearsAnyServer,
         Planted::UnsubscribesAll,
+        Planted::WaitsOnAfterAnswers,
     ];
 }
 

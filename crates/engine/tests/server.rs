@@ -19,8 +19,8 @@ fn a_command_that_cannot_start_answers_the_first_request() {
     outlast_testkit::script::plays();
     use outlast_engine::event::StartFailure;
     use outlast_engine::id::{ClientId, Run, ServerId};
-    use outlast_engine::{Action, Config, Engine, Event, Now};
-    let mut engine = Engine::new(Config { command: "nope".into(), ..Config::default() });
+    use outlast_engine::{Action, Engine, Event, Now, ServerConfig};
+    let mut engine = Engine::new(ServerConfig { command: "nope".into(), ..ServerConfig::default() }.into());
     let mut feed = |event| {
         engine.handle(Now::default(), event);
         std::iter::from_fn(|| engine.poll()).collect::<Vec<_>>()

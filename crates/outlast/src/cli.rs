@@ -4,17 +4,21 @@
 //! is which command.
 
 mod cache;
+mod completions;
 mod doctor;
 mod flags;
 pub mod help;
 mod install;
 mod keep;
+mod manual;
 mod remote;
 mod run;
 mod serve;
 mod tasks;
 mod timeout_mcp;
 mod token;
+mod version;
+mod words;
 mod wrap;
 
 pub(crate) use flags::distance;
@@ -95,7 +99,7 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
         "timeout-mcp" => timeout_mcp::parse(words.split_off(1)),
         "doctor" => doctor::parse(words.split_off(1)),
         "serve" => serve::parse(words.split_off(1)),
-        crate::guardian::GUARDIAN => Ok(Task::Guardian(words.split_off(1))),
+        crate::sys::guardian::GUARDIAN => Ok(Task::Guardian(words.split_off(1))),
         crate::keep::SERVICE => keep::service(words.split_off(1)),
         _ => wrap::parse(words),
     }
@@ -107,7 +111,9 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     let task = match &*word {
         "demo" => Task::Demo,
         "demo-server" => Task::DemoServer,
+        "man" => Task::Print(manual::page()),
         "cache" => return cache::parse(parser),
+        "completions" => return completions::parse(parser),
         "token" => return token::parse(parser),
         "tasks" => return tasks::parse(parser),
         "keep" => return keep::parse(parser),

@@ -104,12 +104,13 @@ impl Clients {
         })
     }
 
-    /// A session falls asleep. Gives back the server that it does not need any more, and how it is called in notes.
-    pub(crate) fn sleeps(&mut self, id: ClientId) -> Option<(ServerId, Box<str>)> {
-        let server = self.get(&id)?.server;
-        let session = self.session_at(id)?;
+    /// A session falls asleep. Gives back the servers that it does not need any more, and how it is called in notes.
+    pub(crate) fn sleeps(&mut self, id: ClientId) -> Option<(Vec<ServerId>, Box<str>)> {
+        let client = self.at(id)?;
+        let session = client.session_mut()?;
         session.asleep = true;
-        Some((server, session.id[..8].into()))
+        let name = session.id[..8].into();
+        Some((client.take_servers(), name))
     }
 
     /// The oldest session that sleeps, if there are too many of them.

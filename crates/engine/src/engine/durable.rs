@@ -23,7 +23,7 @@ use crate::clients::{Client, Door, Open, Way};
 use crate::error::{Kind, ServerState, Wording};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
-use crate::id::{ClientId, ExchangeId, ServerId, StreamId};
+use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
 use crate::store::{self, Found, Loaded, Name, Query, Write};
 use crate::time::{Mono, Wall};
@@ -162,7 +162,7 @@ impl Engine {
         session.asleep = true;
         let client = self.clients.new_id();
         let door = Door::Session(Box::new(session));
-        self.clients.open(client, Client::new(ServerId(u32::MAX), door, head.principal.clone()));
+        self.clients.open(client, Client::new(door, head.principal.clone()));
         self.meet(client, &initialize);
         self.clients.open_stream(client, None, true, 1);
         self.session_was_used(now, client);

@@ -1,6 +1,7 @@
 //! What a client sends: requests become calls, cancels find their call, answers go to who asked.
 
-use super::{Engine, Transport};
+use super::Engine;
+use super::seams::toward_server;
 use crate::action::Note;
 use crate::calls::{Call, Request};
 use crate::clients::{Open, Subscription, Way};
@@ -11,7 +12,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::servers::Readiness;
 use crate::time::{Mono, Span};
-use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape};
+use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Refused, Scanned, Shape};
 use std::num::NonZeroU64;
 
 impl Engine {
@@ -81,14 +82,15 @@ impl Engine {
                 self.learn_to_resume(client, message);
             }
         }
-        if self.config.instant
+        // One that was forgotten meanwhile waits for nothing.
+        let Some(server) = self.server_for(client) else { return };
+        let instant = self.definition_of(server).instant;
+        if instant
             && ((way == Way::Line && self.instant_handshake(now, client, &id, &method, message))
                 || self.instant_list(client, &id, &method, message, way))
         {
             return;
         }
-        // One that was forgotten meanwhile waits for nothing.
-        let Some(server) = self.server_id_of(client) else { return };
         let modern = method == Method::Discover || message.has(Field::MetaProtocolVersion);
         if modern && self.clients.is_modern(client) {
             self.tickets.orphans_may_go_on();
@@ -103,7 +105,7 @@ impl Engine {
         let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token);
         let task = message.has(Field::ParamsTask);
         let logs = message.has(Field::MetaLogLevel);
-        let remembered = self.config.instant && method.is_handshake();
+        let remembered = instant && method.is_handshake();
         let handshake_digest = if remembered { crate::memory::client_of(message) } else { None };
         let handshake_digest = handshake_digest.and_then(NonZeroU64::new);
         let cap = self.cap_of(client, &method, message).map(Span::from);
@@ -181,7 +183,7 @@ impl Engine {
         }
         let Some((attempt, call)) = self.calls.send(id) else { return };
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
-        let edits = request_edits(message, call.text, &call.request.method, attempt);
+        let edits = toward_server(message, call.text, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {
             let method = call.request.method.clone();
             self.shapes_sharing(server, &method);
@@ -202,8 +204,9 @@ impl Engine {
         };
         let full = client.subscriptions >= limits::SUBSCRIPTIONS;
         if full || server.readiness() != Readiness::Runs {
-            let policy = self.config.rules.for_ask(&request.method);
-            let call = Call::new(request, &policy, self.config.rules.clone(), now, &server.clock);
+            let rules = server.config.rules.clone();
+            let policy = rules.for_ask(&request.method);
+            let call = Call::new(request, &policy, rules, now, &server.clock);
             if full {
                 let why = "too many subscriptions are open".into();
                 return self.refuse_call(now, &call, Kind::Overloaded, why);
@@ -233,7 +236,7 @@ impl Engine {
     }
 
     fn client_notification(&mut self, client: ClientId, message: &Message) {
-        let Some(server) = self.server_id_of(client) else { return };
+        let Some(server) = self.server_for(client) else { return };
         match message.text(Field::Method).as_deref() {
             Some("notifications/cancelled") if message.has(Field::ParamsRequestId) => {
                 self.cancelled_by_client(client, message);
@@ -310,7 +313,7 @@ impl Engine {
         if planted!(self, DropsCancels) {
             return;
         }
-        if self.config.transport == Transport::Http && modern {
+        if self.is_remote(server) && modern {
             return self.abandon(server, attempt);
         }
         let Some(span) = message.envelope.get(Field::ParamsRequestId) else { return };
@@ -321,43 +324,4 @@ impl Engine {
         self.send(server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
         self.abandon(server, attempt);
     }
-}
-
-/// What differs in a request on its way to the server: its id and its progress token.
-pub(super) fn request_edits(message: &Message, text: bool, method: &Method, attempt: AttemptId) -> Vec<Edit> {
-    let mut edits = Vec::with_capacity(2);
-    if let Some(span) = message.envelope.get(Field::Id) {
-        edits.push(Edit::replace(span, own_id(attempt.0, text)));
-    }
-    edits.extend(token_edit(message, method, attempt));
-    edits
-}
-
-/// Our token in place of the client's; or a new one, so that progress reaches us as a sign of life.
-fn token_edit(message: &Message, method: &Method, attempt: AttemptId) -> Option<Edit> {
-    if let Some(span) = message.envelope.get(Field::MetaProgressToken) {
-        JsonId::token(span.of(&message.bytes))?;
-        return Some(Edit::replace(span, own_id(attempt.0, false)));
-    }
-    if !method.takes_progress() || !message.is_object(Field::Params) {
-        return None;
-    }
-    if let Some(span) = message.envelope.get(Field::ParamsMeta) {
-        if !message.is_object(Field::ParamsMeta) {
-            return None;
-        }
-        let after: &[u8] = if has_members(message, Field::ParamsMeta) { b"," } else { b"" };
-        let patch = Patch::number_within(b"\"progressToken\":", attempt.0, after);
-        return Some(Edit::insert(span.start() + 1, patch));
-    }
-    let span = message.envelope.get(Field::Params)?;
-    let after: &[u8] = if has_members(message, Field::Params) { b"}," } else { b"}" };
-    let patch = Patch::number_within(b"\"_meta\":{\"progressToken\":", attempt.0, after);
-    Some(Edit::insert(span.start() + 1, patch))
-}
-
-/// Whether a comma must follow what is inserted at the front of an object.
-fn has_members(message: &Message, object: Field) -> bool {
-    let inner = message.raw(object).and_then(|raw| raw.strip_prefix(b"{")).unwrap_or_default();
-    inner.trim_ascii_start().first() != Some(&b'}')
 }

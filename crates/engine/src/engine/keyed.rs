@@ -62,10 +62,12 @@ impl Engine {
         if let Some(no) = self.keys.named(&name) {
             return self.meets(now, no, request, message, arguments);
         }
-        let asks = self.config.tasks || self.may_hand_off() || self.config.rules.any_keeps_answers();
+        let asks = self.config.tasks
+            || self.may_hand_off()
+            || self.definition_of(request.server).rules.any_keeps_answers();
         let query = Query::Key {
             principal: name.0.clone(),
-            server: self.config.identity.clone(),
+            server: self.definition_of(request.server).identity.clone(),
             key: name.1.clone(),
         };
         let no = self.keys.add(name, request.tool.clone().unwrap_or_default(), arguments);
@@ -130,7 +132,8 @@ impl Engine {
 
     /// The same call with a key, for a server that honours keys: its client's own, or a new one.
     fn with_own_key(&mut self, request: &Request, message: &Message) -> Option<Message> {
-        let wanted = self.config.rules.honours_keys(&request.method, request.tool.as_deref())
+        let rules = &self.definition_of(request.server).rules;
+        let wanted = rules.honours_keys(&request.method, request.tool.as_deref())
             && !message.has(Field::ParamsIdempotencyKey)
             && message.is_object(Field::Params);
         if !wanted {
@@ -151,14 +154,9 @@ impl Engine {
     pub(super) fn refuse_request(&mut self, now: Mono, request: &Request, kind: Kind, why: String) {
         // Its limits do not matter any more, so neither does whose clock they run on.
         let clock = self.servers.get(&request.server).map(|server| server.clock).unwrap_or_default();
-        let policy = self.config.rules.for_ask(&request.method);
-        let call = Call::new(
-            Request { key_no: None, ..request.clone() },
-            &policy,
-            self.config.rules.clone(),
-            now,
-            &clock,
-        );
+        let rules = self.definition_of(request.server).rules.clone();
+        let policy = rules.for_ask(&request.method);
+        let call = Call::new(Request { key_no: None, ..request.clone() }, &policy, rules, now, &clock);
         self.refuse_call(now, &call, kind, why);
     }
 
@@ -204,7 +202,7 @@ impl Engine {
         }
         let left_behind = self.calls.get(first).is_some_and(|first| first.request.way == Way::Nowhere);
         let (key_no, server) = (call.request.key_no, call.request.server);
-        let own = self.clients.get(&call.request.client).is_some_and(|client| client.server == server);
+        let own = self.clients.get(&call.request.client).is_some_and(|client| client.uses(server));
         if !own && !matches!(call.request.way, Way::Ticket(_)) {
             self.hold(&mut call);
         }
@@ -363,18 +361,8 @@ impl Engine {
     }
 
     /// A call is settled: says what becomes of its key, and who else gets the answer.
-    pub(super) fn settle_key(
-        &mut self,
-        id: CallId,
-        request: &Request,
-        keyed: Keyed,
-        answer: Option<&Outgoing>,
-    ) -> Option<Shared> {
-        self.settle_shared(request.key_no?, id, request, keyed, answer)
-    }
-
     #[inline(never)]
-    fn settle_shared(
+    pub(super) fn settle_key(
         &mut self,
         no: KeyNo,
         id: CallId,

@@ -1,10 +1,11 @@
 //! Which way a message takes: to a server over its pipe or by HTTP, to a client on its line or on one
 //! of its streams.
 
-use super::{Engine, Transport};
+use super::Engine;
 use crate::action::Action;
 use crate::calls::Call;
 use crate::clients::{Client, Door, Open, Way};
+use crate::config::Transport;
 use crate::http::Post;
 use crate::id::{AttemptId, CallId, ClientId, ServerId};
 use crate::method::Method;
@@ -20,10 +21,10 @@ impl Engine {
         message: Option<&Message>,
         outgoing: Outgoing,
     ) {
-        if self.config.transport == Transport::Process {
+        let Some(state) = self.servers.get(&server) else { return };
+        if state.config.transport == Transport::Process {
             return self.act(Action::ToServer(server, outgoing));
         }
-        let Some(state) = self.servers.get(&server) else { return };
         let modern = message.filter(|message| message.has(Field::MetaProtocolVersion));
         let method = message.map(Method::of);
         let begins_session = method == Some(Method::Initialize);

@@ -27,8 +27,10 @@ use crate::calls::deadline::WorkClock;
 use crate::calls::handoff::KnownTools;
 use crate::calls::retry::Budget;
 use crate::clients::Way;
+use crate::config::ServerConfig;
+use crate::era::Eras;
 use crate::event::{Exit, StartFailure};
-use crate::id::{AttemptId, CallId, ClientId, JsonId, Run};
+use crate::id::{AttemptId, CallId, ClientId, DefinitionId, JsonId, Run};
 use crate::life::Sample;
 use crate::limits;
 use crate::memory::Memory;
@@ -38,6 +40,7 @@ use crate::policy::Declared;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest wait before a restart.
@@ -69,17 +72,6 @@ pub(crate) enum Life {
     Ended(Exit),
     /// Could not be started, and stays so.
     Failed(StartFailure),
-}
-
-/// How restarts are spaced.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RestartPlan {
-    pub(crate) backoff: Duration,
-    pub(crate) intensity: u32,
-    pub(crate) connect_retries: u32,
-    pub(crate) connect_backoff: Duration,
-    /// Between one half and one.
-    pub(crate) jitter: f64,
 }
 
 fn doubled(base: Duration, times: u32) -> Duration {
@@ -116,7 +108,9 @@ pub(crate) enum Alarm {
 /// One server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pub(crate) name: Box<str>,
+    /// What it is, and the number of that.
+    pub(crate) definition: DefinitionId,
+    pub(crate) config: Arc<ServerConfig>,
     pub(crate) run: Run,
     pub(crate) life: Life,
     /// Who uses it.
@@ -127,6 +121,8 @@ pub(crate) struct Server {
     pub(crate) welcome: Option<Message>,
     /// Sessions that wait for the same answer.
     pub(crate) awaiting_welcome: Vec<(ClientId, Way, JsonId)>,
+    /// The eras that it has shown it speaks.
+    pub(crate) eras: Eras,
     /// The revisions it named in `server/discover`.
     pub(crate) supported: Vec<Box<str>>,
     /// It has tasks of its own.
@@ -314,15 +310,17 @@ impl Handshake {
 }
 
 impl Server {
-    pub(crate) fn new(name: Box<str>) -> Server {
+    pub(crate) fn new(definition: DefinitionId, config: Arc<ServerConfig>) -> Server {
         Server {
-            name,
+            definition,
+            config,
             run: Run(0),
             life: Life::Starting,
             clients: BTreeSet::new(),
             greeted: None,
             welcome: None,
             awaiting_welcome: Vec::new(),
+            eras: Eras::default(),
             supported: Vec::new(),
             own_tasks: false,
             makes_tasks: false,
@@ -413,16 +411,17 @@ impl Server {
         self.run
     }
 
-    /// How long to wait before the next start; `None` when it has failed too often.
-    pub(crate) fn restart_after(&mut self, now: Mono, plan: &RestartPlan, at_once: bool) -> Option<Duration> {
+    /// How long to wait before the next start; `None` when it has failed too often. `jitter` lies between one half
+    /// and one.
+    pub(crate) fn restart_after(&mut self, now: Mono, jitter: f64, at_once: bool) -> Option<Duration> {
         if !self.came_up {
             self.tries += 1;
-            if self.tries > plan.connect_retries {
+            if self.tries > self.config.connect_retries {
                 return None;
             }
-            return Some(doubled(plan.connect_backoff, self.tries - 1));
+            return Some(doubled(self.config.connect_backoff, self.tries - 1));
         }
-        if !self.may_restart(now, plan.intensity) {
+        if !self.may_restart(now) {
             return None;
         }
         let recent = self.restarts.len() as u32;
@@ -430,15 +429,15 @@ impl Server {
         if at_once && recent == 0 {
             return Some(Duration::ZERO);
         }
-        Some(doubled(plan.backoff, recent).mul_f64(plan.jitter))
+        Some(doubled(self.config.restart_backoff, recent).mul_f64(jitter))
     }
 
     /// Whether it was not restarted too often within the last minute.
-    pub(crate) fn may_restart(&mut self, now: Mono, intensity: u32) -> bool {
+    pub(crate) fn may_restart(&mut self, now: Mono) -> bool {
         while self.restarts.front().is_some_and(|restart| now.since(*restart) > INTENSITY_WINDOW) {
             self.restarts.pop_front();
         }
-        (self.restarts.len() as u32) < intensity
+        (self.restarts.len() as u32) < self.config.restart_intensity
     }
 
     /// It does not know our session any more: the next handshake begins another one. What is in flight goes on.
@@ -518,14 +517,8 @@ impl Server {
 mod tests {
     use super::*;
 
-    fn plan() -> RestartPlan {
-        RestartPlan {
-            backoff: Duration::from_millis(500),
-            intensity: 5,
-            connect_retries: 3,
-            connect_backoff: Duration::from_secs(2),
-            jitter: 1.0,
-        }
+    fn server() -> Server {
+        Server::new(DefinitionId::FIRST, Arc::default())
     }
 
     fn at(seconds: u64) -> Mono {
@@ -534,8 +527,8 @@ mod tests {
 
     #[test]
     fn crashes_wait_ever_longer_until_there_are_too_many() {
-        let mut server = Server::new("x".into());
-        let mut waits = |now| server.restart_after(at(now), &plan(), false).map(|wait| wait.as_millis());
+        let mut server = server();
+        let mut waits = |now| server.restart_after(at(now), 1.0, false).map(|wait| wait.as_millis());
         assert_eq!(
             [0, 1, 2, 3, 4, 5].map(&mut waits),
             [Some(500), Some(1000), Some(2000), Some(4000), Some(8000), None]
@@ -545,25 +538,25 @@ mod tests {
 
     #[test]
     fn a_hung_server_is_replaced_at_once_the_first_time() {
-        let mut server = Server::new("x".into());
-        assert_eq!(server.restart_after(at(0), &plan(), true), Some(Duration::ZERO));
-        assert_eq!(server.restart_after(at(1), &plan(), true), Some(Duration::from_secs(1)));
+        let mut server = server();
+        assert_eq!(server.restart_after(at(0), 1.0, true), Some(Duration::ZERO));
+        assert_eq!(server.restart_after(at(1), 1.0, true), Some(Duration::from_secs(1)));
     }
 
     #[test]
     fn what_does_not_come_up_is_tried_three_times_more() {
-        let mut server = Server::new("x".into());
+        let mut server = server();
         server.came_up = false;
-        let mut waits = || server.restart_after(at(0), &plan(), false).map(|wait| wait.as_secs());
+        let mut waits = || server.restart_after(at(0), 1.0, false).map(|wait| wait.as_secs());
         assert_eq!([waits(), waits(), waits(), waits()], [Some(2), Some(4), Some(8), None]);
         server.is_up();
         server.came_up = false;
-        assert_eq!(server.restart_after(at(0), &plan(), false), Some(Duration::from_secs(2)));
+        assert_eq!(server.restart_after(at(0), 1.0, false), Some(Duration::from_secs(2)));
     }
 
     #[test]
     fn the_stderr_tail_is_bounded_and_clean() {
-        let mut server = Server::new("x".into());
+        let mut server = server();
         assert_eq!(server.stderr_tail(), None);
         server.keep_stderr(&vec![b'a'; 10_000]);
         server.keep_stderr(b"\x1b[31mred\x07\n");

@@ -15,11 +15,6 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     }
 }
 
-/// `--version`.
-pub(super) fn version() -> String {
-    format!("outlast {}\n", env!("CARGO_PKG_VERSION"))
-}
-
 /// `--help`.
 pub fn text() -> String {
     let mut text = String::from(
@@ -44,6 +39,7 @@ Usage: outlast [OPTIONS] -- COMMAND...
   outlast tasks list                          calls that can be fetched later; also show, result, cancel, wait
   outlast timeout-mcp [--auto-restart] SECONDS COMMAND...   drop-in for that program
   outlast cache clear [--state DIR]           forget what --instant remembers
+  outlast completions SHELL                   for bash, fish, powershell or zsh; `outlast man` is the manual
   outlast help settings                       all about every option
 
 ",
@@ -59,7 +55,7 @@ Usage: outlast [OPTIONS] -- COMMAND...
     }
     text += "      --keep                 run the server in the background, for this client and the next one
   -h, --help                 this text
-  -V, --version              the version
+  -V, --version [--json]     the version; with --json also the commit and the features
 
 Times need a unit: 500ms, 30s, 5m, 1h30m. Every option is also a variable: OUTLAST_KEEP_ALIVE=5s.
 ";

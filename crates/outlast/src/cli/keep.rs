@@ -11,7 +11,7 @@ use crate::keep::{self, Request, Room, Way, What};
 use crate::serve::{Entrance, Service};
 use crate::server::http::{Options, Remote};
 use crate::store::Place;
-use crate::sys::unix::FileLimit;
+use crate::sys::limits::FileLimit;
 use http::Uri;
 use lexopt::prelude::*;
 use outlast_engine::Transport;
@@ -39,7 +39,7 @@ pub(super) fn door(flags: &Flags, mut words: Vec<OsString>, command: Vec<OsStrin
     })?;
     let room = Room::open(&state, &keep::name(&key, &words, &command)).map_err(Wrong)?;
     let mut settings = Settings::new(&command);
-    settings.engine.transport = Transport::Http;
+    settings.engine.server_mut().transport = Transport::Http;
     settings.engine.door = true;
     settings.engine.rules_mut().add(Key::Method, NO_LIMITS, "--keep")?;
     settings.engine.max_message = written.engine.max_message;
@@ -91,7 +91,7 @@ pub(super) fn enter(
 ) -> io::Result<Option<Box<Service>>> {
     let Place::Folder(state) = settings.place() else { return Err(io::ErrorKind::NotFound.into()) };
     let room = Room::open(&state, name).map_err(io::Error::other)?;
-    let kept = keep::enter(room, name, &settings.engine.server_name, command)?;
+    let kept = keep::enter(room, name, &settings.engine.server.name, command)?;
     let doorman = Doorman { loopback: true, same_user: true, ..Doorman::default() };
     Ok(kept.map(|kept| {
         Box::new(Service {

@@ -43,7 +43,7 @@ pub(super) fn run(task: Task) -> ExitCode {
             Err(error) => Err(error),
         },
         Task::Keep(request) => crate::keep::run(&request),
-        Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
+        Task::Guardian(command) => crate::sys::guardian::run(&command).map(|()| ExitCode::SUCCESS),
         Task::Demo => demo::run(),
         Task::ClearCache(place) => memory::clear(&place).map(|count| {
             say(&format!("{count} remembered server(s) forgotten"));

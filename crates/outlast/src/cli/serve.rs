@@ -2,7 +2,7 @@
 
 use super::flags::{self, Flags, take};
 use super::remote::{is_url, reach, url};
-use super::{NO_KEEP, Task, Wrong, help, not_understood, split_command, unknown_letter};
+use super::{NO_KEEP, Task, Wrong, help, not_understood, split_command, unknown_letter, version};
 use crate::client::http::addresses;
 use crate::client::http::token::Tokens;
 use crate::client::http::visitor::{Doorman, is_loopback};
@@ -21,7 +21,7 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
     while let Some(argument) = parser.next()? {
         match argument {
             Long("help") | Short('h') => return Ok(Task::Print(help::text())),
-            Long("version") | Short('V') => return Ok(Task::Print(help::version())),
+            Long("version") | Short('V') => return version::parse(parser),
             Long("keep") => return Err(Wrong(NO_KEEP.into())),
             Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             Value(word) if is_url(&word) && url.is_none() => url = Some(word),

@@ -3,6 +3,7 @@
 use super::flags::{self, Flags, take};
 use super::{
     NO_KEEP, Task, Wrong, help, keep, named_task, not_understood, remote, split_command, unknown_letter,
+    version,
 };
 use crate::config::Settings;
 use lexopt::prelude::*;
@@ -17,7 +18,7 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
     while let Some(argument) = parser.next()? {
         match argument {
             Long("help") | Short('h') => return Ok(Task::Print(help::text())),
-            Long("version") | Short('V') => return Ok(Task::Print(help::version())),
+            Long("version") | Short('V') => return version::parse(parser),
             Long("keep") => keeps = true,
             Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             Value(word) if remote::is_url(&word) && url.is_none() => url = Some(word),

@@ -92,7 +92,7 @@ impl From<io::Error> for Failure {
 /// Examines the command and prints what was found. Must be called before any thread exists.
 pub fn run(options: Options, command: &[OsString]) -> io::Result<ExitCode> {
     let mut lab = Lab::open(command)?;
-    crate::sys::unix::adopt_orphans();
+    crate::sys::limits::adopt_orphans();
     let facts = examine(&mut lab, options, command);
     lab.close();
     match facts {

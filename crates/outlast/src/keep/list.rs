@@ -7,8 +7,7 @@ use crate::observe::stderr::say;
 use crate::observe::text::escape;
 use crate::store::{Place, no_folder};
 use crate::sys::lock::{self, Kind};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::sys::signals::ask_to_end;
 use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -138,8 +137,7 @@ fn stop(found: Vec<Running>) -> io::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     for running in &found {
-        // One that has just ended need not be asked.
-        let _ = kill(Pid::from_raw(running.card.pid as i32), Signal::SIGTERM);
+        ask_to_end(running.card.pid);
     }
     let until = clock::awake() + END.as_millis() as u64;
     let mut status = ExitCode::SUCCESS;

@@ -466,7 +466,7 @@ impl World {
     }
 
     fn is_remote(&self) -> bool {
-        self.config.transport == Transport::Http
+        self.config.server.transport == Transport::Http
     }
 }
 

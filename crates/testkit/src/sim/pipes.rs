@@ -2,6 +2,7 @@
 
 mod client;
 mod judge;
+mod persons;
 
 use super::agenda::{Agenda, Next};
 use super::process::{Deed, Process};
@@ -13,7 +14,7 @@ use client::Client;
 use judge::Judge;
 use outlast_engine::event::StartFailure;
 use outlast_engine::id::{ClientId, Run, ServerId};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Wall, wire};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, ServerConfig, Wall, wire};
 use std::time::Duration;
 
 const CLIENT: ClientId = ClientId(0);
@@ -95,12 +96,12 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
 }
 
 fn config(rng: &mut Rng) -> Config {
-    let mut config = Config { server_name: "sim".into(), ..Config::default() };
+    let mut config = Config::from(ServerConfig { name: "sim".into(), ..ServerConfig::default() });
     limits(&mut config, rng);
-    config.restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
+    config.server_mut().restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
     if rng.chance(20) {
         config.manner = Manner::TimeoutMcp;
-        config.restart = if rng.chance(80) { Restart::OnTimeout } else { Restart::Never };
+        config.server_mut().restart = if rng.chance(80) { Restart::OnTimeout } else { Restart::Never };
     }
     config
 }

@@ -26,7 +26,9 @@ use outlast_engine::id::{ExchangeId, Run, ServerId};
 use outlast_engine::settings::Key;
 use outlast_engine::store::{Query, Write};
 use outlast_engine::wire::scan;
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Share, Transport, Wall};
+use outlast_engine::{
+    Action, Config, Engine, Event, Manner, Mono, Now, Restart, ServerConfig, Share, Transport, Wall,
+};
 use remote::Happening;
 use servers::{Peer, PeerKind};
 use session::{Move, Session};
@@ -129,7 +131,7 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         engine: engine(config.clone()),
         agenda: Agenda::new(),
         character,
-        transport: config.transport,
+        transport: config.server.transport,
         wall_offset: 0,
         exchanges: Exchanges::default(),
         readers: Vec::new(),
@@ -155,8 +157,8 @@ fn config(rng: &mut Rng) -> Config {
     let transport = if rng.chance(50) { Transport::Process } else { Transport::Http };
     let share =
         [Share::Principal, Share::Principal, Share::Principal, Share::Session, Share::All][rng.below(5)];
-    let mut config =
-        Config { server_name: "sim".into(), manner: Manner::Serve, transport, share, ..Config::default() };
+    let server = ServerConfig { name: "sim".into(), transport, share, ..ServerConfig::default() };
+    let mut config = Config { manner: Manner::Serve, ..server.into() };
     limits(&mut config, rng);
     for rule in [
         "tools/list=timeout:700ms,max:10s",
@@ -168,9 +170,10 @@ fn config(rng: &mut Rng) -> Config {
     ] {
         config.rules_mut().add(Key::Method, rule, "--method").expect("a rule");
     }
-    config.restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
+    config.server_mut().restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
     // What `serve` has by default.
-    (config.tasks, config.resumable, config.identity) = (true, true, "sim".into());
+    (config.tasks, config.resumable) = (true, true);
+    config.is_called("sim".into());
     config.durable = rng.chance(50);
     config.session_idle = rng.millis(500, 120_000);
     config.resume_wait = rng.millis(1_000, 600_000);

@@ -231,7 +231,7 @@ impl Engine {
         let ticket = Ticket::of(&entropy);
         let origin = Origin {
             principal,
-            server: self.config.identity.clone(),
+            server: self.definition_of(request.server).identity.clone(),
             method: request.method.as_str().into(),
             tool: request.tool.clone().unwrap_or_default(),
             key: Some(key),

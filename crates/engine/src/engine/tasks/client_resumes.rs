@@ -335,7 +335,7 @@ impl Engine {
         };
         let failure = Failure {
             kind,
-            server: self.config.server_name.clone(),
+            server: self.config.server.name.clone(),
             method: Method::RequestsResume.as_str().into(),
             tool: None,
             elapsed: std::time::Duration::ZERO,
@@ -383,7 +383,7 @@ impl Engine {
         let Head { origin, state, .. } = &record.head;
         let id = Resume::of_record(record).map(|resume| resume.id);
         origin.principal == resuming.principal
-            && origin.server == self.config.identity
+            && origin.server == self.config.server.identity
             && *state != State::Cancelled
             && !record.head.is_over(self.wall)
             && id.is_some_and(|id| resuming.names(&id))

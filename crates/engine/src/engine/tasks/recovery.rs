@@ -13,8 +13,9 @@ use crate::action::Note;
 use crate::calls::Request;
 use crate::calls::orphaned::Place;
 use crate::clients::Way;
+use crate::config::Share;
+use crate::engine::Engine;
 use crate::engine::sharing::own_initialized;
-use crate::engine::{Engine, Share};
 use crate::error::{Failure, Kind, Retry, ServerState, Wording};
 use crate::http::SAME_USER;
 use crate::id::{ClientId, JsonId, NOBODY, ServerId, TaskNo};
@@ -80,7 +81,7 @@ impl Engine {
         let Some(task) = self.tickets.get(no) else { return };
         let failure = Failure {
             kind: Kind::ServerGone,
-            server: self.config.server_name.clone(),
+            server: self.config.server.name.clone(),
             // No other call has a ticket.
             method: Method::ToolsCall.as_str().into(),
             tool: Some(task.tool.clone()).filter(|tool| !tool.is_empty()),
@@ -143,8 +144,8 @@ impl Engine {
     /// A server that a session of this principal has shaken hands with, or that all share.
     fn greeted_server(&self, principal: &str) -> Option<ServerId> {
         let named = |client: &ClientId| self.principal_of(*client).as_ref() == principal;
-        let all = self.config.share == Share::All;
         let fits = |server: &Server| {
+            let all = server.config.share == Share::All;
             let greeted = server.handshake.done && server.handshake.is_over();
             let there = greeted && server.readiness() != Readiness::IsGone;
             there && server.clients.iter().any(|client| all || named(client))

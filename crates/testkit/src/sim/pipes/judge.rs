@@ -1,5 +1,6 @@
 //! Watches both ends and knows what the engine may never do.
 
+use super::persons::WorkTime;
 use super::{Character, SERVER};
 use crate::sim::blame::{Blame, own_kind};
 use crate::sim::process::{nonce, tail};
@@ -30,6 +31,8 @@ struct Request {
     /// Under which calls of the same tool are one.
     key: Option<(String, String)>,
     began: Duration,
+    /// In working time.
+    began_working: Duration,
     /// The last moment at which it gave a sign of life that moves its limit.
     sign: Duration,
     method: Method,
@@ -48,6 +51,8 @@ struct Request {
     sent: Option<u64>,
     /// The limit that must fire exactly, where nothing but progress moves it.
     exact: Option<(Duration, bool)>,
+    /// The limit that fires at the latest so long after a word of the server, however long persons are asked.
+    bounded: Option<Duration>,
     max: Duration,
 }
 
@@ -63,6 +68,9 @@ pub(super) struct Judge {
     used: BTreeSet<String>,
     cancelled_attempts: BTreeSet<String>,
     open_asks: BTreeSet<String>,
+    work: WorkTime,
+    /// When the server last said anything, in working time.
+    heard: Duration,
     /// Starts within the last minute.
     starts: VecDeque<Duration>,
     pub(super) blame: Blame,
@@ -90,6 +98,8 @@ impl Judge {
             used: BTreeSet::new(),
             cancelled_attempts: BTreeSet::new(),
             open_asks: BTreeSet::new(),
+            work: WorkTime::default(),
+            heard: Duration::ZERO,
             starts: VecDeque::new(),
             blame: Blame::new(config),
             errors: Vec::new(),
@@ -119,6 +129,9 @@ impl Judge {
     }
 
     fn client_message(&mut self, now: Duration, message: &Message, in_array: bool) {
+        if message.shape == Shape::Answer {
+            self.work.answers(now, &message.raw(Field::Id).map(show).unwrap_or_default());
+        }
         let method = message.text(Field::Method).unwrap_or_default();
         if method == "notifications/cancelled" {
             let id = message.raw(Field::ParamsRequestId).map(show).unwrap_or_default();
@@ -138,7 +151,7 @@ impl Judge {
         }
         let method = Method::new(&method);
         let token = message.raw(Field::MetaProgressToken).map(show);
-        let policy = self.config.rules.for_call(CallFacts {
+        let policy = self.config.server.rules.for_call(CallFacts {
             method: &method,
             tool: message.text(Field::ParamsName).as_deref(),
             has_token: token.is_some(),
@@ -154,10 +167,11 @@ impl Judge {
         let repeatable = policy.repeatable == Some(true);
         // A subscription is opened again with every process.
         let safe = repeatable || is_safe_by_nature(&method) || method == Method::Listen;
-        let exact = written
-            .filter(|_| !policy.signs.server && !self.asks && !endless && !safe)
+        let bounded = written
+            .filter(|_| !policy.signs.server && !endless && !safe)
             // The limits of a call that it joins may come first.
             .filter(|_| key.is_none());
+        let exact = bounded.filter(|_| !self.asks);
         let index = self.requests.len();
         self.by_id.insert(message.raw(Field::Id).map(show).unwrap_or_default(), index);
         if let Some(token) = token {
@@ -173,12 +187,14 @@ impl Judge {
             attempts: 0,
             sent: None,
             began: now,
+            began_working: self.work.at(now),
             sign: now,
             settled: false,
             cancelled: false,
             in_array,
             last_progress: f64::NEG_INFINITY,
             exact: exact.map(|limit| (limit.time, policy.signs == Signs::CALL)),
+            bounded: bounded.map(|limit| limit.time),
             max: if endless { Duration::MAX } else { policy.max.time },
             method,
         });
@@ -192,6 +208,7 @@ impl Judge {
         line: &Line,
         counts: impl Fn(AttemptId) -> bool,
     ) {
+        self.heard = self.work.at(now);
         let Ok(Scanned::Message(message)) = line else { return };
         if message.text(Field::Method).as_deref() != Some("notifications/progress") {
             return;
@@ -211,14 +228,17 @@ impl Judge {
     /// Restarts never exceed their intensity, whatever happens.
     pub(super) fn server_starts(&mut self, now: Duration) {
         self.open_asks.clear();
+        self.work.nobody_asks(now);
+        self.heard = self.work.at(now);
         self.starts.push_back(now);
         while self.starts.front().is_some_and(|start| now - *start > MINUTE) {
             self.starts.pop_front();
         }
         // Each crash within a minute, and each look at a failed server, may take some tries to come up.
-        let looks = (MINUTE.as_millis() / self.config.reconnect_every.as_millis().max(1)) as usize + 1;
-        let most =
-            (self.config.restart_intensity as usize + looks) * (1 + self.config.connect_retries as usize) + 1;
+        let looks = (MINUTE.as_millis() / self.config.server.reconnect_every.as_millis().max(1)) as usize + 1;
+        let most = (self.config.server.restart_intensity as usize + looks)
+            * (1 + self.config.server.connect_retries as usize)
+            + 1;
         assert!(self.starts.len() <= most, "{} starts within a minute, more than {most}", self.starts.len());
     }
 
@@ -317,8 +337,11 @@ impl Judge {
             Shape::Request => {
                 let id = message.raw(Field::Id).map(show).unwrap_or_default();
                 assert!(self.open_asks.insert(id.clone()), "question {id} was asked twice");
+                if Method::of(message).waits_for_a_person() {
+                    self.work.asks(now, id);
+                }
             }
-            Shape::Notification => self.notification(message),
+            Shape::Notification => self.notification(now, message),
         }
     }
 
@@ -343,6 +366,13 @@ impl Judge {
         let request = &self.requests[index];
         assert!(now <= request.began.saturating_add(request.max), "{id} outlived its max");
         let timed_out = message.bytes.windows(16).any(|part| part == b"\"kind\":\"timeout\"");
+        if let Some(limit) = request.bounded {
+            let last = self.heard.max(request.began_working);
+            assert!(
+                self.work.at(now) <= last + limit,
+                "{id} outlived its timeout, without its waits for persons"
+            );
+        }
         if let Some((limit, _)) = request.exact {
             assert!(now <= request.sign + limit, "{id} outlived its timeout");
             assert!(!timed_out || now == request.sign + limit, "{id} timed out at the wrong time");
@@ -383,7 +413,11 @@ impl Judge {
         );
     }
 
-    fn notification(&mut self, message: &Message) {
+    fn notification(&mut self, now: Duration, message: &Message) {
+        if let Some(question) = message.raw(Field::ParamsRequestId) {
+            // A question is taken back.
+            self.work.answers(now, &show(question));
+        }
         if message.text(Field::Method).as_deref() != Some("notifications/progress") {
             return;
         }

@@ -222,7 +222,7 @@ impl Judge {
     }
 
     fn shares_all(&self) -> bool {
-        self.config.share == Share::All
+        self.config.server.share == Share::All
     }
 
     // What the engine is told.
@@ -341,7 +341,7 @@ impl Judge {
         let method = Method::of(message);
         let nonce = nonce(&message.bytes);
         let token = message.raw(Field::MetaProgressToken).map(show);
-        let policy = self.config.rules.for_call(CallFacts {
+        let policy = self.config.server.rules.for_call(CallFacts {
             method: &method,
             tool: message.text(Field::ParamsName).as_deref(),
             has_token: token.is_some(),
