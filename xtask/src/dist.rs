@@ -29,7 +29,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-const USAGE: &str = "usage: cargo xtask dist [build] [pack] [twice] [check] [try] [--target T] [--url BASE]
+const USAGE: &str = "usage: cargo xtask dist [build] [pack] [twice] [check] [try] [--target T] [--way NAME] [--url BASE]
 
   cargo xtask dist             all of it
   cargo xtask dist build       the programs, for Linux with glibc 2.17 and newer
@@ -39,6 +39,7 @@ const USAGE: &str = "usage: cargo xtask dist [build] [pack] [twice] [check] [try
   cargo xtask dist try         install what was packed into an empty home, use it, remove it
 
       --target T   build for this target only; may be given more than once
+      --way NAME   try this way only (npm, npx, pnpm, yarn, pip, uv, uvx, deb, archive, cargo); may be repeated
       --url BASE   where the archives will be found, for the formulas of Homebrew and Scoop";
 
 type Part = fn(&mut Dist) -> Result<()>;
@@ -63,6 +64,7 @@ pub struct Dist {
     pub epoch: String,
     pub url: String,
     targets: Vec<String>,
+    ways: Vec<String>,
     /// Why something is missing.
     left_out: Vec<String>,
 }
@@ -78,8 +80,14 @@ impl Dist {
             epoch: git(&["log", "-1", "--format=%ct"])?,
             url: "https://example.invalid/outlast".to_owned(),
             targets: Vec::new(),
+            ways: Vec::new(),
             left_out: Vec::new(),
         })
+    }
+
+    /// Whether a way is to be tried.
+    fn wants(&self, way: &str) -> bool {
+        self.ways.is_empty() || self.ways.iter().any(|wanted| wanted == way)
     }
 
     /// Says later why something is missing.
@@ -124,6 +132,7 @@ pub fn run(words: &[String]) -> Result<()> {
         let mut value = || words.next().cloned().with_context(|| format!("{word} needs a value"));
         match word.as_str() {
             "--target" => dist.targets.push(value()?),
+            "--way" => dist.ways.push(value()?),
             "--url" => dist.url = value()?,
             name if PARTS.iter().any(|(part, _)| *part == name) => chosen.push(name),
             other => bail!("unknown part `{other}`\n{USAGE}"),

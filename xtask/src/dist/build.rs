@@ -75,7 +75,7 @@ pub fn twice(dist: &mut Dist) -> Result<()> {
         );
         return Ok(());
     }
-    let clone = dist.empty("another folder with a longer name")?;
+    let clone = dist.empty("another-folder-with-a-longer-name")?;
     let archive = clone.join("sources.tar");
     git(&["archive", "--output", &archive.display().to_string(), "HEAD"])?;
     output(Command::new("tar").arg("-xf").arg(&archive).current_dir(&clone))?;

@@ -35,15 +35,17 @@ pub fn all(dist: &mut Dist) -> Result<()> {
     let bare = ours.context("no program for this machine was built")?.program(dist);
     let server = places.installed.join("ts1/server.mjs");
     let mut table = format!(
-        "| installed by | starts after | removed by |\n|---|--:|---|\n| the bare program | {} | |\n",
+        "| installed by | starts in | later than the bare program |\n|---|--:|--:|\n| nobody: the bare program | {} | |\n",
         shown(bare_start(dist, &bare)?)
     );
-    for way in ways() {
+    for way in ways().into_iter().filter(|way| dist.wants(way.name)) {
         println!("-- {}", way.name);
         let home = Home::new(dist, way.name)?;
         table += &take(dist, &home, &way, &bare, &server).with_context(|| way.name.to_owned())?;
     }
-    crates::install(dist).context("cargo install")?;
+    if dist.wants("cargo") {
+        crates::install(dist).context("cargo install")?;
+    }
     println!("\n{table}");
     Ok(fs::write(dist.out.join("trial.md"), table)?)
 }
@@ -72,15 +74,7 @@ fn take(dist: &Dist, home: &Home, way: &Way, bare: &Path, server: &Path) -> Resu
     }
     let left = PathBuf::from(&command[0]);
     ensure!(way.remove.is_empty() || !left.is_absolute() || !left.exists(), "{} is left", left.display());
-    let removed = way.remove.last().map_or(String::new(), |line| format!("`{}`", plain(line)));
-    Ok(format!("| `{}` | {} (+{}) | {removed} |\n", plain(way.shown), shown(took), shown(later)))
-}
-
-/// A line as a person would write it.
-fn plain(line: &str) -> String {
-    line.replace("@packages/", "")
-        .replace("@tools/node/node_modules/.bin/", "")
-        .replace("@tools/python/bin/", "")
+    Ok(format!("| `{}` | {} | {} |\n", way.shown, shown(took), shown(later)))
 }
 
 /// Splits a line at blanks; a word in single quotes stays whole.

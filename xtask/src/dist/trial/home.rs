@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What installers and servers may use.
-const PROGRAMS: [&str; 21] = [
+const PROGRAMS: [&str; 22] = [
     "node",
     "npm",
     "npx",
@@ -27,6 +27,7 @@ const PROGRAMS: [&str; 21] = [
     "gzip",
     "dpkg",
     "dpkg-deb",
+    "dpkg-split",
     "ldconfig",
     "diff",
     "start-stop-daemon",
