@@ -99,10 +99,14 @@ pub enum Note {
     Retrying { server: Box<str>, why: &'static str, wait: Duration },
     /// A session was not used for a while: what it held is freed.
     SessionSleeps { session: Box<str> },
+    /// The client of a session has come to another process, which owns the session now.
+    SessionTaken { session: Box<str> },
     /// An HTTP server refused something that nobody waits for.
     PostRefused { server: Box<str>, why: String },
     /// An answer or a notification got no response, and may not have arrived.
     PostLost { server: Box<str>, why: String },
+    /// Answers to questions of a remote server that waited until it can be reached are dropped.
+    AnswersDropped { server: Box<str>, count: usize, why: Box<str> },
     /// A server's process runs.
     Started { server: Box<str>, run: Run },
     /// A server's process could not be started.
@@ -168,6 +172,7 @@ impl Note {
             | Note::Restarting { .. }
             | Note::PostRefused { .. }
             | Note::PostLost { .. }
+            | Note::AnswersDropped { .. }
             | Note::Unreachable { .. }
             | Note::StoreFailed { .. }
             | Note::StoreUnread { .. }
@@ -188,6 +193,7 @@ impl Note {
             | Note::AskTimedOut { .. }
             | Note::TooManyAsks { .. } => Level::Warn,
             Note::SessionSleeps { .. } => Level::Debug,
+            Note::SessionTaken { .. } => Level::Info,
             Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
             Note::UnknownAnswer { .. } | Note::Slept { .. } | Note::Repeated { .. } => Level::Info,
             Note::Joined { .. } => Level::Info,
@@ -200,8 +206,10 @@ impl Note {
         match self {
             Note::Failed(failure) => failure.kind.name(),
             Note::SessionSleeps { .. } => "session-sleeps",
+            Note::SessionTaken { .. } => "session-taken",
             Note::PostRefused { .. } => "post-refused",
             Note::PostLost { .. } => "post-lost",
+            Note::AnswersDropped { .. } => "answers-dropped",
             Note::Unreachable { .. } => "unreachable",
             Note::StoreFailed { .. } => "store-failed",
             Note::StoreUnread { .. } => "store-unread",
@@ -246,8 +254,18 @@ impl std::fmt::Display for Note {
             Note::Failed(failure) => f.write_str(&failure.log_line()),
             Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
             Note::SessionSleeps { session } => write!(f, "session {session}… is not used; it sleeps"),
+            Note::SessionTaken { session } => {
+                write!(
+                    f,
+                    "session {session}… is served by another process now; calls that it began here go on"
+                )
+            }
             Note::PostRefused { server, why } => write!(f, "`{server}` refused a message: {why}"),
             Note::PostLost { server, why } => write!(f, "a message to `{server}` may be lost: {why}"),
+            Note::AnswersDropped { server, count, why } => {
+                let what = if *count == 1 { "an answer".to_owned() } else { format!("{count} answers") };
+                write!(f, "{what} of the client to `{server}` never reached it: {why}")
+            }
             Note::StoreFailed { why } => write!(f, "not stored: {why}"),
             Note::StoreUnread { why } => write!(f, "not found: {why}"),
             Note::StoreLost { why } => f.write_str(why),

@@ -131,7 +131,9 @@ impl Clients {
         let mut client = self.all.remove(&id)?;
         if let Door::Session(session) = &mut client.door {
             timers.set(Owner::Session(id), &mut session.armed, None);
-            self.sessions.remove(&session.id);
+            if !session.disowned {
+                self.sessions.remove(&session.id);
+            }
         }
         Some(client)
     }

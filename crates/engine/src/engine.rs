@@ -25,9 +25,11 @@ mod seams;
 mod server_resumes;
 mod settle;
 mod sharing;
+mod store_clock;
 mod streams;
 mod tasks;
 mod ticks;
+mod unsent;
 
 use crate::action::{Action, Note};
 use crate::calls::Calls;
@@ -159,6 +161,9 @@ impl Engine {
             Event::Trouble(server, run, attempt, trouble) if self.is_current(*server, *run) => {
                 self.trouble(at, *server, *attempt, trouble);
             }
+            Event::Undelivered(server, run, answer, why) if self.is_current(*server, *run) => {
+                self.undelivered(at, *server, answer, why);
+            }
             Event::Slept(time) => self.note(Note::Slept { time: *time }),
             Event::Stop(signal) => self.stop(at, *signal),
             Event::Tick => self.tick(at),
@@ -169,6 +174,7 @@ impl Engine {
             | Event::StreamEnded(..)
             | Event::StandingEnded(..)
             | Event::Trouble(..)
+            | Event::Undelivered(..)
             | Event::Started(..)
             | Event::StartFailed(..)
             | Event::Exited(..)

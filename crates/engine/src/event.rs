@@ -5,7 +5,7 @@ use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::life::Sample;
 use crate::memory::Memory;
 use crate::store::{Loaded, Stored};
-use crate::wire::{Message, Oversized, Refused, Scanned};
+use crate::wire::{Message, Outgoing, Oversized, Refused, Scanned};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -75,6 +75,8 @@ pub enum Event {
     /// Something could not be posted to an HTTP server, or was not answered as MCP; or, without an
     /// attempt, no connection could be made.
     Trouble(ServerId, Run, Option<AttemptId>, Trouble),
+    /// A post that comes back: no connection could be made, for this reason.
+    Undelivered(ServerId, Run, Outgoing, Box<str>),
     /// The machine slept for about this long. Limits were not charged for it.
     Slept(Duration),
     /// We are asked to end by this signal.

@@ -74,6 +74,9 @@ pub struct Post {
     pub resumes: bool,
     /// To say it twice does no harm: an answer to a question, or what only says how things are.
     pub harmless: bool,
+    /// It is given back if no connection can be made (`Event::Undelivered`): the answer to a question, which
+    /// nobody can be asked for again.
+    pub comes_back: bool,
 }
 
 /// How a stream of an HTTP server ended before it had to.

@@ -147,6 +147,16 @@ pub const RETRY_LEAST: Duration = Duration::from_millis(100);
 /// The longest, whatever it wishes.
 pub const RETRY_MOST: Duration = Duration::from_secs(5 * 60);
 
+/// Answers to questions of one server that wait until it can be reached again. One more: the oldest is dropped, and
+/// noted.
+pub const UNSENT_ANSWERS: usize = 100;
+
+/// Bytes of such answers to one server. More: in the same way.
+pub const UNSENT_BYTES: usize = 16 << 20;
+
+/// How long such an answer is kept. Later: dropped, and noted; whoever asked has given up.
+pub const UNSENT: Duration = Duration::from_secs(10 * 60);
+
 // The store.
 
 /// How long a process that says nothing is taken for alive.

@@ -17,6 +17,7 @@ pub use ticket::Ticket;
 use crate::store::Refusal;
 use crate::time::Wall;
 use bytes::Bytes;
+use std::time::Duration;
 
 /// How far a stored call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,7 +137,7 @@ pub struct Head {
     pub faces: Faces,
     /// How far it has come.
     pub state: State,
-    /// When its call began.
+    /// When its call began. All times of a record are on the store's clock.
     pub created: Wall,
     /// When the call last changed; a change of owner does not count.
     pub updated: Wall,
@@ -174,12 +175,10 @@ pub struct New {
     pub origin: Origin,
     /// Under which names the client knows it.
     pub faces: Faces,
-    /// When the call began, which may have been before it got a ticket.
-    pub began: Wall,
+    /// How long the call has run, which may have begun before it got a ticket.
+    pub ran: Duration,
     /// The newest record with its key that its maker knows of, by [`Head::number`]; 0 if there is none.
     pub seen: u64,
-    /// Now.
-    pub at: Wall,
     /// What else is known, as [`Body::encode`] writes it.
     pub body: Bytes,
     /// The request as it came, byte for byte.
@@ -197,10 +196,8 @@ pub struct Change {
     pub state: State,
     /// Names under which the client knows it from now on, besides the earlier ones.
     pub faces: Faces,
-    /// Now.
-    pub at: Wall,
-    /// When it may be forgotten, once it has ended.
-    pub expires: Option<Wall>,
+    /// How long it is kept from now on, once it has ended; for ever if nothing stands here.
+    pub keep: Option<Duration>,
     /// What else is known now; `None` leaves it as it was.
     pub body: Option<Bytes>,
     /// The answer, with the change that ends the call.
@@ -209,14 +206,13 @@ pub struct Change {
 
 impl Change {
     /// A change that only says how far the call has come.
-    pub fn to(state: State, head: &Head, at: Wall) -> Change {
+    pub fn to(state: State, head: &Head) -> Change {
         Change {
             ticket: head.ticket.clone(),
             epoch: head.epoch,
             state,
             faces: Faces::default(),
-            at,
-            expires: None,
+            keep: None,
             body: None,
             answer: None,
         }
@@ -224,15 +220,15 @@ impl Change {
 }
 
 impl Head {
-    /// The head of a new record.
-    pub fn new(new: &New, number: u64, owner: &str) -> Head {
+    /// The head of a record that is made now.
+    pub fn new(new: &New, number: u64, owner: &str, now: Wall) -> Head {
         Head {
             ticket: new.ticket.clone(),
             origin: new.origin.clone(),
             faces: new.faces,
             state: State::Working,
-            created: new.began,
-            updated: new.at,
+            created: now.before(new.ran),
+            updated: now,
             expires: None,
             body: new.body.clone(),
             number,
@@ -249,11 +245,11 @@ impl Head {
 
     /// Whether a new record is refused because this one has its key. What is open has it; and so has what was
     /// completed since the maker of the new one looked, or the same call would be made twice.
-    pub fn holds_key_of(&self, new: &New) -> bool {
+    pub fn holds_key_of(&self, new: &New, now: Wall) -> bool {
         let (ours, theirs) = (&self.origin, &new.origin);
         let same =
             (&ours.principal, &ours.server, &ours.key) == (&theirs.principal, &theirs.server, &theirs.key);
-        let missed = self.state == State::Completed && self.number > new.seen && !self.is_over(new.at);
+        let missed = self.state == State::Completed && self.number > new.seen && !self.is_over(now);
         theirs.key.is_some() && same && (self.state.is_open() || missed)
     }
 
@@ -272,12 +268,12 @@ impl Head {
         Ok(())
     }
 
-    /// The head after a change that was admitted.
-    pub fn apply(&mut self, change: &Change) {
+    /// The head after a change that was admitted and is made now.
+    pub fn apply(&mut self, change: &Change, now: Wall) {
         self.state = change.state;
         self.faces = self.faces.with(change.faces);
-        self.updated = self.updated.max(change.at);
-        self.expires = change.expires;
+        self.updated = self.updated.max(now);
+        self.expires = change.keep.map(|keep| now.after(keep));
         if let Some(body) = &change.body {
             self.body = body.clone();
         }
@@ -308,18 +304,17 @@ mod tests {
             ticket: Ticket::of(&[7; 16]),
             origin,
             faces: Faces::RESUME,
-            began: Wall(4),
+            ran: Duration::from_millis(1),
             seen: 0,
-            at: Wall(5),
             body: Bytes::new(),
             request: Bytes::new(),
         };
-        Head { state, ..Head::new(&new, 1, "me") }
+        Head { state, ..Head::new(&new, 1, "me", Wall(5)) }
     }
 
     fn change(head: &Head, state: State) -> Change {
         let answer = (!state.is_open()).then(|| Answer::Result(Bytes::from_static(b"{}")));
-        Change { answer, ..Change::to(state, head, Wall(9)) }
+        Change { answer, ..Change::to(state, head) }
     }
 
     #[test]
@@ -351,16 +346,28 @@ mod tests {
         assert_eq!(head.admit(&without, "me"), Err(Refusal::Incomplete));
         let early = Change { answer: Some(Answer::Error(Bytes::new())), ..change(&head, State::Working) };
         assert_eq!(head.admit(&early, "me"), Err(Refusal::Incomplete));
-        assert_eq!(head.admit(&Change::to(State::Cancelled, &head, Wall(9)), "me"), Ok(()));
+        assert_eq!(head.admit(&Change::to(State::Cancelled, &head), "me"), Ok(()));
     }
 
     #[test]
     fn a_change_adds_names_and_never_goes_back_in_time() {
         let mut head = head(State::Working);
-        head.apply(&Change { faces: Faces::HAND_OFF, at: Wall(3), ..change(&head, State::InputRequired) });
+        let change = Change { faces: Faces::HAND_OFF, ..change(&head, State::InputRequired) };
+        head.apply(&change, Wall(3));
         assert!(head.faces.has(Faces::RESUME.with(Faces::HAND_OFF)));
         assert!(!head.faces.has(Faces::LEGACY_TASK));
         assert_eq!((head.updated, head.revision), (Wall(5), 2));
+    }
+
+    /// Its owner says how long, and the store says from when.
+    #[test]
+    fn a_record_is_kept_from_its_end_on_by_the_clock_of_the_store() {
+        let mut head = head(State::Working);
+        assert_eq!((head.created, head.updated), (Wall(4), Wall(5)));
+        let end = Change { keep: Some(Duration::from_millis(10)), ..change(&head, State::Completed) };
+        head.apply(&end, Wall(20));
+        assert_eq!((head.updated, head.expires), (Wall(20), Some(Wall(30))));
+        assert!(!head.is_over(Wall(29)) && head.is_over(Wall(30)));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod knowledge;
 mod life;
 mod queue;
 mod server;
+mod unsent;
 mod watching;
 
 pub(crate) use ask::{Ask, Asks, Waits};

@@ -3,12 +3,17 @@
 //! The engine never calls a store: it gives writes and queries to the edge, and what comes of them
 //! comes back as events. The writes of one submission are made together or not at all, and nothing is
 //! said to be stored before it would outlive the process.
+//!
+//! **There is one clock, and it is the store's.** Processes that share a store may disagree about the time, so a write
+//! says how long something is kept and never until when. The store adds its own time, and only the store decides what
+//! is over. Every commit tells what that clock shows.
 
 use crate::limits;
 use crate::record::{Change, Head, New, Record, State, Ticket};
 use crate::time::Wall;
 use bytes::Bytes;
 use std::fmt;
+use std::time::Duration;
 
 /// Something to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +46,8 @@ pub enum Write {
     Append {
         /// The stream's unguessable name.
         stream: Name,
-        /// When the whole stream may be forgotten, from now on.
-        expires: Wall,
+        /// How long the whole stream is kept, from now on.
+        keep: Duration,
         /// Numbers and bytes.
         events: Vec<(u64, Bytes)>,
     },
@@ -56,15 +61,24 @@ pub enum Write {
         /// The last number that goes.
         through: u64,
     },
-    /// Keep a session, in place of what was kept of it. [`Done::Kept`]
+    /// Keep a session, in place of what was kept of it. Whoever keeps a session first owns it. [`Refusal::Fenced`] for
+    /// another process, and in an epoch that is over. [`Done::Kept`]
     Session(Box<Session>),
-    /// Forget a session. [`Done::Kept`]
+    /// Own a session from now on, in a new epoch, whether or not its owner lives: its client came to us. A session of
+    /// ours stays in its epoch. [`Done::Session`]
+    TakeSession {
+        /// Which.
+        name: Name,
+        /// Whose it must be; another principal's is not there.
+        principal: Box<str>,
+    },
+    /// Forget a session: its client wants that, whoever owns it. [`Done::Kept`]
     EndSession(Name),
     /// Note calls that took longer than a second. [`Done::Kept`]
     Calls(Vec<CallNote>),
-    /// Forget what has expired: records that have ended, streams, sessions that were not used for
-    /// [`limits::SLEEP`]. [`Done::Removed`]
-    Expire(Wall),
+    /// Forget what is over: records that have ended, streams, sessions that were not used for [`limits::SLEEP`].
+    /// What is over is not found before that either. [`Done::Removed`]
+    Expire,
 }
 
 /// What came of one write.
@@ -76,6 +90,8 @@ pub enum Done {
     Claimed(Vec<Head>),
     /// These messages came, the oldest first.
     Mail(Vec<(Ticket, Mail)>),
+    /// The session is ours now; or there is none.
+    Session(Option<Box<Session>>),
     /// So many went.
     Removed(u64),
     /// It is written; there is nothing to say about it.
@@ -116,8 +132,8 @@ pub struct Session {
     pub initialized: Bytes,
     /// What else its server must be told: a JSON array of requests; empty if there are none.
     pub setup: Bytes,
-    /// When it was last used.
-    pub used: Wall,
+    /// The epoch in which its owner got it: 1 for a new session, one more for each owner since.
+    pub epoch: u64,
 }
 
 /// What is noted of a call that took longer than a second: nothing of what it said.
@@ -144,7 +160,7 @@ pub struct CallNote {
 /// Something to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// The record of a ticket. [`Found::Record`]
+    /// The record of a ticket, unless it is over. [`Found::Record`]
     Record(Ticket),
     /// The open record with this idempotency key, or else the newest one that has ended.
     /// [`Found::Record`]
@@ -231,8 +247,8 @@ pub enum Refusal {
     /// Another record has this idempotency key ([`Head::holds_key_of`]): here it is.
     #[error("another call has the same idempotency key")]
     KeyTaken(Ticket),
-    /// The record belongs to another process by now.
-    #[error("the record was taken over by another process")]
+    /// The record, stream or session belongs to another process by now.
+    #[error("it was taken over by another process")]
     Fenced,
     /// The call has ended.
     #[error("the call has ended: {}", .0.as_str())]
@@ -264,8 +280,17 @@ pub enum Trouble {
     Failed(String),
 }
 
-/// What came of a submission: one [`Done`] for each write, or nothing was written.
-pub type Stored = Result<Vec<Done>, Trouble>;
+/// A submission that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// When, on the store's clock.
+    pub at: Wall,
+    /// One for each write.
+    pub done: Vec<Done>,
+}
+
+/// What came of a submission: it was written, or nothing of it was.
+pub type Stored = Result<Committed, Trouble>;
 
 /// What came of a query.
 pub type Loaded = Result<Found, Trouble>;

@@ -25,6 +25,7 @@ use crate::time::{Mono, Wall};
 use crate::timers::{Owner, Timers};
 use crate::wire::{Message, Outgoing};
 use std::collections::BTreeMap;
+use std::time::Duration;
 pub(crate) use upkeep::LastTries;
 use upkeep::Upkeep;
 
@@ -165,10 +166,12 @@ impl Tickets {
         self.tasks.get_mut(&no).map(|task| task.payer = Some(payer)).is_some()
     }
 
-    /// A task is stored.
-    pub(crate) fn made(&mut self, no: TaskNo) -> Option<Made> {
+    /// A task is stored since then. From now on its times are those of its record.
+    pub(crate) fn made(&mut self, no: TaskNo, at: Wall) -> Option<Made> {
         let task = self.tasks.get_mut(&no)?;
         task.stored = true;
+        task.created = at.before(task.known.since(task.created));
+        (task.updated, task.known) = (at, at);
         let handle = task.waiters.iter().position(|waiter| waiter.wants == Wants::Handle);
         Some(Made {
             handle: handle.map(|at| task.waiters.remove(at)),
@@ -227,17 +230,12 @@ impl Tickets {
 // What is stored of it.
 impl Tickets {
     /// Changes what is stored of a call besides its state. Gives what is to be written, if it differs.
-    pub(crate) fn change_body(
-        &mut self,
-        no: TaskNo,
-        at: Wall,
-        change: impl FnOnce(&mut Body),
-    ) -> Option<Change> {
+    pub(crate) fn change_body(&mut self, no: TaskNo, change: impl FnOnce(&mut Body)) -> Option<Change> {
         let ours = |task: &&mut Task| task.theirs.is_none() && task.stored && task.state.is_open();
         let task = self.tasks.get_mut(&no).filter(ours)?;
         let before = task.body.clone();
         change(&mut task.body);
-        (task.body != before).then(|| Change { body: Some(task.body.encode()), ..task.change(at) })
+        (task.body != before).then(|| Change { body: Some(task.body.encode()), ..task.change() })
     }
 
     /// A task waits for its client, or does not any more; with what else is stored of it.
@@ -251,14 +249,21 @@ impl Tickets {
         let task = self.tasks.get_mut(&no)?;
         change(&mut task.body);
         (task.state, task.updated) = (state, at);
-        Some(Change { body: Some(task.body.encode()), ..task.change(at) })
+        Some(Change { body: Some(task.body.encode()), ..task.change() })
     }
 
     /// A move is stored. False if the task has ended since.
     pub(crate) fn has_moved(&mut self, no: TaskNo, at: Wall) -> bool {
         let Some(task) = self.tasks.get_mut(&no).filter(|task| task.state.is_open()) else { return false };
-        task.known = task.known.max(at);
+        (task.updated, task.known) = (at, at);
         true
+    }
+
+    /// The end of a task was committed at this time.
+    pub(crate) fn was_changed_at(&mut self, no: TaskNo, at: Wall) {
+        if let Some(task) = self.tasks.get_mut(&no) {
+            task.updated = at;
+        }
     }
 
     /// A task ends, and says why if it has failed. It may be shown once that is stored.
@@ -285,15 +290,15 @@ impl Tickets {
         Some(EndedTask { input: std::mem::take(&mut task.input), payer: task.payer.take(), made })
     }
 
-    /// What is written of a task that has ended and is kept for so many milliseconds.
-    pub(crate) fn write_end(&mut self, no: TaskNo, kept: u64) -> Option<Change> {
+    /// What is written of a task that has ended and is kept for so long.
+    pub(crate) fn write_end(&mut self, no: TaskNo, kept: Duration) -> Option<Change> {
         let task = self.tasks.get_mut(&no)?;
         // One that was shown although it could not be stored stays shown.
         task.stored = task.unwritten;
-        let expires = Wall(task.updated.0.saturating_add(kept));
-        task.body.ttl_ms = Some(expires.0.saturating_sub(task.created.0));
+        let ttl = task.updated.since(task.created).saturating_add(kept);
+        task.body.ttl_ms = Some(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         let (answer, body) = (task.answer.clone(), Some(task.body.encode()));
-        Some(Change { expires: Some(expires), answer, body, ..task.change(task.updated) })
+        Some(Change { keep: Some(kept), answer, body, ..task.change() })
     }
 
     /// The write of an end was answered. Whether the end may be shown for the first time.

@@ -42,6 +42,21 @@ impl From<Span> for Duration {
 }
 
 impl Wall {
+    /// The point this long after here.
+    pub fn after(self, duration: Duration) -> Wall {
+        Wall(self.0.saturating_add(millis(duration)))
+    }
+
+    /// The point this long before here.
+    pub fn before(self, duration: Duration) -> Wall {
+        Wall(self.0.saturating_sub(millis(duration)))
+    }
+
+    /// Time from `earlier` until here; zero if `earlier` is in fact later.
+    pub fn since(self, earlier: Wall) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
     /// For a person or a message: `2026-11-15T09:30:00.123Z`.
     pub fn timestamp(self) -> String {
         let (days, rest) = (self.0 / 86_400_000, self.0 % 86_400_000);
@@ -53,6 +68,10 @@ impl Wall {
             rest % 1000
         )
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.

@@ -754,7 +754,7 @@ fn a_call_to_a_server_that_is_gone_fails_once() {
         !! warn: `srv` ended: exit status 1
         stored 1
         << 3: …resumePolicy…
-        !! warn: server-gone server=srv method=tools/call tool=x elapsed=1s state=it never reached its server detail=exit status 1
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=0s state=it never reached its server detail=exit status 1
         .. store 2: failed
         stored 2
         << 3: …{"jsonrpc":"2.0","id":7,"error":{"code":-31002,…

@@ -248,6 +248,9 @@ impl Feed for Told {
                     Happening::Trouble(attempt, trouble) => {
                         state.feed(Event::Trouble(id, run, attempt, trouble))
                     }
+                    Happening::Undelivered(answer, why) => {
+                        state.feed(Event::Undelivered(id, run, answer, why))
+                    }
                     Happening::Connected => state.feed(Event::Started(id, run)),
                     Happening::Closed => {
                         state.feed(Event::OutputClosed(id, run));

@@ -1,12 +1,14 @@
 //! A store for scenarios and simulations: small, slow and simple, and it outlives the engines that use it.
 //!
-//! What may be written is decided by [`Head::admit`], as everywhere. Bounds and expiry are the affair of real
-//! stores and of their own suite.
+//! What may be written is decided by [`Head::admit`], as everywhere. Its clock is an argument, and what is over by
+//! that clock is not found. Bounds and sweeping are the affair of real stores and of their own suite.
 
 use bytes::Bytes;
+use outlast_engine::Wall;
+use outlast_engine::limits::SLEEP;
 use outlast_engine::record::{Head, Record};
 use outlast_engine::store::{
-    Done, Found, Loaded, Mail, Query, Refusal, Session, Stored, Trouble, Usage, Write,
+    Committed, Done, Found, Loaded, Mail, Query, Refusal, Session, Stored, Trouble, Usage, Write,
 };
 use std::collections::BTreeMap;
 
@@ -18,26 +20,41 @@ pub struct Ledger {
     streams: BTreeMap<String, BTreeMap<u64, Bytes>>,
     /// Who owns them.
     stream_owners: BTreeMap<String, String>,
-    sessions: BTreeMap<String, Session>,
+    /// When they are over.
+    stream_ends: BTreeMap<String, Wall>,
+    sessions: BTreeMap<String, Kept>,
     /// Owners that are gone.
     pub dead: Vec<String>,
     last: u64,
 }
 
+/// A session, who owns it, and when it was last used.
+#[derive(Clone, Debug)]
+struct Kept {
+    session: Session,
+    owner: String,
+    used: Wall,
+}
+
 impl Ledger {
     /// Writes all of these or none.
-    pub fn submit(&mut self, owner: &str, writes: &[Write]) -> Stored {
+    pub fn submit(&mut self, owner: &str, now: Wall, writes: &[Write]) -> Stored {
         if let [write] = writes {
-            let done = self.write(owner, write).map_err(|why| Trouble::Refused { at: 0, why })?;
-            return Ok(vec![done]);
+            let done = self.write(owner, now, write).map_err(|why| Trouble::Refused { at: 0, why })?;
+            return Ok(Committed { at: now, done: vec![done] });
         }
         let mut after = self.clone();
         let mut done = Vec::new();
         for (at, write) in writes.iter().enumerate() {
-            done.push(after.write(owner, write).map_err(|why| Trouble::Refused { at, why })?);
+            done.push(after.write(owner, now, write).map_err(|why| Trouble::Refused { at, why })?);
         }
         *self = after;
-        Ok(done)
+        Ok(Committed { at: now, done })
+    }
+
+    /// The sessions, with the epoch of each and the process that owns it.
+    pub fn sessions(&self) -> impl Iterator<Item = (&str, u64, &str)> {
+        self.sessions.iter().map(|(name, kept)| (&**name, kept.session.epoch, &*kept.owner))
     }
 
     /// Every record.
@@ -45,15 +62,16 @@ impl Ledger {
         self.records.values()
     }
 
-    fn write(&mut self, owner: &str, write: &Write) -> Result<Done, Refusal> {
+    fn write(&mut self, owner: &str, now: Wall, write: &Write) -> Result<Done, Refusal> {
         match write {
             Write::Create(new) => {
-                if let Some(holder) = self.records.values().find(|record| record.head.holds_key_of(new)) {
+                if let Some(holder) = self.records.values().find(|record| record.head.holds_key_of(new, now))
+                {
                     return Err(Refusal::KeyTaken(holder.head.ticket.clone()));
                 }
                 self.last += 1;
                 let record = Record {
-                    head: Head::new(new, self.last, owner),
+                    head: Head::new(new, self.last, owner, now),
                     request: new.request.clone(),
                     answer: None,
                 };
@@ -65,7 +83,7 @@ impl Ledger {
             Write::Change(change) => {
                 let record = self.records.get_mut(change.ticket.as_str()).ok_or(Refusal::Unknown)?;
                 record.head.admit(change, owner)?;
-                record.head.apply(change);
+                record.head.apply(change, now);
                 record.answer = change.answer.clone();
                 Ok(Done::Written(record.head.revision))
             }
@@ -102,12 +120,13 @@ impl Ledger {
                 };
                 Ok(Done::Mail(taken.into_iter().filter_map(letter).collect()))
             }
-            Write::Append { stream, events, .. } => {
+            Write::Append { stream, keep, events } => {
                 let owner =
                     self.stream_owners.entry(stream.0.to_string()).or_insert_with(|| owner.into()) == owner;
                 if !owner {
                     return Err(Refusal::Fenced);
                 }
+                self.stream_ends.insert(stream.0.to_string(), now.after(*keep));
                 let kept = self.streams.entry(stream.0.to_string()).or_default();
                 for (number, bytes) in events {
                     kept.entry(*number).or_insert_with(|| bytes.clone());
@@ -127,17 +146,33 @@ impl Ledger {
                 }
                 Ok(Done::Kept)
             }
-            Write::Session(session) => {
-                self.sessions.insert(session.name.0.to_string(), (**session).clone());
-                Ok(Done::Kept)
+            Write::Session(session) => self.keep_session(owner, now, session),
+            Write::TakeSession { name, principal } => {
+                let there = |kept: &&mut Kept| *kept.session.principal == **principal && !kept.is_over(now);
+                let session = self.sessions.get_mut(&*name.0).filter(there).map(|kept| {
+                    kept.session.epoch += u64::from(kept.owner != owner);
+                    (kept.owner, kept.used) = (owner.into(), now);
+                    Box::new(kept.session.clone())
+                });
+                Ok(Done::Session(session))
             }
             Write::EndSession(name) => {
                 self.sessions.remove(&*name.0);
                 Ok(Done::Kept)
             }
             Write::Renew | Write::Calls(_) => Ok(Done::Kept),
-            Write::Expire(_) => Ok(Done::Removed(0)),
+            Write::Expire => Ok(Done::Removed(0)),
         }
+    }
+
+    fn keep_session(&mut self, owner: &str, now: Wall, session: &Session) -> Result<Done, Refusal> {
+        let ours = |kept: &Kept| kept.owner == owner && kept.session.epoch == session.epoch;
+        if self.sessions.get(&*session.name.0).is_some_and(|kept| !ours(kept)) {
+            return Err(Refusal::Fenced);
+        }
+        let kept = Kept { session: session.clone(), owner: owner.into(), used: now };
+        self.sessions.insert(session.name.0.to_string(), kept);
+        Ok(Done::Kept)
     }
 
     /// Whether somebody else owns a stream and lives.
@@ -146,9 +181,12 @@ impl Ledger {
     }
 
     /// Looks something up.
-    pub fn load(&self, owner: &str, query: &Query) -> Loaded {
+    pub fn load(&self, owner: &str, now: Wall, query: &Query) -> Loaded {
+        let lasts = |record: &&Record| !record.head.is_over(now);
         Ok(match query {
-            Query::Record(ticket) => Found::Record(self.records.get(ticket.as_str()).cloned().map(Box::new)),
+            Query::Record(ticket) => {
+                Found::Record(self.records.get(ticket.as_str()).filter(lasts).cloned().map(Box::new))
+            }
             Query::Key { principal, server, key } => {
                 let has = |record: &&Record| {
                     let origin = &record.head.origin;
@@ -157,7 +195,7 @@ impl Ledger {
                         && origin.key.as_ref() == Some(key)
                 };
                 let newest = |record: &&Record| (record.head.state.is_open(), record.head.number);
-                let found = self.records.values().filter(has).max_by_key(newest);
+                let found = self.records.values().filter(has).max_by_key(newest).filter(lasts);
                 Found::Record(found.cloned().map(Box::new))
             }
             Query::Heads { principal, server, before, limit } => {
@@ -166,8 +204,14 @@ impl Ledger {
                         && server.as_ref().is_none_or(|name| head.origin.server == *name)
                         && before.is_none_or(|before| head.number < before)
                 };
-                let mut heads: Vec<Head> =
-                    self.records.values().map(|record| &record.head).filter(wanted).cloned().collect();
+                let mut heads: Vec<Head> = self
+                    .records
+                    .values()
+                    .filter(lasts)
+                    .map(|record| &record.head)
+                    .filter(wanted)
+                    .cloned()
+                    .collect();
                 heads.sort_by_key(|head| std::cmp::Reverse(head.number));
                 heads.truncate(*limit);
                 Found::Heads(heads)
@@ -183,7 +227,8 @@ impl Ledger {
                 self.records.get(ticket).is_some_and(|record| *record.head.owner == *owner)
             })),
             Query::Events { stream, after } => {
-                let kept = self.streams.get(&*stream.0);
+                let lasts = self.stream_ends.get(&*stream.0).is_some_and(|ends| *ends > now);
+                let kept = self.streams.get(&*stream.0).filter(|_| lasts);
                 let last = kept.and_then(|kept| kept.keys().last().copied()).unwrap_or(0);
                 let later = kept.into_iter().flatten().filter(|(number, _)| *number > after);
                 Found::Events {
@@ -192,9 +237,18 @@ impl Ledger {
                     lives: self.lives(owner, &stream.0),
                 }
             }
-            Query::Session(name) => Found::Session(self.sessions.get(&*name.0).cloned().map(Box::new)),
+            Query::Session(name) => {
+                let kept = self.sessions.get(&*name.0).filter(|kept| !kept.is_over(now));
+                Found::Session(kept.map(|kept| Box::new(kept.session.clone())))
+            }
             Query::Calls { .. } => Found::Calls(Vec::new()),
             Query::Usage => Found::Usage(Usage::default()),
         })
+    }
+}
+
+impl Kept {
+    fn is_over(&self, now: Wall) -> bool {
+        self.used.after(SLEEP) <= now
     }
 }

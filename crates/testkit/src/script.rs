@@ -27,7 +27,7 @@ use outlast_engine::memory::Memory;
 use outlast_engine::profile::Profile;
 use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Origin, State, Ticket};
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
-use outlast_engine::store::{Mail, Query, Refusal, Trouble as StoreTrouble, Write};
+use outlast_engine::store::{Committed, Mail, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, ServerConfig, Share, Transport, Wall,
@@ -130,16 +130,38 @@ pub struct World {
     /// How what is looked up by name comes back: `reads later`, `reads fail`, `reads now`.
     reads: String,
     /// What was looked up and waits for `read`.
-    unread: Vec<(u64, Query)>,
+    unread: Vec<(u64, Look)>,
     /// What is to be written, by number.
     submitted: BTreeMap<u64, (u64, Vec<Write>)>,
     /// The last of these numbers. What is looked up has one too; what is done every second has none.
     submissions: u64,
-    /// The process, counted by `again`.
+    /// The process, counted by `again` and `beside`.
     life: u32,
+    /// Processes that live beside this one and do nothing until `process` lets them go on.
+    others: BTreeMap<u32, Parked>,
+    /// How far the clock of this process is ahead of the store's.
+    fast: Duration,
     /// The kind of every action so far, in order: what an onlooker with a stopwatch could tell apart.
     pub trace: Vec<String>,
     tape: Tape,
+}
+
+/// What a process waits for the store to tell it before it does anything else.
+#[derive(Debug)]
+enum Look {
+    Query(Query),
+    /// A session is taken over, which tells what is stored of it.
+    Take(Vec<Write>),
+}
+
+/// A process that is not the one that the scenario is about just now.
+#[derive(Debug)]
+struct Parked {
+    engine: Engine,
+    runs: BTreeMap<ServerId, Run>,
+    server: ServerId,
+    submitted: BTreeMap<u64, (u64, Vec<Write>)>,
+    submissions: u64,
 }
 
 impl Default for World {
@@ -167,6 +189,8 @@ impl Default for World {
             submitted: BTreeMap::new(),
             submissions: 0,
             life: 0,
+            others: BTreeMap::new(),
+            fast: Duration::ZERO,
             trace: Vec::new(),
             tape: Tape::default(),
         }
@@ -189,13 +213,23 @@ impl World {
             return Vec::new();
         }
         if word == "beside" {
-            // Another process; the earlier one lives, and what it does is told by `theirs`.
+            // Another process; the earlier one lives. What it does is told by `theirs`, or it goes on with `process`.
+            self.park();
             self.begin_another();
             return Vec::new();
         }
         if word == "dead" {
             // An earlier process, named by its number from 0 on, ends.
             self.ledger.dead.push(rest.into());
+            return Vec::new();
+        }
+        if word == "fast" {
+            // The clock of this process is so far ahead of the store's.
+            self.fast = parse_duration(rest).expect(line);
+            return Vec::new();
+        }
+        if word == "process" {
+            self.be(rest.parse().expect(line));
             return Vec::new();
         }
         if word == "made" {
@@ -214,7 +248,7 @@ impl World {
                 update => Mail::Input(Bytes::copy_from_slice(update.as_bytes())),
             };
             let letter = Write::Post { ticket: Ticket::parse(ticket).expect(line), letter };
-            self.ledger.submit("somebody else", &[letter]).expect(line);
+            self.ledger.submit("somebody else", self.store_time(), &[letter]).expect(line);
             return Vec::new();
         }
         if word == "looks" {
@@ -228,7 +262,7 @@ impl World {
         if word == "lost" {
             // Another process's store has forgotten a call.
             let forgotten = Write::Remove(Ticket::parse(rest).expect(line));
-            self.ledger.submit("somebody else", &[forgotten]).expect(line);
+            self.ledger.submit("somebody else", self.store_time(), &[forgotten]).expect(line);
             return Vec::new();
         }
         if word == "read" {
@@ -248,14 +282,65 @@ impl World {
         self.feed(event)
     }
 
+    /// Something is looked up. What is looked up every second, or beside something else, is not counted.
+    fn look(&mut self, now: Now, number: u64, look: Look) {
+        let named = !matches!(&look, Look::Query(Query::Mail | Query::Changed(_) | Query::Session(_)));
+        self.submissions += u64::from(named);
+        match &*self.reads {
+            "later" if named => self.unread.push((number, look)),
+            "fail" if named => self.engine.handle(now, World::unfound(number, &look)),
+            _ => {
+                let found = self.found(number, &look);
+                self.engine.handle(now, found);
+            }
+        }
+    }
+
     /// What was looked up while `reads later` comes back, as the store has it now.
     fn read(&mut self) -> Vec<String> {
         let mut out = Vec::new();
-        for (number, query) in std::mem::take(&mut self.unread) {
-            let found = self.ledger.load(&self.owner(), &query);
-            out.extend(self.feed(Event::Loaded(number, found)));
+        for (number, look) in std::mem::take(&mut self.unread) {
+            let found = self.found(number, &look);
+            out.extend(self.feed(found));
         }
         out
+    }
+
+    fn found(&mut self, number: u64, look: &Look) -> Event {
+        let (owner, now) = (self.owner(), self.store_time());
+        match look {
+            Look::Query(query) => Event::Loaded(number, self.ledger.load(&owner, now, query)),
+            Look::Take(writes) => Event::Stored(number, self.ledger.submit(&owner, now, writes)),
+        }
+    }
+
+    fn unfound(number: u64, look: &Look) -> Event {
+        let trouble = StoreTrouble::Failed("disk full".into());
+        match look {
+            Look::Query(_) => Event::Loaded(number, Err(trouble)),
+            Look::Take(_) => Event::Stored(number, Err(trouble)),
+        }
+    }
+
+    /// Puts the process aside that the scenario was about.
+    fn park(&mut self) {
+        let parked = Parked {
+            engine: std::mem::replace(&mut self.engine, Engine::new(self.config.clone())),
+            runs: std::mem::take(&mut self.runs),
+            server: self.server,
+            submitted: std::mem::take(&mut self.submitted),
+            submissions: self.submissions,
+        };
+        self.others.insert(self.life, parked);
+    }
+
+    /// Goes on with a process, by its number from 0 on, that was put aside.
+    fn be(&mut self, life: u32) {
+        self.park();
+        let Parked { engine, runs, server, submitted, submissions } =
+            self.others.remove(&life).expect("no such process");
+        (self.engine, self.runs, self.server) = (engine, runs, server);
+        (self.submitted, self.submissions, self.life) = (submitted, submissions, life);
     }
 
     fn begin_another(&mut self) {
@@ -264,7 +349,7 @@ impl World {
         self.runs.clear();
         self.submitted.clear();
         self.submissions = 0;
-        self.life += 1;
+        self.life = self.others.keys().copied().fold(self.life, u32::max) + 1;
     }
 
     /// `TICKET KEY REQUEST`: another process makes a call of the same client under a key.
@@ -285,12 +370,11 @@ impl World {
             origin,
             faces: Faces::LEGACY_TASK,
             seen: 0,
-            began: Wall(self.now.as_millis() as u64),
-            at: Wall(self.now.as_millis() as u64),
+            ran: Duration::ZERO,
             body: RecordBody::default().encode(),
             request,
         };
-        self.ledger.submit("somebody else", &[Write::Create(Box::new(new))]).expect(text);
+        self.ledger.submit("somebody else", self.store_time(), &[Write::Create(Box::new(new))]).expect(text);
     }
 
     /// `TICKET STATE [RESULT]`: the process that owns a call writes how far it has come.
@@ -302,9 +386,18 @@ impl World {
             &self.ledger.records().find(|record| record.head.ticket.as_str() == ticket).expect(text).head;
         let state = *State::ALL.iter().find(|known| known.as_str() == state).expect(text);
         let answer = (!result.is_empty()).then(|| Answer::Result(Bytes::copy_from_slice(result.as_bytes())));
-        let change = Change { answer, ..Change::to(state, head, Wall(self.now.as_millis() as u64)) };
+        let change = Change { answer, ..Change::to(state, head) };
         let owner = head.owner.clone();
-        self.ledger.submit(&owner, &[Write::Change(Box::new(change))]).expect(text);
+        self.ledger.submit(&owner, self.store_time(), &[Write::Change(Box::new(change))]).expect(text);
+    }
+
+    /// What the store's clock shows.
+    fn store_time(&self) -> Wall {
+        Wall(self.now.as_millis() as u64)
+    }
+
+    fn renewed(&self) -> Committed {
+        Committed { at: self.store_time(), done: Vec::new() }
     }
 
     /// The name of this process in the store.
@@ -405,13 +498,17 @@ impl World {
                 let attempt = first.parse().ok().map(AttemptId);
                 Event::Trouble(server, run, attempt, trouble(more))
             }
+            "undelivered" => {
+                let answer = Bytes::copy_from_slice(more.as_bytes());
+                Event::Undelivered(server, run, wire::Outgoing::plain(answer), first.into())
+            }
             "stream-ended" => {
                 Event::StreamEnded(server, run, AttemptId(first.parse().ok()?), stream_end(more))
             }
             "begin" => Event::Begin,
             "stored" => {
                 let (number, writes) = self.submitted.remove(&rest.parse().ok()?)?;
-                Event::Stored(number, self.ledger.submit(&self.owner(), &writes))
+                Event::Stored(number, self.ledger.submit(&self.owner(), self.store_time(), &writes))
             }
             "not-stored" => {
                 let (number, _) = self.submitted.remove(&rest.parse().ok()?)?;
@@ -522,7 +619,7 @@ impl World {
     }
 
     fn feed(&mut self, event: Event) -> Vec<String> {
-        let wall = Wall(self.now.as_millis() as u64);
+        let wall = self.store_time().after(self.fast);
         let now = Now { mono: Mono::after_start(self.now), wall };
         self.tape.event(&event);
         self.engine.handle(now, event);
@@ -541,9 +638,14 @@ impl World {
                     continue;
                 }
                 Action::Store(number, ref writes)
-                    if writes.iter().all(|write| matches!(write, Write::Renew | Write::Expire(_))) =>
+                    if writes.iter().all(|write| matches!(write, Write::Renew | Write::Expire)) =>
                 {
-                    self.engine.handle(now, Event::Stored(number, Ok(Vec::new())));
+                    self.engine.handle(now, Event::Stored(number, Ok(self.renewed())));
+                    continue;
+                }
+                Action::Store(number, ref writes) if matches!(writes[..], [Write::TakeSession { .. }]) => {
+                    let look = Look::Take(writes.clone());
+                    self.look(now, number, look);
                     continue;
                 }
                 Action::Store(number, ref writes) => {
@@ -554,18 +656,8 @@ impl World {
                     continue;
                 }
                 Action::Load(number, ref query) => {
-                    let named = !matches!(query, Query::Mail | Query::Changed(_));
-                    self.submissions += u64::from(named);
-                    if named && self.reads == "later" {
-                        self.unread.push((number, query.clone()));
-                        continue;
-                    }
-                    let found = if named && self.reads == "fail" {
-                        Err(StoreTrouble::Failed("disk full".into()))
-                    } else {
-                        self.ledger.load(&self.owner(), query)
-                    };
-                    self.engine.handle(now, Event::Loaded(number, found));
+                    let look = Look::Query(query.clone());
+                    self.look(now, number, look);
                 }
                 Action::Remember(_, ref memory) => self.kept = vec![(**memory).clone()],
                 Action::Forget(_) => self.kept.clear(),
@@ -709,9 +801,10 @@ fn written(write: &Write) -> &'static str {
         Write::Adopt(_) => "adopt",
         Write::Forget { .. } => "forget",
         Write::Session(_) => "session",
+        Write::TakeSession { .. } => "take session",
         Write::EndSession(_) => "end session",
         Write::Calls(_) => "calls",
-        Write::Expire(_) => "expire",
+        Write::Expire => "expire",
     }
 }
 

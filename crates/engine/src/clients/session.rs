@@ -25,6 +25,12 @@ pub(crate) struct Session {
     pub(crate) mark: Box<str>,
     /// When it was last stored.
     pub(crate) stored: Mono,
+    /// The epoch in which this process owns it in the store.
+    pub(crate) epoch: u64,
+    /// When that was last known.
+    pub(crate) confirmed: Mono,
+    /// Another process owns it: it is not found by its name here, and ends with its last call.
+    pub(crate) disowned: bool,
     /// The version it asked for, and later the one that was agreed on.
     pub(crate) version: Box<str>,
     /// How it opened its handshake, as a number.
@@ -124,6 +130,9 @@ impl Session {
             id,
             mark: hex::encode(&entropy[16..]).into(),
             stored: now,
+            epoch: 1,
+            confirmed: now,
+            disowned: false,
             version: version_wanted(&initialize),
             handshake_digest: crate::memory::client_of(&initialize).unwrap_or_default(),
             initialize,

@@ -72,13 +72,43 @@ impl Clients {
         }
     }
 
-    /// A session is used; its timer finds out later whether it still is.
-    pub(crate) fn is_used(&mut self, timers: &mut Timers, id: ClientId, now: Mono, idle: Duration) {
-        let Some(session) = self.session_at(id) else { return };
+    /// A session is ours in the store since this epoch.
+    pub(crate) fn is_owned_in(&mut self, id: ClientId, epoch: u64) {
+        if let Some(session) = self.session_at(id) {
+            session.epoch = session.epoch.max(epoch);
+        }
+    }
+
+    /// The store is asked whether a session is ours.
+    pub(crate) fn is_confirmed(&mut self, id: ClientId, now: Mono) {
+        if let Some(session) = self.session_at(id) {
+            session.confirmed = now;
+        }
+    }
+
+    /// Another process owns a session: its name means nothing here any more. `None` if that was known.
+    pub(crate) fn disown_session(&mut self, id: ClientId) -> Option<&Session> {
+        let session = self.session_at(id).filter(|session| !session.disowned)?;
+        session.disowned = true;
+        let name = session.id.clone();
+        self.sessions.remove(&name);
+        self.get(&id)?.session()
+    }
+
+    /// Whether a session with this mark was taken over by another process and still has something to do here.
+    pub(crate) fn has_disowned(&self, mark: &str) -> bool {
+        let sessions = self.values().filter_map(Client::session);
+        sessions.filter(|session| session.disowned).any(|session| *session.mark == *mark)
+    }
+
+    /// A session is used; its timer finds out later whether it still is. Whether its owner is to be confirmed.
+    pub(crate) fn is_used(&mut self, timers: &mut Timers, id: ClientId, now: Mono, idle: Duration) -> bool {
+        let Some(session) = self.session_at(id) else { return false };
         session.used = now;
         if session.armed.is_none() {
             timers.set(Owner::Session(id), &mut session.armed, Some(now + idle));
         }
+        now.since(session.confirmed) >= limits::LEASE
     }
 
     pub(crate) fn arm_session(&mut self, timers: &mut Timers, id: ClientId, at: Mono) {

@@ -81,7 +81,7 @@ impl Engine {
             return;
         }
         let edit = Edit::replace(span, ask.id.patch());
-        self.send(ask.server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
+        self.send_answer(ask.server, Outgoing::edited(message.bytes.clone(), vec![edit]));
     }
 
     /// The client's answer was too long to keep: the server gets an error instead of silence.

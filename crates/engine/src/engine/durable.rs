@@ -1,8 +1,9 @@
 //! Sessions and streams over HTTP that outlive this process.
 //!
 //! A session's name and its handshake are stored when it begins, its log level and subscriptions when they come. A
-//! request for a session that is not in memory waits until the store has been asked for it; if it is there, and of
-//! the same principal, it is taken in asleep and woken as any other that slept.
+//! request for a session that is not in memory waits until the session has been taken over in the store; if it is there,
+//! and of the same principal, it is taken in asleep and woken as any other that slept. `ownership` says what becomes of
+//! the process that had it before.
 //!
 //! The events of a stream are stored from the moment that its client is gone, to the end. With them goes what
 //! the next process has to know: that the stream belongs to no request, or that its request is settled, or a *will*,
@@ -13,6 +14,7 @@
 //! What is stored is found by the session's name and the stream's, both unguessable; and only on a server of the
 //! same identity.
 
+mod ownership;
 mod rest;
 
 use super::Engine;
@@ -25,8 +27,8 @@ use crate::event::Line;
 use crate::http::{Body, Head, Response};
 use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
-use crate::store::{self, Found, Loaded, Name, Query, Write};
-use crate::time::{Mono, Wall};
+use crate::store::{self, Committed, Done, Found, Loaded, Name, Query, Stored, Write};
+use crate::time::Mono;
 use crate::wire::scan_message;
 use bytes::Bytes;
 use rest::{BEFORE, FALLBACK, Rest, SETTLED, STANDING};
@@ -63,7 +65,7 @@ impl Engine {
             return;
         }
         let Some(state) = self.clients.get(&client) else { return };
-        let Some(session) = state.session() else { return };
+        let Some(session) = state.session().filter(|session| !session.disowned) else { return };
         let kept = store::Session {
             name: self.name_of_session(&session.id),
             principal: state.principal.clone().unwrap_or_default(),
@@ -74,10 +76,10 @@ impl Engine {
                 .map(|message| message.bytes.clone())
                 .unwrap_or_default(),
             setup: session.setup.encode(),
-            used: self.wall,
+            epoch: session.epoch,
         };
         self.clients.is_stored(client, self.at);
-        self.submit(Pending::Noted, Write::Session(Box::new(kept)));
+        self.submit(Pending::KeptSession(client), Write::Session(Box::new(kept)));
     }
 
     /// Stores a session again that has been used since, before the store takes it for forgotten.
@@ -99,7 +101,7 @@ impl Engine {
         Name(format!("{}/{id}", self.config.identity).into())
     }
 
-    /// Asks the store for a session that is not in memory. True if the request waits for that.
+    /// Takes a session over that is not in memory. True if the request waits for that.
     pub(super) fn looks_for_session(
         &mut self,
         exchange: ExchangeId,
@@ -116,25 +118,26 @@ impl Engine {
         {
             return false;
         }
-        let query = Query::Session(self.name_of_session(name));
+        if self.ledger.exchanges() >= limits::KNOCKS {
+            self.refuse_for_now(exchange);
+            return true;
+        }
+        let principal = head.principal.clone().unwrap_or_default();
+        let take = Write::TakeSession { name: self.name_of_session(name), principal };
         let knock = Knock { exchange, head: head.clone(), what: what() };
-        self.knock(exchange, Pending::Session(Box::new(knock)), query);
+        self.submit(Pending::Session(Box::new(knock)), take);
         true
     }
 
-    fn knock(&mut self, exchange: ExchangeId, pending: Pending, query: Query) {
-        if self.ledger.exchanges() >= limits::KNOCKS {
-            return self.refuse_for_now(exchange);
-        }
-        self.load(pending, query);
-    }
-
-    pub(super) fn session_was_looked_up(&mut self, now: Mono, knock: Knock, outcome: &Loaded) {
+    pub(super) fn session_was_looked_up(&mut self, now: Mono, knock: Knock, outcome: &Stored) {
         let Knock { exchange, head, what } = knock;
-        match outcome {
-            Ok(Found::Session(Some(kept))) if self.ledger.has_entropy() => self.take_in(now, &head, kept),
-            Ok(Found::Session(None)) => {}
-            _ => return self.refuse_for_now(exchange),
+        let Ok([Done::Session(found)]) = outcome.as_ref().map(|Committed { done, .. }| &done[..]) else {
+            return self.refuse_for_now(exchange);
+        };
+        match found {
+            Some(_) if !self.ledger.has_entropy() => return self.refuse_for_now(exchange),
+            Some(kept) => self.take_in(now, &head, kept),
+            None => {}
         }
         match what {
             What::Post(line) => self.post(now, exchange, &head, &line),
@@ -143,23 +146,21 @@ impl Engine {
         }
     }
 
-    /// Takes a stored session in, asleep. One of another principal stays unknown.
+    /// Takes a stored session in, asleep.
     fn take_in(&mut self, now: Mono, head: &Head, kept: &store::Session) {
-        let Some(name) = head.session.clone().filter(|name| self.clients.session_named(name).is_none())
-        else {
-            return;
-        };
-        let Some(initialize) = scan_message(kept.initialize.clone()) else { return };
-        if *kept.principal != *head.principal.as_deref().unwrap_or_default() {
-            return;
+        let Some(name) = head.session.clone() else { return };
+        if let Some(client) = self.clients.session_named(&name) {
+            // Another request was quicker.
+            return self.clients.is_owned_in(client, kept.epoch);
         }
+        let Some(initialize) = scan_message(kept.initialize.clone()) else { return };
         let Some(entropy) = self.ledger.take_entropy() else { return };
         self.act(Action::NeedEntropy);
         let standing = self.clients.next_stream();
         let mut session = Session::new(name.clone(), &entropy, initialize.clone(), standing, now);
         session.initialized = scan_message(kept.initialized.clone());
         session.setup = Setup::decode(&kept.setup);
-        session.asleep = true;
+        (session.asleep, session.epoch) = (true, kept.epoch);
         let client = self.clients.new_id();
         let door = Door::Session(Box::new(session));
         self.clients.open(client, Client::new(door, head.principal.clone()));
@@ -184,7 +185,7 @@ impl Engine {
         let session = self.clients.get(&stream.client).and_then(Client::session);
         let standing = session.is_some_and(|session| session.standing == id);
         let mut events: Vec<(u64, Bytes)> = stream.kept.iter().cloned().collect();
-        events.push((BEFORE, rest::moment(stream.last, self.wall)));
+        events.push((BEFORE, rest::moment(stream.last, self.store_time())));
         match (standing, stream.settled) {
             (true, _) => events.push((STANDING, Bytes::new())),
             (false, Some(_)) => events.push((SETTLED, Bytes::new())),
@@ -213,14 +214,15 @@ impl Engine {
 
     fn append(&mut self, id: StreamId, events: Vec<(u64, Bytes)>) {
         let Some(stream) = self.name_of_stream(id) else { return };
-        let wait = u64::try_from(self.config.resume_wait.as_millis()).unwrap_or(u64::MAX);
-        let expires = Wall(self.wall.0.saturating_add(wait));
-        self.submit(Pending::Noted, Write::Append { stream, expires, events });
+        let keep = self.config.resume_wait;
+        self.submit(Pending::Noted, Write::Append { stream, keep, events });
     }
 
-    /// A stream that is forgotten here is forgotten there too.
+    /// A stream that is forgotten here is forgotten there too, unless its client is served by another process.
     pub(super) fn forget_stored_stream(&mut self, id: StreamId) {
-        if self.clients.stream(id).is_some_and(|stream| stream.stored)
+        let Some(stream) = self.clients.stream(id).filter(|stream| stream.stored) else { return };
+        let session = self.clients.get(&stream.client).and_then(Client::session);
+        if session.is_some_and(|session| !session.disowned)
             && let Some(stream) = self.name_of_stream(id)
         {
             self.submit(Pending::Noted, Write::Forget { stream, through: u64::MAX });
@@ -278,14 +280,21 @@ impl Engine {
         let stream = self.stored_name(session, &after.mark, after.stream);
         // With the event itself and the one before, which tell that it was sent; and with what is about the stream.
         let query = Query::Events { stream, after: after.number.saturating_sub(2).min(BEFORE - 1) };
-        self.knock(exchange, Pending::Replay(Box::new(Replay { exchange, client, after })), query);
+        if self.ledger.exchanges() >= limits::KNOCKS {
+            self.refuse_for_now(exchange);
+        } else {
+            self.load(Pending::Replay(Box::new(Replay { exchange, client, after })), query);
+        }
         true
     }
 
     pub(super) fn events_were_looked_up(&mut self, now: Mono, replay: &Replay, outcome: &Loaded) {
         let Replay { exchange, client, after } = replay;
         let (events, lives) = match outcome {
-            Ok(Found::Events { events, lives, .. }) if !events.is_empty() => (events, *lives),
+            Ok(Found::Events { events, lives, .. }) if !events.is_empty() => {
+                // It may be one of ours, from before its session was taken over and came back.
+                (events, *lives || self.clients.has_disowned(&after.mark))
+            }
             Ok(_) => return self.refuse_event(*exchange),
             Err(_) => return self.refuse_for_now(*exchange),
         };
@@ -296,7 +305,7 @@ impl Engine {
             // There are more, and what is known of the stream stands behind them.
             return self.refuse_old_event(*exchange);
         }
-        let rest = Rest::of(events, after.number, self.wall);
+        let rest = Rest::of(events, after.number, self.store_time());
         if !rest.has_sent(after.number) {
             return self.refuse_future_event(*exchange);
         }
@@ -316,7 +325,7 @@ impl Engine {
         if rest.standing {
             return self.go_on_with(now, *exchange, own);
         }
-        let will = rest.will_after(after.number, self.wall);
+        let will = rest.will_after(after.number, self.store_time());
         // While its process lives the call runs, and who comes again finds its answer.
         if let Some((number, will)) = will.filter(|_| !lives) {
             let adopted = self.stored_name_of(*client, after);

@@ -391,6 +391,9 @@ impl Engine {
         if let Some(ask) = JsonId::new(raw).and_then(|id| self.asks.named(server, &id)) {
             return self.take_ask_back(now, ask, span, message);
         }
+        if self.unsent_is_unwanted(server, raw) {
+            return;
+        }
         let attempt = read_own_id(raw).map(|(number, _)| AttemptId(number));
         let attempt = attempt.and_then(|attempt| self.subscription_at(server, attempt));
         let Some(subscription) = attempt.and_then(|attempt| self.close_subscription(attempt)) else { return };

@@ -148,8 +148,9 @@ impl Engine {
     }
 
     fn check_session(&self, id: ClientId, session: &Session) -> Checked {
-        must(self.clients.session_named(&session.id) == Some(id), || {
-            format!("{id:?} is not found by its name")
+        let named = self.clients.session_named(&session.id) == Some(id);
+        must(named != session.disowned, || {
+            format!("{id:?} is another process's: {}, found by its name: {named}", session.disowned)
         })?;
         must(session.streams.contains(&session.standing), || format!("{id:?} has no standing stream"))?;
         must(session.armed.is_some() || self.ended, || format!("the session of {id:?} never ends"))?;

@@ -2,10 +2,11 @@
 //! and sessions are made of. The engine never waits for either: an event brings the answer.
 
 use super::durable::{Knock, Replay};
+use super::store_clock::StoreClock;
 use super::tasks::{Asked, Resuming};
 use crate::clients::Way;
-use crate::id::{ExchangeId, JsonId, KeyNo, TaskNo};
-use crate::store::Trouble;
+use crate::id::{ClientId, ExchangeId, JsonId, KeyNo, TaskNo};
+use crate::store::{Stored, Trouble};
 use crate::time::Wall;
 use std::collections::BTreeMap;
 
@@ -20,8 +21,8 @@ pub(super) enum Pending {
     Told(TaskNo),
     /// It was sent what its client answered.
     Posted(TaskNo),
-    /// A task waits for its client, or goes on, since then.
-    Moved(TaskNo, Wall),
+    /// A task waits for its client, or goes on.
+    Moved(TaskNo),
     /// Only others look at it.
     Noted,
     /// A key is looked up.
@@ -46,7 +47,11 @@ pub(super) enum Pending {
     Orphaned,
     /// A session has ended.
     Ended(Box<str>),
-    /// A request for a session that is not in memory.
+    /// A session is kept as it is now.
+    KeptSession(ClientId),
+    /// Whether a session is still ours.
+    Owned(ClientId),
+    /// A request for a session that is not in memory, which is taken over for it.
     Session(Box<Knock>),
     /// A request for events that are not in memory.
     Replay(Box<Replay>),
@@ -85,7 +90,8 @@ impl Pending {
 /// What was asked of the store.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    submissions: BTreeMap<u64, Pending>,
+    /// With the time at which they were made.
+    submissions: BTreeMap<u64, (Pending, Wall)>,
     lookups: BTreeMap<u64, Pending>,
     last_submission: u64,
     last_lookup: u64,
@@ -94,13 +100,14 @@ pub(super) struct Ledger {
     not_read: Option<String>,
     /// Random bytes for the next sessions and tickets.
     entropy: Vec<[u8; 32]>,
+    clock: StoreClock,
 }
 
 impl Ledger {
     /// Something is about to be written: the number under which it will be heard of.
-    pub(super) fn submit(&mut self, pending: Pending) -> u64 {
+    pub(super) fn submit(&mut self, now: Wall, pending: Pending) -> u64 {
         self.last_submission += 1;
-        self.submissions.insert(self.last_submission, pending);
+        self.submissions.insert(self.last_submission, (pending, now));
         self.last_submission
     }
 
@@ -117,13 +124,22 @@ impl Ledger {
     }
 
     /// A write has been answered. Gives back why it was made, and why it failed if that is news.
-    pub(super) fn stored<T>(
+    pub(super) fn stored(
         &mut self,
+        now: Wall,
         number: u64,
-        outcome: &Result<T, Trouble>,
+        outcome: &Stored,
     ) -> Option<(Pending, Option<String>)> {
-        let pending = self.submissions.remove(&number)?;
+        let (pending, asked) = self.submissions.remove(&number)?;
+        if let Ok(committed) = outcome {
+            self.clock.learn(asked, committed.at, now);
+        }
         Some((pending, news(&mut self.not_written, outcome)))
+    }
+
+    /// What the store's clock shows when ours shows this.
+    pub(super) fn store_time(&self, now: Wall) -> Wall {
+        self.clock.shows(now)
     }
 
     /// A question has been answered.
@@ -144,17 +160,20 @@ impl Ledger {
     /// An HTTP request that waits for the store is gone.
     pub(super) fn forget_exchange(&mut self, exchange: ExchangeId) {
         self.lookups.retain(|_, pending| pending.exchange() != Some(exchange));
+        self.submissions.retain(|_, (pending, _)| pending.exchange() != Some(exchange));
     }
 
     /// No HTTP request waits for the store any longer. Gives back those that did.
     pub(super) fn take_exchanges(&mut self) -> Vec<ExchangeId> {
-        let waiting = self.lookups.extract_if(.., |_, pending| pending.exchange().is_some());
-        waiting.filter_map(|(_, pending)| pending.exchange()).collect()
+        let read = self.lookups.extract_if(.., |_, pending| pending.exchange().is_some());
+        let taken = self.submissions.extract_if(.., |_, (pending, _)| pending.exchange().is_some());
+        let waiting = read.map(|(_, pending)| pending).chain(taken.map(|(_, (pending, _))| pending));
+        waiting.filter_map(|pending| pending.exchange()).collect()
     }
 
     /// HTTP requests that wait for the store.
     pub(super) fn exchanges(&self) -> usize {
-        self.lookups.values().filter(|pending| pending.exchange().is_some()).count()
+        self.lookups.values().chain(self.writes()).filter(|pending| pending.exchange().is_some()).count()
     }
 
     /// Whether the end of a session is still to be written.
@@ -164,7 +183,7 @@ impl Ledger {
 
     /// What is being written.
     pub(super) fn writes(&self) -> impl Iterator<Item = &Pending> {
-        self.submissions.values()
+        self.submissions.values().map(|(pending, _)| pending)
     }
 
     pub(super) fn looks_up(&self, number: u64) -> bool {

@@ -140,6 +140,9 @@ impl Engine {
         let Some(server) = self.servers.get(&id) else { return };
         let lives_on = self.is_remote(id) && server.made_whole == Some(server.run);
         let handshake = server.handshake.initialize.clone().filter(|_| server.handshake.done && !lives_on);
+        if !lives_on {
+            self.drop_unsent(id, "the session in which it was asked is over");
+        }
         let Some(initialize) = handshake else { return self.up_again(now, id) };
         let attempt = self.new_attempt();
         self.servers.is_greeted(id, attempt);
@@ -234,7 +237,9 @@ impl Engine {
             let server = self.server_name(id);
             self.note(Note::Restarted { server, took });
         }
-        if !whole {
+        if whole {
+            self.send_kept_answers(now, id);
+        } else {
             self.make_whole(id, restarted);
         }
         for id in waiting {

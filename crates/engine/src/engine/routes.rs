@@ -5,7 +5,6 @@ use super::Engine;
 use crate::action::Action;
 use crate::calls::Call;
 use crate::clients::{Client, Door, Open, Way};
-use crate::config::Transport;
 use crate::http::Post;
 use crate::id::{AttemptId, CallId, ClientId, ServerId};
 use crate::method::Method;
@@ -21,10 +20,29 @@ impl Engine {
         message: Option<&Message>,
         outgoing: Outgoing,
     ) {
-        let Some(state) = self.servers.get(&server) else { return };
-        if state.config.transport == Transport::Process {
+        if !self.is_remote(server) {
             return self.act(Action::ToServer(server, outgoing));
         }
+        self.post_to(server, attempt, message, outgoing, false);
+    }
+
+    /// Sends a client's answer to what a server asked. It is kept if the server cannot be reached just now.
+    pub(super) fn send_answer(&mut self, server: ServerId, answer: Outgoing) {
+        if !self.is_remote(server) {
+            return self.act(Action::ToServer(server, answer));
+        }
+        self.post_to(server, None, None, answer, true);
+    }
+
+    fn post_to(
+        &mut self,
+        server: ServerId,
+        attempt: Option<AttemptId>,
+        message: Option<&Message>,
+        outgoing: Outgoing,
+        comes_back: bool,
+    ) {
+        let Some(state) = self.servers.get(&server) else { return };
         let modern = message.filter(|message| message.has(Field::MetaProtocolVersion));
         let method = message.map(Method::of);
         let begins_session = method == Some(Method::Initialize);
@@ -45,7 +63,8 @@ impl Engine {
         let resumes = method == Some(Method::RequestsResume);
         // What a notification of the client's own does is not known.
         let harmless = attempt.is_none() && (goes_first || method.is_none());
-        let post = Post { attempt, message, headers, begins_session, goes_first, resumes, harmless };
+        let post =
+            Post { attempt, message, headers, begins_session, goes_first, resumes, harmless, comes_back };
         self.act(Action::Post(server, Box::new(post)));
         if goes_first {
             self.servers.arm_standing(&mut self.timers, server, None);

@@ -180,7 +180,9 @@ impl Engine {
     // Sleep.
 
     pub(super) fn session_was_used(&mut self, now: Mono, client: ClientId) {
-        self.clients.is_used(&mut self.timers, client, now, self.config.session_idle);
+        if self.clients.is_used(&mut self.timers, client, now, self.config.session_idle) {
+            self.confirm_owner(now, client);
+        }
     }
 
     pub(super) fn session_due(&mut self, now: Mono, id: ClientId) {
@@ -190,6 +192,7 @@ impl Engine {
             None => return,
             Some(Sleep::Ends) => return self.end_client(now, id),
             Some(Sleep::Stays(next)) => next,
+            Some(Sleep::Begins) if self.end_if_disowned(now, id) => return,
             Some(Sleep::Begins) => {
                 self.fall_asleep(now, id);
                 limits::SLEEP

@@ -23,6 +23,7 @@
 //!
 //! Each row has a test of the same name, in `tests/server.rs`.
 
+use super::unsent::Unsent;
 use crate::calls::deadline::WorkClock;
 use crate::calls::handoff::KnownTools;
 use crate::calls::retry::Budget;
@@ -115,6 +116,8 @@ pub(crate) struct Server {
     pub(crate) life: Life,
     /// Who uses it.
     pub(crate) clients: BTreeSet<ClientId>,
+    /// Answers to what it asked that could not be sent yet.
+    pub(crate) unsent: Unsent,
     /// The session whose handshake it got.
     pub(crate) greeted: Option<ClientId>,
     /// What it answered to that.
@@ -317,6 +320,7 @@ impl Server {
             run: Run(0),
             life: Life::Starting,
             clients: BTreeSet::new(),
+            unsent: Unsent::default(),
             greeted: None,
             welcome: None,
             awaiting_welcome: Vec::new(),

@@ -244,14 +244,13 @@ impl Task {
     }
 
     /// A write that says how far it has come, and nothing else.
-    pub(crate) fn change(&self, at: Wall) -> Change {
+    pub(crate) fn change(&self) -> Change {
         Change {
             ticket: self.ticket.clone(),
             epoch: self.epoch,
             state: self.state,
             faces: Faces::default(),
-            at,
-            expires: None,
+            keep: None,
             body: None,
             answer: None,
         }

@@ -39,7 +39,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use outlast_engine::event::Line;
 use outlast_engine::http::{StreamEnd, Trouble};
 use outlast_engine::id::AttemptId;
-use outlast_engine::wire::Oversized;
+use outlast_engine::wire::{Outgoing, Oversized};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -84,6 +84,8 @@ pub enum Happening {
     StandingEnded(StreamEnd),
     /// A post failed; without an attempt it carried no request, or it was [`Session::connect`].
     Trouble(Option<AttemptId>, Trouble),
+    /// A post that comes back ([`Post::comes_back`]): no connection could be made, for this reason.
+    Undelivered(Outgoing, Box<str>),
     /// [`Session::connect`] succeeded.
     Connected,
     /// The session is over; nothing follows.

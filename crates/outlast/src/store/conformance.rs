@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// One place in which several processes store things.
 pub trait Bench {
@@ -54,10 +55,17 @@ macro_rules! conformance {
                 keeping: a_stream_belongs_to_who_began_it_while_that_process_lives,
                 keeping: a_stream_of_a_process_that_ended_can_be_adopted_at_once,
                 keeping: a_stream_expires_as_a_whole,
+                keeping: a_stream_expires_although_nobody_sweeps,
                 keeping: a_session_is_kept_and_ended,
+                keeping: a_session_is_taken_over_in_a_new_epoch,
+                keeping: a_session_that_was_taken_over_is_not_written_by_its_former_owner,
+                keeping: a_session_is_not_taken_over_for_another_principal,
+                keeping: the_room_of_a_session_is_counted_in_every_epoch,
                 keeping: sessions_have_a_bound_and_an_age,
                 keeping: notes_about_calls_are_a_ring,
                 room: what_is_open_never_expires,
+                room: what_is_over_is_not_found_before_it_is_swept,
+                room: every_commit_tells_the_time_of_the_store,
                 room: the_first_to_end_is_the_first_to_go,
                 room: what_is_open_is_never_dropped_for_room,
                 room: a_result_is_taken_even_where_there_is_no_room,
@@ -88,7 +96,16 @@ pub struct FakeMachine {
 
 impl FakeMachine {
     pub fn new() -> Arc<FakeMachine> {
-        Arc::new(FakeMachine { now: AtomicU64::new(1), processes: AtomicU32::new(0), dead: Mutex::default() })
+        Arc::new(FakeMachine {
+            now: AtomicU64::new(1_000),
+            processes: AtomicU32::new(0),
+            dead: Mutex::default(),
+        })
+    }
+
+    /// Until this moment.
+    pub fn pass_to(&self, moment: u64) {
+        assert!(self.now.swap(moment, Ordering::Relaxed) <= moment, "time goes on");
     }
 
     pub fn pass(&self, millis: u64) {
@@ -103,6 +120,10 @@ impl FakeMachine {
 impl World for FakeMachine {
     fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
+    }
+
+    fn wall(&self) -> Wall {
+        Wall(self.now())
     }
 
     fn owner(&self) -> Owner {
@@ -132,7 +153,7 @@ impl Process {
 
     /// One write that must be made.
     pub fn write(&self, write: Write) -> Done {
-        self.submit(vec![write]).unwrap().remove(0)
+        self.submit(vec![write]).unwrap().done.remove(0)
     }
 
     /// One write that must not be made.
@@ -178,12 +199,12 @@ impl Process {
         ticket(number)
     }
 
-    /// Ends a call with an answer, at a time, to be kept until another.
-    pub fn end(&self, ticket: &Ticket, at: u64, expires: Option<u64>) {
+    /// Ends a call with an answer, to be kept for so many milliseconds.
+    pub fn end(&self, ticket: &Ticket, keep: Option<u64>) {
         let head = self.head(ticket);
         let answer = Some(Answer::Result(Bytes::from_static(b"{}")));
-        let change =
-            Change { answer, expires: expires.map(Wall), ..Change::to(State::Completed, &head, Wall(at)) };
+        let keep = keep.map(Duration::from_millis);
+        let change = Change { answer, keep, ..Change::to(State::Completed, &head) };
         self.write(Write::Change(change.into()));
     }
 }
@@ -225,9 +246,8 @@ pub fn new(number: u8) -> New {
             key: None,
         },
         faces: Faces::LEGACY_TASK,
-        began: Wall(900),
+        ran: Duration::from_millis(100),
         seen: 0,
-        at: Wall(1_000),
         body: Body::default().encode(),
         request: Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#),
     }

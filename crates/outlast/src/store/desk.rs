@@ -173,7 +173,8 @@ fn next_ask(queue: &Mutex<Receiver<Ask>>) -> Option<Ask> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_engine::store::Found;
+    use outlast_engine::Wall;
+    use outlast_engine::store::{Committed, Found};
 
     /// A ledger that says how much it is given, and begins to write it when it is told to.
     struct Slow {
@@ -191,7 +192,7 @@ mod tests {
         fn commit(&mut self, group: &[Vec<Write>]) -> Vec<Stored> {
             self.begins.send(group.len()).unwrap();
             self.may.recv().unwrap();
-            vec![Ok(Vec::new()); group.len()]
+            vec![Ok(Committed { at: Wall(0), done: Vec::new() }); group.len()]
         }
 
         fn readers(&self) -> Vec<Box<dyn Reader>> {

@@ -4,6 +4,7 @@ use super::owner::{Owner, World};
 use crate::clock;
 use crate::random;
 use crate::sys::proc;
+use outlast_engine::Wall;
 
 /// The real world.
 #[derive(Debug)]
@@ -31,6 +32,10 @@ impl Default for Machine {
 impl World for Machine {
     fn now(&self) -> u64 {
         clock::awake()
+    }
+
+    fn wall(&self) -> Wall {
+        clock::wall()
     }
 
     fn owner(&self) -> Owner {

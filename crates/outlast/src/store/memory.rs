@@ -14,7 +14,7 @@ use bytes::Bytes;
 use outlast_engine::Wall;
 use outlast_engine::record::Record;
 use outlast_engine::store::{
-    Bounds, CallNote, Loaded, Mail, Query, Refusal, Session, Stored, Trouble, Usage, Write,
+    Bounds, CallNote, Committed, Loaded, Mail, Query, Refusal, Session, Stored, Trouble, Usage, Write,
 };
 use shelf::Shelf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,7 @@ pub struct Shelves {
     letters: Shelf<(Id, u64), Mail>,
     streams: Shelf<Id, Stream>,
     events: Shelf<(Id, u64), Bytes>,
-    sessions: Shelf<Id, Session>,
+    sessions: Shelf<Id, Kept>,
     calls: Shelf<u64, CallNote>,
     usage: Usage,
     /// The last number that was given to anything.
@@ -59,6 +59,21 @@ struct Stream {
     expires: Wall,
     owner: Box<str>,
     epoch: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    session: Session,
+    owner: Box<str>,
+    /// When it was last used.
+    used: Wall,
+}
+
+/// Who writes, how much fits, and when that is.
+struct Turn<'a> {
+    me: &'a Me,
+    bounds: &'a Bounds,
+    now: Wall,
 }
 
 impl Memory {
@@ -82,7 +97,8 @@ impl Reader for Memory {
 impl Ledger for Memory {
     fn commit(&mut self, group: &[Vec<Write>]) -> Vec<Stored> {
         let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        group.iter().map(|writes| shelves.submit(writes, &self.me, &self.bounds)).collect()
+        let turn = Turn { me: &self.me, bounds: &self.bounds, now: self.me.wall() };
+        group.iter().map(|writes| shelves.submit(writes, &turn)).collect()
     }
 
     fn readers(&self) -> Vec<Box<dyn Reader>> {
@@ -92,11 +108,11 @@ impl Ledger for Memory {
 
 impl Shelves {
     /// Writes all or nothing.
-    fn submit(&mut self, writes: &[Write], me: &Me, bounds: &Bounds) -> Stored {
+    fn submit(&mut self, writes: &[Write], turn: &Turn<'_>) -> Stored {
         let usage = self.usage;
         let mut done = Vec::with_capacity(writes.len());
         for (at, write) in writes.iter().enumerate() {
-            match self.write(write, me, bounds) {
+            match self.write(write, turn) {
                 Ok(what) => done.push(what),
                 Err(why) => {
                     self.settle(false);
@@ -106,7 +122,7 @@ impl Shelves {
             }
         }
         self.settle(true);
-        Ok(done)
+        Ok(Committed { at: turn.now, done })
     }
 
     fn settle(&mut self, keep: bool) {

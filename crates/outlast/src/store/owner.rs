@@ -6,6 +6,7 @@
 //! a laptop that slept for an hour does not wake up with every owner taken for dead. Records from before
 //! the start of the machine have no owner left.
 
+use outlast_engine::Wall;
 use outlast_engine::limits::LEASE;
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +15,9 @@ use std::sync::Arc;
 pub trait World: Send + Sync + fmt::Debug {
     /// Milliseconds this machine was awake since it started.
     fn now(&self) -> u64;
+    /// The store's clock, which decides what is over: of a file it is the wall clock of the machine that the file is
+    /// on, because all its processes have that one.
+    fn wall(&self) -> Wall;
     /// Who we are; another owner with every call.
     fn owner(&self) -> Owner;
     /// Whether a process that we could see is still the one that began then. `true` if nobody can tell.
@@ -71,6 +75,11 @@ impl Me {
         Me { name: owner.to_string().into(), owner, world }
     }
 
+    /// What the store's clock shows.
+    pub fn wall(&self) -> Wall {
+        self.world.wall()
+    }
+
     /// Until when we are taken for alive if we say something now.
     pub fn lease(&self) -> u64 {
         self.world.now() + LEASE.as_millis() as u64
@@ -98,6 +107,9 @@ mod tests {
     impl World for Fake {
         fn now(&self) -> u64 {
             self.0.load(Ordering::Relaxed)
+        }
+        fn wall(&self) -> Wall {
+            Wall(self.now())
         }
         fn owner(&self) -> Owner {
             owner("boot", 1, 10)

@@ -30,7 +30,8 @@ use super::owner::Me;
 use error::{Stop, replaced, unwritten};
 use file::File;
 pub use file::NAME as FILE;
-use outlast_engine::store::{Bounds, Done, Loaded, Query, Stored, Trouble, Write};
+use outlast_engine::Wall;
+use outlast_engine::store::{Bounds, Committed, Done, Loaded, Query, Stored, Trouble, Write};
 use rusqlite::{ErrorCode, Transaction, TransactionBehavior};
 use std::path::Path;
 
@@ -58,7 +59,9 @@ impl Sqlite {
         self.file.wait_for_disk(group.iter().flatten().any(is_promise))?;
         let transaction = self.file.sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
         schema::still_ours(&transaction)?;
-        let ledger = Page { sql: &transaction, me: &self.me, bounds: &self.bounds };
+        // Read by whoever holds the file, so that it does not go back from one commit to the next.
+        let now = self.me.wall();
+        let ledger = Page { sql: &transaction, me: &self.me, bounds: &self.bounds, now };
         let outcomes = group.iter().map(|writes| ledger.submit(writes)).collect::<Result<Vec<_>, _>>()?;
         transaction.commit()?;
         Ok(outcomes)
@@ -89,7 +92,8 @@ impl Ledger for Sqlite {
         }
         match self.try_commit(group) {
             Ok(outcomes) => {
-                if outcomes.iter().flatten().flatten().any(|done| matches!(done, Done::Removed(1..))) {
+                let mut done = outcomes.iter().flatten().flat_map(|committed| &committed.done);
+                if done.any(|done| matches!(done, Done::Removed(1..))) {
                     // The room is used again in any case.
                     let _ = self.file.sql.execute_batch(VACUUM);
                 }
@@ -129,6 +133,8 @@ struct Page<'a> {
     sql: &'a Transaction<'a>,
     me: &'a Me,
     bounds: &'a Bounds,
+    /// What the store's clock shows.
+    now: Wall,
 }
 
 impl Page<'_> {
@@ -148,7 +154,7 @@ impl Page<'_> {
             }
         }
         self.run("RELEASE submission")?;
-        Ok(Ok(done))
+        Ok(Ok(Committed { at: self.now, done }))
     }
 
     fn write(&self, write: &Write) -> Result<Done, Stop> {
@@ -160,13 +166,14 @@ impl Page<'_> {
             Write::Renew => self.renew(),
             Write::Post { ticket, letter } => self.post(ticket, letter),
             Write::Collect => self.collect(),
-            Write::Append { stream, expires, events } => self.append(stream, *expires, events),
+            Write::Append { stream, keep, events } => self.append(stream, *keep, events),
             Write::Adopt(stream) => self.adopt(stream),
             Write::Forget { stream, through } => self.forget(stream, *through),
             Write::Session(session) => self.keep_session(session),
+            Write::TakeSession { name, principal } => self.take_session(name, principal),
             Write::EndSession(name) => self.end_session(name),
             Write::Calls(notes) => self.note_calls(notes),
-            Write::Expire(now) => self.expire(*now),
+            Write::Expire => self.expire(),
         }
     }
 

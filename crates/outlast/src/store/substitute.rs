@@ -5,7 +5,7 @@
 
 use super::desk::{Ledger, Reader};
 use super::memory::Memory;
-use outlast_engine::store::{Found, Loaded, Query, Stored, Trouble, Write};
+use outlast_engine::store::{Committed, Done, Found, Loaded, Query, Stored, Trouble, Write};
 
 /// Memory, and why it is no file.
 #[derive(Debug)]
@@ -18,6 +18,10 @@ impl Substitute {
     pub fn new(memory: Memory, why: String) -> Substitute {
         Substitute { memory, why }
     }
+
+    fn trouble(&self) -> Trouble {
+        Trouble::Failed(self.why.clone())
+    }
 }
 
 impl Reader for Substitute {
@@ -28,16 +32,22 @@ impl Reader for Substitute {
             (_, Ok(Found::Events { last, events, .. })) => *last == 0 && events.is_empty(),
             _ => false,
         };
-        if denied { Err(Trouble::Failed(self.why.clone())) } else { found }
+        if denied { Err(self.trouble()) } else { found }
     }
 }
 
 impl Ledger for Substitute {
     fn commit(&mut self, group: &[Vec<Write>]) -> Vec<Stored> {
-        self.memory.commit(group)
+        let outcomes = self.memory.commit(group).into_iter();
+        outcomes.map(|outcome| if denies(&outcome) { Err(self.trouble()) } else { outcome }).collect()
     }
 
     fn readers(&self) -> Vec<Box<dyn Reader>> {
         Vec::new()
     }
+}
+
+/// Whether a session is said not to be there. Such a write is submitted alone, and has changed nothing.
+fn denies(outcome: &Stored) -> bool {
+    matches!(outcome, Ok(Committed { done, .. }) if done.contains(&Done::Session(None)))
 }

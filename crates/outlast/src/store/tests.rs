@@ -4,9 +4,9 @@ use super::conformance::{Bench, FakeMachine, Process, conformance, ticket};
 use super::memory::{Memory, Shelves};
 use super::owner::{Me, World};
 use super::{Desk, FILE, Store};
-use outlast_engine::Wall;
 use outlast_engine::store::{Bounds, Found, Name, Query, Session, Write};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// One memory for all processes of a test.
@@ -57,6 +57,8 @@ fn what_an_unusable_file_may_hold_is_not_denied() {
     for query in [Query::Record(ticket(1)), session.clone(), events.clone()] {
         assert!(process.load(query.clone()).is_err(), "{query:?}");
     }
+    let take = Write::TakeSession { name: name.clone(), principal: "".into() };
+    assert!(process.submit(vec![take]).is_err());
     // What has come since is in memory.
     let kept = Session {
         name: name.clone(),
@@ -64,10 +66,14 @@ fn what_an_unusable_file_may_hold_is_not_denied() {
         initialize: "{}".into(),
         initialized: "".into(),
         setup: "".into(),
-        used: Wall(1),
+        epoch: 1,
     };
     process.write(Write::Session(Box::new(kept.clone())));
-    process.write(Write::Append { stream: name, expires: Wall(9), events: vec![(1, "one".into())] });
+    process.write(Write::Append {
+        stream: name,
+        keep: Duration::from_secs(9),
+        events: vec![(1, "one".into())],
+    });
     assert_eq!(process.load(session), Ok(Found::Session(Some(Box::new(kept)))));
     assert_eq!(
         process.load(events),

@@ -2,8 +2,8 @@
 
 use super::{Problem, Status};
 use crate::cli::distance;
+use crate::store;
 use crate::store::{Machine, Owner, Place, Store, World};
-use crate::{clock, store};
 use outlast_engine::limits;
 use outlast_engine::record::{Head, Record, Ticket};
 use outlast_engine::store::{Bounds, Found, Query, Stored, Trouble, Write};
@@ -73,15 +73,15 @@ impl Shelf {
         stored.recv().unwrap_or_else(|_| Err(Trouble::Failed("the store has ended".into())))
     }
 
-    /// What is there, without what was only not yet forgotten: open ones first, the newest first.
+    /// What is there: open ones first, the newest first.
     pub fn heads(&self) -> Result<Vec<Head>, Problem> {
-        let (mut heads, mut before, now) = (Vec::new(), None, clock::wall());
+        let (mut heads, mut before) = (Vec::new(), None);
         loop {
             let query = Query::Heads { principal: None, server: None, before, limit: limits::PAGE };
             let Found::Heads(page) = self.load(query)? else { break };
             before = page.last().map(|head| head.number);
             let last = page.len() < limits::PAGE;
-            heads.extend(page.into_iter().filter(|head| !head.is_over(now)));
+            heads.extend(page);
             if last {
                 break;
             }
@@ -93,7 +93,7 @@ impl Shelf {
     /// A record, if it is there.
     pub fn record(&self, ticket: &Ticket) -> Result<Option<Box<Record>>, Problem> {
         match self.load(Query::Record(ticket.clone()))? {
-            Found::Record(record) => Ok(record.filter(|record| !record.head.is_over(clock::wall()))),
+            Found::Record(record) => Ok(record),
             _ => Ok(None),
         }
     }

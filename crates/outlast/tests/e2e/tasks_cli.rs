@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use bytes::Bytes;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use outlast::store::{Machine, Store};
-use outlast_engine::Wall;
 use outlast_engine::record::{Answer, Body, Change, Faces, New, Origin, State, Ticket};
 use outlast_engine::store::{Bounds, Done, Mail, Write};
 use outlast_testkit::peer::{LIMIT, Peer, wait_until};
@@ -57,7 +57,7 @@ impl Owner {
     fn write(&self, write: Write) -> Done {
         let (reply, stored) = channel();
         self.0.submit(vec![write], Box::new(move |outcome| drop(reply.send(outcome))));
-        stored.recv().expect("a reply").expect("written").remove(0)
+        stored.recv().expect("a reply").expect("written").done.remove(0)
     }
 
     fn begin(&self, ticket: &str) {
@@ -72,9 +72,8 @@ impl Owner {
             ticket: Ticket::parse(ticket).expect("a ticket"),
             origin,
             faces: Faces::LEGACY_TASK,
-            began: Wall(1_000),
+            ran: Duration::ZERO,
             seen: 0,
-            at: Wall(1_000),
             body: Body::default().encode(),
             request: Bytes::from_static(b"{}"),
         })));
@@ -86,8 +85,7 @@ impl Owner {
             epoch: 1,
             state,
             faces: Faces::default(),
-            at: Wall(2_000),
-            expires: None,
+            keep: None,
             body: None,
             answer: Some(answer),
         })));

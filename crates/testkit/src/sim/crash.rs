@@ -43,6 +43,12 @@ const LONG: Duration = Duration::from_secs(20 * 60);
 /// How long a process that stands still does so: longer than its lease.
 const STANDSTILL: Duration = Duration::from_secs(20);
 
+/// How wrong the clock of a process can be.
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// What the store's clock showed when the world began.
+const EARLIER: Duration = Duration::from_secs(2 * 60 * 60);
+
 /// Lines of the agenda on which things keep their order: commits and what is said of them, words to
 /// the client of a process that wraps, to servers, on exchanges.
 const COMMITS: u64 = 0;
@@ -110,6 +116,7 @@ enum Heard {
 #[derive(Debug)]
 struct Life {
     engine: Engine,
+    clock: Clock,
     /// The run of each of its servers.
     servers: BTreeMap<ServerId, Run>,
     ended: bool,
@@ -117,6 +124,17 @@ struct Life {
     ends_in_order: bool,
     writes_late: bool,
     stands_still_until: Duration,
+}
+
+/// What the wall clock of a process shows.
+#[derive(Clone, Copy, Debug)]
+enum Clock {
+    /// What the store's shows.
+    Right,
+    /// An hour more.
+    Fast,
+    /// An hour less.
+    Slow,
 }
 
 /// When processes end.
@@ -245,6 +263,22 @@ impl World {
         self.is_up(life) && self.agenda.now < self.lives[life].stands_still_until
     }
 
+    /// What the store's clock shows. It began long before, so that a process can be behind it.
+    fn store_time(&self) -> Wall {
+        Wall(self.agenda.now.as_millis() as u64).after(EARLIER)
+    }
+
+    /// Both clocks of a process. Its wall clock may be wrong.
+    fn now_of(&self, life: usize) -> Now {
+        let wall = self.store_time();
+        let wall = match self.lives[life].clock {
+            Clock::Right => wall,
+            Clock::Fast => wall.after(HOUR),
+            Clock::Slow => wall.before(HOUR),
+        };
+        Now { mono: Mono::after_start(self.agenda.now), wall }
+    }
+
     fn commit(
         &mut self,
         owner: &str,
@@ -254,7 +288,7 @@ impl World {
         if writes.contains(&Write::Renew) {
             self.ledger.dead.retain(|name| name != owner);
         }
-        let stored = self.ledger.submit(owner, writes);
+        let stored = self.ledger.submit(owner, self.store_time(), writes);
         self.judge.committed(&self.ledger);
         then(self, stored);
     }
@@ -264,8 +298,10 @@ impl World {
     fn begin(&mut self) {
         let life = self.lives.len();
         let engine = engine(self.config.clone());
+        let clock = [Clock::Right, Clock::Right, Clock::Fast, Clock::Slow][self.rng.below(4)];
         self.lives.push(Life {
             engine,
+            clock,
             servers: BTreeMap::new(),
             ended: false,
             ends_in_order: false,
@@ -361,8 +397,7 @@ impl World {
     }
 
     fn take(&mut self, life: usize, event: Event) {
-        let wall = Wall(self.agenda.now.as_millis() as u64);
-        let now = Now { mono: Mono::after_start(self.agenda.now), wall };
+        let now = self.now_of(life);
         self.outcome.events += 1;
         assert!(self.outcome.events < ENDLESS, "this world does not come to an end: {:?}", self.clients);
         if let Event::Posted(id, ..) | Event::Deleted(id, _) = &event {
@@ -384,8 +419,7 @@ impl World {
     /// A process that only stands still does the rest of its turn later.
     fn finish_turn(&mut self, life: usize, action: Action) {
         if self.is_up(life) {
-            let wall = Wall(self.agenda.now.as_millis() as u64);
-            let now = Now { mono: Mono::after_start(self.agenda.now), wall };
+            let now = self.now_of(life);
             self.perform(life, now, action);
             while let Some(action) = self.lives[life].engine.poll() {
                 self.perform(life, now, action);
@@ -419,7 +453,7 @@ impl World {
                 self.agenda.plan_in_order(line, after, Plan::Commits(life, number, writes));
             }
             Action::Load(number, query) => {
-                let found = self.ledger.load(&owner(life), &query);
+                let found = self.ledger.load(&owner(life), self.store_time(), &query);
                 self.agenda.plan(after, Plan::Reaches(life, Event::Loaded(number, found)));
             }
             Action::NeedEntropy => {

@@ -236,11 +236,11 @@ impl World {
             Plan::Does(server, run, deed) => self.process_does(server, run, deed),
             Plan::Happens(server, run, happening) => self.remote_happens(server, run, happening),
             Plan::Commits(number, writes) => {
-                let stored = self.ledger.submit(OWNER, &writes);
+                let stored = self.ledger.submit(OWNER, Wall(self.wall_offset), &writes);
                 self.feed(Event::Stored(number, stored));
             }
             Plan::Finds(number, query) => {
-                let found = self.ledger.load(OWNER, &query);
+                let found = self.ledger.load(OWNER, Wall(self.wall_offset), &query);
                 self.feed(Event::Loaded(number, found));
             }
             Plan::Slept => {

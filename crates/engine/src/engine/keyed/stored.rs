@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::calls::{Keyed, Request};
 use crate::clients::Open;
 use crate::engine::ledger::Pending;
-use crate::engine::tasks::{declares_tasks, millis, with_task};
+use crate::engine::tasks::{declares_tasks, with_task};
 use crate::id::{CallId, KeyNo, TaskNo};
 use crate::idempotency;
 use crate::keys::Entry;
@@ -13,7 +13,7 @@ use crate::method::Method;
 use crate::record::{Answer, Body, Change, Faces, New, Origin, Record, State, Ticket};
 use crate::store::{Found, Loaded, Query, Write};
 use crate::tickets::{Task, TaskRule, Waiter, Wants};
-use crate::time::{Mono, Wall};
+use crate::time::Mono;
 use crate::wire::{Field, Message, Scanned, scan};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Engine {
     /// The store has been asked for a key.
     pub(in crate::engine) fn key_was_looked_up(&mut self, now: Mono, no: KeyNo, outcome: &Loaded) {
         let record = match outcome {
-            Ok(Found::Record(Some(record))) if !record.head.is_over(self.wall) => record,
+            Ok(Found::Record(Some(record))) => record,
             _ => return self.forget_unopened(now, Some(no)),
         };
         let given = self.answers_others(record);
@@ -241,8 +241,7 @@ impl Engine {
             origin,
             faces: Faces::default(),
             seen,
-            began: Wall(self.wall.0.saturating_sub(millis(age))),
-            at: self.wall,
+            ran: age,
             body: Body::default().encode(),
             request: message.bytes,
         };
@@ -259,8 +258,7 @@ impl Engine {
             epoch: 1,
             state: State::Completed,
             faces: Faces::default(),
-            at: self.wall,
-            expires: Some(Wall(self.wall.0 + millis(self.config.task_ttl))),
+            keep: Some(self.config.task_ttl),
             body: None,
             answer: Some(result),
         }

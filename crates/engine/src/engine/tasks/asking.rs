@@ -178,7 +178,6 @@ impl Engine {
         head.origin.principal == asked.principal
             && head.origin.server == self.config.server.identity
             && head.faces.has(asked.face())
-            && !head.is_over(self.wall)
     }
 
     fn tell_about_ended(&mut self, record: &Record, asked: &Asked) {
@@ -286,7 +285,7 @@ impl Engine {
         let shown: Vec<Vec<u8>> = heads
             .iter()
             .take(PAGE)
-            .filter(|head| head.faces.has(asked.face()) && !head.is_over(self.wall))
+            .filter(|head| head.faces.has(asked.face()))
             .map(|head| {
                 let ours = self.tickets.named(&head.ticket).and_then(|no| self.tickets.get(no));
                 match ours {

@@ -385,7 +385,6 @@ impl Engine {
         origin.principal == resuming.principal
             && origin.server == self.config.server.identity
             && *state != State::Cancelled
-            && !record.head.is_over(self.wall)
             && id.is_some_and(|id| resuming.names(&id))
     }
 

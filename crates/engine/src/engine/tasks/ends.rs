@@ -1,6 +1,5 @@
 //! How tasks end, and when they are forgotten.
 
-use super::millis;
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::error::cut;
@@ -42,7 +41,7 @@ impl Engine {
 
     pub(super) fn end_task(&mut self, now: Mono, no: TaskNo, state: State, answer: Option<Answer>) {
         let why = answer.as_ref().filter(|_| state == State::Failed).and_then(reason);
-        let Some(ended) = self.tickets.end(now, self.wall, no, state, answer, why) else { return };
+        let Some(ended) = self.tickets.end(now, self.store_time(), no, state, answer, why) else { return };
         self.clients.discharge(ended.payer);
         if ended.made {
             self.write_end(no);
@@ -60,7 +59,8 @@ impl Engine {
 
     pub(super) fn write_end(&mut self, no: TaskNo) {
         let Some(task) = self.tickets.get(no) else { return };
-        let kept = millis(self.kept_after_end(task));
+        let since = task.ended.map_or(Duration::ZERO, |ended| self.at.since(ended));
+        let kept = self.kept_after_end(task).saturating_sub(since);
         let Some(change) = self.tickets.write_end(no, kept) else { return };
         if planted!(self, ShowsBeforeStored) {
             self.task_may_be_shown(no);

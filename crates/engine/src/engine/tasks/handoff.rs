@@ -271,7 +271,7 @@ impl Engine {
     fn age_of(&self, task: &Task) -> Duration {
         match task.call.and_then(|call| self.calls.get(call)) {
             Some(call) => call.age(self.at),
-            None => Duration::from_millis(self.wall.0.saturating_sub(task.created.0)),
+            None => self.store_time().since(task.created),
         }
     }
 

@@ -48,7 +48,7 @@ impl Engine {
 
     /// A task waits for its client while anything is not answered.
     fn mind_input(&mut self, no: TaskNo) {
-        let change = self.tickets.mind_input(no, self.wall);
+        let change = self.tickets.mind_input(no, self.store_time());
         self.write_move(no, change);
     }
 

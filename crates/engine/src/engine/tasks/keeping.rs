@@ -14,7 +14,7 @@ use crate::time::{Mono, Wall};
 impl Engine {
     /// Has something written; the number under which it will be heard of.
     pub(in crate::engine) fn submit(&mut self, pending: Pending, write: Write) -> u64 {
-        let number = self.ledger.submit(pending);
+        let number = self.ledger.submit(self.wall, pending);
         self.act(Action::Store(number, vec![write]));
         number
     }
@@ -24,13 +24,18 @@ impl Engine {
         if writes.is_empty() {
             return;
         }
-        let number = self.ledger.submit(pending);
+        let number = self.ledger.submit(self.wall, pending);
         self.act(Action::Store(number, writes));
     }
 
+    /// The present on the store's clock, which the times of records are on.
+    pub(in crate::engine) fn store_time(&self) -> Wall {
+        self.ledger.store_time(self.wall)
+    }
+
     pub(in crate::engine) fn stored(&mut self, now: Mono, number: u64, outcome: &Stored) {
-        let Some((pending, trouble)) = self.ledger.stored(number, outcome) else { return };
-        if let Some(why) = trouble {
+        let Some((pending, trouble)) = self.ledger.stored(self.wall, number, outcome) else { return };
+        if let Some(why) = trouble.filter(|_| !is_of_another_process(&pending, outcome)) {
             self.note(Note::StoreFailed { why });
         }
         match (pending, outcome) {
@@ -40,11 +45,15 @@ impl Engine {
             (Pending::Made(no), Err(Trouble::Refused { why: Refusal::KeyTaken(ticket), .. })) => {
                 self.key_was_taken(now, no, ticket);
             }
-            (Pending::Made(no), Ok(_)) => self.task_was_made(now, no),
+            (Pending::Made(no), Ok(committed)) => self.task_was_made(now, no, committed.at),
             (Pending::Made(no), Err(_)) => self.task_was_not_made(now, no),
             (Pending::Posted(no), outcome) => self.mail_was_posted(no, number, outcome),
             (Pending::Told(no), outcome) => self.owner_was_told(no, outcome),
-            (Pending::Moved(no, at), _) => self.task_has_moved(no, at),
+            (Pending::Moved(no), outcome) => self.task_has_moved(no, outcome),
+            (Pending::Session(knock), outcome) => self.session_was_looked_up(now, *knock, outcome),
+            (Pending::KeptSession(client), Err(Trouble::Refused { why: Refusal::Fenced, .. })) => {
+                self.let_go_of_session(now, client);
+            }
             (
                 Pending::Changed(no),
                 Err(Trouble::Refused { why: Refusal::Fenced | Refusal::Ended(_), .. }),
@@ -73,21 +82,23 @@ impl Engine {
             | Pending::Changed(_)
             | Pending::Told(_)
             | Pending::Posted(_)
-            | Pending::Moved(..)
+            | Pending::Moved(_)
             | Pending::Ended(_)
+            | Pending::KeptSession(_)
+            | Pending::Session(_)
             | Pending::Noted
             | Pending::Collected
             | Pending::Kept(_)
             | Pending::Claimed => {}
             Pending::Key(no) => self.key_was_looked_up(now, no, outcome),
-            Pending::Session(knock) => self.session_was_looked_up(now, *knock, outcome),
+            Pending::Owned(client) => self.owner_was_looked_up(now, client, outcome),
             Pending::Replay(replay) => self.events_were_looked_up(now, &replay, outcome),
             Pending::Resuming(resuming) => self.found_to_resume(now, number, *resuming, outcome),
         }
     }
 
-    pub(super) fn task_was_made(&mut self, now: Mono, no: TaskNo) {
-        let Some(Made { handle, start, call, key_no, ended }) = self.tickets.made(no) else { return };
+    pub(super) fn task_was_made(&mut self, now: Mono, no: TaskNo, at: Wall) {
+        let Some(Made { handle, start, call, key_no, ended }) = self.tickets.made(no, at) else { return };
         if let Some(call) = call {
             if self.calls.get(call).is_none() {
                 // It was answered, or given up, while its task was being stored: nobody knows the ticket.
@@ -113,7 +124,7 @@ impl Engine {
 
     /// Changes what is stored of a call besides its state, and writes it if it differs.
     pub(super) fn change_body(&mut self, no: TaskNo, change: impl FnOnce(&mut Body)) {
-        if let Some(change) = self.tickets.change_body(no, self.wall, change) {
+        if let Some(change) = self.tickets.change_body(no, change) {
             self.submit(Pending::Noted, Write::Change(Box::new(change)));
         }
     }
@@ -178,6 +189,9 @@ impl Engine {
     /// losing it.
     fn change_was_stored(&mut self, no: TaskNo, outcome: &Stored) {
         let failed = matches!(outcome, Err(Trouble::Failed(_)));
+        if let Ok(committed) = outcome {
+            self.tickets.was_changed_at(no, committed.at);
+        }
         if self.tickets.end_was_written(no, failed) {
             self.task_may_be_shown(no);
         }
@@ -189,11 +203,12 @@ impl Engine {
     /// Has it written that a task waits for its client, or does not any more.
     pub(super) fn write_move(&mut self, no: TaskNo, change: Option<Change>) {
         if let Some(change) = change {
-            self.submit(Pending::Moved(no, self.wall), Write::Change(Box::new(change)));
+            self.submit(Pending::Moved(no), Write::Change(Box::new(change)));
         }
     }
 
-    fn task_has_moved(&mut self, no: TaskNo, at: Wall) {
+    fn task_has_moved(&mut self, no: TaskNo, outcome: &Stored) {
+        let at = outcome.as_ref().map_or_else(|_| self.store_time(), |committed| committed.at);
         if self.tickets.has_moved(no, at) {
             self.tell_status(no);
         }
@@ -213,4 +228,10 @@ impl Engine {
             self.show_task(no, &waiter);
         }
     }
+}
+
+/// Whether a session was not kept because another process serves it now, which is said in its own words.
+fn is_of_another_process(pending: &Pending, outcome: &Stored) -> bool {
+    let fenced = matches!(outcome, Err(Trouble::Refused { why: Refusal::Fenced, .. }));
+    fenced && matches!(pending, Pending::KeptSession(_))
 }

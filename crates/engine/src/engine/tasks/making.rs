@@ -14,7 +14,7 @@ use crate::policy::CallFacts;
 use crate::record::{Body, Faces, New, Origin, Ticket};
 use crate::store::Write;
 use crate::tickets::{Task, TaskRule, Waiter, Wants};
-use crate::time::{Mono, Wall};
+use crate::time::Mono;
 use crate::wire::{Edit, Field, Message};
 use std::time::Duration;
 
@@ -92,10 +92,10 @@ impl Engine {
         let enough = if faces == Faces::HAND_OFF { 16 } else { entropy.len() };
         let ticket = Ticket::of(&entropy[..enough]);
         // It is as old as its call, also to whoever finds it after a crash.
-        let began = Wall(self.wall.0.saturating_sub(millis(ran)));
+        let now = self.store_time();
         let body = self.body_of_new(request, wish);
         let principal = self.principal_of(request.client);
-        let task = Task::new(ticket, principal, request, (faces, body), (began, self.wall), waiter);
+        let task = Task::new(ticket, principal, request, (faces, body), (now.before(ran), now), waiter);
         let origin = Origin {
             principal: task.principal.clone(),
             server: self.definition_of(request.server).identity.clone(),
@@ -107,9 +107,8 @@ impl Engine {
             ticket: task.ticket.clone(),
             origin,
             faces,
-            began,
+            ran,
             seen: self.seen_under_key(request.key_no),
-            at: self.wall,
             body: task.body.encode(),
             request: message.bytes.clone(),
         };

@@ -44,8 +44,8 @@ impl Engine {
 
     /// How long a call has run before this process began.
     fn ran_before(&self, no: TaskNo) -> Duration {
-        let created = self.tickets.get(no).map_or(self.wall, |task| task.created);
-        Duration::from_millis(self.wall.0.saturating_sub(created.0))
+        let created = self.tickets.get(no).map_or(self.store_time(), |task| task.created);
+        self.store_time().since(created)
     }
 
     /// Instead of sending a call its server is asked for it. False if it is to be sent.

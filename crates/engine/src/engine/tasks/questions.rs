@@ -124,7 +124,7 @@ impl Engine {
         if task.state == state {
             return self.change_body(no, change);
         }
-        let change = self.tickets.move_to(no, state, self.wall, change);
+        let change = self.tickets.move_to(no, state, self.store_time(), change);
         self.write_move(no, change);
     }
 }

@@ -26,7 +26,6 @@ use crate::store::{Found, Loaded};
 use crate::tickets::{Orphan, Task, Tickets};
 use crate::time::Mono;
 use crate::wire::{Field, Outgoing, Scanned, scan};
-use std::time::Duration;
 
 /// What is shown of a call that waits.
 const WAITS: &str = "outlast was restarted; the call goes on when a session of its client is there again";
@@ -72,7 +71,8 @@ impl Engine {
     /// What the process that is gone was asked cannot be answered here; whoever still needs it asks again.
     fn take_questions_back(&mut self, no: TaskNo) {
         if self.tickets.get(no).is_some_and(|task| task.state == State::InputRequired) {
-            let change = self.tickets.move_to(no, State::Working, self.wall, |body| body.questions.clear());
+            let change =
+                self.tickets.move_to(no, State::Working, self.store_time(), |body| body.questions.clear());
             self.write_move(no, change);
         }
     }
@@ -85,7 +85,7 @@ impl Engine {
             // No other call has a ticket.
             method: Method::ToolsCall.as_str().into(),
             tool: Some(task.tool.clone()).filter(|tool| !tool.is_empty()),
-            elapsed: Duration::from_millis(self.wall.0.saturating_sub(task.created.0)),
+            elapsed: self.store_time().since(task.created),
             limit: None,
             setting: None,
             attempts: 1,
@@ -216,10 +216,10 @@ impl Engine {
     /// Nobody came for a call within `resume-wait`: it has failed, because its client may be at another process and
     /// would wait there for ever. One that its server has is waited for as long as its client was told it is kept.
     pub(super) fn give_orphans_up(&mut self, now: Mono) {
-        let (wall, patience) = (self.wall, self.config.resume_wait);
+        let (store_time, patience) = (self.store_time(), self.config.resume_wait);
         let over = |tickets: &Tickets, orphan: &Orphan| {
             let task = tickets.get(orphan.no).filter(|task| task.state.is_open());
-            let kept = |task: &Task| wall.0.saturating_sub(task.created.0) <= task.ttl();
+            let kept = |task: &Task| store_time.since(task.created).as_millis() <= u128::from(task.ttl());
             let waits = orphan.place.is_some() || now.since(orphan.since) < patience;
             task.is_some_and(|task| !kept(task) || !waits)
         };

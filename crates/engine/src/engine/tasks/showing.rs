@@ -67,7 +67,7 @@ impl Engine {
             "createdAt": task.created.timestamp(),
             "lastUpdatedAt": task.known.timestamp(),
             "ttl": task.ttl(),
-            "pollInterval": task.poll_interval(self.wall),
+            "pollInterval": task.poll_interval(self.store_time()),
         });
         say_how_it_is(task, &mut shown);
         shown.to_string().into_bytes()
@@ -81,7 +81,7 @@ impl Engine {
             "createdAt": task.created.timestamp(),
             "lastUpdatedAt": task.known.timestamp(),
             "ttlMs": task.ttl(),
-            "pollIntervalMs": task.poll_interval(self.wall),
+            "pollIntervalMs": task.poll_interval(self.store_time()),
         });
         if let Some(result_type) = result_type {
             shown["resultType"] = result_type.into();

@@ -15,7 +15,7 @@ impl Engine {
     /// The process begins: what an earlier one left is taken over, and what is over is forgotten.
     pub(in crate::engine) fn take_over_orphans(&mut self) {
         let claim = Write::Claim { server: self.config.server.identity.clone() };
-        self.submit_all(Pending::Claimed, vec![claim, Write::Expire(self.wall)]);
+        self.submit_all(Pending::Claimed, vec![claim, Write::Expire]);
     }
 
     /// Somebody asks for a task of another process, which may have ended since we began.
@@ -53,7 +53,7 @@ impl Engine {
             self.say_who_waits();
         }
         if self.tickets.expires(now) {
-            self.submit(Pending::Noted, Write::Expire(self.wall));
+            self.submit(Pending::Noted, Write::Expire);
         }
         let stored_calls = self.has_stored_calls();
         self.tickets.arm_upkeep(&mut self.timers, now, stored_calls);
@@ -70,7 +70,7 @@ impl Engine {
 
     /// The last of what is being stored tells how it went.
     pub(in crate::engine) fn stored_after_the_end(&mut self, number: u64, outcome: &Stored) {
-        let Some((Pending::Changed(no), _)) = self.ledger.stored(number, outcome) else { return };
+        let Some((Pending::Changed(no), _)) = self.ledger.stored(self.wall, number, outcome) else { return };
         match outcome {
             Ok(_) => self.tickets.was_tried_at_last(no, None),
             Err(Trouble::Failed(why)) => self.tickets.was_tried_at_last(no, Some(why)),
@@ -99,7 +99,8 @@ impl Engine {
     }
 
     pub(super) fn mail_came(&mut self, now: Mono, outcome: &Stored) {
-        let letters = outcome.iter().flatten().filter_map(|done| match done {
+        let done = outcome.iter().flat_map(|committed| &committed.done);
+        let letters = done.filter_map(|done| match done {
             Done::Mail(letters) => Some(letters),
             _ => None,
         });
@@ -155,7 +156,7 @@ impl Engine {
     pub(super) fn claimed(&mut self, outcome: &Stored) {
         let heads: Vec<Head> = outcome
             .iter()
-            .flatten()
+            .flat_map(|committed| &committed.done)
             .filter_map(|done| match done {
                 Done::Claimed(heads) => Some(heads.clone()),
                 _ => None,

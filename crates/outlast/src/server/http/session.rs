@@ -13,6 +13,7 @@ use bytes::Bytes;
 use outlast_engine::hash::IdMap;
 use outlast_engine::http::{Post, StreamEnd, Trouble};
 use outlast_engine::id::AttemptId;
+use outlast_engine::wire::Outgoing;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -244,6 +245,11 @@ impl Inner {
             self.settled(attempt);
         }
         self.tell(&mut Some(Happening::Trouble(attempt, trouble)).into_iter());
+    }
+
+    /// A post that comes back met no connection.
+    pub(super) fn give_up(&self, message: Outgoing, why: Box<str>) {
+        self.tell(&mut Some(Happening::Undelivered(message, why)).into_iter());
     }
 
     /// An attempt could not be resumed just now; it may be tried again from the same place.

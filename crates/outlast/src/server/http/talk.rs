@@ -66,6 +66,9 @@ pub async fn post(inner: Arc<Inner>, post: Box<Post>, gate: Option<Gate>, opener
     }
     drop(opener);
     let (attempt, resumes) = (post.attempt, post.resumes);
+    if let (true, Err(Trouble::Unreachable(why))) = (post.comes_back, &sent) {
+        return inner.give_up(post.message, why.clone());
+    }
     drop(post);
     let fail = |trouble| match resumes {
         true => inner.fail_for_now(attempt, with_session(trouble, had_session)),

@@ -127,6 +127,9 @@ fn show(happening: Happening) -> String {
         }
         Happening::StreamEnded(attempt, end) => format!("ended {}: {}", attempt.0, show_end(end)),
         Happening::StandingEnded(end) => format!("standing ended: {}", show_end(end)),
+        Happening::Undelivered(message, why) => {
+            format!("undelivered {}: {why}", String::from_utf8_lossy(&message.to_vec()))
+        }
         Happening::Trouble(attempt, trouble) => {
             let attempt = attempt.map_or("none".to_owned(), |attempt| attempt.0.to_string());
             match trouble {
@@ -225,6 +228,7 @@ fn message(attempt: Option<u64>, text: String) -> Box<Post> {
         goes_first: false,
         resumes: false,
         harmless: false,
+        comes_back: false,
     })
 }
 

@@ -16,7 +16,7 @@ pub fn a_silent_owner_loses_its_records(bench: &dyn Bench) {
     let (machine, owner) = alone(bench);
     let (one, two) = (owner.create(1), owner.create(2));
     let ended = owner.create(3);
-    owner.end(&ended, 2_000, None);
+    owner.end(&ended, None);
     let mut elsewhere = new(4);
     elsewhere.origin.server = "mail".into();
     owner.write(Write::Create(elsewhere.into()));
@@ -56,7 +56,7 @@ pub fn a_late_owner_writes_nothing(bench: &dyn Bench) {
     machine.pass(20 * SECOND);
     let heir = another(bench, &machine);
     assert_eq!(claim(&heir), vec![ticket.clone()]);
-    let late = Change::to(State::Cancelled, &old, Wall(2_000));
+    let late = Change::to(State::Cancelled, &old);
     assert_eq!(owner.refused(Write::Change(late.clone().into())), Refusal::Fenced);
     let forged = Change { epoch: 2, ..late };
     assert_eq!(owner.refused(Write::Change(forged.into())), Refusal::Fenced, "the epoch alone is not enough");
@@ -64,7 +64,7 @@ pub fn a_late_owner_writes_nothing(bench: &dyn Bench) {
     machine.pass(20 * SECOND);
     assert_eq!(claim(&owner), vec![ticket.clone()], "and back again");
     assert_eq!(owner.head(&ticket).epoch, 3);
-    owner.end(&ticket, 2_000, None);
+    owner.end(&ticket, None);
 }
 
 pub fn a_record_is_claimed_by_one(bench: &dyn Bench) {
@@ -81,7 +81,7 @@ pub fn a_record_is_claimed_by_one(bench: &dyn Bench) {
     drop(sender);
     let mut claimed = Vec::new();
     for stored in receiver {
-        let Done::Claimed(heads) = Stored::unwrap(stored).remove(0) else { panic!() };
+        let Done::Claimed(heads) = Stored::unwrap(stored).done.remove(0) else { panic!() };
         claimed.extend(heads.into_iter().map(|head| head.ticket));
     }
     claimed.sort_by(|a, b| a.as_str().cmp(b.as_str()));

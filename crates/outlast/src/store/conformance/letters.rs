@@ -52,7 +52,7 @@ pub fn letters_end_with_their_call(bench: &dyn Bench) {
     let ticket = owner.create(1);
     owner.write(post(&ticket, &Mail::Cancel));
     let before = owner.usage().bytes;
-    owner.end(&ticket, 2_000, None);
+    owner.end(&ticket, None);
     assert_eq!(owner.load(Query::Mail), Ok(Found::Mail(false)));
     assert_eq!(collect(&owner), []);
     assert!(owner.usage().bytes < before);
@@ -62,7 +62,7 @@ pub fn nobody_writes_to_what_is_not_open(bench: &dyn Bench) {
     let (_, owner) = alone(bench);
     assert_eq!(owner.refused(post(&ticket(1), &Mail::Wake)), Refusal::Unknown);
     let ticket = owner.create(1);
-    owner.end(&ticket, 2_000, None);
+    owner.end(&ticket, None);
     assert_eq!(owner.refused(post(&ticket, &Mail::Wake)), Refusal::Ended(State::Completed));
 }
 

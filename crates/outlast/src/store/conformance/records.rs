@@ -8,7 +8,7 @@ fn all(principal: Option<&str>, server: Option<&str>, before: Option<u64>, limit
 }
 
 pub fn a_record_is_read_back_byte_for_byte(bench: &dyn Bench) {
-    let (_, process) = alone(bench);
+    let (machine, process) = alone(bench);
     let odd = Bytes::from_static(b"{\"a\": 1.0,\n \"b\":\"\xe9\x00\"}");
     let origin = Origin { tool: "".into(), key: Some("k\u{0}é".into()), ..new(1).origin };
     let made = New { origin: origin.clone(), request: odd.clone(), faces: Faces::RESUME, ..new(1) };
@@ -28,11 +28,12 @@ pub fn a_record_is_read_back_byte_for_byte(bench: &dyn Bench) {
     let body = Body { status_message: Some("…".into()), ..Body::default() }.encode();
     let change = Change {
         faces: Faces::HAND_OFF,
-        expires: Some(Wall(5_000)),
+        keep: Some(Duration::from_secs(3)),
         body: Some(body.clone()),
         answer: Some(Answer::Error(odd.clone())),
-        ..Change::to(State::Failed, &record.head, Wall(2_000))
+        ..Change::to(State::Failed, &record.head)
     };
+    machine.pass_to(2_000);
     assert_eq!(process.write(Write::Change(change.into())), Done::Written(2));
     let ended = process.record(&ticket(1)).unwrap();
     assert_eq!(
@@ -57,7 +58,7 @@ pub fn a_ticket_is_taken_once(bench: &dyn Bench) {
 pub fn every_change_raises_the_revision_and_the_last_one_is_final(bench: &dyn Bench) {
     let (_, process) = alone(bench);
     let ticket = process.create(1);
-    let to = |state| Change::to(state, &process.head(&ticket), Wall(2_000));
+    let to = |state| Change::to(state, &process.head(&ticket));
     assert_eq!(process.write(Write::Change(to(State::InputRequired).into())), Done::Written(2));
     assert_eq!(process.write(Write::Change(to(State::Working).into())), Done::Written(3));
     assert_eq!(process.refused(Write::Change(to(State::Completed).into())), Refusal::Incomplete);
@@ -73,25 +74,25 @@ pub fn every_change_raises_the_revision_and_the_last_one_is_final(bench: &dyn Be
 pub fn a_submission_is_written_wholly_or_not_at_all(bench: &dyn Bench) {
     let (_, process) = alone(bench);
     let (open, ended) = (process.create(1), process.create(2));
-    process.end(&ended, 1_500, Some(2_000));
+    process.end(&ended, Some(10));
     process.write(Write::Post { ticket: open.clone(), letter: Mail::Wake });
     let stream = Name("s".into());
     let append = |number| Write::Append {
         stream: stream.clone(),
-        expires: Wall(9),
+        keep: Duration::from_secs(9),
         events: vec![(number, Bytes::new())],
     };
     process.write(append(1));
     let before = (process.usage(), process.record(&open), process.record(&ended));
 
-    let change = Change::to(State::Cancelled, &process.head(&open), Wall(2_000));
+    let change = Change::to(State::Cancelled, &process.head(&open));
     let writes = vec![
         Write::Create(new(3).into()),
         Write::Change(change.into()),
         Write::Remove(ended.clone()),
         append(2),
         Write::Forget { stream: stream.clone(), through: 1 },
-        Write::Expire(Wall(9_000)),
+        Write::Expire,
         Write::Create(new(3).into()),
     ];
     assert_eq!(process.submit(writes), Err(Trouble::Refused { at: 6, why: Refusal::Taken }));
@@ -100,29 +101,29 @@ pub fn a_submission_is_written_wholly_or_not_at_all(bench: &dyn Bench) {
     let events = process.load(Query::Events { stream, after: 0 });
     assert_eq!(events, Ok(Found::Events { last: 1, events: vec![(1, Bytes::new())], lives: false }));
     assert_eq!(process.write(Write::Collect), Done::Mail(vec![(open, Mail::Wake)]));
-    assert_eq!(process.submit(Vec::new()), Ok(Vec::new()));
+    assert_eq!(process.submit(Vec::new()).map(|committed| committed.done), Ok(Vec::new()));
 }
 
 pub fn submissions_are_written_in_their_order(bench: &dyn Bench) {
     let (_, process) = alone(bench);
     let ticket = process.create(1);
     let head = process.head(&ticket);
-    let (sender, receiver) = channel();
+    let (sender, receiver) = channel::<(u64, Stored)>();
     for number in 2..1_500_u64 {
         let sender = sender.clone();
-        let change = Change::to(State::Working, &head, Wall(number));
+        let change = Change::to(State::Working, &head);
         let reply = move |stored| sender.send((number, stored)).unwrap();
         process.store.submit(vec![Write::Change(change.into())], Box::new(reply));
     }
     drop(sender);
     for (wanted, (number, stored)) in (2..).zip(receiver) {
-        assert_eq!((number, stored), (wanted, Ok(vec![Done::Written(wanted)])));
+        assert_eq!((number, stored.unwrap().done), (wanted, vec![Done::Written(wanted)]));
     }
-    assert_eq!(process.head(&ticket).updated, Wall(1_499));
+    assert_eq!(process.head(&ticket).revision, 1_499);
 }
 
 pub fn a_key_is_held_while_its_call_is_open(bench: &dyn Bench) {
-    let (_, process) = alone(bench);
+    let (machine, process) = alone(bench);
     let keyed = |number, change: fn(&mut Origin)| {
         let mut origin = Origin { key: Some("k".into()), ..new(number).origin };
         change(&mut origin);
@@ -146,7 +147,7 @@ pub fn a_key_is_held_while_its_call_is_open(bench: &dyn Bench) {
     process.write(keyed(4, |origin| origin.server = "mail".into()));
     assert_eq!(find(), Some(ticket(1)));
 
-    process.end(&ticket(1), 2_000, None);
+    process.end(&ticket(1), None);
     assert_eq!(find(), Some(ticket(1)), "it has ended, and its answer is there");
     assert_eq!(process.refused(keyed(5, |_| ())), Refusal::KeyTaken(ticket(1)), "its maker does not know");
     let knowing = |number, other: u8| {
@@ -156,14 +157,16 @@ pub fn a_key_is_held_while_its_call_is_open(bench: &dyn Bench) {
     process.write(knowing(5, 1));
     assert_eq!(find(), Some(ticket(5)));
     assert_eq!(process.refused(knowing(6, 5)), Refusal::KeyTaken(ticket(5)), "it is open");
-    process.end(&ticket(5), 2_000, None);
+    process.end(&ticket(5), None);
     assert_eq!(find(), Some(ticket(5)), "the newest of those that have ended");
     assert_eq!(process.refused(knowing(6, 1)), Refusal::KeyTaken(ticket(5)), "one came since then");
     process.write(knowing(6, 5));
     // What has failed, or is over, is no answer to anybody.
-    process.write(Write::Change(Change::to(State::Cancelled, &process.head(&ticket(6)), Wall(2_000)).into()));
+    process.write(Write::Change(Change::to(State::Cancelled, &process.head(&ticket(6))).into()));
     process.write(knowing(7, 5));
-    process.end(&ticket(7), 900, Some(950));
+    process.end(&ticket(7), Some(50));
+    assert_eq!(process.refused(knowing(8, 5)), Refusal::KeyTaken(ticket(7)));
+    machine.pass(50);
     process.write(knowing(8, 5));
 }
 
@@ -190,7 +193,7 @@ pub fn only_what_changed_is_told(bench: &dyn Bench) {
     let (one, two) = (process.create(1), process.create(2));
     let known = vec![(one.clone(), 1), (two.clone(), 1), (ticket(9), 0)];
     assert_eq!(process.heads(Query::Changed(known.clone())), []);
-    process.end(&two, 2_000, None);
+    process.end(&two, None);
     assert_eq!(process.heads(Query::Changed(known)), [process.head(&two)]);
     assert_eq!(process.heads(Query::Changed(vec![(one.clone(), 0)])), [process.head(&one)]);
 }
@@ -199,7 +202,7 @@ pub fn only_what_has_ended_is_removed(bench: &dyn Bench) {
     let (_, process) = alone(bench);
     let ticket = process.create(1);
     assert_eq!(process.refused(Write::Remove(ticket.clone())), Refusal::Open);
-    process.end(&ticket, 2_000, None);
+    process.end(&ticket, None);
     assert_eq!(process.write(Write::Remove(ticket.clone())), Done::Removed(1));
     assert_eq!(process.write(Write::Remove(ticket.clone())), Done::Removed(0));
     assert_eq!(process.record(&ticket), None);

@@ -9,19 +9,23 @@ use outlast_engine::store::{Found, Query};
 
 impl Shelves {
     pub fn find(&self, query: &Query, me: &Me) -> Found {
+        let now = me.wall();
         match query {
             Query::Record(ticket) => {
                 let record = self.records.get(&id_of(ticket.as_str()));
-                Found::Record(record.filter(|record| record.head.ticket == *ticket).cloned().map(Box::new))
+                let is_there = |record: &&Record| record.head.ticket == *ticket && !record.head.is_over(now);
+                Found::Record(record.filter(is_there).cloned().map(Box::new))
             }
             Query::Key { principal, server, key } => {
                 let id = self.keys.get(&(principal.clone(), server.clone(), key.clone())).copied();
                 let id = id.or_else(|| self.newest_with_key(principal, server, key));
-                Found::Record(id.and_then(|id| self.records.get(&id)).cloned().map(Box::new))
+                let record = id.and_then(|id| self.records.get(&id));
+                Found::Record(record.filter(|record| !record.head.is_over(now)).cloned().map(Box::new))
             }
             Query::Heads { principal, server, before, limit } => {
                 let wanted = |head: &&Head| {
-                    principal.as_ref().is_none_or(|name| head.origin.principal == *name)
+                    !head.is_over(now)
+                        && principal.as_ref().is_none_or(|name| head.origin.principal == *name)
                         && server.as_ref().is_none_or(|name| head.origin.server == *name)
                 };
                 let older = self.order.range(..before.unwrap_or(u64::MAX)).rev();
@@ -38,6 +42,9 @@ impl Shelves {
             Query::Mail => Found::Mail(self.letters.iter().any(|((id, _), _)| self.is_open_for(id, me))),
             Query::Events { stream, after } => {
                 let id = id_of(&stream.0);
+                if self.streams.get(&id).is_none_or(|stream| stream.expires <= now) {
+                    return Found::Events { last: 0, events: Vec::new(), lives: false };
+                }
                 let events = self.events.range((id, after.saturating_add(1))..=(id, u64::MAX));
                 let events =
                     events.take(limits::STREAM_EVENTS).map(|((_, number), bytes)| (*number, bytes.clone()));
@@ -47,7 +54,10 @@ impl Shelves {
                     lives: self.lives(&id, me),
                 }
             }
-            Query::Session(name) => Found::Session(self.sessions.get(&id_of(&name.0)).cloned().map(Box::new)),
+            Query::Session(name) => {
+                let kept = self.sessions.get(&id_of(&name.0)).filter(|kept| !kept.is_over(now));
+                Found::Session(kept.map(|kept| Box::new(kept.session.clone())))
+            }
             Query::Calls { limit } => {
                 Found::Calls(self.calls.iter().rev().take(*limit).map(|(_, note)| note.clone()).collect())
             }

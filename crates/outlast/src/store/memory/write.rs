@@ -2,55 +2,60 @@
 
 use super::super::owner::Me;
 use super::super::{Id, id_of, session_weight, small_weight, weight};
-use super::{Key, Shelves, Stream};
+use super::{Kept, Key, Shelves, Stream, Turn};
 use bytes::Bytes;
 use outlast_engine::record::{Change, Head, New, Origin, Record, Ticket};
-use outlast_engine::store::{Bounds, Done, Mail, Name, Refusal, Session, Write};
+use outlast_engine::store::{Bounds, CallNote, Done, Mail, Name, Refusal, Session, Write};
 use outlast_engine::{Wall, limits};
+use std::time::Duration;
 
 impl Shelves {
-    pub fn write(&mut self, write: &Write, me: &Me, bounds: &Bounds) -> Result<Done, Refusal> {
+    pub(super) fn write(&mut self, write: &Write, turn: &Turn<'_>) -> Result<Done, Refusal> {
+        let &Turn { me, bounds, now } = turn;
         match write {
-            Write::Create(new) => self.create(new, me, bounds),
-            Write::Change(change) => self.change(change, me, bounds),
+            Write::Create(new) => self.create(new, turn),
+            Write::Change(change) => self.change(change, turn),
             Write::Remove(ticket) => self.forget_record(ticket),
             Write::Claim { server } => Ok(self.claim(server, me)),
             Write::Renew => Ok(self.renew(me)),
             Write::Post { ticket, letter } => self.post(ticket, letter, bounds),
             Write::Collect => Ok(self.collect(me)),
-            Write::Append { stream, expires, events } => self.append(stream, *expires, events, me, bounds),
+            Write::Append { stream, keep, events } => self.append(stream, *keep, events, turn),
             Write::Adopt(stream) => self.adopt(id_of(&stream.0), me),
             Write::Forget { stream, through } => Ok(self.forget_events(id_of(&stream.0), *through)),
-            Write::Session(session) => self.keep_session(session, bounds),
+            Write::Session(session) => self.keep_session(session, turn),
+            Write::TakeSession { name, principal } => Ok(self.take_session(name, principal, turn)),
             Write::EndSession(name) => Ok(self.end_session(&id_of(&name.0))),
-            Write::Calls(notes) => {
-                for note in notes {
-                    let number = self.next_number();
-                    self.calls.put(number, note.clone());
-                }
-                while self.calls.len() as u64 > bounds.calls {
-                    let oldest = self.calls.first();
-                    oldest.map(|(number, _)| self.calls.take(&number));
-                }
-                Ok(Done::Kept)
-            }
-            Write::Expire(now) => Ok(self.expire(*now, me)),
+            Write::Calls(notes) => Ok(self.note_calls(notes, bounds)),
+            Write::Expire => Ok(self.expire(now, me)),
         }
     }
 
-    fn create(&mut self, new: &New, me: &Me, bounds: &Bounds) -> Result<Done, Refusal> {
+    fn note_calls(&mut self, notes: &[CallNote], bounds: &Bounds) -> Done {
+        for note in notes {
+            let number = self.next_number();
+            self.calls.put(number, note.clone());
+        }
+        while self.calls.len() as u64 > bounds.calls {
+            let oldest = self.calls.first();
+            oldest.map(|(number, _)| self.calls.take(&number));
+        }
+        Done::Kept
+    }
+
+    fn create(&mut self, new: &New, &Turn { me, bounds, now }: &Turn<'_>) -> Result<Done, Refusal> {
         let id = id_of(new.ticket.as_str());
         if self.records.get(&id).is_some() {
             return Err(Refusal::Taken);
         }
         let key = key_of(&new.origin);
-        if let Some(holder) = key.as_ref().and_then(|key| self.holder(key, new)) {
+        if let Some(holder) = key.as_ref().and_then(|key| self.holder(key, new, now)) {
             return Err(Refusal::KeyTaken(holder));
         }
         let bytes = weight(&new.body, new.request.len() as u64, None);
         self.make_room(1, bytes, bounds)?;
         self.renew(me);
-        let head = Head::new(new, self.next_number(), &me.name);
+        let head = Head::new(new, self.next_number(), &me.name, now);
         self.order.put(head.number, id);
         if let Some(key) = key {
             self.keys.put(key, id);
@@ -62,20 +67,20 @@ impl Shelves {
     }
 
     /// The record that has the same idempotency key.
-    fn holder(&self, key: &Key, new: &New) -> Option<Ticket> {
+    fn holder(&self, key: &Key, new: &New, now: Wall) -> Option<Ticket> {
         let later = self.order.range(new.seen.saturating_add(1)..).map(|(_, id)| id);
         let mut ids = self.keys.get(key).into_iter().chain(later);
         let holder =
-            ids.find_map(|id| self.records.get(id).filter(|record| record.head.holds_key_of(new)))?;
+            ids.find_map(|id| self.records.get(id).filter(|record| record.head.holds_key_of(new, now)))?;
         Some(holder.head.ticket.clone())
     }
 
-    fn change(&mut self, change: &Change, me: &Me, bounds: &Bounds) -> Result<Done, Refusal> {
+    fn change(&mut self, change: &Change, &Turn { me, bounds, now }: &Turn<'_>) -> Result<Done, Refusal> {
         let id = id_of(change.ticket.as_str());
         let mut record = self.records.get(&id).ok_or(Refusal::Unknown)?.clone();
         record.head.admit(change, &me.name)?;
         let before = record_weight(&record);
-        record.head.apply(change);
+        record.head.apply(change, now);
         record.answer = change.answer.clone();
         let after = record_weight(&record);
         // A result is taken even where there is no room: its ticket was promised.
@@ -188,12 +193,11 @@ impl Shelves {
     fn append(
         &mut self,
         stream: &Name,
-        expires: Wall,
+        keep: Duration,
         events: &[(u64, Bytes)],
-        me: &Me,
-        bounds: &Bounds,
+        &Turn { me, bounds, now }: &Turn<'_>,
     ) -> Result<Done, Refusal> {
-        let id = id_of(&stream.0);
+        let (id, expires) = (id_of(&stream.0), now.after(keep));
         let new = || Stream { last: 0, expires, owner: me.name.clone(), epoch: 1 };
         let mut stream = self.streams.get(&id).cloned().unwrap_or_else(new);
         if stream.owner != me.name {
@@ -234,22 +238,43 @@ impl Shelves {
         Done::Kept
     }
 
-    fn keep_session(&mut self, session: &Session, bounds: &Bounds) -> Result<Done, Refusal> {
+    fn keep_session(
+        &mut self,
+        session: &Session,
+        &Turn { me, bounds, now }: &Turn<'_>,
+    ) -> Result<Done, Refusal> {
         let id = id_of(&session.name.0);
+        let is_ours = |kept: &Kept| kept.owner == me.name && kept.session.epoch == session.epoch;
+        if self.sessions.get(&id).is_some_and(|kept| !is_ours(kept)) {
+            return Err(Refusal::Fenced);
+        }
         self.end_session(&id);
         while self.sessions.len() as u64 >= bounds.sessions.max(1) {
-            let idle = self.sessions.iter().min_by_key(|(_, session)| session.used).map(|(id, _)| *id);
+            let idle = self.sessions.iter().min_by_key(|(_, kept)| kept.used).map(|(id, _)| *id);
             idle.map(|id| self.end_session(&id));
         }
         self.make_room(0, session_weight(session), bounds)?;
         self.usage.bytes += session_weight(session);
-        self.sessions.put(id, session.clone());
+        self.sessions.put(id, Kept { session: session.clone(), owner: me.name.clone(), used: now });
         Ok(Done::Kept)
     }
 
+    fn take_session(&mut self, name: &Name, principal: &str, turn: &Turn<'_>) -> Done {
+        let (id, now) = (id_of(&name.0), turn.now);
+        let is_there = |kept: &&Kept| *kept.session.principal == *principal && !kept.is_over(now);
+        let Some(mut kept) = self.sessions.get(&id).filter(is_there).cloned() else {
+            return Done::Session(None);
+        };
+        kept.session.epoch += u64::from(kept.owner != turn.me.name);
+        (kept.owner, kept.used) = (turn.me.name.clone(), now);
+        let session = Box::new(kept.session.clone());
+        self.sessions.put(id, kept);
+        Done::Session(Some(session))
+    }
+
     fn end_session(&mut self, id: &Id) -> Done {
-        if let Some(session) = self.sessions.take(id) {
-            self.usage.bytes -= session_weight(&session);
+        if let Some(kept) = self.sessions.take(id) {
+            self.usage.bytes -= session_weight(&kept.session);
         }
         Done::Kept
     }
@@ -260,8 +285,7 @@ impl Shelves {
         let ended: Vec<Id> = ended.map(|(_, id)| *id).collect();
         let streams = self.streams.iter().filter(|(_, stream)| stream.expires <= now);
         let streams: Vec<Id> = streams.map(|(id, _)| *id).collect();
-        let asleep = Wall(now.0.saturating_sub(limits::SLEEP.as_millis() as u64));
-        let sessions = self.sessions.iter().filter(|(_, session)| session.used <= asleep);
+        let sessions = self.sessions.iter().filter(|(_, kept)| kept.is_over(now));
         let sessions: Vec<Id> = sessions.map(|(id, _)| *id).collect();
         let count = ended.len() + streams.len() + sessions.len();
         ended.into_iter().for_each(|id| self.remove(id));
@@ -273,6 +297,13 @@ impl Shelves {
         };
         self.leases.take_where(|name, until| me.outlives(name, *until) && !owns(name));
         Done::Removed(count as u64)
+    }
+}
+
+impl Kept {
+    /// Nobody has used it for so long that it is forgotten.
+    pub fn is_over(&self, now: Wall) -> bool {
+        self.used.after(limits::SLEEP) <= now
     }
 }
 

@@ -14,6 +14,9 @@ use rusqlite::{Connection, Error, Result, Row, params, params_from_iter};
 pub const HEAD: &str = "number, ticket, principal, server, method, tool, key, faces, state, created, updated,
     expires, revision, epoch, owner, body";
 
+/// The columns of a session, in the order in which [`session_of`] reads them.
+pub const SESSION: &str = "name, principal, initialize, initialized, setup, epoch";
+
 /// Looks something up, all of it at one moment.
 pub fn find(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
     let moment = sql.unchecked_transaction()?;
@@ -23,18 +26,21 @@ pub fn find(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
 }
 
 fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
+    let now = me.wall();
+    let lasts = |head: &Head| !head.is_over(now);
     Ok(match query {
         Query::Record(ticket) => {
             let found = one_head(sql, "id = ?1", params![&id_of(ticket.as_str())[..]])?;
-            Found::Record(whole(sql, found.filter(|head| head.ticket == *ticket))?)
+            Found::Record(whole(sql, found.filter(|head| head.ticket == *ticket && lasts(head)))?)
         }
         Query::Key { principal, server, key } => {
             let order =
                 "principal = ?1 AND server = ?2 AND key = ?3 ORDER BY state >= 2, number DESC LIMIT 1";
-            Found::Record(whole(sql, one_head(sql, order, params![&**principal, &**server, &**key])?)?)
+            let found = one_head(sql, order, params![&**principal, &**server, &**key])?;
+            Found::Record(whole(sql, found.filter(lasts))?)
         }
         Query::Heads { principal, server, before, limit } => {
-            Found::Heads(page(sql, principal.as_deref(), server.as_deref(), *before, *limit)?)
+            Found::Heads(page(sql, (principal.as_deref(), server.as_deref()), *before, *limit, now)?)
         }
         Query::Changed(known) => {
             let newer = |(ticket, revision): &(Ticket, u64)| {
@@ -55,7 +61,7 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
             Found::Mail(select.query_row([&*me.name], |row| row.get(0))?)
         }
         Query::Events { stream, after } => events(sql, stream, *after, me)?,
-        Query::Session(name) => Found::Session(session(sql, name)?),
+        Query::Session(name) => Found::Session(session(sql, name, now)?),
         Query::Calls { limit } => Found::Calls(calls(sql, *limit)?),
         Query::Usage => {
             let mut select = sql.prepare_cached("SELECT records, bytes FROM usage")?;
@@ -86,14 +92,14 @@ fn whole(sql: &Connection, head: Option<Head>) -> Result<Option<Box<Record>>> {
 
 fn page(
     sql: &Connection,
-    principal: Option<&str>,
-    server: Option<&str>,
+    (principal, server): (Option<&str>, Option<&str>),
     before: Option<u64>,
     limit: usize,
+    now: Wall,
 ) -> Result<Vec<Head>> {
-    let mut wanted = String::from("number < ?");
-    let before = int(before.unwrap_or(u64::MAX));
-    let mut values: Vec<&dyn ToSql> = vec![&before];
+    let mut wanted = String::from("number < ? AND (state < 2 OR expires IS NULL OR expires > ?)");
+    let (before, now) = (int(before.unwrap_or(u64::MAX)), int(now.0));
+    let mut values: Vec<&dyn ToSql> = vec![&before, &now];
     for (column, value) in [("principal", &principal), ("server", &server)] {
         if let Some(value) = value {
             wanted += &format!(" AND {column} = ?");
@@ -119,8 +125,9 @@ pub fn lives(sql: &Connection, stream: &Id, me: &Me) -> Result<bool> {
 
 fn events(sql: &Connection, name: &Name, after: u64, me: &Me) -> Result<Found> {
     let id = id_of(&name.0);
-    let mut select = sql.prepare_cached("SELECT number, last FROM streams WHERE id = ?1")?;
-    let stream = select.query_row([&id[..]], |row| Ok((row.get::<_, i64>(0)?, count(row, 1)?)));
+    let mut select = sql.prepare_cached("SELECT number, last FROM streams WHERE id = ?1 AND expires > ?2")?;
+    let stream = select
+        .query_row(params![&id[..], int(me.wall().0)], |row| Ok((row.get::<_, i64>(0)?, count(row, 1)?)));
     let Some((stream, last)) = optional(stream)? else {
         return Ok(Found::Events { last: 0, events: Vec::new(), lives: false });
     };
@@ -135,19 +142,22 @@ fn events(sql: &Connection, name: &Name, after: u64, me: &Me) -> Result<Found> {
     Ok(Found::Events { last, events: rows.collect::<Result<_>>()?, lives })
 }
 
-fn session(sql: &Connection, name: &Name) -> Result<Option<Box<Session>>> {
-    let mut select = sql.prepare_cached(
-        "SELECT name, principal, initialize, initialized, setup, used FROM sessions WHERE id = ?1",
-    )?;
-    optional(select.query_row([&id_of(&name.0)[..]], |row| {
-        Ok(Box::new(Session {
-            name: Name(text(row, 0)?),
-            principal: text(row, 1)?,
-            initialize: blob(row, 2)?,
-            initialized: blob(row, 3)?,
-            setup: blob(row, 4)?,
-            used: Wall(count(row, 5)?),
-        }))
+fn session(sql: &Connection, name: &Name, now: Wall) -> Result<Option<Box<Session>>> {
+    let wanted = format!("SELECT {SESSION} FROM sessions WHERE id = ?1 AND used > ?2");
+    let mut select = sql.prepare_cached(&wanted)?;
+    let slept = now.before(limits::SLEEP);
+    optional(select.query_row(params![&id_of(&name.0)[..], int(slept.0)], session_of))
+}
+
+/// Reads the columns of [`SESSION`].
+pub fn session_of(row: &Row<'_>) -> Result<Box<Session>> {
+    Ok(Box::new(Session {
+        name: Name(text(row, 0)?),
+        principal: text(row, 1)?,
+        initialize: blob(row, 2)?,
+        initialized: blob(row, 3)?,
+        setup: blob(row, 4)?,
+        epoch: count(row, 5)?,
     }))
 }
 

@@ -20,7 +20,7 @@ impl Page<'_> {
         let bytes = weight(&new.body, new.request.len() as u64, None);
         self.make_room(1, bytes)?;
         self.renew()?;
-        let head = Head::new(new, 0, &self.me.name);
+        let head = Head::new(new, 0, &self.me.name, self.now);
         let mut insert = self.sql.prepare_cached(
             "INSERT INTO records (id, ticket, principal, server, method, tool, key, faces, state, created,
                 updated, expires, revision, epoch, owner, weight, body)
@@ -53,7 +53,7 @@ impl Page<'_> {
         let mut head = self.head(&change.ticket)?.ok_or(Refusal::Unknown)?;
         head.admit(change, &self.me.name)?;
         let before = head.body.len() as u64;
-        head.apply(change);
+        head.apply(change, self.now);
         let more = head.body.len() as u64 + change.answer.as_ref().map_or(0, |a| a.bytes().len() as u64);
         match self.make_room(0, more.saturating_sub(before)) {
             // A result is taken even where there is no room: its ticket was promised.
@@ -114,7 +114,7 @@ impl Page<'_> {
         ))?;
         let mut heads = select
             .query_map(params![&*new.origin.principal, &*new.origin.server, key, int(new.seen)], head_of)?;
-        let holder = heads.find(|head| head.as_ref().map_or(true, |head| head.holds_key_of(new)));
+        let holder = heads.find(|head| head.as_ref().map_or(true, |head| head.holds_key_of(new, self.now)));
         Ok(holder.transpose()?.map(|head| head.ticket))
     }
 

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Error, TransactionBehavior, ffi};
 use std::path::Path;
 
 /// What leads from each version to the next; the first one from an empty file.
-pub const MIGRATIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
+pub const MIGRATIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 /// The version of a file that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -134,6 +134,15 @@ const VERSION_2: &str = "ALTER TABLE sessions ADD COLUMN setup BLOB NOT NULL DEF
 const VERSION_3: &str = "
 ALTER TABLE streams ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 ALTER TABLE streams ADD COLUMN epoch INTEGER NOT NULL DEFAULT 1;
+";
+
+/// Which process serves a session, and how many have. What an earlier version left belongs to nobody who lives. A
+/// session is changed in place now, so its weight is counted then too.
+const VERSION_4: &str = "
+ALTER TABLE sessions ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+ALTER TABLE sessions ADD COLUMN epoch INTEGER NOT NULL DEFAULT 1;
+CREATE TRIGGER session_changes AFTER UPDATE OF weight ON sessions WHEN OLD.weight <> NEW.weight
+    BEGIN UPDATE usage SET bytes = bytes - OLD.weight + NEW.weight; END;
 ";
 
 /// Brings a file to our version, or says why it cannot be ours.

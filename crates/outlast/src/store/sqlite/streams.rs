@@ -2,15 +2,16 @@
 
 use super::super::{Id, id_of, session_weight, small_weight};
 use super::error::Stop;
-use super::read::{lives, optional, text};
+use super::read::{SESSION, lives, optional, session_of, text};
 use super::{Page, int};
 use bytes::Bytes;
+use outlast_engine::limits;
 use outlast_engine::store::{Done, Name, Refusal, Session};
-use outlast_engine::{Wall, limits};
 use rusqlite::params;
+use std::time::Duration;
 
 impl Page<'_> {
-    pub fn append(&self, stream: &Name, expires: Wall, events: &[(u64, Bytes)]) -> Result<Done, Stop> {
+    pub fn append(&self, stream: &Name, keep: Duration, events: &[(u64, Bytes)]) -> Result<Done, Stop> {
         let id = id_of(&stream.0);
         if self.owner_of(&id)?.is_some_and(|owner| *owner != *self.me.name) {
             return Err(Refusal::Fenced.into());
@@ -23,7 +24,7 @@ impl Page<'_> {
              ON CONFLICT (id) DO UPDATE SET last = max(last, excluded.last), expires = excluded.expires
              RETURNING number",
         )?;
-        let values = params![&id[..], int(last), int(expires.0), &*self.me.name];
+        let values = params![&id[..], int(last), int(self.now.after(keep).0), &*self.me.name];
         let stream: i64 = upsert.query_row(values, |row| row.get(0))?;
         let mut insert = self.sql.prepare_cached(
             "INSERT INTO events (stream, number, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
@@ -65,28 +66,43 @@ impl Page<'_> {
     }
 
     pub fn keep_session(&self, session: &Session) -> Result<Done, Stop> {
-        self.end_session(&session.name)?;
+        let id = id_of(&session.name.0);
         let mut idle = self.sql.prepare_cached(
             "DELETE FROM sessions WHERE id IN
-                (SELECT id FROM sessions ORDER BY used DESC LIMIT -1 OFFSET ?1)",
+                (SELECT id FROM sessions WHERE id <> ?2 ORDER BY used DESC LIMIT -1 OFFSET ?1)",
         )?;
-        idle.execute([int(self.bounds.sessions.max(1)) - 1])?;
+        idle.execute(params![int(self.bounds.sessions.max(1)) - 1, &id[..]])?;
         self.make_room(0, session_weight(session))?;
-        let mut insert = self.sql.prepare_cached(
-            "INSERT INTO sessions (id, name, principal, initialize, initialized, setup, used, weight)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        let mut upsert = self.sql.prepare_cached(
+            "INSERT INTO sessions (id, name, principal, initialize, initialized, setup, used, weight, owner, epoch)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT (id) DO UPDATE SET initialize = excluded.initialize, initialized = excluded.initialized,
+                setup = excluded.setup, used = excluded.used, weight = excluded.weight
+             WHERE owner = excluded.owner AND epoch = excluded.epoch",
         )?;
-        insert.execute(params![
-            &id_of(&session.name.0)[..],
+        let written = upsert.execute(params![
+            &id[..],
             &*session.name.0,
             &*session.principal,
             &session.initialize[..],
             &session.initialized[..],
             &session.setup[..],
-            int(session.used.0),
+            int(self.now.0),
             int(session_weight(session)),
+            &*self.me.name,
+            int(session.epoch),
         ])?;
-        Ok(Done::Kept)
+        if written == 0 { Err(Refusal::Fenced.into()) } else { Ok(Done::Kept) }
+    }
+
+    pub fn take_session(&self, name: &Name, principal: &str) -> Result<Done, Stop> {
+        let mut update = self.sql.prepare_cached(&format!(
+            "UPDATE sessions SET epoch = epoch + (owner <> ?3), owner = ?3, used = ?4
+             WHERE id = ?1 AND principal = ?2 AND used > ?5 RETURNING {SESSION}"
+        ))?;
+        let slept = self.now.before(limits::SLEEP);
+        let values = params![&id_of(&name.0)[..], principal, &*self.me.name, int(self.now.0), int(slept.0)];
+        Ok(Done::Session(optional(update.query_row(values, session_of))?))
     }
 
     pub fn end_session(&self, name: &Name) -> Result<Done, Stop> {
@@ -94,9 +110,10 @@ impl Page<'_> {
         Ok(Done::Kept)
     }
 
-    pub fn expire(&self, now: Wall) -> Result<Done, Stop> {
+    pub fn expire(&self) -> Result<Done, Stop> {
         let delete = |sql: &str, before: u64| self.sql.prepare_cached(sql)?.execute([int(before)]);
-        let asleep = now.0.saturating_sub(limits::SLEEP.as_millis() as u64);
+        let now = self.now;
+        let asleep = now.before(limits::SLEEP).0;
         let records =
             delete("DELETE FROM records WHERE state >= 2 AND expires IS NOT NULL AND expires <= ?1", now.0)?;
         let streams = delete("DELETE FROM streams WHERE expires <= ?1", now.0)?;

@@ -16,6 +16,7 @@ const FILES: [&str; MIGRATIONS.len()] = [
     include_str!("../../../tests/store/v1.sql"),
     include_str!("../../../tests/store/v2.sql"),
     include_str!("../../../tests/store/v3.sql"),
+    include_str!("../../../tests/store/v4.sql"),
 ];
 
 /// What each migration was when it was published.
@@ -23,10 +24,11 @@ const FINGERPRINTS: [&str; MIGRATIONS.len()] = [
     "35f4c85724cc782856c9d217a79aa0a89e09e48f26467f1d630344ea6430087a",
     "3e93dafe7b82f9d4da2b026b09f4a70df3bf8d49fa7f741beac3ac36d4370437",
     "eb379cb045c42796957024e2458e68870187a3c06459faf4d18ac936f399d21e",
+    "3164eb939bcd56c8aa1157f52689eed4c7500a0f4157e67b4dd69e056a4add50",
 ];
 
 /// What a session of a file of each version has set up.
-const SETUPS: [&str; MIGRATIONS.len()] = ["", DEBUG, DEBUG];
+const SETUPS: [&str; MIGRATIONS.len()] = ["", DEBUG, DEBUG, DEBUG];
 
 const DEBUG: &str = r#"[{"jsonrpc":"2.0","id":4,"method":"logging/setLevel","params":{"level":"debug"}}]"#;
 
@@ -145,7 +147,8 @@ fn a_full_disk_takes_what_fits_and_says_so_of_the_rest() {
     let large = || vec![0; 100_000].into();
     let group = [new(1), outlast_engine::record::New { request: large(), ..new(2) }, new(3)];
     let outcomes = store.commit(&group.map(|new| vec![Write::Create(new.into())]));
-    assert_eq!((&outcomes[0], &outcomes[2]), (&Ok(vec![Done::Written(1)]), &Ok(vec![Done::Written(1)])));
+    let written = Ok(Committed { at: Wall(1_000), done: vec![Done::Written(1)] });
+    assert_eq!((&outcomes[0], &outcomes[2]), (&written, &written));
     let why = told(&outcomes[1]);
     assert!(why.contains("its disk is full; make room; meanwhile calls that ask for a task"), "{why}");
     assert!(matches!(store.find(&Query::Record(ticket(3))), Ok(Found::Record(Some(_)))));

@@ -16,6 +16,25 @@ async fn a_refused_connection_names_the_address() {
     assert_eq!(said, format!("none unreachable: connection refused ({address})"));
 }
 
+/// An answer to a question: a person may have typed it. It comes back also if it was tried on a kept connection first.
+#[tokio::test]
+async fn an_answer_that_meets_no_connection_comes_back() {
+    let mut world = World::new().await;
+    let address = world.listener.local_addr().unwrap();
+    let mut peer = world.begin("s").await;
+    world.idle(1).await;
+    drop(std::mem::replace(&mut world.listener, TcpListener::bind("127.0.0.1:0").await.unwrap()));
+    let text = r#"{"jsonrpc":"2.0","id":"q","result":{}}"#;
+    let answer = || Box::new(Post { harmless: true, comes_back: true, ..*message(None, text.into()) });
+    world.session.post(answer());
+    peer.request().await;
+    drop(peer);
+    let wanted = format!("undelivered {text}: connection refused ({address})");
+    assert_eq!(world.told().await, wanted);
+    world.session.post(answer());
+    assert_eq!(world.told().await, wanted);
+}
+
 #[tokio::test]
 async fn a_name_that_does_not_exist_is_named() {
     let (session, mut told) = session(options("http://nowhere.invalid/secret"));
