@@ -83,7 +83,7 @@ impl Way {
         fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
         let log = self.room.log();
         self.spawn(listener, rotation::open(&log)?)?;
-        UnixStream::connect(&socket).map_err(|_| io::Error::other(last_words(&log)))
+        UnixStream::connect(&socket).map_err(|_| io::Error::other(last_lines(&log)))
     }
 
     fn spawn(&self, listener: UnixListener, log: File) -> io::Result<()> {
@@ -100,13 +100,13 @@ impl Way {
         // It forks and ends: the service is nobody's child.
         match first.wait()? {
             status if status.success() => Ok(()),
-            _ => Err(io::Error::other(last_words(&self.room.log()))),
+            _ => Err(io::Error::other(last_lines(&self.room.log()))),
         }
     }
 }
 
 /// The end of a log, for a person.
-fn last_words(path: &Path) -> String {
+fn last_lines(path: &Path) -> String {
     let read = || -> io::Result<String> {
         let mut log = File::open(path)?;
         let length = log.metadata()?.len();
