@@ -102,6 +102,7 @@ fn links_between_pages_lead_somewhere() {
         "README.md",
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
+        "docs/bench.md",
         "docs/doctor.md",
         "docs/idempotency.md",
         "docs/hand-off.md",
