@@ -178,7 +178,7 @@ fn a_limit_fails_all_that_are_joined() {
         wait 6s
         @10s
         << {"jsonrpc":"2.0","id":8,"error":{"code":-31001,…
-        !! warn: timeout server=srv method=tools/call tool=pay limit=10s elapsed=10s setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=pay limit=10s elapsed=10s setting=--timeout state=the server was told to cancel it
         << {"jsonrpc":"2.0","id":7,"error":{"code":-32001,…
         >> {"jsonrpc":"2.0","method":"notifications/cancelled",…
         .. sample
@@ -196,8 +196,8 @@ fn a_limit_of_one_that_joined_is_its_own() {
         !! info: …joined…
         wait 2s
         @2s
-        !! warn: timeout server=srv method=tools/call tool=pay limit=2s elapsed=2s setting=_meta["dev.outlast/timeoutMs"] state=its server goes on
-        << {"jsonrpc":"2.0","id":8,"error":{"code":-32001,…its server goes on…"serverState":"running","retry":"unsafe"…
+        !! warn: timeout server=srv method=tools/call tool=pay limit=2s elapsed=2s setting=_meta["dev.outlast/timeoutMs"] state=the server goes on with it
+        << {"jsonrpc":"2.0","id":8,"error":{"code":-32001,…the server goes on with it…"serverState":"running","retry":"unsafe"…
         < {"jsonrpc":"2.0","id":1,"result":{}}
         << {"jsonrpc":"2.0","id":7,"result":{}}
         "#,
@@ -576,7 +576,7 @@ fn a_call_whose_client_hung_up_still_has_its_limits() {
         hang-up 1
         wait 1m
         @1m
-        !! warn: timeout server=srv method=tools/call tool=pay limit=1m elapsed=1m setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=pay limit=1m elapsed=1m setting=--timeout state=the server was told to cancel it
         >> 1: …notifications/cancelled…
         .. sample
         "#,
@@ -726,7 +726,7 @@ fn a_key_that_another_process_took_is_joined() {
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","task":{},"idempotencyKey":"j"}}
         .. store 2: create
         taken 2 T1
-        !! warn: not stored: …
+        !! warn: could not be stored: …
         !! info: …joined…
         << {"jsonrpc":"2.0","id":3,"result":{"task":{…"taskId":"T1"…
         "#,
@@ -743,7 +743,7 @@ fn a_call_that_another_process_made_and_ended_meanwhile_is_not_made_again() {
         made T9 k {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
         theirs T9 completed {"n":1.0}
         stored 2
-        !! warn: not stored: …another call has the same idempotency key
+        !! warn: could not be stored: …another call has the same idempotency key
         !! info: …joined…
         << {"jsonrpc":"2.0","id":2,"result":{"task":{…"status":"completed","taskId":"T9"…
         # What failed there is made here.
@@ -773,7 +773,7 @@ fn a_call_that_runs_gets_a_ticket_although_another_process_has_its_key() {
         @55s
         .. store 2: create
         stored 2
-        !! warn: not stored: …another call has the same idempotency key
+        !! warn: could not be stored: …another call has the same idempotency key
         tick
         .. store 3: create
         stored 3
@@ -863,7 +863,7 @@ fn the_first_gives_up_before_anything_ran() {
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
         PLAIN-4
         not-stored 2
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         !! info: …joined…
         >> {"jsonrpc":"2.0","id":2,…
         < {"jsonrpc":"2.0","id":2,"result":{"n":1}}

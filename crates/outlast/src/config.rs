@@ -296,6 +296,8 @@ impl Settings {
             (Key::Log, Value::Text(word)) => self.log.level = level(&word),
             (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
+            // Decided before there are settings: it says which process has them.
+            (Key::Keep, _) => {}
             (key, value) => self.engine.rules_mut().bare(key, value, source),
         }
         Ok(())

@@ -30,7 +30,7 @@ use crate::sys::files;
 use crate::sys::local::LONGEST_PATH;
 use crate::sys::lock::{self, Kind, Lock};
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,6 +60,12 @@ impl Room {
         Ok(room)
     }
 
+    /// The room that a file belongs to.
+    fn of(path: &Path) -> Option<Room> {
+        let (name, _) = path.file_name()?.to_str()?.split_once('.')?;
+        Some(Room { folder: path.parent()?.into(), name: name.into() })
+    }
+
     pub fn socket(&self) -> PathBuf {
         self.file("sock")
     }
@@ -67,6 +73,24 @@ impl Room {
     /// What the service writes; the one before it is beside it.
     pub fn log(&self) -> PathBuf {
         self.file("log")
+    }
+
+    /// Removes the files of a service that has ended and that nobody is about to use.
+    fn tidy(&self, patience: Duration) -> io::Result<()> {
+        let lock = |kind| lock_within(&self.file(kind), Kind::Exclusive, patience);
+        let (Some(_turn), Some(_users)) = (lock("lock")?, lock("users")?) else { return Ok(()) };
+        if let Ok(card) = File::open(self.file("card"))
+            && lock::try_lock(card, Kind::Shared)?.is_err()
+        {
+            return Ok(());
+        }
+        let begin = format!("{}.", self.name);
+        for entry in fs::read_dir(&self.folder)?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&begin) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
     }
 
     fn file(&self, kind: &str) -> PathBuf {
@@ -97,12 +121,30 @@ pub fn name(key: &Key, words: &[OsString], command: &[OsString]) -> String {
 
 /// A lock of a file that need not be there; `None` if somebody else holds one that forbids it.
 fn try_lock(path: &Path, kind: Kind) -> io::Result<Option<Lock>> {
-    lock::try_lock(open(path)?, kind).map(Result::ok)
+    of_the_file_there(path, |file| lock::try_lock(file, kind).map(Result::ok))
 }
 
 /// The same lock, waited for.
 fn lock_within(path: &Path, kind: Kind, time: Duration) -> io::Result<Option<Lock>> {
-    lock::lock_within(open(path)?, kind, time)
+    of_the_file_there(path, |file| lock::lock_within(file, kind, time))
+}
+
+/// How often a file may be removed while its lock is waited for.
+const REMOVED: usize = 10;
+
+/// A lock of the file that has this name once the lock is there: the one that was opened may have been removed
+/// meanwhile, and a lock of that keeps nobody out.
+fn of_the_file_there(
+    path: &Path,
+    lock: impl Fn(File) -> io::Result<Option<Lock>>,
+) -> io::Result<Option<Lock>> {
+    for _ in 0..REMOVED {
+        let Some(held) = lock(open(path)?)? else { return Ok(None) };
+        if files::is_at(&held, path)? {
+            return Ok(Some(held));
+        }
+    }
+    Err(io::Error::other(format!("`{}` is removed again and again", path.display())))
 }
 
 fn open(path: &Path) -> io::Result<File> {

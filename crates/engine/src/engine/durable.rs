@@ -262,7 +262,7 @@ impl Engine {
         let call = calls.find(|call| call.request.way == Way::Stream(id))?;
         let mut failure = self.failure(self.at, call, Kind::ServerGone, None);
         failure.state = ServerState::Gone;
-        failure.detail = Some("outlast was ended while it ran".into());
+        failure.detail = Some("outlast itself was ended during the call".into());
         Some(failure.answer(call.request.id.patch().as_slice(), false, Wording::Own).into())
     }
 

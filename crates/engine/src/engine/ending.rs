@@ -234,6 +234,8 @@ impl Engine {
     /// Ends with this status, unless a signal has settled another one.
     pub(super) fn end(&mut self, now: Mono, status: u8) {
         let by_signal = self.ending.as_ref().and_then(|ending| ending.status);
+        let servers: Vec<ServerId> = self.servers.keys().copied().collect();
+        servers.into_iter().for_each(|server| self.tell_all_bad_lines(server));
         self.settle_what_is_left(now);
         self.hang_up_everywhere();
         // There may be room again for what could not be stored.

@@ -42,7 +42,7 @@ impl Engine {
     pub(super) fn refusal(&mut self, refused: &Refused) -> Vec<u8> {
         let (code, why) = match refused.fault {
             Fault::NotJson(at) => (-32700, format!("Parse error: not JSON from byte {at} on")),
-            Fault::Duplicate => (-32600, "Invalid request: a field stands twice".into()),
+            Fault::Duplicate => (-32600, "Invalid request: a field occurs twice".into()),
             Fault::NotAMessage => (-32600, "Invalid request: not a JSON-RPC message".into()),
             Fault::EmptyBatch => (-32600, "Invalid request: an empty array".into()),
             Fault::LongBatch => {

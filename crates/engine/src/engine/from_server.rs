@@ -117,6 +117,13 @@ impl Engine {
         self.note(Note::BadLines { server, count, shown });
     }
 
+    /// A run of a server is over, or outlast is: how many lines it was in all.
+    pub(super) fn tell_all_bad_lines(&mut self, id: ServerId) {
+        let Some(count) = self.servers.untold_bad_lines(id) else { return };
+        let server = self.server_name(id);
+        self.note(Note::AllBadLines { server, count });
+    }
+
     /// An answer that is too long fails its call; a question that is too long is refused.
     pub(super) fn server_oversized(&mut self, now: Mono, server: ServerId, line: &Oversized) {
         self.servers.speaks(&mut self.timers, now, server);

@@ -179,6 +179,7 @@ impl Engine {
     fn gone(&mut self, now: Mono, id: ServerId) {
         self.arm_server(id, None);
         self.servers.stop_watching(&mut self.timers, id);
+        self.tell_all_bad_lines(id);
         let Some(server) = self.servers.get(&id) else { return };
         let exit = server.exit.unwrap_or(Exit::Code(0));
         let before = server.life;
@@ -232,6 +233,7 @@ impl Engine {
         let Some(server) = self.servers.get(&id) else { return };
         let stderr = server.stderr_tail();
         let comes_back = server.readiness() == Readiness::ComesBack;
+        let gives_up = server.is_given_up_next(now);
         for call_id in calls {
             if comes_back && self.wait_for_next_run(now, call_id) {
                 continue;
@@ -240,7 +242,7 @@ impl Engine {
             let mut failure = self.failure(now, call, Kind::ServerGone, None);
             failure.detail = Some(detail.to_owned());
             failure.stderr.clone_from(&stderr);
-            if comes_back {
+            if comes_back && !gives_up {
                 failure.state = ServerState::Restarting;
             }
             self.fail(call_id, failure);

@@ -189,7 +189,7 @@ impl Engine {
             return;
         }
         if self.is_being_found(call) {
-            let why = format!("its server does not let us resume it: {}", shown_status(status, body));
+            let why = format!("the server does not let outlast resume it: {}", shown_status(status, body));
             self.orphaned_is_lost(now, call, &why);
             return;
         }

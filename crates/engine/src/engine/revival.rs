@@ -44,7 +44,8 @@ impl Engine {
     /// Stops a server that runs, so that it is started again.
     pub(super) fn restart(&mut self, now: Mono, id: ServerId, why: &'static str, grace: Duration) {
         let Some(server) = self.servers.get(&id) else { return };
-        if server.life != Life::Up && server.life != Life::Starting {
+        // While outlast ends, nothing is started again.
+        if self.ending.is_some() || (server.life != Life::Up && server.life != Life::Starting) {
             return;
         }
         let note = Note::Restarting { server: server.config.name.clone(), why, wait: Duration::ZERO };

@@ -198,10 +198,9 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return };
         let mut failure = self.failure(now, call, kind, Some(limit));
         let written = !matches!(limit.layer, Layer::BuiltIn | Layer::Server);
-        if self.definition_of(call.request.server).restart == Restart::OnTimeout
-            && call.attempt().is_some()
-            && written
-        {
+        let restarts =
+            self.definition_of(call.request.server).restart == Restart::OnTimeout && self.ending.is_none();
+        if restarts && call.attempt().is_some() && written {
             failure.state = ServerState::Restarting;
         }
         self.fail(id, failure);

@@ -207,7 +207,9 @@ pub(crate) struct Server {
     told_to_cancel: VecDeque<(AttemptId, Mono)>,
     /// It has gone on with one of them long after.
     pub(crate) ignores_cancels: bool,
+    /// Lines that are no messages, and how many of them were told of.
     pub(crate) bad_lines: u64,
+    pub(crate) bad_lines_told: u64,
     pub(crate) refused_asks: u64,
     pub(crate) noted_id_type: bool,
 }
@@ -372,6 +374,7 @@ impl Server {
             told_to_cancel: VecDeque::new(),
             ignores_cancels: false,
             bad_lines: 0,
+            bad_lines_told: 0,
             refused_asks: 0,
             noted_id_type: false,
         }
@@ -411,6 +414,7 @@ impl Server {
         self.stderr.clear();
         self.told_to_cancel.clear();
         self.bad_lines = 0;
+        self.bad_lines_told = 0;
         self.noted_id_type = false;
         self.run
     }
@@ -434,6 +438,15 @@ impl Server {
             return Some(Duration::ZERO);
         }
         Some(doubled(self.config.restart_backoff, recent).mul_f64(jitter))
+    }
+
+    /// Whether its next end, now, is one too many.
+    pub(crate) fn is_given_up_next(&self, now: Mono) -> bool {
+        if !self.came_up {
+            return self.tries >= self.config.connect_retries;
+        }
+        let recent = self.restarts.iter().filter(|restart| now.since(**restart) <= INTENSITY_WINDOW);
+        recent.count() as u32 >= self.config.restart_intensity
     }
 
     /// Whether it was not restarted too often within the last minute.

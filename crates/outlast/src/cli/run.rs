@@ -7,6 +7,8 @@ use crate::observe::stderr::{Stderr, say};
 use crate::observe::trace::Trace;
 use crate::store::Place;
 use crate::{demo, install, memory, wrap};
+use outlast_engine::event::StartFailure;
+use std::ffi::OsStr;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -44,9 +46,10 @@ pub(super) fn run(task: Task) -> ExitCode {
         },
         Task::Keep(request) => crate::keep::run(&request),
         Task::Guardian(command) => crate::sys::guardian::run(&command).map(|()| ExitCode::SUCCESS),
+        Task::CannotStart(program, why) => Ok(cannot_start(&program, why)),
         Task::Demo => demo::run(),
         Task::ClearCache(place) => memory::clear(&place).map(|count| {
-            say(&format!("{count} remembered server(s) forgotten"));
+            say(&format!("deleted what was remembered of {count} server(s)"));
             ExitCode::SUCCESS
         }),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
@@ -59,6 +62,11 @@ pub(super) fn run(task: Task) -> ExitCode {
         say(&error.to_string());
         ExitCode::FAILURE
     })
+}
+
+fn cannot_start(program: &OsStr, why: StartFailure) -> ExitCode {
+    say(&format!("cannot start `{}`: {why}", program.to_string_lossy()));
+    ExitCode::from(why.status())
 }
 
 fn with_observers(
@@ -74,7 +82,7 @@ fn with_log(
     run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
 ) -> ExitCode {
     for name in &settings.unknown {
-        say(&format!("warn: the variable {name} is no setting of ours; ignored"));
+        say(&format!("warn: unknown variable {name}; ignored"));
     }
     let trace = match settings.trace.as_deref().map(Trace::open).transpose() {
         Ok(trace) => trace,

@@ -70,7 +70,7 @@ impl Way {
         let mut command = Command::new(config::this_program()?);
         command.arg(SERVICE).arg(&self.room.name);
         command.arg(FileLimit::word(self.file_limit)).args(&self.arguments);
-        let at_once = || io::Error::other(last_words(&log));
+        let at_once = || io::Error::other(last_lines(&log));
         if !service::start(command, &socket, rotation::open(&log)?)? {
             return Err(at_once());
         }
@@ -79,7 +79,7 @@ impl Way {
 }
 
 /// The end of a log, for a person.
-fn last_words(path: &Path) -> String {
+fn last_lines(path: &Path) -> String {
     let read = || -> io::Result<String> {
         let mut log = File::open(path)?;
         let length = log.metadata()?.len();

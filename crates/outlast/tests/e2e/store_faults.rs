@@ -88,7 +88,7 @@ fn answers_plainly(client: &mut Peer, why: &str) {
     }
     plain_calls_work(client);
     let log = client.stderr_where(|log| log.contains(why));
-    assert_eq!(log.matches("not stored").count(), 1, "{log}");
+    assert_eq!(log.matches("could not be stored").count(), 1, "{log}");
     assert!(log.contains("meanwhile calls that ask for a task are answered plainly"), "{log}");
 }
 

@@ -117,7 +117,7 @@ impl Engine {
     fn fail_left(&mut self, now: Mono, id: CallId, why: &str) {
         let Some(call) = self.calls.get(id) else { return };
         let mut failure = self.failure(now, call, Kind::ServerGone, None);
-        failure.detail = Some(format!("outlast was ended while it ran, and {why}"));
+        failure.detail = Some(format!("outlast itself was ended during the call, and {why}"));
         failure.state = ServerState::Running;
         self.fail(id, failure);
     }

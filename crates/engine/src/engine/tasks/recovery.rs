@@ -31,7 +31,7 @@ use crate::wire::{Field, Outgoing, Scanned, scan};
 const WAITS: &str = "outlast was restarted; the call goes on when a session of its client is there again";
 
 const NOT_BACK: &str =
-    "outlast was ended while it ran, and its client did not come back in time (resume-wait)";
+    "outlast itself was ended during the call, and its client did not come back in time (resume-wait)";
 
 impl Engine {
     /// A record that is ours now has been read.
@@ -46,7 +46,7 @@ impl Engine {
         let hope = place.is_some() || task.body.repeatable.is_some();
         let message = match scan(record.request.clone()) {
             Ok(Scanned::Message(message)) if hope => Box::new(message),
-            _ => return self.fail_orphan(no, "outlast was ended while it ran"),
+            _ => return self.fail_orphan(no, "outlast itself was ended during the call"),
         };
         // A hand-off does not tell by its face.
         let modern = message.has(Field::MetaProtocolVersion);

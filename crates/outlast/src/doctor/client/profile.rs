@@ -269,10 +269,12 @@ fn keep_alive_advice(cap: &Cap, token: Verdict, resets: Verdict) -> String {
 
 fn usefulness(token: Verdict, resets: Verdict) -> String {
     let verdict = match (token, resets) {
-        (Some(false), _) => "No: without a progress token nothing may be sent to a waiting client.",
-        (_, Some(false)) => "No: progress does not move its limit.",
-        (Some(true), Some(true)) => "Yes: progress moves its limit.",
-        (Some(true), None) => "Perhaps: it sends a token; whether progress moves its limit was not measured.",
+        (Some(false), _) => "No: the client sends no progress token, so it cannot be sent progress.",
+        (_, Some(false)) => "No: progress does not reset its limit.",
+        (Some(true), Some(true)) => "Yes: progress resets its limit.",
+        (Some(true), None) => {
+            "Perhaps: it sends a token; whether progress resets its limit was not measured."
+        }
         (None, _) => "Unknown: run the probes first.",
     };
     format!("Can keep-alive help? {verdict}")
@@ -280,17 +282,17 @@ fn usefulness(token: Verdict, resets: Verdict) -> String {
 
 fn hand_off_advice(cap: &Cap, token: Verdict, resets: Verdict, lived: Option<(Duration, bool)>) -> String {
     let Some(given_up) = cap.given_up_after() else {
-        return "Hand-off: no cap was found, so there is nothing to hand calls off before.".to_owned();
+        return "Hand-off: not needed, no cap was found.".to_owned();
     };
     if let (Some(true), Some((age, cut))) = (resets, lived) {
         return beyond_progress(age, cut);
     }
     let cap = time(written(given_up));
-    let remedy = format!("--client-cap {cap} has slow calls answered with a ticket before its limit");
+    let remedy = format!("with --client-cap {cap} slow calls are answered with a ticket before its limit");
     if token == Some(false) || resets == Some(false) {
-        format!("Hand-off: raise its own limit, or {remedy}.")
+        format!("Hand-off: raise its own limit; or {remedy}.")
     } else {
-        format!("Hand-off: if progress does not move its limit, {remedy}.")
+        format!("Hand-off: if progress does not reset its limit, {remedy}.")
     }
 }
 
@@ -378,7 +380,11 @@ mod tests {
         holds(&text, &["cap = \"60.0s\"", "resets-on-progress = \"yes\"", "cancels = \"yes\""]);
         holds(
             &text,
-            &["the default (10s) is below a third", "Yes: progress moves its limit.", "Hand-off: not needed"],
+            &[
+                "the default (10s) is below a third",
+                "Yes: progress resets its limit.",
+                "Hand-off: not needed",
+            ],
         );
     }
 
@@ -401,8 +407,8 @@ mod tests {
             &[
                 "resets-on-progress = \"no\"",
                 "no --keep-alive changes",
-                "No: progress does not move",
-                "Hand-off: raise its own limit, or --client-cap 15s has",
+                "No: progress does not reset",
+                "Hand-off: raise its own limit; or with --client-cap 15s",
             ],
         );
     }
@@ -427,7 +433,12 @@ mod tests {
         let text = profile(vec![silence]);
         holds(
             &text,
-            &["cap = \"<=62.0s\"", "cancels = \"no\"", "sends-token = \"no\"", "or --client-cap 1m2s has"],
+            &[
+                "cap = \"<=62.0s\"",
+                "cancels = \"no\"",
+                "sends-token = \"no\"",
+                "with --client-cap 1m2s slow calls",
+            ],
         );
     }
 

@@ -120,3 +120,10 @@ pub fn try_lock(file: &File, kind: Kind) -> io::Result<bool> {
 pub fn unlock(file: &File) -> io::Result<()> {
     file.unlock()
 }
+
+/// Whether an open file is the one that has this name now.
+pub fn is_at(file: &std::fs::File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let number = file.metadata()?.ino();
+    Ok(std::fs::metadata(path).is_ok_and(|there| there.ino() == number))
+}

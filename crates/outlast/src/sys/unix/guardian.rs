@@ -418,6 +418,24 @@ fn start(command: &[OsString], streams: Streams) -> io::Result<Pid> {
     Ok(Pid::from_raw(child.id() as i32))
 }
 
+/// Why a command can certainly not be started, as far as its file tells without starting it.
+pub fn missing(command: &[OsString]) -> Option<StartFailure> {
+    use nix::unistd::{AccessFlags, access};
+    let program = std::path::Path::new(command.first()?);
+    let folders = match program.components().count() {
+        // A bare name is looked for; anything else is a path from here.
+        1 if !program.as_os_str().to_string_lossy().contains('/') => crate::config::search_path(),
+        _ => vec![std::path::PathBuf::new()],
+    };
+    let found: Vec<_> =
+        folders.iter().map(|folder| folder.join(program)).filter(|path| path.is_file()).collect();
+    if found.is_empty() {
+        return Some(StartFailure::NotFound);
+    }
+    let runs = found.iter().any(|path| access(path, AccessFlags::X_OK).is_ok());
+    (!runs).then_some(StartFailure::NotExecutable)
+}
+
 fn failure(error: &io::Error) -> StartFailure {
     match error.kind() {
         io::ErrorKind::NotFound => StartFailure::NotFound,

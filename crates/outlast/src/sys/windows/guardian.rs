@@ -206,3 +206,8 @@ fn find(program: &OsStr) -> PathBuf {
     });
     candidates.into_iter().find(|file| file.is_file()).unwrap_or_else(|| path.to_owned())
 }
+
+/// Why a command can certainly not be started: here only the attempt to start it tells.
+pub fn missing(_: &[OsString]) -> Option<StartFailure> {
+    None
+}
