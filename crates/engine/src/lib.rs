@@ -8,7 +8,7 @@
 //! - [`event`] and [`action`]: everything that can happen, everything we can want done;
 //! - [`engine`]: the router, which passes an event to the machines that it concerns: [`calls`], `servers`, `clients`,
 //!   [`tickets`], `keys`, each with private state, and the ledger of what was asked of the store;
-//! - [`planted`]: faults that the simulation must find;
+//! - [`planted`]: faults that the simulation must find; [`reached`]: which bounds it has seen;
 //! - [`policy`] and [`settings`]: which limits apply, and the table of settings; [`profile`]: what clients are
 //!   known to do;
 //! - [`wire`]: messages as bytes; [`error`]: what a client is told;
@@ -21,6 +21,8 @@
 
 #[macro_use]
 pub mod planted;
+#[macro_use]
+pub mod reached;
 
 pub mod action;
 pub mod calls;

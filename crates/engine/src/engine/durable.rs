@@ -123,7 +123,7 @@ impl Engine {
     }
 
     fn knock(&mut self, exchange: ExchangeId, pending: Pending, query: Query) {
-        if self.ledger.exchanges() >= limits::KNOCKS {
+        if reached!(KNOCKS, self.ledger.exchanges() >= limits::KNOCKS) {
             return self.refuse_for_now(exchange);
         }
         self.load(pending, query);

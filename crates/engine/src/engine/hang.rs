@@ -60,7 +60,7 @@ impl Engine {
         let Some(Verdict::Hung(silent)) = self.servers.judge(now, id, sample) else { return };
         let server = self.server_name(id);
         self.note(Note::Hung { server, silent });
-        if self.config.restart >= Restart::OnHang {
+        if reached!(HUNG_GRACE, self.config.restart >= Restart::OnHang) {
             self.restart(now, id, "it hangs", limits::HUNG_GRACE);
         }
     }

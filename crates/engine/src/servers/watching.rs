@@ -39,7 +39,9 @@ impl Servers {
     pub(crate) fn bad_line(&mut self, id: ServerId) -> Option<u64> {
         let server = self.at(id)?;
         server.bad_lines += 1;
-        (server.bad_lines % limits::BAD_LINES_PER_NOTE == 1).then_some(server.bad_lines)
+        let due = server.bad_lines % limits::BAD_LINES_PER_NOTE == 1;
+        reached!(BAD_LINES_PER_NOTE if !due);
+        due.then_some(server.bad_lines)
     }
 
     /// A question was refused because too many are open. Whether it is time to say so: a flood of questions must not

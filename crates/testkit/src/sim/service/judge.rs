@@ -160,7 +160,7 @@ pub(super) struct Judge {
     /// When a client did something for the last time.
     last_visit: Duration,
     /// How often a bound was reached; see `Outcome`.
-    pub(super) bounds: [u64; 6],
+    pub(super) bounds: [u64; 3],
     pub(super) ending: bool,
     pub(super) failed: u64,
     pub(super) cancelled: u64,
@@ -194,7 +194,7 @@ impl Judge {
             floods: false,
             asks: false,
             last_visit: Duration::ZERO,
-            bounds: [0; 6],
+            bounds: [0; 3],
             ending: false,
             failed: 0,
             cancelled: 0,
@@ -476,8 +476,8 @@ impl Judge {
     /// An error of ours needs a fault on the way of its call.
     fn check_errors(&mut self, now: Duration) {
         for (index, kind) in std::mem::take(&mut self.errors) {
-            self.bounds[3] += u64::from(kind == "overloaded");
-            self.bounds[5] += u64::from(kind == "message-too-large");
+            self.bounds[0] += u64::from(kind == "overloaded");
+            self.bounds[2] += u64::from(kind == "message-too-large");
             let request = &self.requests[index];
             let attempt = request.sent.map(|(_, _, attempt)| attempt);
             let owner = &self.readings[request.carrier.0 as usize].owner;

@@ -86,7 +86,7 @@ impl Judge {
 
     fn refused(&mut self, now: Duration, exchange: ExchangeId, response: &Response) {
         let reading = &self.readings[exchange.0 as usize];
-        self.bounds[4] += u64::from(response.status == 429);
+        self.bounds[1] += u64::from(response.status == 429);
         let no_room = reading.sleepy && response.status == 429;
         // Its session may end before its response begins.
         let session = reading.session.as_ref().and_then(|name| self.sessions.get(name));
@@ -177,8 +177,6 @@ impl Judge {
             return assert_eq!(known.events[number as usize - 1], data, "{stream}-{number} has changed");
         }
         assert_eq!(number, seen + 1, "stream {stream} skips events");
-        self.bounds[0] += u64::from(number as usize == limits::STREAM_EVENTS + 1);
-        self.bounds[1] += u64::from(data.len() > limits::SESSION_BYTES);
         known.events.push(data.clone());
         // What is seen first by who comes back may have been said long before.
         let late = reading.kind != Kind::Post;
@@ -195,7 +193,6 @@ impl Judge {
         let (kind, requests) = (reading.kind, reading.requests.clone());
         let of_session = self.sessions.get_mut(&session).expect("a session");
         of_session.streams += 1;
-        self.bounds[2] += u64::from(of_session.streams == limits::SESSION_STREAMS + 1);
         if kind == Kind::Standing {
             of_session.standing = Some(stream);
         }
