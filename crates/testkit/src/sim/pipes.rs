@@ -1,6 +1,7 @@
 //! The world of pipes: one client, one server. Messages arrive in order within their direction.
 
 mod client;
+mod extremes;
 mod judge;
 
 use super::agenda::{Agenda, Next};
@@ -10,6 +11,7 @@ use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
 use crate::tape::Tape;
 use bytes::Bytes;
 use client::Client;
+use extremes::Extreme;
 use judge::Judge;
 use outlast_engine::event::StartFailure;
 use outlast_engine::id::{ClientId, Run, ServerId};
@@ -29,6 +31,8 @@ enum Plan {
     ClientSends(String),
     ClientActs,
     ClientCancels(usize),
+    /// Somebody does more than there is room for.
+    Overdoes(Extreme),
     ClientEof,
     Congest(bool),
     ServerStarts(Run),
@@ -46,6 +50,8 @@ struct Character {
     congestion: bool,
     /// The server answers what it was not asked, and in its own words.
     forges: bool,
+    /// What is overdone here.
+    extreme: Option<Extreme>,
 }
 
 struct World {
@@ -56,6 +62,7 @@ struct World {
     client: Client,
     server: Process,
     judge: Judge,
+    extreme: Option<Extreme>,
     work: u64,
     outcome: Outcome,
     ended: bool,
@@ -70,15 +77,17 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         crashes: rng.chance(25),
         congestion: rng.chance(30),
         forges: rng.chance(15),
+        extreme: Some(Extreme::ALL[rng.below(Extreme::ALL.len())]).filter(|_| rng.chance(5)),
     };
     let config = config(&mut rng);
     let mut world = World {
         engine: engine(config.clone()),
         agenda: Agenda::new(),
         wall_offset: 0,
-        client: Client::new(calls),
+        client: Client::new(calls, character.extreme == Some(Extreme::Handshake)),
         server: Process::new(character.asks, character.crashes, character.forges.then_some(0)),
         judge: Judge::new(&config, &character),
+        extreme: character.extreme,
         work: 0,
         outcome: Outcome::default(),
         ended: false,
@@ -87,6 +96,10 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
     };
     world.feed(Event::Opened(CLIENT, SERVER));
     world.agenda.plan(Duration::ZERO, Plan::ClientActs);
+    if let Some(extreme) = character.extreme {
+        let after = world.rng.millis(10, 2_000);
+        world.agenda.plan(after, Plan::Overdoes(extreme));
+    }
     if character.congestion {
         world.agenda.plan(Duration::from_millis(500), Plan::Congest(true));
     }
@@ -126,6 +139,7 @@ impl World {
                 self.feed(Event::FromClient(CLIENT, scanned));
             }
             Plan::ClientCancels(request) => self.client.cancel(request),
+            Plan::Overdoes(extreme) => self.overdo(extreme),
             Plan::ClientEof => {
                 self.judge.finished = Some(self.agenda.now);
                 self.feed(Event::ClientEof(CLIENT));
@@ -216,10 +230,13 @@ impl World {
                 self.outcome.runs += 1;
                 self.judge.server_starts(self.agenda.now);
                 self.agenda.plan(Duration::from_millis(5), Plan::ServerStarts(run));
+                if run == Run(1) && self.extreme == Some(Extreme::LongCalls) {
+                    self.agenda.plan(Duration::ZERO, Plan::Overdoes(Extreme::LongCalls));
+                }
             }
             Action::CloseInput(_) => self.server.input_closed(&mut self.rng),
             Action::Terminate(_) => self.server.terminated(&mut self.rng),
-            Action::Kill(_) => self.server.killed(),
+            Action::Kill(_) => self.server.killed(&mut self.rng),
             Action::Sample(server) => {
                 let event = sampled(&mut self.rng, &mut self.work, now, server);
                 self.engine.handle(now, event);

@@ -4,6 +4,7 @@ use super::Plan;
 use crate::sim::process::odd;
 use crate::sim::rng::Rng;
 use bytes::Bytes;
+use outlast_engine::limits::HANDSHAKE_BYTES;
 use outlast_engine::wire::{Field, Scanned, Shape, scan};
 use std::time::Duration;
 
@@ -15,10 +16,14 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(calls: usize) -> Client {
-        let initialize = r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"nonce":"ninit"}}"#;
-        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        let plans = [initialize, initialized].map(|line| (Duration::ZERO, Plan::ClientSends(line.into())));
+    /// `long`: its handshake is longer than what is kept of one.
+    pub(super) fn new(calls: usize, long: bool) -> Client {
+        let more = if long { "x".repeat(HANDSHAKE_BYTES) } else { String::new() };
+        let initialize = format!(
+            r#"{{"jsonrpc":"2.0","id":"init","method":"initialize","params":{{"nonce":"ninit","more":"{more}"}}}}"#
+        );
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned();
+        let plans = [initialize, initialized].map(|line| (Duration::ZERO, Plan::ClientSends(line)));
         Client { left: calls, next: 0, plans: plans.into() }
     }
 
@@ -26,7 +31,7 @@ impl Client {
         self.left == 0
     }
 
-    fn send(&mut self, line: String) {
+    pub(super) fn send(&mut self, line: String) {
         self.plans.push((Duration::from_micros(200), Plan::ClientSends(line)));
     }
 
@@ -50,6 +55,16 @@ impl Client {
         }
         let pause = if rng.chance(70) { rng.millis(0, 5) } else { rng.millis(0, 400) };
         self.plans.push((pause, Plan::ClientActs));
+    }
+
+    /// Calls a tool; `params` stand before its name.
+    pub(super) fn call(&mut self, method: &str, tool: &str, params: &str) {
+        let n = self.next;
+        self.next += 1;
+        let odd = odd(&format!("n{n}"));
+        self.send(format!(
+            r#"{{"jsonrpc":"2.0","id":{n},"method":"{method}","params":{{{params}"name":"{tool}","nonce":"n{n}","odd":{odd}}}}}"#
+        ));
     }
 
     fn batch(&mut self, rng: &mut Rng) {

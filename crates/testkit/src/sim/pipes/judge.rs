@@ -15,6 +15,9 @@ use outlast_engine::{Config, Event};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+/// How far back the calls lie that one can share its fate with.
+const NEAR: usize = 3_000;
+
 /// The time in which restarts are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -281,7 +284,7 @@ impl Judge {
             let same = other.key.as_ref().is_some_and(|(other, _)| other == key);
             same && other.nonce != sent.nonce && other.attempts > 0 && !other.settled && !other.in_array
         };
-        if let Some(other) = self.requests.iter().rev().take(1_000).find(other) {
+        if let Some(other) = self.requests.iter().rev().take(NEAR).find(other) {
             panic!("{} was sent although {} with its key is at the server", sent.nonce, other.nonce);
         }
     }
@@ -290,7 +293,7 @@ impl Judge {
     fn is_shared(&self, index: usize) -> bool {
         let sent = &self.requests[index];
         let same = |other: &Request| other.key == sent.key && !other.settled;
-        sent.key.is_some() && self.requests.iter().rev().take(1_000).any(same)
+        sent.key.is_some() && self.requests.iter().rev().take(NEAR).any(same)
     }
 
     pub(super) fn sent_to_client(&mut self, now: Duration, line: &Bytes) {
@@ -355,7 +358,7 @@ impl Judge {
         let limit = LIMITS.iter().any(|kind| message.bytes.windows(kind.len()).any(|part| part == *kind));
         // Calls with one key are as old as the first of them.
         let same = |other: &&Request| other.key.is_some() && other.key == request.key;
-        let shared = self.requests.iter().rev().take(1_000).filter(same).map(|other| other.began);
+        let shared = self.requests.iter().rev().take(NEAR).filter(same).map(|other| other.began);
         let age = elapsed(message).unwrap_or(now - request.began);
         let said = shared.chain([request.began]).any(|began| Some(began + age) <= self.finished);
         let before = request.in_array && said;
@@ -372,7 +375,7 @@ impl Judge {
         let said = |sent: Option<u64>| self.blame.said(sent?).map(|said| &said[..]);
         let right = |other: &Request| said(other.sent) == message.raw(Field::Result);
         let same = |other: &&Request| other.key.is_some() && other.key == request.key;
-        let shared = || self.requests.iter().rev().take(2_000).filter(same).any(right);
+        let shared = || self.requests.iter().rev().take(NEAR).filter(same).any(right);
         // Of what shapes the connection we ask ourselves too, and add to it.
         let known = request.method.shapes_the_connection() || request.method == Method::Listen;
         assert!(
@@ -413,9 +416,10 @@ impl Judge {
                 let own = own || (request.method == Method::Listen && self.blame.is_cancelled(attempt));
                 request.sent == Some(attempt) && !request.settled && !request.in_array && !own
             };
-            let open = self.requests.iter().rev().take(1_000).find(open);
+            let open = self.requests.iter().rev().take(NEAR).find(open);
             assert!(open.is_none() || self.ending, "{open:?} is answered, and its client does not know");
         }
+        self.blame.is_judged();
     }
 
     /// An error of ours needs a fault on the way of its call.
@@ -428,7 +432,7 @@ impl Judge {
         let excuses = |sent| self.blame.excuses(now, request.began, kind, sent, |_| true);
         // What befell one of several calls with one key befell all of them.
         let same = |other: &&Request| other.key.is_some() && other.key == request.key;
-        let shared = || self.requests.iter().rev().take(1_000).filter(same).any(|other| excuses(other.sent));
+        let shared = || self.requests.iter().rev().take(NEAR).filter(same).any(|other| excuses(other.sent));
         let conflict = kind == "key-conflict" && request.key.is_some();
         assert!(
             self.ending || conflict || unseen || excuses(request.sent) || shared(),

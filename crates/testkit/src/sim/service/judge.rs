@@ -469,6 +469,7 @@ impl Judge {
         for (server, attempt, reason) in std::mem::take(&mut self.told) {
             self.check_cancel(server, attempt, reason.as_deref());
         }
+        self.blame.is_judged();
     }
 }
 
