@@ -422,6 +422,12 @@ impl Blame {
         }
     }
 
+    /// Whether a server has an attempt, and is waited for.
+    pub(super) fn is_held(&self, attempt: Option<u64>) -> bool {
+        let attempt = attempt.and_then(|number| self.attempts.get(&number));
+        attempt.is_some_and(|attempt| attempt.fate == Fate::Held && attempt.given_up.is_none())
+    }
+
     /// Whether the server of an attempt has cancelled it.
     pub(super) fn is_cancelled(&self, attempt: u64) -> bool {
         self.attempts.get(&attempt).is_some_and(|attempt| attempt.cancelled)

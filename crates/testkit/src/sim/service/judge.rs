@@ -19,6 +19,9 @@ use outlast_engine::{Config, Engine, Share};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// How far back the calls lie that one can share its fate with.
+const NEAR: usize = 3_000;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
@@ -33,6 +36,8 @@ struct Request {
     nonce: String,
     /// As the client wrote it.
     asked: bytes::Bytes,
+    /// Whose key it has, and which: such calls are one.
+    key: Option<(String, String)>,
     id: String,
     token: Option<String>,
     method: Method,
@@ -221,6 +226,12 @@ impl Judge {
         self.sessions.get(session).is_some_and(|session| session.ended)
     }
 
+    /// The calls of late that have the key of this one, itself among them.
+    fn with_its_key<'a>(&'a self, request: &'a Request) -> impl Iterator<Item = &'a Request> {
+        let same = |other: &&Request| other.key.is_some() && other.key == request.key;
+        self.requests.iter().rev().take(NEAR).filter(same)
+    }
+
     fn shares_all(&self) -> bool {
         self.config.share == Share::All
     }
@@ -349,6 +360,8 @@ impl Judge {
             wish: None,
             declared: &Declared::default(),
         });
+        let key = message.raw(Field::ParamsIdempotencyKey).filter(|_| method == Method::ToolsCall).map(show);
+        let key = key.map(|key| (visit.owner.clone(), key));
         let endless = method.is_handshake() || matches!(method, Method::Listen | Method::TasksResult);
         let repeatable = policy.repeatable == Some(true);
         let index = self.requests.len();
@@ -362,6 +375,7 @@ impl Judge {
         self.requests.push(Request {
             nonce,
             asked: message.bytes.clone(),
+            key,
             id,
             token,
             state: State::Open,
@@ -400,6 +414,10 @@ impl Judge {
         for index in requests {
             let request = &self.requests[*index];
             let Some((server, run, attempt)) = request.sent else { continue };
+            if request.key.is_some() {
+                // Others may wait for it, and its client may ask again.
+                continue;
+            }
             let there =
                 engine.expects(server, run, AttemptId(attempt)) && request.method != Method::Initialize;
             let listens = request.method == Method::Listen && request.state == State::Open;
@@ -488,7 +506,20 @@ impl Judge {
             let kind = if request.method == Method::Initialize { "server-failed" } else { &kind };
             // What befell a task is judged where its call is; who waits for it only hears of it.
             let waits = request.method == Method::TasksResult;
+            // What befell one of several calls with one key befell all of them.
+            let shared = |other: &Request| {
+                let sent = other.sent.map(|(_, _, attempt)| attempt);
+                self.blame.excuses(now, other.began.min(request.began), kind, sent, own)
+            };
+            // What became of a call whose client hung up waits for who asks again.
+            let left = |other: &Request| {
+                let modern = self.readings[other.carrier.0 as usize].kind == Kind::Modern;
+                modern && other.state == State::Cancelled && request.sent.is_none()
+            };
             let excused = waits
+                || self.with_its_key(request).any(left)
+                || (kind == "key-conflict" && request.key.is_some())
+                || self.with_its_key(request).any(shared)
                 || self.blame.excuses(now, request.began, kind, attempt, own)
                 || request.first != attempt
                     && self.blame.excuses(now, request.began, kind, request.first, own);
