@@ -144,6 +144,8 @@ struct World {
     gone: BTreeSet<(usize, ServerId, Run)>,
     judge: Judge,
     crashes: Crashes,
+    /// Servers speak of what others were asked.
+    forges: bool,
     /// Points so far, while a call is between its request and its answer.
     points: u64,
     entropy: u64,
@@ -165,6 +167,7 @@ impl World {
             gone: BTreeSet::new(),
             judge: Judge::default(),
             crashes,
+            forges: scene.forges,
             points: 0,
             entropy: 0,
             outcome: Outcome::default(),

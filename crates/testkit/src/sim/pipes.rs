@@ -8,6 +8,7 @@ use super::agenda::{Agenda, Next};
 use super::process::{Deed, Process};
 use super::rng::Rng;
 use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
+use crate::ledger::Ledger;
 use crate::tape::Tape;
 use bytes::Bytes;
 use client::Client;
@@ -15,6 +16,7 @@ use extremes::Extreme;
 use judge::Judge;
 use outlast_engine::event::StartFailure;
 use outlast_engine::id::{ClientId, Run, ServerId};
+use outlast_engine::store::{Query, Write};
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Wall, wire};
 use std::time::Duration;
 
@@ -24,6 +26,10 @@ const SERVER: ServerId = ServerId(0);
 /// The two directions in which order is kept.
 const FROM_CLIENT: u64 = 0;
 const FROM_SERVER: u64 = 1;
+
+/// The name of the process in its store, and the line on which commits keep their order.
+const OWNER: &str = "pipes";
+const STORE: u64 = 2;
 
 /// Something that will happen.
 #[derive(Debug)]
@@ -37,6 +43,10 @@ enum Plan {
     Congest(bool),
     ServerStarts(Run),
     ServerDoes(Run, Deed),
+    /// The store commits what it was given.
+    Commits(u64, Vec<Write>),
+    /// The store has looked something up.
+    Finds(u64, Query),
     Slept,
 }
 
@@ -62,6 +72,8 @@ struct World {
     client: Client,
     server: Process,
     judge: Judge,
+    ledger: Ledger,
+    entropy: u64,
     extreme: Option<Extreme>,
     work: u64,
     outcome: Outcome,
@@ -77,16 +89,18 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         crashes: rng.chance(25),
         congestion: rng.chance(30),
         forges: rng.chance(15),
-        extreme: Some(Extreme::ALL[rng.below(Extreme::ALL.len())]).filter(|_| rng.chance(5)),
+        extreme: Some(Extreme::ALL[rng.below(Extreme::ALL.len())]).filter(|_| rng.chance(3)),
     };
     let config = config(&mut rng);
     let mut world = World {
         engine: engine(config.clone()),
         agenda: Agenda::new(),
         wall_offset: 0,
-        client: Client::new(calls, character.extreme == Some(Extreme::Handshake)),
+        client: Client::new(calls, character.extreme == Some(Extreme::Handshake), config.tasks),
         server: Process::new(character.asks, character.crashes, character.forges.then_some(0)),
         judge: Judge::new(&config, &character),
+        ledger: Ledger::default(),
+        entropy: 0,
         extreme: character.extreme,
         work: 0,
         outcome: Outcome::default(),
@@ -94,6 +108,10 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         tape: Tape::default(),
         rng,
     };
+    if config.tasks {
+        world.feed(Event::Entropy([0; 32]));
+        world.feed(Event::Begin);
+    }
     world.feed(Event::Opened(CLIENT, SERVER));
     world.agenda.plan(Duration::ZERO, Plan::ClientActs);
     if let Some(extreme) = character.extreme {
@@ -110,9 +128,10 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
 fn config(rng: &mut Rng) -> Config {
     let mut config = Config { server_name: "sim".into(), ..Config::default() };
     limits(&mut config, rng);
+    (config.tasks, config.identity) = (rng.chance(50), "sim".into());
     config.restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
     if rng.chance(20) {
-        config.manner = Manner::TimeoutMcp;
+        (config.manner, config.tasks) = (Manner::TimeoutMcp, false);
         config.restart = if rng.chance(80) { Restart::OnTimeout } else { Restart::Never };
     }
     config
@@ -167,6 +186,14 @@ impl World {
                     self.judge.server_line(self.agenda.now, run, &line, counts);
                 }
                 self.feed(deed.event(SERVER, run));
+            }
+            Plan::Commits(number, writes) => {
+                let stored = self.ledger.submit(OWNER, &writes);
+                self.feed(Event::Stored(number, stored));
+            }
+            Plan::Finds(number, query) => {
+                let found = self.ledger.load(OWNER, &query);
+                self.feed(Event::Loaded(number, found));
             }
             Plan::Slept => {
                 self.wall_offset += 3_600_000;
@@ -241,6 +268,20 @@ impl World {
                 let event = sampled(&mut self.rng, &mut self.work, now, server);
                 self.engine.handle(now, event);
             }
+            Action::NeedEntropy => {
+                self.entropy += 1;
+                let mut bytes = [7; 32];
+                bytes[..8].copy_from_slice(&self.entropy.to_le_bytes());
+                self.engine.handle(now, Event::Entropy(bytes));
+            }
+            Action::Store(number, writes) => {
+                let after = self.store_takes();
+                self.agenda.plan_in_order(STORE, after, Plan::Commits(number, writes));
+            }
+            Action::Load(number, query) => {
+                let after = self.store_takes();
+                self.agenda.plan(after, Plan::Finds(number, query));
+            }
             Action::Note(note) => drop(note.to_string()),
             Action::Remember(..) | Action::Forget(_) => {}
             // One client and one process: this world knows no HTTP.
@@ -251,12 +292,14 @@ impl World {
             | Action::Respond(..)
             | Action::Write(..)
             | Action::Finish(_)
-            | Action::NeedEntropy
-            | Action::Store(..)
-            | Action::Load(..)
             | Action::LetGo(_)) => panic!("{other:?} in a world of pipes"),
             Action::End { .. } => self.ended = true,
         }
+    }
+
+    /// A disk takes its time now and then.
+    fn store_takes(&mut self) -> Duration {
+        if self.rng.chance(70) { self.rng.millis(0, 3) } else { self.rng.millis(0, 400) }
     }
 
     fn finish(mut self) -> Outcome {

@@ -300,6 +300,11 @@ pub(super) fn odd(nonce: &str) -> &'static str {
     ODD[nonce.bytes().map(usize::from).sum::<usize>() % ODD.len()]
 }
 
+/// The same, without the number that is too large for whoever reads it as a number.
+pub(super) fn odd_but_small(nonce: &str) -> &'static str {
+    Some(odd(nonce)).filter(|odd| *odd != "1e400").unwrap_or("1e-400")
+}
+
 /// The answer to a request. A handshake is agreed to, whatever version it asks for.
 pub(super) fn answer(message: &Message) -> String {
     let id = message.raw(Field::Id).map(String::from_utf8_lossy).unwrap_or_default();

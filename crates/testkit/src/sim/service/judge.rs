@@ -59,8 +59,6 @@ struct Request {
     arrivals: u32,
     /// Where it was sent last.
     sent: Option<(ServerId, Run, u64)>,
-    /// Its first attempt; what shapes the connection is sent again by ourselves.
-    first: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -391,7 +389,6 @@ impl Judge {
             progressed: false,
             arrivals: 0,
             sent: None,
-            first: None,
             method,
         });
         index
@@ -521,14 +518,23 @@ impl Judge {
                 || (kind == "key-conflict" && request.key.is_some())
                 || self.with_its_key(request).any(shared)
                 || self.blame.excuses(now, request.began, kind, attempt, own)
-                || request.first != attempt
-                    && self.blame.excuses(now, request.began, kind, request.first, own);
+                || self.any_attempt(index, |attempt| {
+                    self.blame.excuses(now, request.began, kind, Some(attempt), own)
+                });
             assert!(
                 excused || self.ending,
                 "{kind} without a reason at {now:?}: {request:?}, {}",
                 self.blame.tell(attempt)
             );
         }
+    }
+
+    /// Whether something holds of an attempt of what shapes the connection: which of them is the call's and which
+    /// is a word of our own, only the engine knows.
+    fn any_attempt(&self, index: usize, holds: impl Fn(u64) -> bool) -> bool {
+        let of_call = self.attempts.iter().filter(|(_, (_, at))| *at == index);
+        let told_again = self.requests[index].method.shapes_the_connection();
+        told_again && of_call.map(|(attempt, _)| *attempt).any(holds)
     }
 
     /// What a server has answered reaches who reads.

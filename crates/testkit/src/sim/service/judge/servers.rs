@@ -67,7 +67,6 @@ impl Judge {
         let request = &mut self.requests[index];
         assert_eq!(tail(&message.bytes), tail(&request.asked), "{} has changed on its way", request.nonce);
         self.attempts.insert(number, (server, index));
-        request.first.get_or_insert(number);
         if told_again(request) {
             // Whether this is one more attempt or a word of our own, only the engine knows.
             request.sent = Some((server, run, number));

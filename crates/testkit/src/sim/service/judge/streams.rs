@@ -279,7 +279,7 @@ impl Judge {
         );
         // A key is looked up first.
         let slack = request.key.as_ref().map_or(Duration::ZERO, |_| SLACK);
-        assert!(late || now <= request.began.saturating_add(request.max + slack), "{name} outlived its max: {request:?} {message:?}");
+        assert!(late || now <= request.began.saturating_add(request.max + slack), "{name} outlived its max");
         request.state = State::Answered;
         if let Some(kind) = own_kind(message) {
             self.failed += 1;
