@@ -185,7 +185,7 @@ impl Calls {
 
     /// Whether one call more fits.
     pub(crate) fn is_full(&self) -> bool {
-        self.len() >= limits::CALLS
+        reached!(CALLS, self.len() >= limits::CALLS)
     }
 
     /// Ends a call: no timer, no attempt and nothing kept is left of it.

@@ -236,7 +236,7 @@ impl Clients {
     /// Keeps a token alive that may report on until its task ends.
     pub(crate) fn keep_task_token(&mut self, id: ClientId, token: TaskToken) {
         let Some(client) = self.at(id) else { return };
-        if client.task_tokens.len() == limits::TASK_TOKENS {
+        if reached!(TASK_TOKENS, client.task_tokens.len() == limits::TASK_TOKENS) {
             client.task_tokens.pop_front();
         }
         client.task_tokens.push_back(token);

@@ -324,6 +324,7 @@ impl Failure {
                 say(&["Raise it with --max-message, or ask for less."]);
             }
         }
+        reached!(ERROR_MESSAGE if text.len() > limits::ERROR_MESSAGE);
         text.truncate(text.floor_char_boundary(limits::ERROR_MESSAGE));
         text
     }
@@ -433,6 +434,7 @@ pub(crate) fn json_text(text: &str) -> Vec<u8> {
 
 /// At most this many bytes, cut between characters.
 pub(crate) fn cut(text: &str, most: usize) -> &str {
+    reached!(NAME if most == limits::NAME && text.len() > most);
     &text[..text.floor_char_boundary(most)]
 }
 

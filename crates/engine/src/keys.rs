@@ -140,7 +140,7 @@ impl Keys {
         if !entry.is_same(tool, arguments) {
             return Some(Meeting::Conflict);
         }
-        if entry.joined().len() + entry.waiting.len() >= limits::JOINED {
+        if reached!(JOINED, entry.joined().len() + entry.waiting.len() >= limits::JOINED) {
             return Some(Meeting::Full);
         }
         Some(match &entry.stage {
@@ -330,7 +330,7 @@ impl Keys {
 
     /// Whether an answer may be kept until it is fetched.
     pub(crate) fn has_room_for(&self, answer: &Message) -> bool {
-        self.answers + answer.bytes.len() <= limits::UNFETCHED_BYTES
+        !reached!(UNFETCHED_BYTES, self.answers + answer.bytes.len() > limits::UNFETCHED_BYTES)
     }
 
     pub(crate) fn keep_answer(&mut self, no: KeyNo, answer: Message) {

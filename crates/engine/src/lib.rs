@@ -9,7 +9,7 @@
 //! - [`config`]: how outlast behaves, and what each server is;
 //! - [`engine`]: the router, which passes an event to the machines that it concerns: [`calls`], `servers`, `clients`,
 //!   [`tickets`], `keys`, each with private state, and the ledger of what was asked of the store;
-//! - [`planted`]: faults that the simulation must find;
+//! - [`planted`]: faults that the simulation must find; [`reached`]: which bounds it has seen;
 //! - [`policy`] and [`settings`]: which limits apply, and the table of settings; [`profile`]: what clients are
 //!   known to do;
 //! - [`wire`]: messages as bytes; [`error`]: what a client is told;
@@ -22,6 +22,8 @@
 
 #[macro_use]
 pub mod planted;
+#[macro_use]
+pub mod reached;
 
 pub mod action;
 pub mod calls;

@@ -203,6 +203,7 @@ impl Rules {
     /// The policy of a client's request.
     pub fn for_call(&self, facts: CallFacts<'_>) -> Policy {
         let CallFacts { method, tool, has_token, cap, wish, declared } = facts;
+        reached!(KEEP_ALIVE_MIN if cap.is_some_and(|cap| cap / 3 < limits::KEEP_ALIVE_MIN));
         let keep_alive = match self.nearest(Key::KeepAlive, method, tool) {
             Some((Value::Time(time), _)) => *time,
             _ => Some(cap.map_or(KEEP_ALIVE, |cap| (cap / 3).clamp(limits::KEEP_ALIVE_MIN, KEEP_ALIVE))),

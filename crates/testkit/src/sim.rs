@@ -10,6 +10,7 @@
 
 mod agenda;
 mod blame;
+pub mod bounds;
 pub mod crash;
 pub mod pipes;
 #[cfg(feature = "planted")]
@@ -48,9 +49,8 @@ pub struct Outcome {
     pub resumed: u64,
     /// Processes of ours that ended.
     pub crashes: u64,
-    /// How often a bound was reached: events of a stream, bytes of a session, streams of a session, calls and
-    /// sessions of a principal, the longest message.
-    pub bounds: [u64; 6],
+    /// How often a bound that a person sets was reached: calls and sessions of a principal, the longest message.
+    pub bounds: [u64; 3],
     /// A number made of every action in order.
     pub fingerprint: u64,
 }

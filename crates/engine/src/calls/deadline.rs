@@ -189,7 +189,9 @@ impl Deadline {
     /// How old a sample may be that serves this call. Always younger than the time between the two
     /// that are compared, or a call would be judged by one sample alone.
     pub fn sample_age(&self) -> Duration {
-        self.timeout().map_or(Duration::ZERO, |timeout| limits::SAMPLE_SHARED.min(lead(timeout) / 4))
+        let Some(timeout) = self.timeout() else { return Duration::ZERO };
+        reached!(SAMPLE_SHARED if lead(timeout) / 4 > limits::SAMPLE_SHARED);
+        limits::SAMPLE_SHARED.min(lead(timeout) / 4)
     }
 
     /// Whether the server's signs of life move it.
@@ -220,5 +222,6 @@ impl Deadline {
 
 /// How long before a limit the first of the two samples is taken.
 fn lead(timeout: Limit) -> Duration {
+    reached!(SAMPLE_LEAD if timeout.time / 4 > limits::SAMPLE_LEAD);
     limits::SAMPLE_LEAD.min(timeout.time / 4)
 }

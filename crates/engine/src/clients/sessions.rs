@@ -126,7 +126,7 @@ impl Clients {
         let streams: Vec<StreamId> = session.streams.iter().copied().collect();
         let read = |id: &StreamId| self.stream(*id).is_some_and(|stream| stream.exchange.is_some());
         Some(match asleep {
-            true if unused >= limits::SLEEP => Sleep::Ends,
+            true if reached!(SLEEP, unused >= limits::SLEEP) => Sleep::Ends,
             true => Sleep::Stays(limits::SLEEP - unused),
             false if busy || streams.iter().any(read) => Sleep::Stays(idle),
             false if unused < idle => Sleep::Stays(idle - unused),
@@ -148,7 +148,7 @@ impl Clients {
         let asleep = |client: &Client| client.session().is_some_and(|session| session.asleep);
         let mut sleepers = self.iter().filter(|(_, client)| asleep(client)).map(|(id, _)| *id);
         let oldest = sleepers.next()?;
-        (sleepers.count() >= limits::SLEEPERS).then_some(oldest)
+        reached!(SLEEPERS, sleepers.count() >= limits::SLEEPERS).then_some(oldest)
     }
 
     /// A session wakes. `None` if it did not sleep.

@@ -85,7 +85,8 @@ impl Engine {
     fn admit(&mut self, planned: &Planned<'_>, size: usize) -> Result<(), String> {
         let request = &planned.call.request;
         let queue_is_full = |server: &Server| {
-            server.readiness() == Readiness::ComesBack && server.waiting_bytes + size > limits::WAITING_BYTES
+            let full = server.waiting_bytes + size > limits::WAITING_BYTES;
+            reached!(WAITING_BYTES, full && server.readiness() == Readiness::ComesBack)
         };
         let server = self.servers.get(&request.server).filter(|_| planned.joins.is_none());
         if planted!(self, OverloadsEverything) || self.calls.is_full() || server.is_some_and(queue_is_full) {

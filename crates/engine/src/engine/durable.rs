@@ -118,7 +118,7 @@ impl Engine {
         {
             return false;
         }
-        if self.ledger.exchanges() >= limits::KNOCKS {
+        if reached!(KNOCKS, self.ledger.exchanges() >= limits::KNOCKS) {
             self.refuse_for_now(exchange);
             return true;
         }
@@ -280,7 +280,7 @@ impl Engine {
         let stream = self.stored_name(session, &after.mark, after.stream);
         // With the event itself and the one before, which tell that it was sent; and with what is about the stream.
         let query = Query::Events { stream, after: after.number.saturating_sub(2).min(BEFORE - 1) };
-        if self.ledger.exchanges() >= limits::KNOCKS {
+        if reached!(KNOCKS, self.ledger.exchanges() >= limits::KNOCKS) {
             self.refuse_for_now(exchange);
         } else {
             self.load(Pending::Replay(Box::new(Replay { exchange, client, after })), query);

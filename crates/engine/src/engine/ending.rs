@@ -201,7 +201,10 @@ impl Engine {
             Stage::Draining => self.enter(now, Stage::Closing, None),
             Stage::Closing => self.enter(now, Stage::Terminating, None),
             Stage::Terminating => self.enter(now, Stage::Killing, None),
-            Stage::Killing => self.end_with_servers(now),
+            Stage::Killing => {
+                reached!(REAP_GRACE if true);
+                self.end_with_servers(now);
+            }
         }
     }
 
@@ -241,7 +244,8 @@ impl Engine {
         // There may be room again for what could not be stored.
         self.write_ends_again();
         self.ended = true;
-        let patience = if by_signal.is_some() { limits::HASTY_WRITE } else { self.config.drain };
+        let patience =
+            if reached!(HASTY_WRITE, by_signal.is_some()) { limits::HASTY_WRITE } else { self.config.drain };
         self.act(Action::End { status: by_signal.unwrap_or(status), patience });
     }
 

@@ -202,7 +202,7 @@ impl Engine {
         let Some(server) = self.servers.get(&request.server) else {
             return self.begin_without_server(now, &request);
         };
-        let full = client.subscriptions >= limits::SUBSCRIPTIONS;
+        let full = reached!(SUBSCRIPTIONS, client.subscriptions >= limits::SUBSCRIPTIONS);
         if full || server.readiness() != Readiness::Runs {
             let rules = server.config.rules.clone();
             let policy = rules.for_ask(&request.method);

@@ -111,6 +111,7 @@ impl Engine {
 
     fn bad_line(&mut self, id: ServerId, bytes: &[u8]) {
         let Some(count) = self.servers.bad_line(id) else { return };
+        reached!(BAD_LINE_SHOWN if bytes.len() > limits::BAD_LINE_SHOWN);
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(limits::BAD_LINE_SHOWN)]);
         let shown = cut(&text.escape_debug().to_string(), 2 * limits::BAD_LINE_SHOWN).to_owned();
         let server = self.server_name(id);

@@ -65,7 +65,7 @@ impl Engine {
         }
         let server = self.server_name(id);
         self.note(Note::Hung { server, silent });
-        if self.definition_of(id).restart >= Restart::OnHang {
+        if reached!(HUNG_GRACE, self.definition_of(id).restart >= Restart::OnHang) {
             self.restart(now, id, "it hangs", limits::HUNG_GRACE);
         }
     }

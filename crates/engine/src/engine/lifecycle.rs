@@ -146,8 +146,12 @@ impl Engine {
             Some(Alarm::LastOutput) if congested => {
                 self.arm_server(id, Some((Alarm::LastOutput, now + limits::LAST_OUTPUT)));
             }
-            Some(Alarm::LastOutput) => self.gone(now, id),
+            Some(Alarm::LastOutput) => {
+                reached!(LAST_OUTPUT if true);
+                self.gone(now, id);
+            }
             Some(Alarm::Lingers) => {
+                reached!(END_GRACE if true);
                 if server.output_closed && self.ending.is_none() && server.life != Life::Leaving {
                     self.note(Note::Closed { server: name, what: "stdout" });
                 }
@@ -155,6 +159,7 @@ impl Engine {
                 self.arm_server(id, Some((Alarm::Kill, now + limits::KILL_GRACE)));
             }
             Some(Alarm::Kill) => {
+                reached!(KILL_GRACE if true);
                 let ended = server.exit.is_some();
                 self.act(Action::Kill(id));
                 if ended {
@@ -266,6 +271,7 @@ impl Engine {
 
     /// Waits for one request before we end, so that it gets an answer instead of a closed pipe.
     fn end_after_first_request(&mut self, now: Mono, id: ServerId, answered: bool) {
+        reached!(FIRST_REQUEST if !answered);
         let wait = if answered { std::time::Duration::ZERO } else { limits::FIRST_REQUEST };
         self.arm_server(id, Some((Alarm::FirstRequest, now + wait)));
     }

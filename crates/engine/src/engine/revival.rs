@@ -409,7 +409,7 @@ impl Engine {
         // Of sessions that share a server each hears only of what it subscribed to.
         let subscribes = matches!(method, Method::ResourcesSubscribe | Method::ResourcesUnsubscribe);
         let kept = restarts || (subscribes && self.config.manner.serves());
-        if !kept || message.bytes.len() > limits::HANDSHAKE_BYTES {
+        if !kept || reached!(HANDSHAKE_BYTES, message.bytes.len() > limits::HANDSHAKE_BYTES) {
             return;
         }
         self.servers.keep_for_next(id, client, method, message);

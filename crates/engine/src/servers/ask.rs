@@ -75,7 +75,7 @@ impl Asks {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.len() >= limits::ASKS
+        reached!(ASKS, self.len() >= limits::ASKS)
     }
 
     pub(crate) fn armed(&self, id: AskId) -> Option<Mono> {

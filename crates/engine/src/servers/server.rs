@@ -245,8 +245,9 @@ impl Paging {
     /// Whether to read on from here. Not in circles, and not for ever: the call is sent with what is known by then.
     pub(crate) fn turns_to(&mut self, cursor: &str) -> bool {
         let page = crate::hash::fingerprint(cursor.as_bytes());
-        let fits = cursor.len() <= limits::CURSOR && self.seen.len() + 1 < limits::TOOL_PAGES;
-        let turns = fits && !self.seen.contains(&page);
+        let long = reached!(CURSOR, cursor.len() > limits::CURSOR);
+        let many = reached!(TOOL_PAGES, self.seen.len() + 1 >= limits::TOOL_PAGES);
+        let turns = !long && !many && !self.seen.contains(&page);
         if turns {
             self.seen.push(page);
         }
@@ -292,7 +293,8 @@ impl Handshake {
 
     /// A client wants to hear of a resource, unless there are too many of them.
     pub(crate) fn subscribe(&mut self, uri: Box<[u8]>, client: ClientId, message: &Message) {
-        if self.subscribed.len() < limits::SUBSCRIBED {
+        let full = self.subscribed.len() >= limits::SUBSCRIBED && !self.subscribed.contains_key(&uri);
+        if !reached!(SUBSCRIBED, full) {
             let entry = self.subscribed.entry(uri).or_insert_with(|| (message.owned(), BTreeSet::new()));
             entry.1.insert(client);
         }
@@ -470,7 +472,7 @@ impl Server {
 
     /// It is told to cancel an attempt.
     pub(crate) fn is_told_to_cancel(&mut self, now: Mono, attempt: AttemptId) {
-        if self.told_to_cancel.len() == limits::TOLD_TO_CANCEL {
+        if reached!(TOLD_TO_CANCEL, self.told_to_cancel.len() == limits::TOLD_TO_CANCEL) {
             self.told_to_cancel.pop_front();
         }
         self.told_to_cancel.push_back((attempt, now));
@@ -479,7 +481,8 @@ impl Server {
     /// It speaks of an attempt that has ended. Did it ignore a cancel, or did the two cross?
     pub(crate) fn speaks_of_ended(&mut self, now: Mono, attempt: AttemptId) {
         let told = self.told_to_cancel.iter().find(|(told, _)| *told == attempt);
-        if told.is_some_and(|(_, at)| now.since(*at) > limits::CANCEL_CROSSES) {
+        let late = told.is_some_and(|(_, at)| now.since(*at) > limits::CANCEL_CROSSES);
+        if reached!(CANCEL_CROSSES, late) {
             self.ignores_cancels = true;
         }
     }
@@ -510,6 +513,7 @@ impl Server {
     }
 
     pub(crate) fn keep_stderr(&mut self, bytes: &[u8]) {
+        reached!(STDERR_TAIL if self.stderr.len() + bytes.len() > limits::STDERR_TAIL);
         let new = &bytes[bytes.len().saturating_sub(limits::STDERR_TAIL)..];
         let over = (self.stderr.len() + new.len()).saturating_sub(limits::STDERR_TAIL);
         self.stderr.drain(..over.min(self.stderr.len()));
@@ -518,6 +522,7 @@ impl Server {
 
     /// The end of what it wrote to stderr, without control characters.
     pub(crate) fn stderr_tail(&self) -> Option<String> {
+        reached!(ERROR_TAIL if self.stderr.len() > limits::ERROR_TAIL);
         let skipped = self.stderr.len().saturating_sub(limits::ERROR_TAIL);
         let tail: Vec<u8> = self.stderr.iter().skip(skipped).copied().collect();
         let text: String = String::from_utf8_lossy(&tail)
@@ -525,6 +530,7 @@ impl Server {
             .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
             .collect();
         let lines: Vec<&str> = text.trim().lines().collect();
+        reached!(STDERR_LINES if lines.len() > limits::STDERR_LINES);
         let kept = lines[lines.len().saturating_sub(limits::STDERR_LINES)..].join("\n");
         (!kept.is_empty()).then_some(kept)
     }

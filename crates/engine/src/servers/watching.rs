@@ -39,7 +39,9 @@ impl Servers {
     pub(crate) fn bad_line(&mut self, id: ServerId) -> Option<u64> {
         let server = self.at(id)?;
         server.bad_lines += 1;
-        if server.bad_lines != 1 && !server.bad_lines.is_multiple_of(limits::BAD_LINES_PER_NOTE) {
+        let due = server.bad_lines == 1 || server.bad_lines.is_multiple_of(limits::BAD_LINES_PER_NOTE);
+        reached!(BAD_LINES_PER_NOTE if !due);
+        if !due {
             return None;
         }
         server.bad_lines_told = server.bad_lines;

@@ -368,15 +368,23 @@ impl Engine {
         if let Some(no) = self.task_to_resume(&record.head.ticket, &resuming) {
             return self.resume(now, no, resuming);
         }
-        if self.tickets.named(&record.head.ticket).is_some() {
-            // It was cancelled a moment ago, and the store has yet to hear of it.
-            return self.refuse_to_resume(&resuming);
+        if let Some(no) = self.tickets.named(&record.head.ticket) {
+            return self.resume_cancelled(now, no, resuming);
         }
         if record.head.state.is_open() {
             self.resume_theirs(record, resuming);
         } else {
             self.resume_ended(record, resuming);
         }
+    }
+
+    /// It was cancelled a moment ago. Until that is stored it runs for all who ask: if we ended now, another process
+    /// would go on with it.
+    fn resume_cancelled(&mut self, now: Mono, no: TaskNo, resuming: Resuming) {
+        if !resuming.takes && self.tickets.get(no).is_none_or(Task::has_ended) {
+            return self.refuse_to_resume(&resuming);
+        }
+        self.resume(now, no, resuming);
     }
 
     fn may_resume(&self, record: &Record, resuming: &Resuming) -> bool {

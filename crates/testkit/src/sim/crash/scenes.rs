@@ -29,6 +29,8 @@ type Call = (&'static str, bool, bool);
 pub struct Scene {
     manner: Manner,
     transport: Transport,
+    /// Servers speak of what others were asked.
+    pub(super) forges: bool,
     /// The era, the face, who, and the calls of each client.
     cast: Vec<(bool, Face, Option<&'static str>, Vec<Call>)>,
 }
@@ -36,7 +38,7 @@ pub struct Scene {
 impl Scene {
     fn of(modern: bool, face: Face, call: Call) -> Scene {
         let cast = vec![(modern, face, Some("alice"), vec![call])];
-        Scene { manner: Manner::Serve, transport: Transport::Process, cast }
+        Scene { manner: Manner::Serve, transport: Transport::Process, forges: false, cast }
     }
 
     fn wrapped(self) -> Scene {
@@ -92,7 +94,7 @@ impl Scene {
             (modern, face, principal, calls)
         });
         let cast = cast.collect();
-        Scene { manner, transport, cast }
+        Scene { manner, transport, forges: rng.chance(30), cast }
     }
 
     fn call(rng: &mut Rng) -> Call {
