@@ -73,3 +73,37 @@ fn finish(dist: &Dist, folder: &Path, manifest: &Value) -> Result<()> {
     npm.current_dir(folder);
     shell::run(npm)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::platform::PLATFORMS;
+    use super::*;
+
+    #[test]
+    fn the_script_knows_every_platform() {
+        let script = fs::read_to_string(root().join("packaging/npm/outlast.sh")).unwrap();
+        for platform in &PLATFORMS {
+            assert!(script.contains(&format!("platform={} ", name(platform))), "{}", name(platform));
+        }
+    }
+
+    /// npm, pnpm and yarn link to the script; in a folder with a blank, beside the package or inside it.
+    #[test]
+    fn the_script_finds_the_program_and_passes_every_word() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = std::env::temp_dir().join(format!("outlast npm {}", std::process::id()));
+        let platform = PLATFORMS.iter().find(|platform| platform.is_ours()).unwrap();
+        for place in ["", "outlast/node_modules/"] {
+            let program = folder.join(format!("{place}{}/bin/outlast", name(platform)));
+            fs::create_dir_all(program.parent().unwrap()).unwrap();
+            fs::create_dir_all(folder.join("outlast/bin")).unwrap();
+            copy(&root().join("packaging/npm/outlast.sh"), &folder.join("outlast/bin/outlast")).unwrap();
+            fs::write(&program, "#!/bin/sh\nprintf '%s|' \"$@\"\n").unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            symlink("outlast/bin/outlast", folder.join("link")).unwrap();
+            let output = Command::new(folder.join("link")).args(["--", "a b", ""]).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), "--|a b||");
+            fs::remove_dir_all(&folder).unwrap();
+        }
+    }
+}
