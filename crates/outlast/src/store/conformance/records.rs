@@ -185,6 +185,15 @@ pub fn lists_go_on_page_by_page(bench: &dyn Bench) {
     assert_eq!(process.heads(all(None, None, None, 1))[0], process.head(&ticket(6)));
 }
 
+pub fn a_page_has_a_bound(bench: &dyn Bench) {
+    let (_, process) = alone(bench);
+    for number in 0..=limits::PAGE {
+        let ticket = Ticket::parse(&format!("{number:064x}")).unwrap();
+        process.write(Write::Create(New { ticket, ..new(1) }.into()));
+    }
+    assert_eq!(process.heads(all(None, None, None, 10 * limits::PAGE)).len(), limits::PAGE);
+}
+
 pub fn only_what_changed_is_told(bench: &dyn Bench) {
     let (_, process) = alone(bench);
     let (one, two) = (process.create(1), process.create(2));
