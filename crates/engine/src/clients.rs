@@ -277,10 +277,10 @@ impl Clients {
         most: usize,
     ) -> Option<Outgoing> {
         let collected = self.at(id)?.batches.get_mut(&batch)?;
-        collected.bytes += answer.len();
-        if collected.bytes > most {
+        if collected.bytes + answer.len() > most {
             return Some(answer);
         }
+        collected.bytes += answer.len();
         collected.answers.push((to.map(JsonId::key), answer.to_vec()));
         None
     }

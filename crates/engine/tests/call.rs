@@ -1,5 +1,7 @@
 //! The table in the header of `calls/call.rs`, row by row.
 
+use outlast_engine::reached::Bound;
+use outlast_testkit::bounds::reaches;
 use outlast_testkit::script::check;
 
 #[test]
@@ -64,6 +66,7 @@ fn request_to_a_failed_server_fails_at_once() {
 
 #[test]
 fn request_beyond_the_bound_is_refused() {
+    let _bounds = reaches(&[Bound::CALLS]);
     use outlast_engine::limits::CALLS;
     let mut world = outlast_testkit::script::World::default();
     for id in 0..CALLS {

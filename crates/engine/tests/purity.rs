@@ -35,8 +35,10 @@ fn the_engine_reads_no_clock_file_or_environment() {
         "thread_local!",
     ];
     for_each_line_of_code(|path, line| {
+        // What counts bounds for tests; the engine never reads it, and a release build never writes it.
+        let counts = path.ends_with("reached.rs") && line == "thread_local! {";
         for word in banned {
-            assert!(!line.contains(word), "{path}: {line}");
+            assert!(!line.contains(word) || counts, "{path}: {line}");
         }
     });
 }

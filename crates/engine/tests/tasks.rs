@@ -701,3 +701,24 @@ fn every_row_of_the_table_is_played() {
         a_finished_task_expires,
     );
 }
+
+/// Pipes seed 333 of the simulation: a call found the stored answer of one with its key, and all the answers of its
+/// array were lost with that one.
+#[test]
+fn an_answer_of_a_task_that_is_not_strict_json_does_not_spoil_an_array() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":2,"result":{"x":NaN}}
+        !! warn: `srv` answered with something that is not strict JSON; passed on as it is
+        .. store 2: completed
+        stored 2
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"completed","taskId":"T1","ttl":90000000}}
+        > [{"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"T1"}},{"jsonrpc":"2.0","id":4,"method":"ping"}]
+        >> {"jsonrpc":"2.0","id":3,"method":"ping"}
+        << {"jsonrpc":"2.0","id":3,"result":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T1"}},"x":NaN}}
+        < {"jsonrpc":"2.0","id":3,"result":{}}
+        << [{"jsonrpc":"2.0","id":4,"result":{}}]
+        "#,
+    );
+}

@@ -91,13 +91,29 @@ impl Engine {
         {
             return;
         }
-        let modern = method == Method::Discover || message.has(Field::MetaProtocolVersion);
+        let modern = is_modern(&method, message);
         if modern && self.clients.is_modern(client) {
             self.tickets.orphans_may_go_on();
         }
         if !modern && !matches!(method, Method::Initialize | Method::Ping) {
             self.goes_on_without_initialized(server);
         }
+        let request = self.read_request(client, server, id, method, message, way);
+        self.route(now, request, message);
+    }
+
+    /// What is noted of a request for as long as it is open.
+    #[inline]
+    fn read_request(
+        &self,
+        client: ClientId,
+        server: ServerId,
+        id: JsonId,
+        method: Method,
+        message: &Message,
+        way: Way,
+    ) -> Request {
+        let modern = is_modern(&method, message);
         let tool = match method {
             Method::ToolsCall => message.text(Field::ParamsName).map(|name| name.as_ref().into()),
             _ => None,
@@ -105,12 +121,12 @@ impl Engine {
         let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token);
         let task = message.has(Field::ParamsTask);
         let logs = message.has(Field::MetaLogLevel);
-        let remembered = instant && method.is_handshake();
+        let remembered = method.is_handshake() && self.definition_of(server).instant;
         let handshake_digest = if remembered { crate::memory::client_of(message) } else { None };
         let handshake_digest = handshake_digest.and_then(NonZeroU64::new);
         let cap = self.cap_of(client, &method, message).map(Span::from);
         let key_no = None;
-        let request = Request {
+        Request {
             client,
             server,
             id,
@@ -124,8 +140,7 @@ impl Engine {
             handshake_digest,
             cap,
             key_no,
-        };
-        self.route(now, request, message);
+        }
     }
 
     /// Whose a request is: our own tools', our tasks' and tickets', or the server's.
@@ -324,4 +339,10 @@ impl Engine {
         self.send(server, None, None, Outgoing::edited(message.bytes.clone(), vec![edit]));
         self.abandon(server, attempt);
     }
+}
+
+/// Whether a request belongs to the modern era.
+#[inline]
+fn is_modern(method: &Method, message: &Message) -> bool {
+    *method == Method::Discover || message.has(Field::MetaProtocolVersion)
 }

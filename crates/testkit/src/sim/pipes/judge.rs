@@ -278,7 +278,12 @@ impl Judge {
                     let request = &mut self.requests[index];
                     // A list that was asked for is asked for again by ourselves, to compare.
                     let compared = request.settled && request.method.shapes_the_connection();
-                    assert!(again || compared || shared || !request.cancelled, "a cancelled call was sent");
+                    // A handle that waits in an array stands for a task that runs already.
+                    let made = request.task && request.in_array;
+                    assert!(
+                        again || compared || shared || made || !request.cancelled,
+                        "{nonce} was cancelled, and sent"
+                    );
                     request.attempts += 1;
                     request.sent = number.parse().ok();
                     let twice = request.attempts > 1 && !again;
@@ -335,7 +340,8 @@ impl Judge {
             }
             Err(refused) => {
                 // A careless answer of the server passes as it is.
-                let message = outlast_engine::wire::scan_tolerant(&refused.bytes).expect("an answer");
+                let message = outlast_engine::wire::scan_tolerant(&refused.bytes);
+                let message = message.unwrap_or_else(|| panic!("no answer: {:?}", refused.bytes));
                 self.message_to_client(now, &message);
             }
         }

@@ -98,9 +98,9 @@ impl Judge {
     fn is_shared(&self, index: usize) -> bool {
         let sent = &self.requests[index];
         // A modern client that hung up may ask again.
-        let may_ask = sent.key.is_some() && self.readings[sent.carrier.0 as usize].kind == Kind::Modern;
-        may_ask
-            || self.with_its_key(sent).any(|other| other.state == State::Open && other.nonce != sent.nonce)
+        let may_ask = |other: &Request| self.readings[other.carrier.0 as usize].kind == Kind::Modern;
+        let wants = |other: &Request| other.state == State::Open && other.nonce != sent.nonce;
+        self.with_its_key(sent).any(|other| may_ask(other) || wants(other))
     }
 
     /// One of several sessions that are subscribed must not end it for the others.
