@@ -79,7 +79,7 @@ fn a_broken_stream_is_opened_again_after_half_a_minute_at_most() {
 #[test]
 fn a_hasty_client_is_not_flooded_with_keep_alives() {
     let _bounds = reaches(&[Bound::KEEP_ALIVE_MIN]);
-    let policy = Config::default().rules.for_call(CallFacts {
+    let policy = Config::default().server.rules.for_call(CallFacts {
         method: &Method::ToolsCall,
         tool: Some("x"),
         has_token: true,
