@@ -710,7 +710,7 @@ fn an_answer_of_a_task_that_is_not_strict_json_does_not_spoil_an_array() {
         "",
         r#"
         < {"jsonrpc":"2.0","id":2,"result":{"x":NaN}}
-        !! warn: `srv` answered with something that is not strict JSON; passed on as it is
+        !! warn: `srv` sent an answer that is not strict JSON; passed on unchanged
         .. store 2: completed
         stored 2
         << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"completed","taskId":"T1","ttl":90000000}}

@@ -30,7 +30,7 @@ fn a_question_on_the_stream_of_a_call_stops_the_clock_of_that_call_alone() {
         << {{"jsonrpc":"2.0","id":"1","method":"elicitation/create","params":{{}}}}
         wait 60s
         @30s
-        !! warn: timeout server=srv method=tools/call tool=hangs limit=30s elapsed=30s setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=hangs limit=30s elapsed=30s setting=--timeout state=the server was told to cancel it
         << {{"jsonrpc":"2.0","id":3,"error":{{"code":-32001,"message":"`hangs` gave no sign of life for 30s (timeout, --timeout)…","data":…}}}}
         >> post [mcp-protocol-version: 2025-11-25] {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":3,"reason":"Timeout: no answer within 30s","timeout":30.0}}}}
         .. abandon 3
@@ -45,7 +45,7 @@ fn a_question_on_the_stream_of_a_call_stops_the_clock_of_that_call_alone() {
         wait 19s
         wait 1s
         @1m30s
-        !! warn: timeout server=srv method=tools/call tool=asks limit=30s elapsed=1m30s setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=asks limit=30s elapsed=1m30s setting=--timeout state=the server was told to cancel it
         << {{"jsonrpc":"2.0","id":2,"error":{{"code":-32001,"message":"`asks` gave no sign of life for 30s (timeout, --timeout)…","data":…}}}}
         >> post [mcp-protocol-version: 2025-11-25] {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":2,"reason":"Timeout: no answer within 30s","timeout":30.0}}}}
         .. abandon 2
