@@ -18,7 +18,6 @@ mod tasks;
 mod timeout_mcp;
 mod token;
 mod version;
-mod words;
 mod wrap;
 
 use crate::config::{self, Settings};

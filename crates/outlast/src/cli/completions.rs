@@ -1,6 +1,6 @@
 //! `outlast completions SHELL`: made from the table of settings and the list of commands.
 
-use super::words::{WORDS, takes_a_client};
+use super::help::{COMMANDS, Command};
 use super::{Task, Wrong};
 use crate::install::clients::CLIENTS;
 use lexopt::prelude::*;
@@ -32,11 +32,7 @@ fn usage() -> String {
 }
 
 /// Flags that are not settings.
-const OTHERS: [(&str, &str); 3] = [
-    ("help", "print the help"),
-    ("keep", "run the server in the background, for this client and the next one"),
-    ("version", "print the version"),
-];
+const OTHERS: [(&str, &str); 2] = [("help", "print the help"), ("version", "print the version")];
 
 /// Every long flag with what it does, in order.
 fn flags() -> Vec<(&'static str, &'static str)> {
@@ -47,8 +43,8 @@ fn flags() -> Vec<(&'static str, &'static str)> {
 }
 
 /// What may follow a word, of what is known in advance.
-fn after(word: &super::words::Word) -> Vec<&'static str> {
-    if takes_a_client(word.name) {
+fn after(word: &Command) -> Vec<&'static str> {
+    if matches!(word.name, "install" | "uninstall") {
         return CLIENTS.iter().map(|client| client.name).collect();
     }
     word.then.to_vec()
@@ -66,7 +62,7 @@ fn values(setting: &Setting) -> &'static [&'static str] {
 /// Lines of `PATTERN) made from WORDS ;;`, for the two shells that have such a `case`.
 fn cases(line: impl Fn(&str, &str) -> String) -> String {
     let mut cases = String::new();
-    for word in &WORDS {
+    for word in COMMANDS {
         let next = after(word).join(" ");
         if !next.is_empty() {
             cases += &line(word.name, &next);
@@ -97,7 +93,7 @@ fn bash() -> String {
         }
     });
     let flags = flags().iter().map(|(name, _)| format!("--{name}")).collect::<Vec<_>>().join(" ");
-    let words = names(WORDS.iter().map(|word| word.name));
+    let words = names(COMMANDS.iter().map(|word| word.name));
     format!(
         "# bash completions of outlast; made by: outlast completions bash
 _outlast() {{
@@ -127,8 +123,8 @@ complete -F _outlast outlast
 
 fn zsh() -> String {
     let mut commands = String::new();
-    for word in &WORDS {
-        let _ = writeln!(commands, "    {}", quoted(&format!("{}:{}", word.name, word.about)));
+    for word in COMMANDS {
+        let _ = writeln!(commands, "    {}", quoted(&format!("{}:{}", word.name, word.short)));
     }
     let mut options = String::new();
     for (name, about) in flags() {
@@ -177,8 +173,8 @@ complete -c outlast -f
 complete -c outlast -n 'contains -- -- (commandline -opc)' -xa '(__fish_complete_subcommand --fcs-skip=2)'
 "
     .to_owned();
-    for word in &WORDS {
-        let (name, about) = (word.name, quoted(word.about));
+    for word in COMMANDS {
+        let (name, about) = (word.name, quoted(word.short));
         let _ = writeln!(text, "complete -c outlast -n __fish_use_subcommand -a {name} -d {about}");
         let next = after(word).join(" ");
         if !next.is_empty() {
@@ -202,9 +198,9 @@ complete -c outlast -n 'contains -- -- (commandline -opc)' -xa '(__fish_complete
 
 fn powershell() -> String {
     let flags = flags().iter().map(|(name, _)| format!("'--{name}'")).collect::<Vec<_>>().join(", ");
-    let words = WORDS.map(|word| format!("'{}'", word.name)).join(", ");
+    let words = COMMANDS.iter().map(|word| format!("'{}'", word.name)).collect::<Vec<_>>().join(", ");
     let mut after = String::new();
-    for word in &WORDS {
+    for word in COMMANDS {
         let next: Vec<String> = self::after(word).iter().map(|next| format!("'{next}'")).collect();
         if !next.is_empty() {
             let _ = writeln!(after, "        '{}' {{ @({}) }}", word.name, next.join(", "));

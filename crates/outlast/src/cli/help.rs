@@ -3,7 +3,7 @@
 mod commands;
 mod errors;
 
-pub(super) use commands::COMMANDS;
+pub(super) use commands::{COMMANDS, Command};
 
 use super::{Task, Wrong};
 use outlast_engine::settings::{Group, SETTINGS, Scope, Setting, nearest};
@@ -249,6 +249,14 @@ mod tests {
         assert_eq!(about("server-gone"), about("-31002"));
         let keep = about("keep").unwrap();
         assert!(keep.contains("outlast keep list") && keep.contains("OUTLAST_KEEP"), "{keep}");
+    }
+
+    #[test]
+    fn every_command_is_known_to_the_command_line() {
+        for command in COMMANDS {
+            let refused = crate::cli::parse(vec![command.name.into()]).err().map(|wrong| wrong.0);
+            assert!(!refused.unwrap_or_default().contains("unknown command"), "{}", command.name);
+        }
     }
 
     #[test]

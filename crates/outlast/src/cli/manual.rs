@@ -1,6 +1,6 @@
 //! `outlast man`: the manual page, made from the table of settings and the list of commands.
 
-use super::words::WORDS;
+use super::help::COMMANDS;
 use outlast_engine::settings::{SETTINGS, Setting};
 use std::fmt::Write;
 
@@ -26,14 +26,14 @@ client starts outlast where it started the server; everything after \\fB\\-\\-\\
 ",
         env!("CARGO_PKG_VERSION")
     );
-    for word in &WORDS {
+    for word in COMMANDS {
         let then = if word.then.is_empty() { String::new() } else { format!(" {}", word.then.join("|")) };
         let _ = write!(
             page,
             ".TP\n\\fBoutlast {}\\fR{}\n{}\n",
             escaped(word.name),
             escaped(&then),
-            line(word.about)
+            line(word.short)
         );
     }
     page += ".SH OPTIONS\nTimes need a unit: 500ms, 30s, 5m, 1h30m.\n";
@@ -43,9 +43,6 @@ client starts outlast where it started the server; everything after \\fB\\-\\-\\
 }
 
 const END: &str = ".TP
-\\fB\\-\\-keep\\fR
-Run the server in the background, for this client and the next one.
-.TP
 \\fB\\-h\\fR, \\fB\\-\\-help\\fR
 Print the help.
 .TP
@@ -88,7 +85,7 @@ mod tests {
         for setting in SETTINGS {
             assert!(page.contains(&format!("\n\\fB\\-\\-{}\\fR", escaped(setting.name))), "{}", setting.name);
         }
-        for word in &WORDS {
+        for word in COMMANDS {
             assert!(page.contains(&format!("\\fBoutlast {}\\fR", escaped(word.name))), "{}", word.name);
         }
     }

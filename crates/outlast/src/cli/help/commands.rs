@@ -1,5 +1,6 @@
 //! The commands: what `--help` lists, and what each one's own `--help` says.
 
+use crate::cli::completions::SHELLS;
 use crate::install::clients::CLIENTS;
 
 /// A command.
@@ -7,43 +8,90 @@ pub struct Command {
     pub name: &'static str,
     /// It is on the first screen.
     pub listed: bool,
+    /// The words that may follow it.
+    pub then: &'static [&'static str],
     /// One line.
     pub short: &'static str,
     /// `outlast NAME --help`.
     pub text: fn() -> String,
 }
 
-/// All of them.
+/// All of them. The manual page and the completions are made from this table, too.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "install",
         listed: true,
+        then: &[],
         short: "put outlast in front of a client's servers",
         text: install,
     },
-    Command { name: "uninstall", listed: false, short: "undo install", text: install },
+    Command { name: "uninstall", listed: false, then: &[], short: "undo install", text: install },
     Command {
         name: "doctor",
         listed: true,
+        then: &["client"],
         short: "what is wrong with a server, or how a client behaves",
         text: doctor,
     },
-    Command { name: "demo", listed: true, short: "see outlast work in ten seconds", text: demo },
-    Command { name: "serve", listed: true, short: "serve MCP over HTTP", text: serve },
-    Command { name: "tasks", listed: true, short: "calls that can be fetched later", text: tasks },
-    Command { name: "keep", listed: true, short: "servers that run in the background", text: keep },
-    Command { name: "token", listed: false, short: "make a token for clients of serve", text: token },
-    Command { name: "cache", listed: false, short: "delete what --instant remembers", text: cache },
+    Command { name: "demo", listed: true, then: &[], short: "see outlast work in ten seconds", text: demo },
+    Command { name: "serve", listed: true, then: &[], short: "serve MCP over HTTP", text: serve },
+    Command {
+        name: "tasks",
+        listed: true,
+        then: &["list", "show", "result", "cancel", "wait"],
+        short: "calls that can be fetched later",
+        text: tasks,
+    },
+    Command {
+        name: "keep",
+        listed: true,
+        then: &["list", "stop"],
+        short: "servers that run in the background",
+        text: keep,
+    },
+    Command {
+        name: "token",
+        listed: false,
+        then: &["new"],
+        short: "make a token for clients of serve",
+        text: token,
+    },
+    Command {
+        name: "cache",
+        listed: false,
+        then: &["clear"],
+        short: "delete what --instant remembers",
+        text: cache,
+    },
     Command {
         name: "timeout-mcp",
         listed: false,
+        then: &[],
         short: "behave like the program timeout-mcp",
         text: timeout_mcp,
     },
-    Command { name: "completions", listed: false, short: "completions for a shell", text: completions },
-    Command { name: "man", listed: false, short: "the manual page", text: man },
-    Command { name: "demo-server", listed: false, short: "the demo's server, for trials", text: demo_server },
-    Command { name: "help", listed: true, short: "about a command, an option or an error", text: help },
+    Command {
+        name: "completions",
+        listed: false,
+        then: SHELLS,
+        short: "completions for a shell",
+        text: completions,
+    },
+    Command { name: "man", listed: false, then: &[], short: "the manual page", text: man },
+    Command {
+        name: "demo-server",
+        listed: false,
+        then: &[],
+        short: "the demo's server, for trials",
+        text: demo_server,
+    },
+    Command {
+        name: "help",
+        listed: true,
+        then: &["settings", "errors"],
+        short: "about a command, an option or an error",
+        text: help,
+    },
 ];
 
 /// The command of this name.
