@@ -15,8 +15,8 @@ const LIBRARY: &str = "libgcc_eh.a";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-env=OUTLAST_TARGET={}", variable("TARGET"));
-    println!("cargo::rustc-env=OUTLAST_COMMIT={}", commit().unwrap_or_default());
+    println!("cargo::rustc-env=BUILT_FOR={}", variable("TARGET"));
+    println!("cargo::rustc-env=BUILT_FROM={}", commit().unwrap_or_default());
     link_support_library();
 }
 

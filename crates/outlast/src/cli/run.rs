@@ -48,10 +48,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Guardian(command) => crate::sys::guardian::run(&command).map(|()| ExitCode::SUCCESS),
         Task::CannotStart(program, why) => Ok(cannot_start(&program, why)),
         Task::Demo => demo::run(),
-        Task::ClearCache(place) => memory::clear(&place).map(|count| {
-            say(&format!("deleted what was remembered of {count} server(s)"));
-            ExitCode::SUCCESS
-        }),
+        Task::ClearCache(place) => clear_cache(&place),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
         Task::Install(request) => install::run(&request),
         Task::Doctor(options, command) => crate::doctor::server(options, &command),
@@ -62,6 +59,12 @@ pub(super) fn run(task: Task) -> ExitCode {
         say(&error.to_string());
         ExitCode::FAILURE
     })
+}
+
+fn clear_cache(place: &Place) -> std::io::Result<ExitCode> {
+    let count = memory::clear(place)?;
+    say(&format!("deleted what was remembered of {count} server(s)"));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn cannot_start(program: &OsStr, why: StartFailure) -> ExitCode {

@@ -4,7 +4,7 @@ use super::{Task, Wrong};
 use lexopt::prelude::*;
 
 /// The commit that this was built from; empty if nobody knew it (see `build.rs`).
-const COMMIT: &str = env!("OUTLAST_COMMIT");
+const COMMIT: &str = env!("BUILT_FROM");
 
 /// What this program can do, of what not every build of it can.
 const FEATURES: &[&str] = &[
@@ -31,7 +31,7 @@ fn json() -> String {
         "name": "outlast",
         "version": env!("CARGO_PKG_VERSION"),
         "commit": Some(COMMIT).filter(|commit| !commit.is_empty()),
-        "target": env!("OUTLAST_TARGET"),
+        "target": env!("BUILT_FOR"),
         "features": FEATURES,
     });
     format!("{version}\n")

@@ -40,20 +40,7 @@ impl Shelves {
                 Found::Heads(known.iter().filter_map(newer).collect())
             }
             Query::Mail => Found::Mail(self.letters.iter().any(|((id, _), _)| self.is_open_for(id, me))),
-            Query::Events { stream, after } => {
-                let id = id_of(&stream.0);
-                if self.streams.get(&id).is_none_or(|stream| stream.expires <= now) {
-                    return Found::Events { last: 0, events: Vec::new(), lives: false };
-                }
-                let events = self.events.range((id, after.saturating_add(1))..=(id, u64::MAX));
-                let events =
-                    events.take(limits::STREAM_EVENTS).map(|((_, number), bytes)| (*number, bytes.clone()));
-                Found::Events {
-                    last: self.streams.get(&id).map_or(0, |stream| stream.last),
-                    events: events.collect(),
-                    lives: self.lives(&id, me),
-                }
-            }
+            Query::Events { stream, after } => self.events_of(id_of(&stream.0), *after, me),
             Query::Session(name) => {
                 let kept = self.sessions.get(&id_of(&name.0)).filter(|kept| !kept.is_over(now));
                 Found::Session(kept.map(|kept| Box::new(kept.session.clone())))
@@ -63,6 +50,16 @@ impl Shelves {
             }
             Query::Usage => Found::Usage(self.usage),
         }
+    }
+
+    /// What is kept of a stream behind an event.
+    fn events_of(&self, id: Id, after: u64, me: &Me) -> Found {
+        let Some(stream) = self.streams.get(&id).filter(|stream| stream.expires > me.wall()) else {
+            return Found::Events { last: 0, events: Vec::new(), lives: false };
+        };
+        let events = self.events.range((id, after.saturating_add(1))..=(id, u64::MAX));
+        let events = events.take(limits::STREAM_EVENTS).map(|((_, number), bytes)| (*number, bytes.clone()));
+        Found::Events { last: stream.last, events: events.collect(), lives: self.lives(&id, me) }
     }
 
     fn newest_with_key(&self, principal: &str, server: &str, key: &str) -> Option<Id> {
