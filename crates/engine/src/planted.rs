@@ -39,11 +39,14 @@ pub enum Planted {
     IgnoresEnds,
     HearsAnyServer,
     UnsubscribesAll,
+    ForgetsKeys,
+    ForgetsWaiters,
+    ChangesTaskBytes,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 32] = [
+    pub const ALL: [Planted; 35] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -76,6 +79,9 @@ impl Planted {
         Planted::IgnoresEnds,
         Planted::HearsAnyServer,
         Planted::UnsubscribesAll,
+        Planted::ForgetsKeys,
+        Planted::ForgetsWaiters,
+        Planted::ChangesTaskBytes,
     ];
 }
 

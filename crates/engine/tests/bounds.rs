@@ -117,7 +117,8 @@ fn the_message_of_an_error_is_cut() {
 
 /// `tools/list` with so many tools, each with these members.
 fn list(count: usize, members: &str) -> String {
-    let tools: Vec<String> = (0..count).map(|number| format!(r#"{{"name":"x{number}",{members}}}"#)).collect();
+    let tools: Vec<String> =
+        (0..count).map(|number| format!(r#"{{"name":"x{number}",{members}}}"#)).collect();
     format!(r#"{{"tools":[{}]}}"#, tools.join(","))
 }
 
@@ -141,10 +142,17 @@ fn a_tool_beyond_those_that_are_known_to_need_a_task_is_called_plainly() {
     let tools = list(TASK_TOOLS + 1, r#""execution":{"taskSupport":"required"}"#);
     listed(&mut world, r#"{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}"#, &tools);
     let call = |world: &mut World, id: usize, tool: usize| {
-        world.input(&format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x{tool}"}}}}"#))
+        world.input(&format!(
+            r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x{tool}"}}}}"#
+        ))
     };
     let last = call(&mut world, 3, TASK_TOOLS);
-    assert_eq!(last, [r#">> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x10000"}}"#]);
+    assert_eq!(
+        last,
+        [
+            r#">> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x10000"}}"#
+        ]
+    );
     let known = call(&mut world, 4, TASK_TOOLS - 1);
     assert!(known[0].contains(r#""task":{"ttl":86400000}"#), "{known:?}");
 }
@@ -157,7 +165,9 @@ fn a_tool_beyond_those_whose_schemas_are_known_is_handed_off_like_others() {
     ["set tasks", "set client-cap 10s"].iter().for_each(|line| _ = world.input(line));
     listed(&mut world, r#"{"tools":{}}"#, &list(KNOWN_TOOLS + 1, r#""outputSchema":{"type":"object"}"#));
     let handed = |world: &mut World, id: usize, tool: usize| -> String {
-        world.input(&format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x{tool}"}}}}"#));
+        world.input(&format!(
+            r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x{tool}"}}}}"#
+        ));
         world.input("wait 10s");
         world.input(&format!("stored {}", id - 2)).join("\n")
     };
@@ -179,8 +189,12 @@ fn arguments_of_a_tool_beyond_those_that_are_mirrored_are_not() {
     world.input("started");
     world.input(&format!(r#"<~1 {{"jsonrpc":"2.0","id":1,"result":{}}}"#, list(MIRRORED_TOOLS + 1, schema)));
     let call = |world: &mut World, exchange: usize, tool: usize, more: &str| {
-        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x{tool}","arguments":{{"q":"a"}},{MODERN}}}}}"#);
-        world.input(&format!("post {exchange} version=2026-07-28 method=tools/call name=x{tool} {more}{body}")).join("\n")
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x{tool}","arguments":{{"q":"a"}},{MODERN}}}}}"#
+        );
+        world
+            .input(&format!("post {exchange} version=2026-07-28 method=tools/call name=x{tool} {more}{body}"))
+            .join("\n")
     };
     // What is mirrored must be: its client did not send the header.
     let known = call(&mut world, 2, MIRRORED_TOOLS - 1, "");
@@ -233,7 +247,12 @@ fn only_so_many_tokens_outlive_their_handles() {
     let mut report = |token: usize| {
         world.input(&format!(r#"< {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#))
     };
-    assert_eq!(report(4), [r#"<< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":4,"progress":1}}"#]);
+    assert_eq!(
+        report(4),
+        [
+            r#"<< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":4,"progress":1}}"#
+        ]
+    );
     let dropped = report(3);
     assert!(!dropped.iter().any(|line| line.starts_with("<<")), "{dropped:?}");
 }
@@ -243,7 +262,9 @@ fn with_modern_task(world: &mut World) {
     for line in [
         "set serve".to_owned(),
         "set tasks".to_owned(),
-        format!(r#"post 1 version=2026-07-28 method=tools/call name=x {{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"x",{MODERN}}}}}"#),
+        format!(
+            r#"post 1 version=2026-07-28 method=tools/call name=x {{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"x",{MODERN}}}}}"#
+        ),
         "started".to_owned(),
         "wait 10s".to_owned(),
         "stored 1".to_owned(),
@@ -275,7 +296,9 @@ fn a_task_shows_so_many_questions_and_stores_so_much_of_them() {
     let (mut world, ticket) = (World::default(), "01".repeat(32));
     with_modern_task(&mut world);
     let ask = |world: &mut World, id: usize, text: &str| {
-        world.input(&format!(r#"< {{"jsonrpc":"2.0","id":{id},"method":"elicitation/create","params":{{"message":"{text}"}}}}"#))
+        world.input(&format!(
+            r#"< {{"jsonrpc":"2.0","id":{id},"method":"elicitation/create","params":{{"message":"{text}"}}}}"#
+        ))
     };
     ask(&mut world, 0, &"x".repeat(STORED_QUESTIONS));
     (1..QUESTIONS).for_each(|id| _ = ask(&mut world, id, "?"));
@@ -293,7 +316,9 @@ fn polls(wish: &str) -> Vec<String> {
     let tools = r#"{"tools":[{"name":"slow","execution":{"taskSupport":"required"}}]}"#;
     listed(&mut world, r#"{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}"#, tools);
     world.input(r#"> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow"}}"#);
-    world.input(&format!(r#"< {{"jsonrpc":"2.0","id":3,"result":{{"task":{{"taskId":"t","status":"working"{wish}}}}}}}"#));
+    world.input(&format!(
+        r#"< {{"jsonrpc":"2.0","id":3,"result":{{"task":{{"taskId":"t","status":"working"{wish}}}}}}}"#
+    ));
     world.input("wait 70s")
 }
 

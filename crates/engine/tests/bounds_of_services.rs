@@ -27,7 +27,8 @@ impl Service {
             stream_head: Duration::ZERO,
             ..Config::default()
         };
-        let mut service = Service { engine: Engine::new(config), now: Duration::ZERO, exchanges: 0, names: 0 };
+        let mut service =
+            Service { engine: Engine::new(config), now: Duration::ZERO, exchanges: 0, names: 0 };
         service.feed(Event::Entropy([0; 32]));
         service.feed(Event::Begin);
         service
@@ -64,12 +65,7 @@ impl Service {
     }
 
     fn head(session: Option<&str>) -> Head {
-        Head {
-            session: session.map(Into::into),
-            takes_json: true,
-            takes_events: true,
-            ..Head::default()
-        }
+        Head { session: session.map(Into::into), takes_json: true, takes_events: true, ..Head::default() }
     }
 
     fn post(&mut self, head: Head, body: &str) -> (ExchangeId, Vec<Action>) {
@@ -208,8 +204,10 @@ fn answers_that_nobody_fetches_are_kept_as_far_as_there_is_room() {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"dev.outlast/idempotencyKey":"{key}"}}}}}}"#
         );
-        let (version, method, name) = (Some("2026-07-28".into()), Some("tools/call".into()), Some("x".into()));
-        service.post(Head { version, method, name, principal: Some("ann".into()), ..Service::head(None) }, &body)
+        let (version, method, name) =
+            (Some("2026-07-28".into()), Some("tools/call".into()), Some("x".into()));
+        service
+            .post(Head { version, method, name, principal: Some("ann".into()), ..Service::head(None) }, &body)
     };
     for key in 0..3 {
         let (exchange, done) = call(&mut service, key);

@@ -242,7 +242,8 @@ impl Engine {
         // There may be room again for what could not be stored.
         self.write_ends_again();
         self.ended = true;
-        let patience = if reached!(HASTY_WRITE, by_signal.is_some()) { limits::HASTY_WRITE } else { self.config.drain };
+        let patience =
+            if reached!(HASTY_WRITE, by_signal.is_some()) { limits::HASTY_WRITE } else { self.config.drain };
         self.act(Action::End { status: by_signal.unwrap_or(status), patience });
     }
 

@@ -1,6 +1,7 @@
 //! Records: byte for byte, all or nothing, once.
 
 use super::*;
+use outlast_engine::limits;
 use outlast_engine::store::{Mail, Name};
 
 fn all(principal: Option<&str>, server: Option<&str>, before: Option<u64>, limit: usize) -> Query {

@@ -3,8 +3,8 @@
 use super::World;
 use super::clients::{Errand, Face};
 use super::servers::{Back, odd_member};
-use crate::sim::process::member;
 use crate::ledger::Ledger;
+use crate::sim::process::member;
 use outlast_engine::id::ServerId;
 use outlast_engine::record::{Record, State, Ticket};
 use serde_json::Value;

@@ -125,7 +125,8 @@ impl World {
         if params["_meta"]["io.modelcontextprotocol/protocolVersion"].is_string() {
             result["resultType"] = "complete".into();
         }
-        let error = json!({"code": -5, "message": "no", "data": {"nonce": nonce, "run": number, "odd": null}});
+        let error =
+            json!({"code": -5, "message": "no", "data": {"nonce": nonce, "run": number, "odd": null}});
         let what = tool.split_once('_').map_or("", |(_, what)| what);
         match what {
             "slow" => self.answer(back, id, &result, Duration::from_secs(2)),

@@ -364,7 +364,10 @@ impl Judge {
         let request = &self.requests[index];
         // Where there is a store, keys are looked up there first.
         let slack = if self.config.tasks && request.key.is_some() { SLACK } else { Duration::ZERO };
-        assert!(now <= request.began.saturating_add(request.max).saturating_add(slack), "{id} outlived its max");
+        assert!(
+            now <= request.began.saturating_add(request.max).saturating_add(slack),
+            "{id} outlived its max"
+        );
         let timed_out = message.bytes.windows(16).any(|part| part == b"\"kind\":\"timeout\"");
         if let Some((limit, _)) = request.exact {
             assert!(now <= request.sign + limit, "{id} outlived its timeout");
