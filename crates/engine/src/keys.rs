@@ -304,6 +304,13 @@ impl Keys {
         std::mem::take(&mut entry.waiting)
     }
 
+    /// The call that ran under a key is gone, and one with this ticket is about to.
+    pub(crate) fn opens_again(&mut self, no: KeyNo, ticket: TaskNo) {
+        if let Some(entry) = self.by_no.get_mut(&no) {
+            (entry.stage, entry.ticket) = (Stage::Opening, Some(ticket));
+        }
+    }
+
     pub(crate) fn join(&mut self, no: Option<KeyNo>, call: CallId) {
         if let Some(joined) = self.get_mut(no).and_then(Entry::joined_mut) {
             joined.push(call);

@@ -40,11 +40,14 @@ pub enum Planted {
     HearsAnyServer,
     UnsubscribesAll,
     WaitsOnAfterAnswers,
+    ForgetsKeys,
+    ForgetsWaiters,
+    ChangesTaskBytes,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 33] = [
+    pub const ALL: [Planted; 36] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -78,6 +81,9 @@ impl Planted {
         Planted::HearsAnyServer,
         Planted::UnsubscribesAll,
         Planted::WaitsOnAfterAnswers,
+        Planted::ForgetsKeys,
+        Planted::ForgetsWaiters,
+        Planted::ChangesTaskBytes,
     ];
 }
 

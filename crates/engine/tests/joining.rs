@@ -1123,3 +1123,34 @@ fn a_thousand_calls_that_wait_for_one_key_of_a_server_that_is_gone_are_all_refus
     }
     assert_eq!(world.engine.check_invariants(), Ok(()));
 }
+
+/// Pipes seed 2116 of the simulation: the key was forgotten with the first call, and two calls ran under it.
+#[test]
+fn a_call_that_is_being_stored_inherits_the_key_of_one_that_is_given_up() {
+    check(
+        r#"
+        set tasks
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"pay","idempotencyKey":"k"}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k","task":{}}}
+        .. store 2: create
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+        # This one is not sent: the one that is being stored will be.
+        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
+        stored 2
+        << {"jsonrpc":"2.0","id":3,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working","taskId":"0101010101010101010101010101010101010101010101010101010101010101","ttl":90000000}}}
+        !! info: a call of `pay` at `srv` joined an earlier one with the same key
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"pay","idempotencyKey":"k"}}
+        < {"jsonrpc":"2.0","id":3,"result":{"paid":1.0}}
+        .. store 3: completed
+        stored 3
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"completed","taskId":"0101010101010101010101010101010101010101010101010101010101010101","ttl":90000000}}
+        << {"jsonrpc":"2.0","id":4,"result":{"paid":1.0}}
+        "#,
+    );
+}

@@ -8,11 +8,11 @@ const SESSION: &str = r#"
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"VERSION","capabilities":{}}}
         .. 1: start 0
         << 1: 200 with a session events
-        << 1: …
-        >> 1: …
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"VERSION","capabilities":{}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"VERSION","capabilities":{}}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"VERSION","capabilities":{}}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202

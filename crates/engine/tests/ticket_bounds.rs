@@ -70,35 +70,36 @@ fn a_task_counts_even_if_its_session_is_gone() {
         set max-calls 1
         post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
-        << 1: …
-        << 1: …
-        >> 1: …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
         << 1: finish
         post 2 principal=ann session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
         << 2: 200 events
-        << 2: …
+        << 2: id: 3-0|retry: 1000|data: ||
         .. store 1: create
         stored 1
-        << 2: …
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working","taskId":"T2","ttl":90000000}}}||
         << 2: finish
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         delete 3 principal=ann session=1
         << 3: 200
         post 4 version=2026-07-28 principal=ann method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 2: start 0
-        !! warn: overloaded …
+        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached its server detail=1 calls are in flight (max-calls)
         << 4: …"code":-31004…
         server-1 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
         .. 1: close-input
         .. store 2: completed
         stored 2
         post 5 version=2026-07-28 principal=ann method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
-        >> 2: …
+        >> 2: {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":3,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
         "#
-        .replace("META", META),
+        .replace("META", META)
+        .replace("T2", T2),
     );
 }
 

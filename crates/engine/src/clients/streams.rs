@@ -267,7 +267,7 @@ impl Clients {
 
     /// Keeps an event for a client that comes back. What is too large is not kept, and nothing before it either.
     pub(crate) fn keep_event(&mut self, id: StreamId, number: u64, event: &Bytes) {
-        let long = event.len() > limits::SESSION_BYTES;
+        let long = reached!(SESSION_BYTES, event.len() > limits::SESSION_BYTES);
         let fits = !long && !reached!(EVENTS_BYTES, self.kept_events + event.len() > limits::EVENTS_BYTES);
         let Some(stream) = self.stream_at(id) else { return };
         let change = if fits { stream.keep(number, event.clone()) } else { stream.lose(number) };

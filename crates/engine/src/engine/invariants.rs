@@ -191,6 +191,8 @@ impl Engine {
         let leaves = leaves || server.life == Life::Restarting;
         // One that closed its output was killed, if it did not end by itself, and its end is about to be told.
         let leaves = leaves || server.output_closed;
+        // One that was killed ends as soon as the system lets it.
+        let leaves = leaves || server.life == Life::Stopping;
         must(needed || leaves || server.armed.is_some(), || {
             format!("nobody needs {id:?}, which is {:?} and does not end", server.life)
         })

@@ -25,6 +25,7 @@ use crate::idempotency;
 use crate::keys::{Meeting, Overdue};
 use crate::limits;
 use crate::store::Query;
+use crate::tickets::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message, Outgoing, Scanned, scan, scan_tolerant};
 use bytes::Bytes;
@@ -96,6 +97,9 @@ impl Engine {
         message: &Message,
         arguments: &[u8],
     ) -> bool {
+        if planted!(self, ForgetsKeys) {
+            return false;
+        }
         let Some(meeting) = self.keys.meet(no, request.tool.as_deref(), arguments) else { return false };
         request.key_no = Some(no);
         match meeting {
@@ -379,7 +383,7 @@ impl Engine {
             self.answer_unstored(no, answer);
         }
         let kept = answer.is_some_and(|answer| self.keep_answer(no, request, keyed, answer));
-        if !kept {
+        if !kept && !self.is_left_to_unstored(no) {
             self.keys.forget(&mut self.timers, no);
         }
         let ticket = match request.way {
@@ -388,6 +392,15 @@ impl Engine {
         };
         let answer = answer.filter(|_| !joined.is_empty())?.clone();
         Some(Shared { answer, joined, ticket })
+    }
+
+    /// The first call was given up while one that is to join it is being stored: the key is that one's now, and
+    /// whoever comes meanwhile waits for it. False if there is none.
+    fn is_left_to_unstored(&mut self, no: KeyNo) -> bool {
+        let starts = |task: &Task| task.key_no == Some(no) && task.start.is_some();
+        let Some(ticket) = self.tickets.numbers(starts).first().copied() else { return false };
+        self.keys.opens_again(no, ticket);
+        true
     }
 
     /// Gives the answer to those who are to join as soon as they are stored: there will be nothing left to join.

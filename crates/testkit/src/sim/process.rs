@@ -52,6 +52,8 @@ pub(super) struct Process {
     forges: Option<u32>,
     /// It says more than is kept for a client that is away.
     floods: bool,
+    /// The last id that it was sent.
+    last: u64,
     next_ask: u64,
     pub(super) deeds: Vec<(Duration, Run, Deed)>,
 }
@@ -65,6 +67,7 @@ impl Process {
             crashes,
             forges,
             floods: false,
+            last: 0,
             next_ask: 0,
             deeds: Vec::new(),
         }
@@ -98,6 +101,13 @@ impl Process {
         self.alive = false;
         if rng.chance(30) {
             self.act(after, Deed::Complains(complaint(rng)));
+        }
+        if let Some(server) = self.forges {
+            // What holds its pipe open speaks on when another process runs, and knows which ids come next.
+            for number in 1..20 {
+                let late = after + rng.millis(500, 5_000);
+                self.act(late, Deed::Says(forgery(server, self.last + number, 0).into_bytes()));
+            }
         }
         let (first, second) = (after, after + rng.millis(0, 400));
         if rng.chance(50) {
@@ -158,6 +168,7 @@ impl Process {
     fn request(&mut self, rng: &mut Rng, message: &Message) {
         let text = |field| message.raw(field).map(|raw| String::from_utf8_lossy(raw).into_owned());
         let Some(id) = text(Field::Id) else { return };
+        self.last = id.trim_matches('"').parse().unwrap_or(self.last);
         let nonce = nonce(&message.bytes);
         let answer = answer(message);
         let soon = rng.millis(0, 150);

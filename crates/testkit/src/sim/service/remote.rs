@@ -308,7 +308,7 @@ impl Remote {
     /// A page of a list that never ends.
     fn page(&mut self, rng: &mut Rng, id: &str, nonce: &str) -> String {
         self.next_ask += 1;
-        let cursor = if rng.chance(1) { "c".repeat(CURSOR + 1) } else { format!("c{}", self.next_ask) };
+        let cursor = if rng.chance(4) { "c".repeat(CURSOR + 1) } else { format!("c{}", self.next_ask) };
         format!(r#"{{"id":{id},"result":{{"tools":[],"nonce":"{nonce}","nextCursor":"{cursor}"}}}}"#)
     }
 

@@ -63,8 +63,8 @@ pub(super) fn method(rng: &mut Rng, modern: bool) -> &'static str {
         (5, true) => "subscriptions/listen",
         (6, true) => "server/discover",
         (5, false) if rng.chance(40) => "logging/setLevel",
-        (6 | 7, false) if rng.chance(40) => "resources/subscribe",
-        (8, false) if rng.chance(40) => "resources/unsubscribe",
+        (6 | 7, false) if rng.chance(60) => "resources/subscribe",
+        (8, false) if rng.chance(60) => "resources/unsubscribe",
         _ => "tools/call",
     }
 }

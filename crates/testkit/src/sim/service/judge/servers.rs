@@ -97,8 +97,9 @@ impl Judge {
     /// Whether a call goes on although its client does not want it: another with the same key may.
     fn is_shared(&self, index: usize) -> bool {
         let sent = &self.requests[index];
-        // A modern client that hung up may ask again.
-        let may_ask = |other: &Request| self.readings[other.carrier.0 as usize].kind == Kind::Modern;
+        // A modern client that hung up may ask again, and a task outlives its session.
+        let may_ask =
+            |other: &Request| other.task || self.readings[other.carrier.0 as usize].kind == Kind::Modern;
         let wants = |other: &Request| other.state == State::Open && other.nonce != sent.nonce;
         self.with_its_key(sent).any(|other| may_ask(other) || wants(other))
     }
