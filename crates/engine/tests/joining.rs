@@ -1144,13 +1144,36 @@ fn a_call_that_is_being_stored_inherits_the_key_of_one_that_is_given_up() {
         > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
         stored 2
         << {"jsonrpc":"2.0","id":3,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working","taskId":"0101010101010101010101010101010101010101010101010101010101010101","ttl":90000000}}}
-        !! info: a call of `pay` at `srv` joined an earlier one with the same key
+        !! info: a call of `pay` at `srv` joined an earlier call with the same idempotency key
         >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"pay","idempotencyKey":"k"}}
         < {"jsonrpc":"2.0","id":3,"result":{"paid":1.0}}
         .. store 3: completed
         stored 3
         << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"completed","taskId":"0101010101010101010101010101010101010101010101010101010101010101","ttl":90000000}}
         << {"jsonrpc":"2.0","id":4,"result":{"paid":1.0}}
+        "#,
+    );
+}
+
+/// Pipes seed 1224 of the simulation: the second call waited under a key whose call runs, and was forgotten with it.
+#[test]
+fn a_call_whose_key_another_process_took_joins_the_one_that_runs_here() {
+    legacy(
+        r#"
+        PLAIN-2
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
+        TASK-3
+        .. store 2: create
+        made T9 k {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
+        stored 2
+        !! warn: could not be stored: …another call has the same idempotency key
+        .. store 3: create
+        stored 3
+        << {"jsonrpc":"2.0","id":3,"result":{"task":{…"status":"working"…
+        !! info: …joined an earlier call…
+        < {"jsonrpc":"2.0","id":2,"result":{"n":1.0}}
+        << {"jsonrpc":"2.0","id":2,"result":{"n":1.0}}
+        .. store 4: completed
         "#,
     );
 }

@@ -89,7 +89,7 @@ fn a_task_counts_even_if_its_session_is_gone() {
         << 3: 200
         post 4 version=2026-07-28 principal=ann method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 2: start 0
-        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached its server detail=1 calls are in flight (max-calls)
+        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached the server detail=1 calls are in flight (max-calls)
         << 4: …"code":-31004…
         server-1 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
         .. 1: close-input
