@@ -4,8 +4,10 @@
 
 mod amount;
 mod bench;
+mod clients;
 mod conformance;
 mod coverage;
+mod dist;
 mod fuzz;
 mod interop;
 mod needs;
@@ -24,9 +26,11 @@ cargo xtask bench [stdio|http] [--quick] [--check]     the benchmark, against th
 cargo xtask bench --against PATH                       this build and another outlast, measured in turns
 cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast
 cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite, direct and through outlast
+cargo xtask clients [NAME...]                          real MCP clients, measured and put through outlast
 cargo xtask schema [--counts]                          what outlast sends, against the schemas of the protocol
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
 cargo xtask sizes                                      how long the functions of the product are
+cargo xtask dist [build|pack|twice|check|try]          everything that people install, packed and tried
 cargo xtask coverage                                   lines of the engine that the tests reach
 ";
 
@@ -49,11 +53,13 @@ fn run() -> Result<()> {
         "bench" => bench::run(&rest),
         "needs" => needs::run(),
         "conformance" => conformance::run(&rest, &mut Amount::default()),
+        "clients" => clients::run(&rest),
         "interop" => interop::run(&rest, &mut Amount::default()),
         "schema" => schema::run(&rest, &mut Amount::default()),
         "sizes" => sizes::run(&mut Amount::default()),
         "fuzz" => fuzz::run(&rest),
         "coverage" => coverage::run(),
+        "dist" => dist::run(&rest),
         "help" | "" => {
             print!("{HELP}");
             Ok(())

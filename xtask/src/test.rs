@@ -129,9 +129,9 @@ fn sim(amount: &mut Amount) -> Result<()> {
 }
 
 fn simulate(world: &str, seeds: u64, least: u64, amount: &mut Amount) -> Result<()> {
-    let simulation = program("target/debug/sim", &[world, "--seeds", &seeds.to_string()]);
+    let simulation = program("target/debug/sim", &[world, "--seeds", &seeds.to_string(), "--bounds"]);
     let (said, result) = shell::run_and_keep(simulation)?;
-    result.context("an invariant broke")?;
+    result.context("an invariant broke, or a bound was not reached")?;
     let calls = said.split_once("seeds: ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
     let calls = calls.context("the simulation does not say how many calls it made")?;
     amount.add(seeds, "seeds");

@@ -1,5 +1,7 @@
 //! Everything the engine can want done, and the notes it leaves for observers.
 
+mod facts;
+
 use crate::error::{Failure, cut};
 use crate::event::{Exit, StartFailure};
 use crate::http::{Post, Response};
@@ -139,6 +141,8 @@ pub enum Note {
     LikelyCap { cap: Duration },
     /// Lines of a server that are no messages.
     BadLines { server: Box<str>, count: u64, shown: String },
+    /// How many such lines it was, when the server has ended.
+    AllBadLines { server: Box<str>, count: u64 },
     /// An answer that strict JSON would refuse was passed on.
     TolerantAnswer { server: Box<str> },
     /// A server gave our ids back in the other JSON type.
@@ -188,6 +192,7 @@ impl Note {
             | Note::OddDeclaration { .. }
             | Note::LikelyCap { .. }
             | Note::BadLines { .. }
+            | Note::AllBadLines { .. }
             | Note::TolerantAnswer { .. }
             | Note::BadClientLine { .. }
             | Note::AskTimedOut { .. }
@@ -233,6 +238,7 @@ impl Note {
             Note::OddDeclaration { .. } => "odd-declaration",
             Note::LikelyCap { .. } => "likely-cap",
             Note::BadLines { .. } => "bad-lines",
+            Note::AllBadLines { .. } => "bad-lines-total",
             Note::TolerantAnswer { .. } => "tolerant-answer",
             Note::OtherIdType { .. } => "other-id-type",
             Note::LateAnswer { .. } => "late-answer",
@@ -253,7 +259,7 @@ impl std::fmt::Display for Note {
         match self {
             Note::Failed(failure) => f.write_str(&failure.log_line()),
             Note::Started { server, run } => write!(f, "`{server}` runs (run {})", run.0),
-            Note::SessionSleeps { session } => write!(f, "session {session}… is not used; it sleeps"),
+            Note::SessionSleeps { session } => write!(f, "session {session}… is unused; its server is freed"),
             Note::SessionTaken { session } => {
                 write!(
                     f,
@@ -266,14 +272,17 @@ impl std::fmt::Display for Note {
                 let what = if *count == 1 { "an answer".to_owned() } else { format!("{count} answers") };
                 write!(f, "{what} of the client to `{server}` never reached it: {why}")
             }
-            Note::StoreFailed { why } => write!(f, "not stored: {why}"),
-            Note::StoreUnread { why } => write!(f, "not found: {why}"),
+            Note::StoreFailed { why } => write!(f, "could not be stored: {why}"),
+            Note::StoreUnread { why } => write!(f, "could not be read from the store: {why}"),
             Note::StoreLost { why } => f.write_str(why),
             Note::StoredAtLast { count } => {
                 write!(f, "{count} result(s) that could not be stored before are stored now")
             }
             Note::NeverStored { count, why } => {
-                write!(f, "{count} result(s) end with this process, because they could not be stored: {why}")
+                write!(
+                    f,
+                    "{count} result(s) are lost with this process, because they could not be stored: {why}"
+                )
             }
             Note::Unreachable { server, why } => write!(f, "cannot reach `{server}`: {why}"),
             Note::Retrying { server, why, wait } if wait.is_zero() => {
@@ -284,7 +293,7 @@ impl std::fmt::Display for Note {
             }
             Note::StartFailed { command, why } => write!(f, "cannot start `{command}`: {why}"),
             Note::Exited { server, exit } => write!(f, "`{server}` ended: {exit}"),
-            Note::Closed { server, what } => write!(f, "`{server}` has closed its {what}; it is stopped"),
+            Note::Closed { server, what } => write!(f, "`{server}` has closed its {what}; outlast stops it"),
             Note::Restarting { server, why, wait } if wait.is_zero() => {
                 write!(f, "restarting `{server}`: {why}")
             }
@@ -296,17 +305,20 @@ impl std::fmt::Display for Note {
             Note::SlowStart { server, took } => {
                 write!(
                     f,
-                    "`{server}` took {} to start; with --instant its client would not have waited",
+                    "`{server}` took {} to start; with --instant the client need not wait for that",
                     show(took)
                 )
             }
             Note::MemoryWasWrong { server } => {
-                let now =
-                    "what it answers to the handshake has changed since; reconnect the client to see it";
-                write!(f, "`{server}` was answered for from memory: {now}")
+                let now = "the client was told the old answer; reconnect the client to see the new one";
+                write!(f, "the answer of `{server}` to the handshake has changed (--instant): {now}")
             }
             Note::Down { server, why, every } => {
-                write!(f, "`{server}` has failed too often ({why}); tried again every {}", show(every))
+                write!(
+                    f,
+                    "`{server}` has failed too often ({why}); outlast tries again every {}",
+                    show(every)
+                )
             }
             Note::Repeated { server, method, attempt, why } => {
                 let method = cut(method, NAME);
@@ -314,13 +326,20 @@ impl std::fmt::Display for Note {
             }
             Note::Joined { server, tool } => {
                 let tool = cut(tool, NAME);
-                write!(f, "a call of `{tool}` at `{server}` joined an earlier one with the same key")
+                write!(
+                    f,
+                    "a call of `{tool}` at `{server}` joined an earlier call with the same idempotency key"
+                )
             }
             Note::Hung { server, silent } => {
-                write!(f, "`{server}` hangs: told to cancel, and no sign of life for {} since", show(silent))
+                write!(
+                    f,
+                    "`{server}` hangs: no sign of life for {} since it was told to cancel",
+                    show(silent)
+                )
             }
             Note::OddDeclaration { server } => {
-                write!(f, "`{server}` declares timeouts that make no sense; ignored")
+                write!(f, "`{server}` declares timeouts that are not valid; ignored")
             }
             Note::LikelyCap { cap } => {
                 let cap = show(cap);
@@ -330,17 +349,20 @@ impl std::fmt::Display for Note {
                      with --client-cap {cap} such calls are handed off before it"
                 )
             }
+            Note::BadLines { server, count: 1, shown } => {
+                write!(f, "`{server}` wrote a line to stdout that is not a message; dropped: {shown}")
+            }
             Note::BadLines { server, count, shown } => {
-                write!(
-                    f,
-                    "`{server}` wrote {count} line(s) to stdout that are no messages; the last: {shown}"
-                )
+                write!(f, "`{server}` wrote {count} lines to stdout that are not messages; the last: {shown}")
+            }
+            Note::AllBadLines { server, count } => {
+                write!(f, "`{server}` wrote {count} lines to stdout in all that are not messages")
             }
             Note::TolerantAnswer { server } => {
-                write!(f, "`{server}` answered with something that is not strict JSON; passed on as it is")
+                write!(f, "`{server}` sent an answer that is not strict JSON; passed on unchanged")
             }
             Note::OtherIdType { server } => {
-                write!(f, "`{server}` gives ids back in another JSON type; accepted")
+                write!(f, "`{server}` returns ids in another JSON type; accepted")
             }
             Note::LateAnswer { server, attempt } => {
                 write!(f, "`{server}` answered attempt {attempt}, which has ended; dropped")
@@ -349,9 +371,9 @@ impl std::fmt::Display for Note {
                 write!(f, "{from} answered unknown id {}; dropped", cut(id, NAME))
             }
             Note::StrayProgress { server } => {
-                write!(f, "`{server}` reported progress of a call that is not in flight; dropped")
+                write!(f, "`{server}` reported progress for a call that is not in flight; dropped")
             }
-            Note::BadClientLine { why } => write!(f, "a line of the client was not taken: {why}"),
+            Note::BadClientLine { why } => write!(f, "a line of the client was refused: {why}"),
             Note::AskTimedOut { server, method, limit } => {
                 let method = cut(method, NAME);
                 write!(f, "the client did not answer `{method}` of `{server}` within {}", show(limit))
@@ -360,7 +382,7 @@ impl std::fmt::Display for Note {
                 write!(f, "`{server}` has too many requests open; the newest was refused")
             }
             Note::Slept { time } => {
-                write!(f, "the machine slept for {}; no limit was charged for it", show(time))
+                write!(f, "the machine slept for {}; limits did not run meanwhile", show(time))
             }
             Note::Ending { why, calls } => write!(f, "ending: {why}, {calls} call(s) in flight"),
         }

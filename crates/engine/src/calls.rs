@@ -25,7 +25,7 @@ pub(crate) use call::{Call, Request, State};
 pub(crate) use ticking::{Judgement, Ring};
 
 use crate::clients::Way;
-use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, TaskNo};
+use crate::id::{AttemptId, CallId, ClientId, JsonId, KeyNo, ServerId, TaskNo};
 use crate::limits;
 use crate::time::{Mono, Span};
 use crate::timers::{Owner, Timers};
@@ -58,7 +58,7 @@ pub(crate) struct Ended {
     /// Its server stayed for it.
     pub(crate) holds: bool,
     /// What is done for its key, if it has one.
-    pub(crate) keyed: Keyed,
+    pub(crate) keyed: Option<(KeyNo, Keyed)>,
 }
 
 /// What the key of a call that is over needs to know of it.
@@ -185,7 +185,7 @@ impl Calls {
 
     /// Whether one call more fits.
     pub(crate) fn is_full(&self) -> bool {
-        self.len() >= limits::CALLS
+        reached!(CALLS, self.len() >= limits::CALLS)
     }
 
     /// Ends a call: no timer, no attempt and nothing kept is left of it.
@@ -203,7 +203,8 @@ impl Calls {
         };
         let shared = call.is_joined();
         let Call { request, state, holds, keeps, kept_for_task, began, before, .. } = *call;
-        let keyed = Keyed { shared, keeps, message: kept_for_task, began, before };
+        let keyed =
+            request.key_no.map(|no| (no, Keyed { shared, keeps, message: kept_for_task, began, before }));
         Some(Ended { request, state, queued, holds, keyed })
     }
 }
@@ -275,6 +276,20 @@ impl Calls {
     pub(crate) fn restart_timeout(&mut self, now: Mono, id: CallId, clock: &WorkClock) {
         if let Some(call) = self.all.get_mut(id) {
             call.deadline.sign(now, clock);
+        }
+    }
+
+    /// A person is asked on behalf of one call.
+    pub(crate) fn wait_begins(&mut self, now: Mono, id: CallId, clock: &WorkClock) {
+        if let Some(call) = self.all.get_mut(id) {
+            call.deadline.wait_begins(now, clock);
+        }
+    }
+
+    /// That person answered, or is waited for no longer.
+    pub(crate) fn wait_ends(&mut self, now: Mono, id: CallId, clock: &WorkClock) {
+        if let Some(call) = self.all.get_mut(id) {
+            call.deadline.wait_ends(now, clock);
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) use streams::{Carried, Settled};
 use crate::calls::handoff;
 use crate::calls::progress::Progress;
 use crate::hash::IdMap;
-use crate::id::{AttemptId, BatchId, ClientId, ExchangeId, JsonId, ServerId, StreamId};
+use crate::id::{AttemptId, BatchId, ClientId, DefinitionId, ExchangeId, JsonId, ServerId, StreamId};
 use crate::limits;
 use crate::small_map::SmallMap;
 use crate::tickets::Payer;
@@ -197,11 +197,11 @@ impl Clients {
         self.at(id).is_some_and(|client| !std::mem::replace(&mut client.modern, true))
     }
 
-    /// It has said its last word: only its server is passed on to it. Gives back its server.
-    pub(crate) fn finishes(&mut self, id: ClientId) -> Option<ServerId> {
+    /// It has said its last word: only its servers are passed on to it. Gives back these.
+    pub(crate) fn finishes(&mut self, id: ClientId) -> Option<Vec<ServerId>> {
         let client = self.at(id)?;
         client.finished = true;
-        Some(client.server)
+        Some(client.servers().collect())
     }
 
     pub(crate) fn is_congested(&mut self, id: ClientId, congested: bool) {
@@ -210,10 +210,10 @@ impl Clients {
         }
     }
 
-    /// It uses another server.
-    pub(crate) fn has_server(&mut self, id: ClientId, server: ServerId) {
+    /// It uses a server of this definition.
+    pub(crate) fn has_server(&mut self, id: ClientId, definition: DefinitionId, server: ServerId) {
         if let Some(client) = self.at(id) {
-            client.server = server;
+            client.has_server(definition, server);
         }
     }
 
@@ -236,7 +236,7 @@ impl Clients {
     /// Keeps a token alive that may report on until its task ends.
     pub(crate) fn keep_task_token(&mut self, id: ClientId, token: TaskToken) {
         let Some(client) = self.at(id) else { return };
-        if client.task_tokens.len() == limits::TASK_TOKENS {
+        if reached!(TASK_TOKENS, client.task_tokens.len() == limits::TASK_TOKENS) {
             client.task_tokens.pop_front();
         }
         client.task_tokens.push_back(token);
@@ -277,10 +277,10 @@ impl Clients {
         most: usize,
     ) -> Option<Outgoing> {
         let collected = self.at(id)?.batches.get_mut(&batch)?;
-        collected.bytes += answer.len();
-        if collected.bytes > most {
+        if collected.bytes + answer.len() > most {
             return Some(answer);
         }
+        collected.bytes += answer.len();
         collected.answers.push((to.map(JsonId::key), answer.to_vec()));
         None
     }

@@ -21,6 +21,7 @@ mod repeat;
 mod resources;
 mod revival;
 mod routes;
+mod seams;
 mod server_resumes;
 mod settle;
 mod sharing;
@@ -34,200 +35,18 @@ use crate::action::{Action, Note};
 use crate::calls::Calls;
 use crate::chance::Chance;
 use crate::clients::{Clients, Listens};
-use crate::error::Wording;
+use crate::config::{Config, ServerConfig, Transport};
 use crate::event::Event;
-use crate::id::{AttemptId, CallId, ClientId, Run, ServerId, StreamId};
-use crate::idempotency::KeyPlace;
+use crate::id::{AttemptId, CallId, ClientId, DefinitionId, Run, ServerId, StreamId};
 use crate::keys::Keys;
-use crate::limits;
-use crate::policy::Rules;
-use crate::profile::{PROFILES, Profile};
 use crate::servers::{Alarm, Asks, Life, Servers};
 use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::Timers;
 use ending::Ending;
 use ledger::Ledger;
-pub use sharing::Share;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
-
-/// Whose habits we have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
-    /// Our own, around one server: we end when it ends.
-    Wrap,
-    /// Those of `timeout-mcp`: we stay until the client goes, and end with status 0.
-    TimeoutMcp,
-    /// Those of a service: clients come and go, servers are started as they are needed.
-    Serve,
-}
-
-/// How servers are reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
-    /// A process behind pipes.
-    Process,
-    /// Streamable HTTP.
-    Http,
-}
-
-impl Manner {
-    fn outlives_its_server(self) -> bool {
-        self != Manner::Wrap
-    }
-
-    fn serves(self) -> bool {
-        self == Manner::Serve
-    }
-
-    fn wording(self) -> Wording {
-        match self {
-            Manner::Wrap | Manner::Serve => Wording::Own,
-            Manner::TimeoutMcp => Wording::TimeoutMcp,
-        }
-    }
-}
-
-/// When a server is started again; each also for the reasons before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Restart {
-    /// Not at all.
-    Never,
-    /// When it ended.
-    OnCrash,
-    /// When it hangs.
-    OnHang,
-    /// When a limit that a person wrote has fired.
-    OnTimeout,
-}
-
-/// What is settled before the first event.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// What a person calls the server.
-    pub server_name: Box<str>,
-    /// The command that starts it, for errors.
-    pub command: Box<str>,
-    /// Whose habits we have.
-    pub manner: Manner,
-    /// How the server is reached.
-    pub transport: Transport,
-    /// Who shares a server.
-    pub share: Share,
-    /// How long an HTTP session may be unused before what it holds is freed.
-    pub session_idle: Duration,
-    /// How long a broken stream can be taken up again.
-    pub resume_wait: Duration,
-    /// How long an answer may take to leave in one piece with the head of its stream.
-    pub stream_head: Duration,
-    /// How long a client should wait before it does.
-    pub resume_min_wait: Duration,
-    /// Calls may be tasks, for clients that want them so.
-    pub tasks: bool,
-    /// Where calls carry their idempotency keys.
-    pub key_places: Vec<KeyPlace>,
-    /// How long a modern call may take before its client gets the handle of a task.
-    pub task_after: Duration,
-    /// How long a task is kept after its end.
-    pub task_ttl: Duration,
-    /// The longest that a client may ask for.
-    pub task_ttl_max: Duration,
-    /// When clients give a tool up, whatever progress they see; their calls are handed off before.
-    pub client_cap: Option<Duration>,
-    /// What is known of clients.
-    pub profiles: &'static [Profile],
-    /// Clients that know how may resume calls after a lost connection.
-    pub resumable: bool,
-    /// We are only the door to a service of our own, which keeps the calls: what a client declares about
-    /// resuming, and what it asks about it, goes there.
-    pub door: bool,
-    /// What the server is called in the store: the same after a restart of ours.
-    pub identity: Box<str>,
-    /// Sessions and streams over HTTP are stored, because the store outlives this process.
-    pub durable: bool,
-    /// Sessions of one principal.
-    pub max_sessions: usize,
-    /// Calls of one principal that are in flight.
-    pub max_calls: usize,
-    /// Limits per method and tool, for the calls that begin now: a call keeps the ones that it began with.
-    pub rules: Arc<Rules>,
-    /// Between telling a server to cancel and calling it hung.
-    pub cancel_grace: Duration,
-    /// How long calls may finish after the client's end.
-    pub drain: Duration,
-    /// The longest message.
-    pub max_message: usize,
-    /// When the server is started again.
-    pub restart: Restart,
-    /// The wait before a crashed server is started again; doubles.
-    pub restart_backoff: Duration,
-    /// Restarts within a minute before a server counts as failed.
-    pub restart_intensity: u32,
-    /// Further tries when a restarted server does not come up.
-    pub connect_retries: u32,
-    /// The wait before the first of them; doubles.
-    pub connect_backoff: Duration,
-    /// How often a failed server is tried again.
-    pub reconnect_every: Duration,
-    /// The longest wait before a call's second attempt; doubles.
-    pub retry_backoff: Duration,
-    /// The server's hints about its tools are believed.
-    pub trust: bool,
-    /// The handshake is answered from memory while the server starts.
-    pub instant: bool,
-    /// For jitter.
-    pub seed: u64,
-    /// A fault for the simulation to find.
-    #[cfg(feature = "planted")]
-    pub planted: Option<crate::planted::Planted>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            server_name: "server".into(),
-            command: "server".into(),
-            manner: Manner::Wrap,
-            transport: Transport::Process,
-            share: Share::Principal,
-            session_idle: Duration::from_secs(5 * 60),
-            resume_wait: Duration::from_secs(10 * 60),
-            stream_head: limits::STREAM_HEAD,
-            resume_min_wait: Duration::from_secs(1),
-            tasks: false,
-            key_places: KeyPlace::defaults(),
-            task_after: Duration::from_secs(10),
-            task_ttl: Duration::from_secs(60 * 60),
-            task_ttl_max: Duration::from_secs(72 * 60 * 60),
-            client_cap: None,
-            profiles: PROFILES,
-            resumable: false,
-            door: false,
-            identity: "".into(),
-            durable: false,
-            max_sessions: 1_000,
-            max_calls: 20_000,
-            rules: Arc::default(),
-            cancel_grace: Duration::from_secs(5),
-            drain: Duration::from_secs(30),
-            max_message: 64 << 20,
-            restart: Restart::OnHang,
-            restart_backoff: Duration::from_millis(500),
-            restart_intensity: 5,
-            connect_retries: 3,
-            connect_backoff: Duration::from_secs(2),
-            reconnect_every: Duration::from_secs(30),
-            retry_backoff: Duration::from_millis(500),
-            trust: false,
-            instant: false,
-            seed: 0,
-            #[cfg(feature = "planted")]
-            planted: None,
-        }
-    }
-}
 
 /// The engine.
 #[derive(Debug)]
@@ -253,24 +72,6 @@ pub struct Engine {
     ending: Option<Ending>,
     ended: bool,
     actions: VecDeque<Action>,
-}
-
-impl Config {
-    /// The limits per method and tool, to be added to.
-    pub fn rules_mut(&mut self) -> &mut Rules {
-        Arc::make_mut(&mut self.rules)
-    }
-
-    /// Whether calls may have tickets, so that an earlier process may have left some.
-    pub fn has_tickets(&self) -> bool {
-        self.tasks || self.resumable || self.client_cap.is_some()
-    }
-
-    /// Whether anything may be stored, so that the server needs a name in the store.
-    pub fn uses_store(&self) -> bool {
-        let verified = || self.profiles.iter().any(|profile| profile.verified);
-        self.has_tickets() || self.durable || self.rules.any_keeps_answers() || verified()
-    }
 }
 
 impl Engine {
@@ -437,14 +238,25 @@ impl Engine {
         self.calls.new_attempt()
     }
 
-    /// Whom a client talks to.
+    /// The server that what a client says is for. `None` if the client is gone, or sleeps.
     #[inline]
-    fn server_id_of(&self, client: ClientId) -> Option<ServerId> {
-        self.clients.get(&client).map(|client| client.server)
+    fn server_for(&self, client: ClientId) -> Option<ServerId> {
+        self.clients.get(&client)?.server_of(DefinitionId::FIRST)
+    }
+
+    /// What a server is. Nothing that is asked about a server that is gone still matters.
+    #[inline]
+    fn definition_of(&self, server: ServerId) -> &ServerConfig {
+        self.servers.get(&server).map_or(&self.config.server, |server| &server.config)
+    }
+
+    #[inline]
+    fn is_remote(&self, server: ServerId) -> bool {
+        self.definition_of(server).transport == Transport::Http
     }
 
     fn server_name(&self, server: ServerId) -> Box<str> {
-        self.servers.get(&server).map(|server| server.name.clone()).unwrap_or_default()
+        self.servers.get(&server).map(|server| server.config.name.clone()).unwrap_or_default()
     }
 
     /// Sets the timer of a call to the next moment it must be looked at.

@@ -1,8 +1,8 @@
 //! Why a call ended without an answer from its server, and what its client is told.
 //!
 //! Most hosts show only `message`, so it alone says what happened, the limit and its setting, and
-//! one sentence of advice. `data.outlast` carries the same for programs. Each code has a page
-//! under `docs/errors/`.
+//! one sentence of advice. `data.outlast` carries the same for programs. Each code has a page:
+//! `outlast help CODE` prints it, and it is in `docs/errors/`.
 
 use crate::limits;
 use crate::settings::show_duration;
@@ -42,6 +42,23 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 13] = [
+        Kind::Timeout,
+        Kind::Max,
+        Kind::ServerGone,
+        Kind::ServerFailed,
+        Kind::Overloaded,
+        Kind::HttpStatus,
+        Kind::NotMcp,
+        Kind::TooManySessions,
+        Kind::TooManyBytes,
+        Kind::TicketUnknown,
+        Kind::MessageTooLarge,
+        Kind::KeyConflict,
+        Kind::Superseded,
+    ];
+
     /// For programs.
     pub fn name(self) -> &'static str {
         match self {
@@ -197,6 +214,15 @@ impl Failure {
         error_answer(id, code, &message, Some(&Origin { outlast: self.data(modern) }))
     }
 
+    /// The same for the log, and what the message has in words.
+    pub(crate) fn facts(&self) -> serde_json::Value {
+        let mut facts = serde_json::to_value(self.data(false)).unwrap_or_default();
+        if let (Some(facts), Some(detail)) = (facts.as_object_mut(), &self.detail) {
+            facts.insert("detail".into(), detail.as_str().into());
+        }
+        facts
+    }
+
     fn data(&self, modern: bool) -> Data<'_> {
         let millis = |time: Duration| time.as_millis() as u64;
         Data {
@@ -211,7 +237,7 @@ impl Failure {
             server_state: self.state,
             retry: self.retry,
             signs: Signs { last_sign_ms: self.last_sign.map(millis), stderr: self.stderr.as_deref() },
-            help: format!("docs/errors/{}.md", self.kind.code(modern)),
+            help: format!("outlast help {}", self.kind.code(modern)),
         }
     }
 
@@ -235,9 +261,9 @@ impl Failure {
                 say(&[
                     "`",
                     what,
-                    "` ran for ",
+                    "` was ended after ",
                     &limit,
-                    ", the longest it may (max, ",
+                    ", the longest time allowed (max, ",
                     setting,
                     "); ",
                     fate,
@@ -246,7 +272,7 @@ impl Failure {
                 say(&["Raise it with ", &self.advice("max"), "."]);
             }
             Kind::ServerGone => {
-                let words = self.last_words();
+                let last_line = self.last_line();
                 say(&[
                     "server `",
                     server,
@@ -255,16 +281,16 @@ impl Failure {
                     ") before it answered `",
                     what,
                     "`",
-                    &words,
+                    &last_line,
                     ".",
                 ]);
-                say(&[if self.retry == Retry::Unsafe { " Whether it ran is not known." } else { "" }]);
+                say(&[if self.retry == Retry::Unsafe { " The call may have run." } else { "" }]);
             }
             Kind::ServerFailed => {
-                say(&["server `", server, "` cannot be reached: ", detail, &self.last_words(), "."]);
+                say(&["server `", server, "` cannot be reached: ", detail, &self.last_line(), "."]);
             }
             Kind::Overloaded => {
-                say(&["`", what, "` was not sent: ", detail, ". Ask again when other calls have ended."]);
+                say(&["`", what, "` was not sent: ", detail, ". Call again when other calls have ended."]);
             }
             Kind::HttpStatus => {
                 say(&["server `", server, "` refused `", what, "`: ", detail, "."]);
@@ -275,11 +301,11 @@ impl Failure {
                     server,
                     "` answered `",
                     what,
-                    "` with something that is no MCP: ",
+                    "` with something that is not MCP: ",
                     detail,
                     ". ",
                 ]);
-                say(&["Is the URL that of an MCP endpoint?"]);
+                say(&["Is this the URL of an MCP endpoint?"]);
             }
             // Whoever sends too much is refused before there is a call.
             Kind::TooManySessions | Kind::TooManyBytes => say(&[detail]),
@@ -290,14 +316,15 @@ impl Failure {
             Kind::Superseded => say(&[detail]),
             Kind::TicketUnknown if self.detail.is_some() => say(&[detail]),
             Kind::TicketUnknown => {
-                say(&["no call has this ticket: it is mistyped, expired, or somebody else's. "]);
-                say(&["Give it word for word, or begin the call anew."]);
+                say(&["no call has this ticket: it is mistyped, expired, or belongs to somebody else. "]);
+                say(&["Copy the ticket exactly, or call the tool again."]);
             }
             Kind::MessageTooLarge => {
                 say(&["`", what, "`: ", detail, " (max-message). "]);
                 say(&["Raise it with --max-message, or ask for less."]);
             }
         }
+        reached!(ERROR_MESSAGE if text.len() > limits::ERROR_MESSAGE);
         text.truncate(text.floor_char_boundary(limits::ERROR_MESSAGE));
         text
     }
@@ -321,18 +348,18 @@ impl Failure {
 
     fn fate(&self) -> &'static str {
         match self.state {
-            ServerState::Cancelled => "its server was told to cancel",
-            ServerState::CancelIgnored => "its server was told to cancel, which it has ignored before",
-            ServerState::Gone => "its server has ended",
-            ServerState::Restarting => "its server is being restarted",
-            ServerState::NeverReached => "it never reached its server",
-            ServerState::Running => "its server goes on",
+            ServerState::Cancelled => "the server was told to cancel it",
+            ServerState::CancelIgnored => "the server was told to cancel it, but has ignored that before",
+            ServerState::Gone => "the server has ended",
+            ServerState::Restarting => "the server is being restarted",
+            ServerState::NeverReached => "it never reached the server",
+            ServerState::Running => "the server goes on with it",
         }
     }
 
-    fn last_words(&self) -> String {
+    fn last_line(&self) -> String {
         let line = self.stderr.as_deref().and_then(|tail| tail.lines().rev().find(|l| !l.trim().is_empty()));
-        line.map(|line| format!("; its last words: {}", cut(line.trim(), 100))).unwrap_or_default()
+        line.map(|line| format!("; last line on stderr: {}", cut(line.trim(), 100))).unwrap_or_default()
     }
 
     fn timeout_mcp_message(&self) -> String {
@@ -407,6 +434,7 @@ pub(crate) fn json_text(text: &str) -> Vec<u8> {
 
 /// At most this many bytes, cut between characters.
 pub(crate) fn cut(text: &str, most: usize) -> &str {
+    reached!(NAME if most == limits::NAME && text.len() > most);
     &text[..text.floor_char_boundary(most)]
 }
 

@@ -83,7 +83,8 @@ pub fn key_of(places: &[KeyPlace], message: &Message) -> Option<Box<str>> {
             }
             _ => return None,
         };
-        (1..=limits::KEY).contains(&key.len()).then_some(key)
+        let fits = !key.is_empty() && !reached!(KEY, key.len() > limits::KEY);
+        fits.then_some(key)
     })
 }
 
@@ -104,7 +105,8 @@ pub enum Arguments {
 impl Arguments {
     /// What is remembered of these. `room`: how many bytes may be.
     pub fn new(raw: &[u8], room: usize) -> Arguments {
-        if raw.len() <= limits::KEY_ARGUMENTS.min(room) {
+        let long = reached!(KEY_ARGUMENTS, raw.len() > limits::KEY_ARGUMENTS);
+        if !long && !reached!(KEYED_BYTES, raw.len() > room) {
             Arguments::Whole(raw.into())
         } else {
             Arguments::Digest(digest(raw), raw.len())

@@ -140,7 +140,7 @@ impl Keys {
         if !entry.is_same(tool, arguments) {
             return Some(Meeting::Conflict);
         }
-        if entry.joined().len() + entry.waiting.len() >= limits::JOINED {
+        if reached!(JOINED, entry.joined().len() + entry.waiting.len() >= limits::JOINED) {
             return Some(Meeting::Full);
         }
         Some(match &entry.stage {
@@ -304,6 +304,13 @@ impl Keys {
         std::mem::take(&mut entry.waiting)
     }
 
+    /// The call that ran under a key is gone, and one with this ticket is about to.
+    pub(crate) fn opens_again(&mut self, no: KeyNo, ticket: TaskNo) {
+        if let Some(entry) = self.by_no.get_mut(&no) {
+            (entry.stage, entry.ticket) = (Stage::Opening, Some(ticket));
+        }
+    }
+
     pub(crate) fn join(&mut self, no: Option<KeyNo>, call: CallId) {
         if let Some(joined) = self.get_mut(no).and_then(Entry::joined_mut) {
             joined.push(call);
@@ -330,7 +337,7 @@ impl Keys {
 
     /// Whether an answer may be kept until it is fetched.
     pub(crate) fn has_room_for(&self, answer: &Message) -> bool {
-        self.answers + answer.bytes.len() <= limits::UNFETCHED_BYTES
+        !reached!(UNFETCHED_BYTES, self.answers + answer.bytes.len() > limits::UNFETCHED_BYTES)
     }
 
     pub(crate) fn keep_answer(&mut self, no: KeyNo, answer: Message) {

@@ -6,9 +6,10 @@
 //!
 //! Map of this crate:
 //! - [`event`] and [`action`]: everything that can happen, everything we can want done;
+//! - [`config`]: how outlast behaves, and what each server is;
 //! - [`engine`]: the router, which passes an event to the machines that it concerns: [`calls`], `servers`, `clients`,
 //!   [`tickets`], `keys`, each with private state, and the ledger of what was asked of the store;
-//! - [`planted`]: faults that the simulation must find;
+//! - [`planted`]: faults that the simulation must find; [`reached`]: which bounds it has seen;
 //! - [`policy`] and [`settings`]: which limits apply, and the table of settings; [`profile`]: what clients are
 //!   known to do;
 //! - [`wire`]: messages as bytes; [`error`]: what a client is told;
@@ -21,12 +22,16 @@
 
 #[macro_use]
 pub mod planted;
+#[macro_use]
+pub mod reached;
 
 pub mod action;
 pub mod calls;
 mod chance;
 mod clients;
+pub mod config;
 pub mod engine;
+mod era;
 pub mod error;
 pub mod event;
 pub mod hash;
@@ -55,6 +60,7 @@ mod timers;
 pub mod wire;
 
 pub use action::{Action, Level, Note};
-pub use engine::{Config, Engine, Manner, Restart, Share, Transport};
+pub use config::{Config, Manner, Restart, ServerConfig, Share, Transport};
+pub use engine::Engine;
 pub use event::Event;
 pub use time::{Mono, Now, Wall};

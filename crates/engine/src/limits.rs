@@ -241,7 +241,8 @@ pub const POLL_MOST: Duration = Duration::from_secs(60);
 /// one moment.
 pub const POLL_JITTER: f64 = 0.1;
 
-/// Tools of a server that are known to need a task. More: the server is asked plainly first.
+/// Tools of a server that are known to need a task, and those that are known to take none. More: the server is asked
+/// plainly first, or refuses the task itself.
 pub const TASK_TOOLS: usize = 10_000;
 
 /// Records in one page of a list.

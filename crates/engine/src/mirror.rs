@@ -161,7 +161,9 @@ impl Mirrors {
             }
             if found.is_empty() {
                 self.0.remove(&tool.name);
-            } else if self.0.len() < limits::MIRRORED_TOOLS || self.0.contains_key(&tool.name) {
+            } else if self.0.contains_key(&tool.name)
+                || !reached!(MIRRORED_TOOLS, self.0.len() >= limits::MIRRORED_TOOLS)
+            {
                 self.0.insert(tool.name, found);
             }
         }

@@ -39,11 +39,15 @@ pub enum Planted {
     IgnoresEnds,
     HearsAnyServer,
     UnsubscribesAll,
+    WaitsOnAfterAnswers,
+    ForgetsKeys,
+    ForgetsWaiters,
+    ChangesTaskBytes,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 32] = [
+    pub const ALL: [Planted; 36] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -76,6 +80,10 @@ impl Planted {
         Planted::IgnoresEnds,
         Planted::HearsAnyServer,
         Planted::UnsubscribesAll,
+        Planted::WaitsOnAfterAnswers,
+        Planted::ForgetsKeys,
+        Planted::ForgetsWaiters,
+        Planted::ChangesTaskBytes,
     ];
 }
 

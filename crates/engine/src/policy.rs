@@ -6,7 +6,7 @@
 
 use crate::limits;
 use crate::method::Method;
-use crate::settings::{BadValue, Glob, Key, Scope, Setting, Signs, Value};
+use crate::settings::{BadValue, Glob, Key, SETTINGS, Scope, Setting, Signs, Value, nearest};
 use crate::tickets::TaskRule;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ const HANDSHAKE: Duration = Duration::from_secs(5 * 60);
 const SERVICE_HANDSHAKE: Duration = Duration::from_secs(60);
 /// Built-in: the hard cap of every call.
 const MAX: Duration = Duration::from_secs(24 * 3600);
+/// `max:off`. Every call has a cap, so that nothing is kept for ever; nobody lives to see this one.
+const NO_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
 /// Built-in: how often a call is tried again, where that is safe.
 const RETRIES: u32 = 2;
 /// Built-in: how often a waiting client hears from us.
@@ -120,6 +122,24 @@ impl Rule {
     }
 }
 
+/// The setting that a rule names, in the whole rule `text`.
+fn setting_of_call(name: &str, text: &str) -> Result<&'static Setting, BadValue> {
+    let of_call = || SETTINGS.iter().filter(|item| item.scope == Scope::Call);
+    match Setting::named(name) {
+        Some(item) if item.scope == Scope::Call => Ok(item),
+        Some(_) => {
+            Err(BadValue(format!("`{text}`: `{name}` is for the whole process; write --{name} instead")))
+        }
+        None => {
+            let meant = nearest(name, of_call().map(|item| item.name));
+            let hint = meant.map(|meant| format!("did you mean '{}'?", text.replacen(name, meant, 1)));
+            let known = || of_call().map(|item| item.name).collect::<Vec<_>>().join(", ");
+            let hint = hint.unwrap_or_else(|| format!("known here are {}", known()));
+            Err(BadValue(format!("`{text}`: unknown setting `{name}`; {hint}")))
+        }
+    }
+}
+
 /// Limits that a server declared in its capabilities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Declared(Vec<(Method, Duration)>);
@@ -143,9 +163,8 @@ impl Rules {
         let source = format!("{source} '{glob}'");
         for pair in values.split(',') {
             let (name, value) =
-                pair.split_once(':').ok_or_else(|| wrong(&format!("`{pair}` is no KEY:VALUE")))?;
-            let item = Setting::named(name.trim()).filter(|item| item.scope == Scope::Call);
-            let item = item.ok_or_else(|| wrong(&format!("`{}` cannot be set here", name.trim())))?;
+                pair.split_once(':').ok_or_else(|| wrong(&format!("`{pair}` is not KEY:VALUE")))?;
+            let item = setting_of_call(name.trim(), text)?;
             let selector = match of {
                 Key::Tool => Selector::Tool(glob.clone()),
                 _ => Selector::Method(glob.clone()),
@@ -184,6 +203,7 @@ impl Rules {
     /// The policy of a client's request.
     pub fn for_call(&self, facts: CallFacts<'_>) -> Policy {
         let CallFacts { method, tool, has_token, cap, wish, declared } = facts;
+        reached!(KEEP_ALIVE_MIN if cap.is_some_and(|cap| cap / 3 < limits::KEEP_ALIVE_MIN));
         let keep_alive = match self.nearest(Key::KeepAlive, method, tool) {
             Some((Value::Time(time), _)) => *time,
             _ => Some(cap.map_or(KEEP_ALIVE, |cap| (cap / 3).clamp(limits::KEEP_ALIVE_MIN, KEEP_ALIVE))),
@@ -258,7 +278,7 @@ impl Rules {
             _ => built_in,
         };
         let max = match self.nearest(Key::Max, method, tool) {
-            Some((Value::Time(Some(time)), layer)) => Limit { time: *time, layer },
+            Some((Value::Time(time), layer)) => Limit { time: time.unwrap_or(NO_MAX), layer },
             _ => Limit::built_in(MAX),
         };
         let signs = match self.nearest(Key::Signs, method, tool) {
@@ -498,6 +518,14 @@ mod tests {
     }
 
     #[test]
+    fn off_switches_the_hard_cap_off() {
+        let rules = rules(&[(Key::Tool, "build=max:off")]);
+        let max = |tool| rules.resolve(&Method::ToolsCall, Some(tool), None).max.time;
+        assert_eq!(max("other"), MAX);
+        assert!(max("build") > 1000 * MAX);
+    }
+
+    #[test]
     fn questions_of_a_server_have_limits_of_their_own() {
         let rules = rules(&[(Key::Method, "sampling/*=timeout:1m")]);
         let ask = |method: &str| rules.for_ask(&Method::new(method)).timeout.unwrap().time;
@@ -511,8 +539,16 @@ mod tests {
         let says = |text| Rules::default().add(Key::Tool, text, "--tool").unwrap_err().to_string();
         let form = "write 'run_*=timeout:5m,max:2h'";
         assert_eq!(says("x"), format!("`x`: `=` is missing; {form}"));
-        assert_eq!(says("x=5m"), format!("`x=5m`: `5m` is no KEY:VALUE; {form}"));
-        assert_eq!(says("x=drain:5m"), format!("`x=drain:5m`: `drain` cannot be set here; {form}"));
+        assert_eq!(says("x=5m"), format!("`x=5m`: `5m` is not KEY:VALUE; {form}"));
+        assert_eq!(
+            says("x=drain:5m"),
+            "`x=drain:5m`: `drain` is for the whole process; write --drain instead"
+        );
+        assert_eq!(
+            says("x=max:1h,timout:5m"),
+            "`x=max:1h,timout:5m`: unknown setting `timout`; did you mean 'x=max:1h,timeout:5m'?"
+        );
+        assert!(says("x=colour:red").contains("known here are timeout, max, keep-alive"));
         assert_eq!(says("x=timeout:5"), "timeout: `5` has no unit; write `5s` or `5ms`");
         assert!(says("=timeout:5s").starts_with("the glob before `=` is missing"));
     }

@@ -16,23 +16,31 @@ mod server;
 mod unsent;
 mod watching;
 
-pub(crate) use ask::{Ask, Asks};
+pub(crate) use ask::{Ask, Asks, Waits};
 pub(crate) use greeting::Greeting;
 pub(crate) use life::{Back, NewSession, Rest};
-pub(crate) use server::{Alarm, Life, Own, Paging, Readiness, RestartPlan, Server};
+pub(crate) use server::{Alarm, Life, Own, Paging, Readiness, Server};
 pub(crate) use watching::Verdict;
 
-use crate::id::{ClientId, Run, ServerId};
+use crate::config::ServerConfig;
+use crate::id::{ClientId, DefinitionId, Run, ServerId};
 use crate::memory::Memory;
 use crate::method::Method;
 use crate::small_map::SmallMap;
 use crate::time::Mono;
 use crate::timers::{Owner, Timers};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// What sessions must have in common to share a server: the principal, and the way they opened their handshake;
-/// `None` for the modern era, which says none.
-pub(crate) type ShareKey = (Option<Box<str>>, Option<u64>);
+/// What sessions must have in common to share a server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ShareKey {
+    pub(crate) definition: DefinitionId,
+    /// `None` where all principals share.
+    pub(crate) principal: Option<Box<str>>,
+    /// The way they opened their handshake; `None` for the modern era, which has no handshake.
+    pub(crate) handshake: Option<u64>,
+}
 
 /// Every server.
 #[derive(Debug, Default)]
@@ -105,18 +113,23 @@ impl Servers {
 // Beginning and end.
 impl Servers {
     /// The one server of wrap mode, whose number is given.
-    pub(crate) fn open(&mut self, id: ServerId, name: Box<str>) -> Run {
-        let server = Server::new(name);
+    pub(crate) fn open(&mut self, id: ServerId, config: Arc<ServerConfig>) -> Run {
+        let server = Server::new(DefinitionId::FIRST, config);
         let run = server.run;
         self.all.insert(id, server);
         run
     }
 
     /// A server of a service: it has yet to come up.
-    pub(crate) fn add(&mut self, now: Mono, name: Box<str>) -> (ServerId, Run) {
+    pub(crate) fn add(
+        &mut self,
+        now: Mono,
+        definition: DefinitionId,
+        config: Arc<ServerConfig>,
+    ) -> (ServerId, Run) {
         self.last += 1;
         let id = ServerId(self.last);
-        let mut server = Server::new(name);
+        let mut server = Server::new(definition, config);
         server.came_up = false;
         server.stopped_at = now;
         let run = server.run;
@@ -148,7 +161,7 @@ impl Servers {
 
     /// From now on new sessions get a server of their own. Requests of the modern era share it on.
     pub(crate) fn stop_sharing(&mut self, id: ServerId) {
-        self.shared.retain(|key, shared| *shared != id || key.1.is_none());
+        self.shared.retain(|key, shared| *shared != id || key.handshake.is_none());
     }
 
     /// Nobody new shares a server.

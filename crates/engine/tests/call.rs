@@ -1,5 +1,7 @@
 //! The table in the header of `calls/call.rs`, row by row.
 
+use outlast_engine::reached::Bound;
+use outlast_testkit::bounds::reaches;
 use outlast_testkit::script::check;
 
 #[test]
@@ -56,7 +58,7 @@ fn request_to_a_failed_server_fails_at_once() {
         exited 3
         !! warn: `srv` ended: exit status 3
         > {"id":1,"method":"tools/call","params":{"name":"x"}}
-        !! warn: server-gone server=srv method=tools/call tool=x elapsed=0s state=it never reached its server detail=exit status 3
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=0s state=it never reached the server detail=exit status 3
         << {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"server `srv` went away (exit status 3) before it answered `x`.","data":{"outlast":{"kind":"server-gone",…"serverState":"never-reached","retry":"pointless",…}}}}
         "#,
     );
@@ -64,6 +66,7 @@ fn request_to_a_failed_server_fails_at_once() {
 
 #[test]
 fn request_beyond_the_bound_is_refused() {
+    let _bounds = reaches(&[Bound::CALLS]);
     use outlast_engine::limits::CALLS;
     let mut world = outlast_testkit::script::World::default();
     for id in 0..CALLS {
@@ -148,7 +151,7 @@ fn waiting_call_reaches_its_limit() {
         @1s
         << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0.0001,"message":"`x` is waiting for its server (1 s)","_meta":{"dev.outlast/keepAlive":true}}}
         @2s
-        !! warn: timeout server=srv method=tools/call tool=x limit=2s elapsed=2s setting=--timeout state=it never reached its server
+        !! warn: timeout server=srv method=tools/call tool=x limit=2s elapsed=2s setting=--timeout state=it never reached the server
         << {"jsonrpc":"2.0","id":5,"error":{"code":-32603,"message":"Method 'tools/call' timed out after 2s",…"attempts":0,"serverState":"never-reached","retry":"safe",…}}
         "#,
     );
@@ -165,7 +168,7 @@ fn answer_settles() {
         < { "result" : {"x":1.0, "id":5} , "id" : 1 , "jsonrpc":"2.0"}
         << { "result" : {"x":1.0, "id":5} , "id" : 9007199254740993123 , "jsonrpc":"2.0"}
         < {"id":2,"error":{"code":-5,"message":"no"}}
-        !! info: `srv` gives ids back in another JSON type; accepted
+        !! info: `srv` returns ids in another JSON type; accepted
         << {"id":"\u0061","error":{"code":-5,"message":"no"}}
         wait 25h
         "#,
@@ -193,13 +196,13 @@ fn progress_moves_timeout_but_never_max() {
         < {"method":"notifications/progress","params":{"progressToken":1,"progress":4}}
         wait 29s
         @1m40s
-        !! warn: max server=srv method=tools/call tool=x limit=1m40s elapsed=1m40s setting=--max state=its server was told to cancel
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`x` ran for 1m40s, the longest it may (max, --max); its server was told to cancel. Raise it with --tool 'x=max:3m20s'.",…}}
+        !! warn: max server=srv method=tools/call tool=x limit=1m40s elapsed=1m40s setting=--max state=the server was told to cancel it
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`x` was ended after 1m40s, the longest time allowed (max, --max); the server was told to cancel it. Raise it with --tool 'x=max:3m20s'.",…}}
         >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"Timeout: no answer within 1m40s","timeout":100.0}}
         .. sample
         @1m45s
         .. sample
-        !! warn: `srv` hangs: told to cancel, and no sign of life for 5s since
+        !! warn: `srv` hangs: no sign of life for 5s since it was told to cancel
         "#,
     );
 }
@@ -270,8 +273,8 @@ fn initialize_is_never_cancelled() {
         > {"method":"notifications/cancelled","params":{"requestId":1}}
         wait 10s
         @10s
-        !! warn: timeout server=srv method=initialize limit=10s elapsed=10s setting=--handshake state=its server goes on
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`initialize` did not answer within 10s (timeout, --handshake); its server goes on. Raise it with --handshake 20s.",…}}
+        !! warn: timeout server=srv method=initialize limit=10s elapsed=10s setting=--handshake state=the server goes on with it
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`initialize` did not answer within 10s (timeout, --handshake); the server goes on with it. Raise it with --handshake 20s.",…}}
         .. sample
         "#,
     );
@@ -286,8 +289,8 @@ fn timeout_fails_the_call_and_cancels_the_attempt() {
         >> {"id":"1",…}
         wait 500ms
         @500ms
-        !! warn: timeout server=srv method=tools/call tool=run_it limit=500ms elapsed=500ms setting=--tool 'run_*' state=its server was told to cancel
-        << {"jsonrpc":"2.0","id":"x","error":{"code":-32001,"message":"`run_it` gave no sign of life for 500ms (timeout, --tool 'run_*'); its server was told to cancel. Raise it with --tool 'run_it=timeout:1s'.","data":{"outlast":{"kind":"timeout","server":"srv","method":"tools/call","tool":"run_it","elapsedMs":500,"limitMs":500,"setting":"--tool 'run_*'","attempts":1,"serverState":"cancelled","retry":"unsafe","signs":{},"help":"docs/errors/-32001.md"}}}}
+        !! warn: timeout server=srv method=tools/call tool=run_it limit=500ms elapsed=500ms setting=--tool 'run_*' state=the server was told to cancel it
+        << {"jsonrpc":"2.0","id":"x","error":{"code":-32001,"message":"`run_it` gave no sign of life for 500ms (timeout, --tool 'run_*'); the server was told to cancel it. Raise it with --tool 'run_it=timeout:1s'.","data":{"outlast":{"kind":"timeout","server":"srv","method":"tools/call","tool":"run_it","elapsedMs":500,"limitMs":500,"setting":"--tool 'run_*'","attempts":1,"serverState":"cancelled","retry":"unsafe","signs":{},"help":"outlast help -32001"}}}}
         >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1","reason":"Timeout: no answer within 500ms","timeout":0.5}}
         .. sample
         # Whatever it says clears it of being hung.
@@ -306,8 +309,8 @@ fn a_modern_client_gets_the_modern_code() {
         >> {"id":1,…}
         wait 1s
         @1s
-        !! warn: timeout server=srv method=tools/call tool=x limit=1s elapsed=1s setting=--timeout state=its server was told to cancel
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-31001,…"help":"docs/errors/-31001.md"}}}}
+        !! warn: timeout server=srv method=tools/call tool=x limit=1s elapsed=1s setting=--timeout state=the server was told to cancel it
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31001,…"help":"outlast help -31001"}}}}
         >> {…}
         .. sample
         "#,
@@ -323,8 +326,8 @@ fn max_fails_the_call_and_cancels_the_attempt() {
         >> {"id":1,"method":"vendor/long"}
         wait 1m
         @1m
-        !! warn: max server=srv method=vendor/long limit=1m elapsed=1m setting=--method 'vendor/*' state=its server was told to cancel
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`vendor/long` ran for 1m, the longest it may (max, --method 'vendor/*'); its server was told to cancel. Raise it with --method 'vendor/long=max:2m'.",…}}
+        !! warn: max server=srv method=vendor/long limit=1m elapsed=1m setting=--method 'vendor/*' state=the server was told to cancel it
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"`vendor/long` was ended after 1m, the longest time allowed (max, --method 'vendor/*'); the server was told to cancel it. Raise it with --method 'vendor/long=max:2m'.",…}}
         >> {…"requestId":1,…}
         .. sample
         < {"method":"notifications/message","params":{}}
@@ -392,7 +395,7 @@ fn keep_alive_of_another_outlast_moves_no_limit() {
         << {"method":"notifications/progress","params":{"progressToken":"t","progress":0.1,"_meta":{"dev.outlast/keepAlive":true}}}
         wait 1s
         @3s
-        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=the server was told to cancel it
         << {…}
         >> {…}
         .. sample
@@ -415,11 +418,11 @@ fn a_still_server_lets_timeout_fire() {
         .. sample
         @4s
         .. sample
-        !! warn: timeout server=srv method=tools/call tool=x limit=4s elapsed=4s setting=--tool 'x' state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=x limit=4s elapsed=4s setting=--tool 'x' state=the server was told to cancel it
         << {"jsonrpc":"2.0","id":1,"error":…}
         >> {…"requestId":1,…}
         .. sample
-        !! warn: timeout server=srv method=tools/call tool=x limit=4s elapsed=4s setting=--tool 'x' state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=x limit=4s elapsed=4s setting=--tool 'x' state=the server was told to cancel it
         << {"jsonrpc":"2.0","id":2,"error":…}
         >> {…"requestId":2,…}
         < {"id":1,"result":{}}
@@ -433,7 +436,7 @@ fn a_still_server_lets_timeout_fire() {
         .. sample
         @8s
         .. sample
-        !! warn: timeout server=srv method=tools/call tool=x limit=4s elapsed=4s setting=--tool 'x' state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=x limit=4s elapsed=4s setting=--tool 'x' state=the server was told to cancel it
         << {"jsonrpc":"2.0","id":3,"error":…}
         >> {…"requestId":3,…}
         .. sample
@@ -456,8 +459,8 @@ fn server_gone_settles() {
         exited signal 9
         output-closed
         !! warn: `srv` ended: signal 9
-        !! warn: server-gone server=srv method=tools/call tool=x elapsed=0s state=its server has ended detail=signal 9
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"server `srv` went away (signal 9) before it answered `x`; its last words: Traceback: out of memory. Whether it ran is not known.",…"retry":"unsafe","signs":{"stderr":"Traceback: out of memory"},…}}}}
+        !! warn: server-gone server=srv method=tools/call tool=x elapsed=0s state=the server has ended detail=signal 9
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"server `srv` went away (signal 9) before it answered `x`; last line on stderr: Traceback: out of memory. The call may have run.",…"retry":"unsafe","signs":{"stderr":"Traceback: out of memory"},…}}}}
         !! warn: server-gone …
         << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,…"retry":"safe",…}}
         wait 1ms
@@ -624,12 +627,12 @@ fn oversized_answer_fails_the_call() {
         !! warn: message-too-large …
         << {"jsonrpc":"2.0","id":1,"error":{"code":-31011,"message":"`x`: the answer is longer than 67108864 bytes (max-message). Raise it with --max-message, or ask for less.",…}}
         server-oversized
-        !! warn: `srv` wrote 1 line(s) to stdout that are no messages; the last: (a line longer than max-message)
+        !! warn: `srv` wrote a line to stdout that is not a message; dropped: (a line longer than max-message)
         client-oversized 5 request
-        !! warn: a line of the client was not taken: a message is longer than max-message (67108864 bytes)
+        !! warn: a line of the client was refused: a message is longer than max-message (67108864 bytes)
         << {"jsonrpc":"2.0","id":5,"error":{"code":-31011,…}}
         client-oversized  request
-        !! warn: a line of the client was not taken: a message is longer than max-message (67108864 bytes)
+        !! warn: a line of the client was refused: a message is longer than max-message (67108864 bytes)
         << {"jsonrpc":"2.0","id":null,"error":{"code":-31011,…}}
         # Neither is taken for the other: a question of the server is refused, the client's answer to
         # one becomes an error for whoever asked.
@@ -640,7 +643,7 @@ fn oversized_answer_fails_the_call() {
         < {"id":9,"method":"sampling/createMessage"}
         << {"id":1,"method":"sampling/createMessage"}
         client-oversized 1 answer
-        !! warn: a line of the client was not taken: a message is longer than max-message (67108864 bytes)
+        !! warn: a line of the client was refused: a message is longer than max-message (67108864 bytes)
         >> {"jsonrpc":"2.0","id":9,"error":{"code":-31011,…}}
         < {"id":2,"result":{}}
         << {"id":1,"result":{}}
@@ -764,7 +767,7 @@ fn a_request_may_shorten_its_limit() {
         >> {"id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"dev.outlast/timeoutMs":1500}}}
         wait 2s
         @1s500ms
-        !! warn: timeout server=srv method=tools/call tool=x limit=1s500ms elapsed=1s500ms setting=_meta["dev.outlast/timeoutMs"] state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=x limit=1s500ms elapsed=1s500ms setting=_meta["dev.outlast/timeoutMs"] state=the server was told to cancel it
         << {…}
         >> {…}
         .. sample
@@ -788,7 +791,7 @@ fn sleep_and_the_wall_clock_charge_no_limit() {
         >> {"id":1,…}
         wait 29s
         slept 1h
-        !! info: the machine slept for 1h; no limit was charged for it
+        !! info: the machine slept for 1h; limits did not run meanwhile
         tick
         < {"id":1,"result":1}
         << {"id":1,"result":1}
@@ -806,7 +809,7 @@ fn a_server_that_goes_on_after_a_cancel_is_known_for_it() {
         >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"x"}}
         wait 10s
         @10s
-        !! warn: timeout server=srv method=tools/call tool=x limit=10s elapsed=10s setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=x limit=10s elapsed=10s setting=--timeout state=the server was told to cancel it
         << {"jsonrpc":"2.0","id":1,…"serverState":"cancelled"…
         >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,…
         .. sample
@@ -817,8 +820,8 @@ fn a_server_that_goes_on_after_a_cancel_is_known_for_it() {
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         wait 10s
         @22s
-        !! warn: timeout server=srv method=tools/call tool=x limit=10s elapsed=10s setting=--timeout state=its server was told to cancel, which it has ignored before
-        << {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"`x` gave no sign of life for 10s (timeout, --timeout); its server was told to cancel, which it has ignored before. …"serverState":"cancel-ignored"…
+        !! warn: timeout server=srv method=tools/call tool=x limit=10s elapsed=10s setting=--timeout state=the server was told to cancel it, but has ignored that before
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"`x` gave no sign of life for 10s (timeout, --timeout); the server was told to cancel it, but has ignored that before. …"serverState":"cancel-ignored"…
         >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"Timeout: no answer within 10s","timeout":10.0}}
         .. sample
         "#,
@@ -833,7 +836,7 @@ fn a_second_call_with_the_same_key_joins() {
         > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay","arguments":{"sum":1,"to":"ann"},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":"p7"}}}
         >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"sum":1,"to":"ann"},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":1}}}
         > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"pay","arguments":{"to":"ann","sum":1.0},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":8}}}
-        !! info: a call of `pay` at `srv` joined an earlier one with the same key
+        !! info: a call of `pay` at `srv` joined an earlier call with the same idempotency key
         < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":5}}
         << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p7","progress":5}}
         << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":8,"progress":5}}
@@ -851,7 +854,7 @@ const FIRST: &str = r#"
         > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
         >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"pay","idempotencyKey":"k"}}
         > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
-        !! info: a call of `pay` at `srv` joined an earlier one with the same key
+        !! info: a call of `pay` at `srv` joined an earlier call with the same idempotency key
 "#;
 
 #[test]

@@ -785,8 +785,8 @@ fn a_principal_has_bounds_of_its_own() {
         post 4 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"ping"}
         << 4: 200 events
         << 4: : outlast||
-        !! warn: overloaded server=srv method=ping elapsed=0s state=it never reached its server detail=1 calls are in flight (max-calls)
-        << 4: id: 5-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-31004,"message":"`ping` was not sent: 1 calls are in flight (max-calls). Ask again when other calls have ended.",…
+        !! warn: overloaded server=srv method=ping elapsed=0s state=it never reached the server detail=1 calls are in flight (max-calls)
+        << 4: id: 5-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-31004,"message":"`ping` was not sent: 1 calls are in flight (max-calls). Call again when other calls have ended.",…
         << 4: finish
         "#,
     );
@@ -818,7 +818,7 @@ fn arrays_of_an_old_session_are_answered_one_by_one() {
         post 3 session=1 [{"jsonrpc":"2.0","method":"notifications/initialized"}]
         << 3: 202
         post 4 session=1 []
-        !! warn: a line of the client was not taken: Invalid request: an empty array
+        !! warn: a line of the client was refused: Invalid request: an empty array
         << 4: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: an empty array"}}
         "#,
     );
@@ -908,7 +908,7 @@ fn a_server_that_does_not_start_is_tried_again_and_then_refuses_at_once() {
         .. 1: start 3
         start-failed not-found
         !! warn: restart of `srv` failed: command not found
-        !! warn: `srv` has failed too often (it could not be started); tried again every 30s
+        !! warn: `srv` has failed too often (it could not be started); outlast tries again every 30s
         !! warn: server-failed …
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (command not found); the next try is in 30s.",…
         << 1: finish
@@ -1110,7 +1110,7 @@ fn a_handshake_is_not_cancelled_when_the_service_ends() {
         wait 1s
         @1s
         !! warn: server-gone …
-        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"server `srv` went away (outlast was stopped) before it answered `initialize`.","data":{"outlast":{"kind":"server-gone","server":"srv","method":"initialize","elapsedMs":1000,"attempts":1,"serverState":"gone","retry":"safe","signs":{},"help":"docs/errors/-31002.md"}}}}||
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"server `srv` went away (outlast was stopped) before it answered `initialize`.","data":{"outlast":{"kind":"server-gone","server":"srv","method":"initialize","elapsedMs":1000,"attempts":1,"serverState":"gone","retry":"safe","signs":{},"help":"outlast help -31002"}}}}||
         << 1: finish
         .. 1: close-input
         "#,

@@ -260,7 +260,7 @@ fn a_call_that_runs_elsewhere_is_not_said_to_be_lost() {
         << 6: 200 events
         << 6: : outlast|retry: 1000||
         .. store 3: adopt
-        << 6: id: 3-1|data: …(outlast was ended while it ran)…
+        << 6: id: 3-1|data: …(outlast itself was ended during the call)…
         << 6: finish
         stored 3
         "#
@@ -282,7 +282,7 @@ fn a_call_that_a_restart_interrupted_is_answered_with_what_happened() {
         << 4: 200 events
         << 4: : outlast|retry: 1000||
         .. store 3: adopt
-        << 4: id: 3-1|data: {{"jsonrpc":"2.0","id":7,"error":{{"code":-31002,"message":"server `srv` went away (outlast was ended while it ran)…"elapsedMs":5000,…"retry":"unsafe"…
+        << 4: id: 3-1|data: {{"jsonrpc":"2.0","id":7,"error":{{"code":-31002,"message":"server `srv` went away (outlast itself was ended during the call)…"elapsedMs":5000,…"retry":"unsafe"…
         << 4: finish
         # Who has seen that has seen all.
         get 5 session=1 last=3-1

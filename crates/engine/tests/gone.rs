@@ -100,7 +100,7 @@ fn a_task_that_is_cancelled_and_then_could_not_be_stored_never_runs() {
     cancelled_while_stored(
         r#"
         not-stored 1
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         "#,
     );
 }
@@ -132,7 +132,7 @@ fn a_task_whose_session_ends_before_it_could_not_be_stored_never_runs() {
         .. 1: close-input
         << 4: 200
         not-stored 1
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         "#,
     );
 }

@@ -103,7 +103,7 @@ fn a_call_that_cannot_be_stored_stays_as_it_is() {
         @55s
         .. store 1: create
         not-stored 1
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         wait 3s
         < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
         << {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
@@ -245,7 +245,7 @@ fn an_answer_that_is_not_strict_json_is_not_lost() {
     handed_off(
         r#"
         <latin1 {"jsonrpc":"2.0","id":1,"result":{"text":"café"}}
-        !! warn: `srv` answered with something that is not strict JSON; passed on as it is
+        !! warn: `srv` sent an answer that is not strict JSON; passed on unchanged
         .. store 2: completed
         stored 2
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
@@ -308,7 +308,7 @@ fn every_ticket_that_is_not_ones_own_gets_the_same_answer() {
     handed_off(
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T2"}}}
-        << {"jsonrpc":"2.0","id":2,"error":{"code":-31010,"message":"no call has this ticket: it is mistyped, expired, or somebody else's. Give it word for word, or begin the call anew.","data":{"outlast":{"kind":"ticket-unknown",…,"help":"docs/errors/-31010.md"}}}}
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31010,"message":"no call has this ticket: it is mistyped, expired, or belongs to somebody else. Copy the ticket exactly, or call the tool again.","data":{"outlast":{"kind":"ticket-unknown",…,"help":"outlast help -31010"}}}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_cancel","arguments":{"ticket":"no"}}}
         << {"jsonrpc":"2.0","id":3,"error":{"code":-31010,…
         > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"srv_wait"}}
@@ -565,7 +565,7 @@ fn calls_with_one_key_are_handed_off_with_one_ticket() {
         {WITH_KEY}
         wait 30s
         > {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"build","idempotencyKey":"k"}}}}
-        !! info: a call of `build` at `srv` joined an earlier one with the same key
+        !! info: a call of `build` at `srv` joined an earlier call with the same idempotency key
         wait 25s
         @55s
         .. store 2: create
@@ -598,7 +598,7 @@ fn the_key_of_a_call_that_was_handed_off_finds_its_result_after_a_restart() {
         stored 3
         again
         > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"build","idempotencyKey":"k"}}}}
-        !! info: a call of `build` at `srv` joined an earlier one with the same key
+        !! info: a call of `build` at `srv` joined an earlier call with the same idempotency key
         << {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
         "#
     ));

@@ -78,7 +78,7 @@ fn what_has_changed_since_is_told() {
     check(&format!(
         r#"{FIRST_DAY}{SECOND_DAY}
         < {{"id":"1","result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}},"prompts":{{}}}}}}}}
-        !! warn: `srv` was answered for from memory: what it answers to the handshake has changed since; reconnect the client to see it
+        !! warn: the answer of `srv` to the handshake has changed (--instant): the client was told the old answer; reconnect the client to see the new one
         .. forget
         .. remember initialize and 1 lists
         >> {{"method":"notifications/initialized"}}
@@ -153,7 +153,7 @@ fn a_slow_start_is_mentioned_once() {
         >> {"id":1,…}
         wait 4s
         < {"id":1,"result":{}}
-        !! warn: `srv` took 4s to start; with --instant its client would not have waited
+        !! warn: `srv` took 4s to start; with --instant the client need not wait for that
         << {"id":1,"result":{}}
         "#,
     );

@@ -178,7 +178,7 @@ fn a_limit_fails_all_that_are_joined() {
         wait 6s
         @10s
         << {"jsonrpc":"2.0","id":8,"error":{"code":-31001,…
-        !! warn: timeout server=srv method=tools/call tool=pay limit=10s elapsed=10s setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=pay limit=10s elapsed=10s setting=--timeout state=the server was told to cancel it
         << {"jsonrpc":"2.0","id":7,"error":{"code":-32001,…
         >> {"jsonrpc":"2.0","method":"notifications/cancelled",…
         .. sample
@@ -196,8 +196,8 @@ fn a_limit_of_one_that_joined_is_its_own() {
         !! info: …joined…
         wait 2s
         @2s
-        !! warn: timeout server=srv method=tools/call tool=pay limit=2s elapsed=2s setting=_meta["dev.outlast/timeoutMs"] state=its server goes on
-        << {"jsonrpc":"2.0","id":8,"error":{"code":-32001,…its server goes on…"serverState":"running","retry":"unsafe"…
+        !! warn: timeout server=srv method=tools/call tool=pay limit=2s elapsed=2s setting=_meta["dev.outlast/timeoutMs"] state=the server goes on with it
+        << {"jsonrpc":"2.0","id":8,"error":{"code":-32001,…the server goes on with it…"serverState":"running","retry":"unsafe"…
         < {"jsonrpc":"2.0","id":1,"result":{}}
         << {"jsonrpc":"2.0","id":7,"result":{}}
         "#,
@@ -576,7 +576,7 @@ fn a_call_whose_client_hung_up_still_has_its_limits() {
         hang-up 1
         wait 1m
         @1m
-        !! warn: timeout server=srv method=tools/call tool=pay limit=1m elapsed=1m setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=pay limit=1m elapsed=1m setting=--timeout state=the server was told to cancel it
         >> 1: …notifications/cancelled…
         .. sample
         "#,
@@ -726,7 +726,7 @@ fn a_key_that_another_process_took_is_joined() {
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","task":{},"idempotencyKey":"j"}}
         .. store 2: create
         taken 2 T1
-        !! warn: not stored: …
+        !! warn: could not be stored: …
         !! info: …joined…
         << {"jsonrpc":"2.0","id":3,"result":{"task":{…"taskId":"T1"…
         "#,
@@ -743,7 +743,7 @@ fn a_call_that_another_process_made_and_ended_meanwhile_is_not_made_again() {
         made T9 k {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
         theirs T9 completed {"n":1.0}
         stored 2
-        !! warn: not stored: …another call has the same idempotency key
+        !! warn: could not be stored: …another call has the same idempotency key
         !! info: …joined…
         << {"jsonrpc":"2.0","id":2,"result":{"task":{…"status":"completed","taskId":"T9"…
         # What failed there is made here.
@@ -773,7 +773,7 @@ fn a_call_that_runs_gets_a_ticket_although_another_process_has_its_key() {
         @55s
         .. store 2: create
         stored 2
-        !! warn: not stored: …another call has the same idempotency key
+        !! warn: could not be stored: …another call has the same idempotency key
         tick
         .. store 3: create
         stored 3
@@ -863,7 +863,7 @@ fn the_first_gives_up_before_anything_ran() {
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
         PLAIN-4
         not-stored 2
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         !! info: …joined…
         >> {"jsonrpc":"2.0","id":2,…
         < {"jsonrpc":"2.0","id":2,"result":{"n":1}}
@@ -1122,4 +1122,58 @@ fn a_thousand_calls_that_wait_for_one_key_of_a_server_that_is_gone_are_all_refus
         );
     }
     assert_eq!(world.engine.check_invariants(), Ok(()));
+}
+
+/// Pipes seed 2116 of the simulation: the key was forgotten with the first call, and two calls ran under it.
+#[test]
+fn a_call_that_is_being_stored_inherits_the_key_of_one_that_is_given_up() {
+    check(
+        r#"
+        set tasks
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"pay","idempotencyKey":"k"}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k","task":{}}}
+        .. store 2: create
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+        # This one is not sent: the one that is being stored will be.
+        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
+        stored 2
+        << {"jsonrpc":"2.0","id":3,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working","taskId":"0101010101010101010101010101010101010101010101010101010101010101","ttl":90000000}}}
+        !! info: a call of `pay` at `srv` joined an earlier call with the same idempotency key
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"pay","idempotencyKey":"k"}}
+        < {"jsonrpc":"2.0","id":3,"result":{"paid":1.0}}
+        .. store 3: completed
+        stored 3
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"completed","taskId":"0101010101010101010101010101010101010101010101010101010101010101","ttl":90000000}}
+        << {"jsonrpc":"2.0","id":4,"result":{"paid":1.0}}
+        "#,
+    );
+}
+
+/// Pipes seed 1224 of the simulation: the second call waited under a key whose call runs, and was forgotten with it.
+#[test]
+fn a_call_whose_key_another_process_took_joins_the_one_that_runs_here() {
+    legacy(
+        r#"
+        PLAIN-2
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
+        TASK-3
+        .. store 2: create
+        made T9 k {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
+        stored 2
+        !! warn: could not be stored: …another call has the same idempotency key
+        .. store 3: create
+        stored 3
+        << {"jsonrpc":"2.0","id":3,"result":{"task":{…"status":"working"…
+        !! info: …joined an earlier call…
+        < {"jsonrpc":"2.0","id":2,"result":{"n":1.0}}
+        << {"jsonrpc":"2.0","id":2,"result":{"n":1.0}}
+        .. store 4: completed
+        "#,
+    );
 }

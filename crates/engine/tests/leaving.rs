@@ -48,7 +48,7 @@ fn an_answer_from_the_store_reaches_a_client_that_has_closed_its_end() {
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","idempotencyKey":"k"}}
         eof
         read
-        !! info: a call of `x` at `srv` joined an earlier one with the same key
+        !! info: a call of `x` at `srv` joined an earlier call with the same idempotency key
         << {"jsonrpc":"2.0","id":2,"result":{"content":[],"n":1.0}}
         .. close-input
         tick
@@ -126,7 +126,7 @@ fn a_call_that_could_not_be_stored_is_sent_before_the_input_is_closed() {
     leaving_while_stored(
         r#"
         not-stored 1
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         .. close-input
         < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}

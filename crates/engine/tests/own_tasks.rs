@@ -175,7 +175,7 @@ fn a_limit_cancels_the_task_and_only_its_changes_move_it() {
         < {"jsonrpc":"2.0","id":5,"result":{"taskId":"t-1","status":"working","lastUpdatedAt":"2","pollInterval":60000}}
         wait 2s
         @8s
-        !! warn: timeout …state=its server was told to cancel
+        !! warn: timeout …state=the server was told to cancel it
         >> {"jsonrpc":"2.0","id":6,"method":"tasks/cancel",…
         << {"jsonrpc":"2.0","id":3,"error":{"code":-32001,…
         "#,
@@ -192,7 +192,7 @@ fn a_lost_task_is_a_clear_error() {
         >> …tasks/get…
         < {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"unknown task"}}
         !! warn: server-gone …
-        << {"jsonrpc":"2.0","id":3,"error":{"code":-31002,"message":"server `srv` went away (its task for this call is lost) before it answered `slow`. Whether it ran is not known.",…
+        << {"jsonrpc":"2.0","id":3,"error":{"code":-31002,"message":"server `srv` went away (its task for this call is lost) before it answered `slow`. The call may have run.",…
         "#,
     );
 }
@@ -634,8 +634,8 @@ fn a_result_of_a_servers_task_that_is_too_long_fails_the_call() {
         < {"jsonrpc":"2.0","id":4,"result":{"taskId":"t-1","status":"completed","createdAt":"c","lastUpdatedAt":"2","ttl":1}}
         >> {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"t-1"}}
         server-oversized 5 answer
-        !! warn: message-too-large server=srv method=tools/call tool=slow elapsed=2s200ms state=its server goes on detail=the answer is longer than 67108864 bytes
-        << {"jsonrpc":"2.0","id":3,"error":{"code":-31011,"message":"`slow`: the answer is longer than 67108864 bytes (max-message). Raise it with --max-message, or ask for less.","data":{"outlast":{"kind":"message-too-large","server":"srv","method":"tools/call","tool":"slow","elapsedMs":2200,"attempts":1,"serverState":"running","retry":"pointless","signs":{"lastSignMs":0},"help":"docs/errors/-31011.md"}}}}
+        !! warn: message-too-large server=srv method=tools/call tool=slow elapsed=2s200ms state=the server goes on with it detail=the answer is longer than 67108864 bytes
+        << {"jsonrpc":"2.0","id":3,"error":{"code":-31011,"message":"`slow`: the answer is longer than 67108864 bytes (max-message). Raise it with --max-message, or ask for less.","data":{"outlast":{"kind":"message-too-large","server":"srv","method":"tools/call","tool":"slow","elapsedMs":2200,"attempts":1,"serverState":"running","retry":"pointless","signs":{"lastSignMs":0},"help":"outlast help -31011"}}}}
         wait 10m
         "#,
     );

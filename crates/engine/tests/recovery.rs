@@ -83,7 +83,7 @@ fn what_the_server_has_lost_fails_if_repeating_may_do_harm() {
         stored 3
         stored 4
         post 2 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1",META}}
-        << …"status":"failed"…"message":"server `srv` went away (outlast was ended while it ran, and its server does not know its task any more) before it answered `x`. Whether it ran is not known."…
+        << …"status":"failed"…"message":"server `srv` went away (outlast itself was ended during the call, and its server does not know its task any more) before it answered `x`. The call may have run."…
         "#,
     );
 }
@@ -256,7 +256,7 @@ fn a_token_that_is_refused_is_the_end_if_repeating_may_do_harm() {
             r#"
         <~LEFT {{"jsonrpc":"2.0","id":2,"error":{{"code":{refusal},"message":"m"}}}}
         .. store 3: working
-        !! warn: server-gone …detail=outlast was ended while it ran, and its server does not know the call any more
+        !! warn: server-gone …detail=outlast itself was ended during the call, and its server does not know the call any more
         .. 1: close-input
         .. store 4: failed
         "#
@@ -623,7 +623,7 @@ fn a_call_that_nothing_can_be_done_for_fails_at_once() {
         begin
         .. store 1: claim, expire
         stored 1
-        !! warn: server-gone …detail=outlast was ended while it ran
+        !! warn: server-gone …detail=outlast itself was ended during the call
         .. store 3: failed
         "#,
     );
@@ -741,7 +741,7 @@ fn a_call_that_nobody_comes_for_fails_in_the_end() {
         r#"
         wait 11m
         @…
-        !! warn: server-gone …detail=outlast was ended while it ran, and its client did not come back in time (resume-wait)
+        !! warn: server-gone …detail=outlast itself was ended during the call, and its client did not come back in time (resume-wait)
         .. store 4: failed
         "#,
     );
@@ -772,10 +772,10 @@ fn a_claimed_record_that_cannot_be_read_is_read_again() {
         .. store 1: claim, expire
         reads fail
         stored 1
-        !! warn: not found: disk full
+        !! warn: could not be read from the store: disk full
         wait 5s
         @30s500ms
-        !! warn: not found: disk full
+        !! warn: could not be read from the store: disk full
         reads now
         wait 5s
         @35s500ms

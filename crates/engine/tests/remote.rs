@@ -68,7 +68,7 @@ fn a_stream_that_breaks_without_an_id_loses_a_call_that_may_have_run() {
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         stream-ended 2
         !! warn: server-gone …
-        << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,"message":"server `srv` went away (it ended) before it answered `x`. Whether it ran is not known.",…"retry":"unsafe"…
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,"message":"server `srv` went away (it ended) before it answered `x`. The call may have run.",…"retry":"unsafe"…
         "#,
     );
 }
@@ -135,12 +135,12 @@ fn an_error_with_a_status_is_the_answer() {
         > {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"x"}}
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":"4","method":"tools/call","params":{"_meta":{"progressToken":4},"name":"x"}}
         trouble 4 status 401
-        !! warn: http-status server=srv method=tools/call tool=x elapsed=0s state=its server goes on detail=HTTP status 401; give it a token with --header 'Authorization: Bearer ${VAR}'
+        !! warn: http-status server=srv method=tools/call tool=x elapsed=0s state=the server goes on with it detail=HTTP status 401; give it a token with --header 'Authorization: Bearer ${VAR}'
         << {"jsonrpc":"2.0","id":"q","error":{"code":-31005,"message":"server `srv` refused `x`: HTTP status 401; give it a token with --header 'Authorization: Bearer ${VAR}'.",…
         > {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"x"}}
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":"5","method":"tools/call","params":{"_meta":{"progressToken":5},"name":"x"}}
         trouble 5 not-mcp text/html
-        !! warn: not-mcp server=srv method=tools/call tool=x elapsed=0s state=its server goes on detail=text/html
+        !! warn: not-mcp server=srv method=tools/call tool=x elapsed=0s state=the server goes on with it detail=text/html
         << {"jsonrpc":"2.0","id":"q","error":{"code":-31006,…"kind":"not-mcp"…
         "#,
     );
@@ -252,7 +252,7 @@ fn a_server_that_stays_away_fails_at_once_and_is_tried_for_ever() {
         .. start 0
         trouble - unreachable connection refused
         !! warn: cannot reach `srv`: connection refused
-        !! warn: `srv` has failed too often (it cannot be reached); tried again every 30s
+        !! warn: `srv` has failed too often (it cannot be reached); outlast tries again every 30s
         !! warn: server-failed …
         << {"jsonrpc":"2.0","id":1,"error":{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (connection refused); the next try is in 30s.",…
         > {"jsonrpc":"2.0","id":2,"method":"ping"}
@@ -678,8 +678,8 @@ fn a_remote_server_that_hangs_begins_a_new_run() {
         >> 1: post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         wait 2s
         @1s
-        !! warn: timeout server=srv method=tools/call tool=x limit=1s elapsed=1s setting=--timeout state=its server was told to cancel
-        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"`x` gave no sign of life for 1s (timeout, --timeout); its server was told to cancel. Raise it with --tool 'x=timeout:2s'.","data":{"outlast":{"kind":"timeout","server":"srv","method":"tools/call","tool":"x","elapsedMs":1000,"limitMs":1000,"setting":"--timeout","attempts":1,"serverState":"cancelled","retry":"unsafe","signs":{},"help":"docs/errors/-32001.md"}}}}||
+        !! warn: timeout server=srv method=tools/call tool=x limit=1s elapsed=1s setting=--timeout state=the server was told to cancel it
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"`x` gave no sign of life for 1s (timeout, --timeout); the server was told to cancel it. Raise it with --tool 'x=timeout:2s'.","data":{"outlast":{"kind":"timeout","server":"srv","method":"tools/call","tool":"x","elapsedMs":1000,"limitMs":1000,"setting":"--timeout","attempts":1,"serverState":"cancelled","retry":"unsafe","signs":{},"help":"outlast help -32001"}}}}||
         << 2: finish
         >> 1: post […] {"jsonrpc":"2.0","method":"notifications/cancelled",…
         .. abandon 2
@@ -802,13 +802,13 @@ fn a_call_that_turns_out_unsent_at_a_server_that_is_down_fails_at_once() {
         .. start 0
         trouble - unreachable connection refused
         !! warn: cannot reach `srv`: connection refused
-        !! warn: `srv` has failed too often (it cannot be reached); tried again every 30s
-        !! warn: server-failed server=srv method=tools/call tool=y elapsed=14s state=it never reached its server detail=it has failed several times in a row (connection refused); the next try is in 30s
-        << {"jsonrpc":"2.0","id":3,"error":{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (connection refused); the next try is in 30s.","data":{"outlast":{"kind":"server-failed","server":"srv","method":"tools/call","tool":"y","elapsedMs":14000,"attempts":0,"serverState":"never-reached","retry":"pointless","signs":{},"help":"docs/errors/-31003.md"}}}}
+        !! warn: `srv` has failed too often (it cannot be reached); outlast tries again every 30s
+        !! warn: server-failed server=srv method=tools/call tool=y elapsed=14s state=it never reached the server detail=it has failed several times in a row (connection refused); the next try is in 30s
+        << {"jsonrpc":"2.0","id":3,"error":{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (connection refused); the next try is in 30s.","data":{"outlast":{"kind":"server-failed","server":"srv","method":"tools/call","tool":"y","elapsedMs":14000,"attempts":0,"serverState":"never-reached","retry":"pointless","signs":{},"help":"outlast help -31003"}}}}
         trouble 2 unreachable connection refused
         !! warn: cannot reach `srv`: connection refused
-        !! warn: server-failed server=srv method=tools/call tool=x elapsed=14s state=it never reached its server detail=connection refused
-        << {"jsonrpc":"2.0","id":2,"error":{"code":-31003,"message":"server `srv` cannot be reached: connection refused.","data":{"outlast":{"kind":"server-failed","server":"srv","method":"tools/call","tool":"x","elapsedMs":14000,"attempts":1,"serverState":"never-reached","retry":"safe","signs":{},"help":"docs/errors/-31003.md"}}}}
+        !! warn: server-failed server=srv method=tools/call tool=x elapsed=14s state=it never reached the server detail=connection refused
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31003,"message":"server `srv` cannot be reached: connection refused.","data":{"outlast":{"kind":"server-failed","server":"srv","method":"tools/call","tool":"x","elapsedMs":14000,"attempts":1,"serverState":"never-reached","retry":"safe","signs":{},"help":"outlast help -31003"}}}}
         wait 20s
         "#,
     );

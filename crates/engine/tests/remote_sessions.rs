@@ -1,5 +1,7 @@
 //! Sessions that a remote server has forgotten, and what only looks like that.
 
+use outlast_engine::reached::Bound;
+use outlast_testkit::bounds::reaches;
 use outlast_testkit::script::check;
 
 /// A stdio client and a remote server whose handshake is over; the next attempt is 2.
@@ -269,6 +271,7 @@ fn a_list_that_runs_in_a_circle_is_not_read_for_ever() {
 
 #[test]
 fn a_list_without_an_end_is_read_for_a_hundred_pages() {
+    let _bounds = reaches(&[Bound::TOOL_PAGES]);
     let pages: String = (2..101)
         .map(|page| {
             format!(

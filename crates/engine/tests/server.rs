@@ -19,8 +19,8 @@ fn a_command_that_cannot_start_answers_the_first_request() {
     outlast_testkit::script::plays();
     use outlast_engine::event::StartFailure;
     use outlast_engine::id::{ClientId, Run, ServerId};
-    use outlast_engine::{Action, Config, Engine, Event, Now};
-    let mut engine = Engine::new(Config { command: "nope".into(), ..Config::default() });
+    use outlast_engine::{Action, Engine, Event, Now, ServerConfig};
+    let mut engine = Engine::new(ServerConfig { command: "nope".into(), ..ServerConfig::default() }.into());
     let mut feed = |event| {
         engine.handle(Now::default(), event);
         std::iter::from_fn(|| engine.poll()).collect::<Vec<_>>()
@@ -96,7 +96,7 @@ fn a_server_that_never_answered_ends_us_after_the_first_request() {
         wait 100ms
         > {"id":1,"method":"initialize"}
         !! warn: server-gone …
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"server `srv` went away (exit status 1) before it answered `initialize`; its last words: cannot find module.",…}}
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"server `srv` went away (exit status 1) before it answered `initialize`; last line on stderr: cannot find module.",…}}
         wait 1ms
         @100ms
         .. end 1
@@ -149,7 +149,7 @@ fn the_pipe_of_what_never_ran_changes_nothing() {
         !! warn: `srv` is back after …
         wait 1s
         @4s
-        !! warn: `srv` has closed its stdout; it is stopped
+        !! warn: `srv` has closed its stdout; outlast stops it
         .. terminate
         "#,
     );
@@ -200,7 +200,7 @@ fn a_server_that_closed_its_output_is_stopped() {
         output-closed
         wait 2s
         @1s
-        !! warn: `srv` has closed its stdout; it is stopped
+        !! warn: `srv` has closed its stdout; outlast stops it
         .. terminate
         @1s500ms
         .. kill
@@ -223,8 +223,8 @@ fn a_server_that_closed_its_input_is_stopped() {
         >> {"id":2,…}
         # The second one has never left, and so it has never run.
         input-broken {"id":2,"method":"tools/call","params":{"name":"pay"}}
-        !! warn: `srv` has closed its stdin; it is stopped
-        !! warn: server-failed server=srv method=tools/call tool=pay elapsed=0s state=it never reached its server detail=it has closed its stdin
+        !! warn: `srv` has closed its stdin; outlast stops it
+        !! warn: server-failed server=srv method=tools/call tool=pay elapsed=0s state=it never reached the server detail=it has closed its stdin
         << {"jsonrpc":"2.0","id":2,"error":{"code":-31003,…"serverState":"never-reached","retry":"safe"…}}
         # What it is about to say still counts.
         < {"id":1,"result":{}}
@@ -252,7 +252,7 @@ fn what_comes_to_a_server_that_closed_its_input_goes_to_the_next_process() {
         < {"id":1,"result":{}}
         << {"id":1,"result":{}}
         input-broken
-        !! warn: `srv` has closed its stdin; it is stopped
+        !! warn: `srv` has closed its stdin; outlast stops it
         > {"id":2,"method":"tools/call","params":{"name":"pay"}}
         output-closed
         exited 0
@@ -283,13 +283,13 @@ fn a_timeout_restarts_where_asked() {
         < {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}
         wait 4s
         @5s
-        !! warn: timeout server=srv method=tools/call tool=slow limit=5s elapsed=5s setting=--timeout state=its server is being restarted
+        !! warn: timeout server=srv method=tools/call tool=slow limit=5s elapsed=5s setting=--timeout state=the server is being restarted
         << {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Method 'tools/call' timed out after 5s (restarting now...)",…}}
         >> {…"notifications/cancelled"…}
         !! warn: restarting `srv`: a call timed out
         .. terminate
         !! warn: server-gone …
-        << {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"server `srv` went away (restarted because a call timed out) before it answered `other`. Whether it ran is not known. (restarting now...)",…"serverState":"restarting",…}}
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"server `srv` went away (restarted because a call timed out) before it answered `other`. The call may have run. (restarting now...)",…"serverState":"restarting",…}}
         wait 600ms
         @5s500ms
         .. kill
@@ -324,7 +324,7 @@ fn a_crash_restarts() {
         exited 101
         !! warn: `srv` ended: exit status 101
         !! warn: server-gone …
-        << {{"jsonrpc":"2.0","id":1,"error":{{"code":-31002,"message":"server `srv` went away (exit status 101) before it answered `x`; its last words: panic: index out of bounds. Whether it ran is not known.",…"serverState":"restarting","retry":"unsafe",…}}}}
+        << {{"jsonrpc":"2.0","id":1,"error":{{"code":-31002,"message":"server `srv` went away (exit status 101) before it answered `x`; last line on stderr: panic: index out of bounds. The call may have run.",…"serverState":"restarting","retry":"unsafe",…}}}}
         !! warn: restarting `srv` in 470ms: it ended
         wait 1s
         @470ms
@@ -333,6 +333,38 @@ fn a_crash_restarts() {
         !! warn: `srv` is back after 1s
         > {{"id":2,"method":"ping"}}
         >> {{"id":3,"method":"ping"}}
+        "#
+    ));
+}
+
+/// Nothing is started again while outlast ends, so nothing says so.
+#[test]
+fn a_server_that_hangs_while_outlast_ends_is_not_restarted() {
+    check(&format!(
+        r#"
+        set timeout 3s
+        {UP}
+        > {{"id":1,"method":"tools/call","params":{{"name":"x"}}}}
+        >> {{"id":2,…}}
+        > {{"id":2,"method":"tools/list"}}
+        >> {{"id":3,"method":"tools/list"}}
+        eof
+        .. close-input
+        wait 3s
+        @3s
+        !! warn: timeout …state=the server was told to cancel it
+        << {{"jsonrpc":"2.0","id":1,"error":…}}
+        >> {{…"notifications/cancelled"…}}
+        .. sample
+        wait 5s
+        @8s
+        .. sample
+        !! warn: `srv` hangs: no sign of life for 5s since it was told to cancel
+        wait 23s600ms
+        @31s
+        .. terminate
+        @31s500ms
+        .. kill
         "#
     ));
 }
@@ -347,7 +379,7 @@ fn a_hung_server_is_replaced() {
         >> {{"id":2,…}}
         wait 3s
         @3s
-        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=the server was told to cancel it
         << {{"jsonrpc":"2.0","id":1,"error":…}}
         >> {{…"notifications/cancelled"…}}
         .. sample
@@ -356,7 +388,7 @@ fn a_hung_server_is_replaced() {
         wait 5s
         @8s
         .. sample
-        !! warn: `srv` hangs: told to cancel, and no sign of life for 5s since
+        !! warn: `srv` hangs: no sign of life for 5s since it was told to cancel
         !! warn: restarting `srv`: it hangs
         .. terminate
         !! info: `tools/list` is sent to `srv` again (attempt 2): its server went away
@@ -388,7 +420,7 @@ fn a_server_that_shows_life_is_not_replaced() {
         >> {{"id":2,…}}
         wait 9s
         @3s
-        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=the server was told to cancel it
         << {{…}}
         >> {{…}}
         .. sample
@@ -407,7 +439,7 @@ fn a_server_that_shows_life_is_not_replaced() {
         >> {"id":2,…}
         wait 3s
         @3s
-        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=the server was told to cancel it
         << {…}
         >> {…"notifications/cancelled"…}
         .. sample
@@ -433,7 +465,7 @@ fn a_built_in_limit_never_replaces_a_server() {
         .. sample
         @5m
         .. sample
-        !! warn: timeout server=srv method=resources/read limit=5m elapsed=5m setting=built-in state=its server was told to cancel
+        !! warn: timeout server=srv method=resources/read limit=5m elapsed=5m setting=built-in state=the server was told to cancel it
         << {{…}}
         >> {{…}}
         "#
@@ -570,7 +602,7 @@ fn a_restart_that_fails_is_tried_again_later() {
         exited 7
         !! warn: `srv` ended: exit status 7
         !! warn: restart of `srv` failed: it ended: exit status 7
-        !! warn: `srv` has failed too often (it ended); tried again every 30s
+        !! warn: `srv` has failed too often (it ended); outlast tries again every 30s
         !! warn: server-failed …
         << {{"jsonrpc":"2.0","id":1,"error":{{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row; the next try is in 30s.",…}}}}
         "#
@@ -597,9 +629,9 @@ const TOO_MANY: &str = r#"
         output-closed
         exited 1
         !! warn: `srv` ended: exit status 1
-        !! warn: server-gone …
-        << {"jsonrpc":"2.0","id":1,…}
-        !! warn: `srv` has failed too often (it ended); tried again every 30s
+        !! warn: server-gone …state=the server has ended…
+        << {"jsonrpc":"2.0","id":1,…"serverState":"gone"…}
+        !! warn: `srv` has failed too often (it ended); outlast tries again every 30s
 "#;
 
 #[test]
@@ -822,7 +854,7 @@ fn a_signal_ends_everything_within_a_second() {
         .. kill
         # Even then nobody is left without an answer.
         @800ms
-        !! warn: server-gone server=srv method=ping elapsed=800ms state=its server has ended detail=outlast was stopped
+        !! warn: server-gone server=srv method=ping elapsed=800ms state=the server has ended detail=outlast was stopped
         << {"jsonrpc":"2.0","id":1,"error":{"code":-31002,…}}
         .. end 143
         "#,

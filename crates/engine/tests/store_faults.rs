@@ -32,7 +32,7 @@ fn an_end_that_could_not_be_stored_is_shown_and_stored_later() {
         < {"jsonrpc":"2.0","id":2,"result":{"n":1}}
         .. store 2: completed
         not-stored 2
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         << …notifications/tasks/status…"status":"completed"…
         > {"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"T1"}}
         << {"jsonrpc":"2.0","id":3,"result":{…"n":1}}
@@ -64,7 +64,7 @@ fn an_end_that_could_not_be_stored_gets_one_more_try_at_the_end() {
         < {{"jsonrpc":"2.0","id":2,"result":{{"n":1}}}}
         .. store 2: completed
         not-stored 2
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         << …notifications/tasks/status…"status":"completed"…
         eof
         .. close-input
@@ -78,7 +78,7 @@ fn an_end_that_could_not_be_stored_gets_one_more_try_at_the_end() {
     };
     ends("stored 3\n!! warn: 1 result(s) that could not be stored before are stored now");
     ends(
-        "not-stored 3\n!! error: 1 result(s) end with this process, because they could not be stored: disk full",
+        "not-stored 3\n!! error: 1 result(s) are lost with this process, because they could not be stored: disk full",
     );
 }
 
@@ -90,7 +90,7 @@ fn a_cancel_that_could_not_be_stored_is_stored_later() {
         .. store 2: cancelled
         >> …notifications/cancelled…
         not-stored 2
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         << …notifications/tasks/status…"status":"cancelled"…
         << {"jsonrpc":"2.0","id":3,"result":{…"status":"cancelled"…
         wait 5s
@@ -108,7 +108,7 @@ fn what_is_wrong_with_the_store_is_told_once_until_it_works_again() {
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","task":{}}}
         .. store 2: create
         not-stored 2
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         >> {"jsonrpc":"2.0","id":3,…
         > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"x","task":{}}}
         .. store 3: create
@@ -122,7 +122,7 @@ fn what_is_wrong_with_the_store_is_told_once_until_it_works_again() {
         > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"x","task":{}}}
         .. store 5: create
         not-stored 5
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         >> {"jsonrpc":"2.0","id":6,…
         "#,
     );
@@ -143,7 +143,7 @@ fn a_cancel_that_does_not_reach_the_owner_is_told() {
         > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"T1"}}
         .. store 2: letter
         not-stored 2
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         << {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error: the cancel could not be left for the process that runs the task; the log of outlast says why"}}
         "#,
     );
@@ -167,7 +167,7 @@ fn the_end_of_another_processs_task_that_could_not_be_read_is_read_again() {
         reads fail
         wait 500ms
         @1s500ms
-        !! warn: not found: disk full
+        !! warn: could not be read from the store: disk full
         reads now
         wait 2s
         @2s

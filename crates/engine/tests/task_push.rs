@@ -408,7 +408,7 @@ fn an_answer_for_another_process_is_confirmed_when_its_letter_is_stored() {
         post 3 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":8,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{}},META}}
         .. store 4: letter
         not-stored 4
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         << 3: 200 {"jsonrpc":"2.0","id":8,"error":{"code":-32603,"message":"Internal error: the answer could not be left for the process that runs the task; …
         stored 3
         << 2: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
@@ -417,7 +417,7 @@ fn an_answer_for_another_process_is_confirmed_when_its_letter_is_stored() {
         .. store 6: letter
         theirs T1 completed {}
         stored 6
-        !! warn: not stored: …the call has ended…
+        !! warn: could not be stored: …the call has ended…
         << 4: 200 {"jsonrpc":"2.0","id":9,"result":{"resultType":"complete"}}
         "#,
     );

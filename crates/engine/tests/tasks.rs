@@ -44,7 +44,7 @@ fn a_task_that_cannot_be_stored_is_a_plain_call() {
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
         .. store 1: create
         not-stored 1
-        !! warn: not stored: disk full
+        !! warn: could not be stored: disk full
         >> {"jsonrpc":"2.0","id":2,…
         < {"jsonrpc":"2.0","id":2,"result":{}}
         << {"jsonrpc":"2.0","id":2,"result":{}}
@@ -112,7 +112,7 @@ fn an_error_fails_a_task() {
         r#"
         wait 10s
         @10s
-        !! warn: timeout server=srv method=tools/call tool=x limit=10s elapsed=10s setting=--timeout state=its server was told to cancel
+        !! warn: timeout server=srv method=tools/call tool=x limit=10s elapsed=10s setting=--timeout state=the server was told to cancel it
         .. store 2: failed
         >> …notifications/cancelled…
         .. sample
@@ -622,7 +622,7 @@ fn a_task_that_a_crash_interrupted_fails_with_the_reason() {
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
         << …
         > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
-        << {"jsonrpc":"2.0","id":5,"error":{"code":-31002,"message":"server `srv` went away (outlast was ended while it ran) …"retry":"unsafe"…
+        << {"jsonrpc":"2.0","id":5,"error":{"code":-31002,"message":"server `srv` went away (outlast itself was ended during the call) …"retry":"unsafe"…
         "#,
     );
 }
@@ -699,5 +699,26 @@ fn every_row_of_the_table_is_played() {
         a_cancelled_task_stays_cancelled,
         a_question_of_the_server_is_input_required,
         a_finished_task_expires,
+    );
+}
+
+/// Pipes seed 333 of the simulation: a call found the stored answer of one with its key, and all the answers of its
+/// array were lost with that one.
+#[test]
+fn an_answer_of_a_task_that_is_not_strict_json_does_not_spoil_an_array() {
+    running(
+        "",
+        r#"
+        < {"jsonrpc":"2.0","id":2,"result":{"x":NaN}}
+        !! warn: `srv` sent an answer that is not strict JSON; passed on unchanged
+        .. store 2: completed
+        stored 2
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"completed","taskId":"T1","ttl":90000000}}
+        > [{"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"T1"}},{"jsonrpc":"2.0","id":4,"method":"ping"}]
+        >> {"jsonrpc":"2.0","id":3,"method":"ping"}
+        << {"jsonrpc":"2.0","id":3,"result":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T1"}},"x":NaN}}
+        < {"jsonrpc":"2.0","id":3,"result":{}}
+        << [{"jsonrpc":"2.0","id":4,"result":{}}]
+        "#,
     );
 }

@@ -84,7 +84,6 @@ fn resume_tokens_are_refused_alike() {
             ("unknown", ask(&[], ann, "7", &bad)),
             ("of another principal", ask(&[], bob, "7", &good)),
             ("of another call", ask(&[], ann, "8", &good)),
-            ("cancelled just now", ask(&[cancel], ann, "7", &good)),
             ("cancelled", ask(&[cancel, "stored 2"], ann, "7", &good)),
             ("nobody came back", ask(&["wait 60s", "stored 2"], ann, "7", &good)),
             ("forgotten", ask(&[answer], ann, "7", &good)),

@@ -1,5 +1,7 @@
 //! A client's answer to what a remote server asked, while the server cannot be reached.
 
+use outlast_engine::reached::Bound;
+use outlast_testkit::bounds::reaches;
 use outlast_testkit::script::check;
 
 /// A remote server asks during a call, and cannot be reached when the answer comes.
@@ -107,6 +109,7 @@ fn an_answer_is_dropped_when_the_server_takes_its_question_back() {
 
 #[test]
 fn an_answer_that_comes_much_too_late_is_dropped() {
+    let _bounds = reaches(&[Bound::UNSENT]);
     answered_in_vain(
         r#"
         wait 2s

@@ -4,26 +4,27 @@
 //! is which command.
 
 mod cache;
+mod completions;
 mod doctor;
 mod flags;
 pub mod help;
 mod install;
 mod keep;
+mod manual;
 mod remote;
 mod run;
 mod serve;
 mod tasks;
 mod timeout_mcp;
 mod token;
+mod version;
 mod wrap;
-
-pub(crate) use flags::distance;
 
 use crate::config::{self, Settings};
 use crate::install as installer;
 use crate::observe::stderr::say;
 use crate::store::Place;
-use outlast_engine::settings::BadValue;
+use outlast_engine::settings::{BadValue, nearest};
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
@@ -31,7 +32,7 @@ use std::process::ExitCode;
 const USAGE: u8 = 2;
 
 /// Where `--keep` stands and cannot be meant.
-const NO_KEEP: &str = "--keep is for a command: write: outlast --keep -- npx -y some-server";
+const NO_KEEP: &str = "--keep needs a command; write: outlast --keep -- npx -y some-server";
 
 /// What is to be done.
 enum Task {
@@ -46,6 +47,8 @@ enum Task {
     /// The service behind `--keep`, by the name of its files.
     KeepService(String, Box<Settings>, Vec<OsString>),
     Keep(crate::keep::Request),
+    /// Say why this command cannot be started, and end as a shell would.
+    CannotStart(OsString, outlast_engine::event::StartFailure),
     Demo,
     DemoServer,
     /// Forget what is kept for instant starts, here.
@@ -95,35 +98,84 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
         "timeout-mcp" => timeout_mcp::parse(words.split_off(1)),
         "doctor" => doctor::parse(words.split_off(1)),
         "serve" => serve::parse(words.split_off(1)),
-        crate::guardian::GUARDIAN => Ok(Task::Guardian(words.split_off(1))),
+        crate::sys::guardian::GUARDIAN => Ok(Task::Guardian(words.split_off(1))),
         crate::keep::SERVICE => keep::service(words.split_off(1)),
         _ => wrap::parse(words),
     }
 }
 
-/// A command that may stand behind options, which it does not take.
-fn named_task(word: &OsStr, mut parser: lexopt::Parser) -> Result<Task, Wrong> {
+/// A command that may stand behind options, which it does not take. `line` is all that was written.
+fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Result<Task, Wrong> {
     let word = word.to_string_lossy();
-    let task = match &*word {
-        "demo" => Task::Demo,
-        "demo-server" => Task::DemoServer,
-        "cache" => return cache::parse(parser),
-        "token" => return token::parse(parser),
-        "tasks" => return tasks::parse(parser),
-        "keep" => return keep::parse(parser),
-        "install" => return install::parse(installer::Aim::Install, parser),
-        "uninstall" => return install::parse(installer::Aim::Uninstall, parser),
-        "help" => return help::parse(parser),
-        _ => {
-            return Err(Wrong(format!(
-                "`{word}` is no command of ours; to put outlast in front of it write: outlast -- {word}"
-            )));
+    match &*word {
+        "demo" => without_options(&mut parser, "demo", Task::Demo),
+        "demo-server" => without_options(&mut parser, "demo-server", Task::DemoServer),
+        "man" => without_options(&mut parser, "man", Task::Print(manual::page())),
+        "completions" => completions::parse(parser),
+        "cache" => cache::parse(parser),
+        "token" => token::parse(parser),
+        "tasks" => tasks::parse(parser),
+        "keep" => keep::parse(parser),
+        "install" => install::parse(installer::Aim::Install, parser),
+        "uninstall" => install::parse(installer::Aim::Uninstall, parser),
+        "help" => help::parse(&parser.raw_args()?.collect::<Vec<_>>()),
+        // These stand first, so that they can read options of their own.
+        "doctor" | "serve" | "timeout-mcp" => {
+            Err(Wrong(format!("write `{word}` first: {}", moved_first(&word, line))))
         }
-    };
+        _ => Err(unknown_command(&word, line)),
+    }
+}
+
+/// A command that takes nothing but `--help`.
+fn without_options(parser: &mut lexopt::Parser, name: &str, task: Task) -> Result<Task, Wrong> {
     match parser.next()? {
         None => Ok(task),
-        Some(_) => Err(Wrong(format!("`outlast {word}` takes nothing more"))),
+        Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) => Ok(Task::Print(help::of(name))),
+        Some(_) => Err(Wrong(format!("`outlast {name}` takes no arguments"))),
     }
+}
+
+/// The line with a command first.
+fn moved_first(word: &str, line: &[OsString]) -> String {
+    let others = line.iter().filter(|other| *other != word);
+    shown_line(std::iter::once(&OsString::from(word)).chain(others))
+}
+
+/// What was probably meant: a command of ours that is spelt otherwise, or a server without its dashes.
+fn unknown_command(word: &str, line: &[OsString]) -> Wrong {
+    let at = line.iter().position(|other| other == word).unwrap_or_default();
+    let is_program =
+        word.contains('/') || config::search_path().iter().any(|folder| folder.join(word).is_file());
+    let meant = nearest(word, help::COMMANDS.iter().map(|command| command.name)).filter(|_| !is_program);
+    let (before, rest) = line.split_at(at);
+    let dashes = OsString::from("--");
+    let hint = match meant {
+        Some(meant) => {
+            let meant = OsString::from(meant);
+            format!("did you mean: {}", shown_line(before.iter().chain([&meant]).chain(&rest[1..])))
+        }
+        None => {
+            let line = shown_line(before.iter().chain([&dashes]).chain(rest));
+            format!("to put outlast in front of a server, write: {line}")
+        }
+    };
+    Wrong(format!("unknown command `{word}`; {hint}"))
+}
+
+/// A command line of ours, as a shell would take it.
+fn shown_line<'a>(words: impl Iterator<Item = &'a OsString>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    let mut line = String::from("outlast");
+    for word in words.map(|word| word.to_string_lossy()) {
+        line.push(' ');
+        if !word.is_empty() && word.chars().all(plain) {
+            line.push_str(&word);
+        } else {
+            line.push_str(&format!("'{}'", word.replace('\'', "'\\''")));
+        }
+    }
+    line
 }
 
 /// Everything before `--` is for us, everything after it is the server's command, untouched.
@@ -134,9 +186,9 @@ fn split_command(mut words: Vec<OsString>) -> (Vec<OsString>, Option<Vec<OsStrin
 }
 
 fn not_understood(word: &OsStr) -> Wrong {
-    Wrong(format!("`{}` is not understood here; see outlast --help", word.to_string_lossy()))
+    Wrong(format!("`{}` was not expected here; see outlast --help", word.to_string_lossy()))
 }
 
 fn unknown_letter(letter: char) -> Wrong {
-    Wrong(format!("unknown flag `-{letter}`; see outlast --help"))
+    Wrong(format!("unknown option `-{letter}`; see outlast --help"))
 }

@@ -64,18 +64,14 @@ pub fn in_future(time: Duration) -> Instant {
 }
 
 /// How far a moment still lies ahead; nothing if it has passed.
+#[cfg(any(target_os = "linux", test))]
 pub fn left_until(moment: Instant) -> Duration {
     moment.saturating_duration_since(Instant::now())
 }
 
 /// Milliseconds since the machine started, without those it slept: the same for all its processes.
 pub fn awake() -> u64 {
-    use nix::time::ClockId;
-    #[cfg(target_os = "linux")]
-    let clock = ClockId::CLOCK_MONOTONIC;
-    #[cfg(not(target_os = "linux"))]
-    let clock = ClockId::from_raw(nix::libc::CLOCK_UPTIME_RAW);
-    clock.now().map_or(0, |time| Duration::from(time).as_millis() as u64)
+    crate::sys::awake()
 }
 
 /// Whether a moment has passed.

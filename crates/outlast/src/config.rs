@@ -12,7 +12,7 @@ use crate::store::Place;
 use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::policy::Rules;
 use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
-use outlast_engine::{Config, Level, Manner, Restart, Share, Transport};
+use outlast_engine::{Config, Level, Manner, Restart, ServerConfig, Share, Transport};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub fn this_program() -> std::io::Result<PathBuf> {
 
 /// The person's home directory.
 pub fn home() -> Option<PathBuf> {
-    directory("HOME")
+    directory(if cfg!(windows) { "USERPROFILE" } else { "HOME" })
 }
 
 /// A directory that a variable names. A relative one would mean another place for every program.
@@ -78,6 +78,7 @@ pub fn working_directory() -> Option<String> {
 pub fn state_folder() -> Option<PathBuf> {
     let base = match directory("XDG_STATE_HOME") {
         Some(base) => base,
+        None if cfg!(windows) => directory("LOCALAPPDATA")?,
         None if cfg!(target_os = "macos") => home()?.join("Library/Application Support"),
         None => home()?.join(".local/state"),
     };
@@ -163,13 +164,15 @@ impl Settings {
     pub fn for_remote(url: &http::Uri) -> Settings {
         let host = url.host().unwrap_or_default();
         let mut settings = Settings::named(host, host);
-        settings.engine.transport = Transport::Http;
+        settings.engine.server_mut().transport = Transport::Http;
         settings
     }
 
     fn named(name: &str, command: &str) -> Settings {
-        let engine =
-            Config { server_name: name.into(), seed: seed(), command: command.into(), ..Config::default() };
+        let engine = Config {
+            seed: seed(),
+            ..ServerConfig { name: name.into(), command: command.into(), ..ServerConfig::default() }.into()
+        };
         Settings {
             engine,
             log: Log { level: Level::Warn, format: Format::Text },
@@ -243,20 +246,22 @@ impl Settings {
     fn take(&mut self, setting: &'static Setting, text: &str, source: &str) -> Result<(), BadValue> {
         let value = setting.parse(text)?;
         match (setting.key, value) {
-            (Key::CancelGrace, Value::Time(Some(time))) => self.engine.cancel_grace = time,
+            (Key::CancelGrace, Value::Time(Some(time))) => self.engine.server_mut().cancel_grace = time,
             (Key::Drain, Value::Time(Some(time))) => self.engine.drain = time,
             (Key::MaxMessage, Value::Size(size)) => self.engine.max_message = size,
-            (Key::Restart, Value::Text(word)) => self.engine.restart = restart(&word),
+            (Key::Restart, Value::Text(word)) => self.engine.server_mut().restart = restart(&word),
             (Key::RestartBackoff, Value::Time(time)) => {
-                self.engine.restart_backoff = time.unwrap_or_default()
+                self.engine.server_mut().restart_backoff = time.unwrap_or_default()
             }
-            (Key::RestartIntensity, Value::Count(count)) => self.engine.restart_intensity = count,
-            (Key::ConnectRetries, Value::Count(count)) => self.engine.connect_retries = count,
-            (Key::ConnectBackoff, Value::Time(Some(time))) => self.engine.connect_backoff = time,
-            (Key::ReconnectEvery, Value::Time(Some(time))) => self.engine.reconnect_every = time,
-            (Key::RetryBackoff, Value::Time(Some(time))) => self.engine.retry_backoff = time,
-            (Key::Trust, Value::Switch(trust)) => self.engine.trust = trust,
-            (Key::Instant, Value::Switch(instant)) => self.engine.instant = instant,
+            (Key::RestartIntensity, Value::Count(count)) => {
+                self.engine.server_mut().restart_intensity = count
+            }
+            (Key::ConnectRetries, Value::Count(count)) => self.engine.server_mut().connect_retries = count,
+            (Key::ConnectBackoff, Value::Time(Some(time))) => self.engine.server_mut().connect_backoff = time,
+            (Key::ReconnectEvery, Value::Time(Some(time))) => self.engine.server_mut().reconnect_every = time,
+            (Key::RetryBackoff, Value::Time(Some(time))) => self.engine.server_mut().retry_backoff = time,
+            (Key::Trust, Value::Switch(trust)) => self.engine.server_mut().trust = trust,
+            (Key::Instant, Value::Switch(instant)) => self.engine.server_mut().instant = instant,
             (Key::Tasks, Value::Switch(on)) => self.engine.tasks = on,
             (Key::TaskAfter, Value::Time(Some(time))) => self.engine.task_after = time,
             (Key::TaskTtl, Value::Time(Some(time))) => self.engine.task_ttl = time,
@@ -264,7 +269,7 @@ impl Settings {
             (Key::IdempotencyKey, Value::Text(path)) => self.take_key_place(&path)?,
             (Key::ClientCap, Value::Time(time)) => self.engine.client_cap = time,
             (Key::State, Value::Text(path)) => self.state = Some(path),
-            (Key::Share, Value::Text(word)) => self.engine.share = share(&word),
+            (Key::Share, Value::Text(word)) => self.engine.server_mut().share = share(&word),
             (Key::SessionIdle, Value::Time(Some(time))) => self.engine.session_idle = time,
             (Key::ResumeWait, Value::Time(Some(time))) => self.engine.resume_wait = time,
             (Key::ResumeMinWait, Value::Time(Some(time))) => self.engine.resume_min_wait = time,
@@ -291,6 +296,8 @@ impl Settings {
             (Key::Log, Value::Text(word)) => self.log.level = level(&word),
             (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
+            // Decided before there are settings: it says which process has them.
+            (Key::Keep, _) => {}
             (key, value) => self.engine.rules_mut().bare(key, value, source),
         }
         Ok(())
@@ -324,7 +331,7 @@ impl Settings {
         }
         *self.engine.rules_mut() = rules;
         self.engine.manner = Manner::TimeoutMcp;
-        self.engine.restart = if auto_restart { Restart::OnTimeout } else { Restart::Never };
+        self.engine.server_mut().restart = if auto_restart { Restart::OnTimeout } else { Restart::Never };
         Ok(())
     }
 }

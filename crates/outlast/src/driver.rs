@@ -6,7 +6,6 @@
 
 use crate::client::http::flow::Flow;
 use crate::clock::Clock;
-use crate::guardian::{Guardian, Guardians};
 use crate::link::{Link, Outlet, Process, Signals, Starter, Wrote};
 use crate::memory::Keeper;
 use crate::observe::Observers;
@@ -14,7 +13,9 @@ use crate::outbox::HARD;
 use crate::server::life::{Sampler, Signs};
 use crate::store::{OpenError, Place, Reply, Store};
 use crate::sys::alarm::Alarm;
-use crate::sys::unix::Sink;
+use crate::sys::guardian::{Guardian, Guardians};
+use crate::sys::proc::Root;
+use crate::sys::streams::Sink;
 use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::store::{Query, Trouble, Write};
@@ -96,7 +97,7 @@ impl Driver {
             serves: config.manner == Manner::Serve,
             state: Mutex::new(State {
                 me: me.clone(),
-                name: (config.manner == Manner::Serve).then(|| config.server_name.clone()),
+                name: (config.manner == Manner::Serve).then(|| config.server.name.clone()),
                 engine: Engine::new(config),
                 now: clock.now(),
                 clock,
@@ -171,7 +172,10 @@ impl Driver {
         match state.client.write() {
             Wrote::All => {}
             Wrote::Some => self.client.backlog.notify_one(),
-            Wrote::Broken(_) => state.feed(Event::ClientGone(CLIENT)),
+            Wrote::Broken => {
+                state.client.take_unsent();
+                state.feed(Event::ClientGone(CLIENT));
+            }
         }
         if let Some(congested) = state.client.outbox.check_marks() {
             state.feed(Event::Congested(CLIENT, congested));
@@ -187,8 +191,9 @@ impl Driver {
         match process.outlet.write() {
             Wrote::All => {}
             Wrote::Some => process.signals.backlog.notify_one(),
-            Wrote::Broken(unsent) => {
-                let unsent = unsent.into_iter().filter_map(wire::scan_message).collect();
+            Wrote::Broken => {
+                let unsent =
+                    process.outlet.take_unsent().into_iter().filter_map(wire::scan_message).collect();
                 state.feed(Event::InputBroken(id, run, unsent));
             }
         }
@@ -384,7 +389,7 @@ impl Driver {
     }
 
     /// A guardian was killed; `None` if we let go of it ourselves.
-    pub fn lose_guardian(&self, server: ServerId, guardian: nix::unistd::Pid) -> Option<Guardian> {
+    pub fn lose_guardian(&self, server: ServerId, guardian: &Root) -> Option<Guardian> {
         match self.lock().links.get_mut(&server)? {
             Link::Process(process) => process.lose_guardian(guardian),
             Link::Remote(..) => None,

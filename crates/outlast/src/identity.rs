@@ -11,15 +11,13 @@
 use crate::config;
 use crate::random;
 use crate::store::Place;
-use crate::sys::unix::read_small;
+use crate::sys::files::{make_folder, private, read_small};
 use http::header::{HeaderName, HeaderValue};
 use outlast_engine::hex;
 use ring::hmac;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The file of the key, in the state directory.
@@ -154,13 +152,13 @@ impl Key {
 /// All that says who the server of a command is.
 pub fn parts_of(command: &[OsString]) -> Vec<Vec<u8>> {
     let mut parts = vec![config::working_directory().unwrap_or_default().into_bytes()];
-    parts.extend(command.iter().map(|word| word.as_bytes().to_vec()));
+    parts.extend(command.iter().map(|word| word.as_encoded_bytes().to_vec()));
     parts.push(b"environment".to_vec());
     let mut variables: Vec<_> =
         config::servers_variables().filter(|(name, _)| counts(&name.to_string_lossy())).collect();
     variables.sort();
     for (name, value) in variables {
-        parts.extend([name.as_bytes().to_vec(), value.as_bytes().to_vec()]);
+        parts.extend([&name, &value].map(|word| word.as_encoded_bytes().to_vec()));
     }
     parts
 }
@@ -184,9 +182,9 @@ fn read(path: &Path) -> io::Result<[u8; KEY]> {
 /// Written beside its place and linked there, so that nobody reads half a key and of two who come at once
 /// both have the same.
 fn make(folder: &Path, path: &Path) -> io::Result<[u8; KEY]> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    make_folder(folder)?;
     let beside = path.with_extension(format!("{}.new", std::process::id()));
-    let mut file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    let mut file = private(fs::File::options().write(true).create(true).truncate(true)).open(&beside)?;
     file.write_all(&random::bytes::<KEY>())?;
     let linked = fs::hard_link(&beside, path);
     fs::remove_file(&beside)?;

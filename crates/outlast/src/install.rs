@@ -22,13 +22,13 @@ pub use edit::Aim;
 
 use crate::config;
 use crate::observe::stderr::say as tell;
+use crate::sys::files::is_program;
 use clients::{Client, Place, Scope};
 use diff::visible;
 use plan::Plan;
 use server::{Problem, line_of};
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 use write::Original;
@@ -75,9 +75,6 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
 /// What a client would have to call to get this program: its name, if that is what the name means.
 fn own_word() -> io::Result<String> {
     let program = config::own_program()?;
-    let is_program = |path: &Path| {
-        fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
     let called =
         config::search_path().into_iter().map(|folder| folder.join("outlast")).find(|path| is_program(path));
     let ours = fs::canonicalize(&program)?;

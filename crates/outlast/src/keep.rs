@@ -26,20 +26,17 @@ pub use way::Way;
 
 use crate::config;
 use crate::identity::{self, Key};
+use crate::sys::files;
+use crate::sys::local::LONGEST_PATH;
 use crate::sys::lock::{self, Kind, Lock};
 use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The first word of the service's command line.
 pub const SERVICE: &str = "keep-service";
-
-/// The longest path of a socket that every system takes.
-const SOCKET_PATH: usize = 103;
 
 /// The files of one service.
 #[derive(Clone, Debug)]
@@ -55,12 +52,18 @@ impl Room {
         let unusable = |why: &dyn std::fmt::Display| {
             format!("--keep cannot use `{}`: {why}; name another folder with --state DIR", folder.display())
         };
-        make_private(&folder).map_err(|error| unusable(&error))?;
+        files::make_own_folder(&folder).map_err(|error| unusable(&error))?;
         let room = Room { folder: folder.clone(), name: name.into() };
-        if room.socket().as_os_str().len() > SOCKET_PATH {
+        if room.socket().as_os_str().len() > LONGEST_PATH {
             return Err(unusable(&"its path is too long for a socket"));
         }
         Ok(room)
+    }
+
+    /// The room that a file belongs to.
+    fn of(path: &Path) -> Option<Room> {
+        let (name, _) = path.file_name()?.to_str()?.split_once('.')?;
+        Some(Room { folder: path.parent()?.into(), name: name.into() })
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -70,6 +73,24 @@ impl Room {
     /// What the service writes; the one before it is beside it.
     pub fn log(&self) -> PathBuf {
         self.file("log")
+    }
+
+    /// Removes the files of a service that has ended and that nobody is about to use.
+    fn tidy(&self, patience: Duration) -> io::Result<()> {
+        let lock = |kind| lock_within(&self.file(kind), Kind::Exclusive, patience);
+        let (Some(_turn), Some(_users)) = (lock("lock")?, lock("users")?) else { return Ok(()) };
+        if let Ok(card) = File::open(self.file("card"))
+            && lock::try_lock(card, Kind::Shared)?.is_err()
+        {
+            return Ok(());
+        }
+        let begin = format!("{}.", self.name);
+        for entry in fs::read_dir(&self.folder)?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&begin) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
     }
 
     fn file(&self, kind: &str) -> PathBuf {
@@ -82,30 +103,17 @@ fn folder(state: &Path) -> PathBuf {
     state.join("keep")
 }
 
-/// Makes a folder that only this user can enter.
-fn make_private(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let found = fs::symlink_metadata(folder)?;
-    if !found.is_dir() || found.uid() != nix::unistd::geteuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else"));
-    }
-    if found.mode() & 0o077 != 0 {
-        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-    }
-    Ok(())
-}
-
 /// What a service is called: the same for the same user, version, options and server. What says who the
 /// server is may hold secrets, so the name is a digest.
 pub fn name(key: &Key, words: &[OsString], command: &[OsString]) -> String {
-    let user = nix::unistd::geteuid().to_string();
+    let user = files::user();
     let mut parts: Vec<Vec<u8>> = vec![env!("CARGO_PKG_VERSION").into(), user.into_bytes()];
     let mut variables: Vec<_> = config::own_variables().collect();
     variables.sort();
     for (name, value) in variables {
-        parts.push([name.as_bytes(), b"=", value.as_bytes()].concat());
+        parts.push([name.as_encoded_bytes(), b"=", value.as_encoded_bytes()].concat());
     }
-    parts.extend(words.iter().map(|word| word.as_bytes().to_vec()));
+    parts.extend(words.iter().map(|word| word.as_encoded_bytes().to_vec()));
     parts.push(b"--".to_vec());
     parts.extend(identity::parts_of(command));
     key.digest(&parts)
@@ -113,14 +121,32 @@ pub fn name(key: &Key, words: &[OsString], command: &[OsString]) -> String {
 
 /// A lock of a file that need not be there; `None` if somebody else holds one that forbids it.
 fn try_lock(path: &Path, kind: Kind) -> io::Result<Option<Lock>> {
-    lock::try_lock(open(path)?, kind).map(Result::ok)
+    of_the_file_there(path, |file| lock::try_lock(file, kind).map(Result::ok))
 }
 
 /// The same lock, waited for.
 fn lock_within(path: &Path, kind: Kind, time: Duration) -> io::Result<Option<Lock>> {
-    lock::lock_within(open(path)?, kind, time)
+    of_the_file_there(path, |file| lock::lock_within(file, kind, time))
+}
+
+/// How often a file may be removed while its lock is waited for.
+const REMOVED: usize = 10;
+
+/// A lock of the file that has this name once the lock is there: the one that was opened may have been removed
+/// meanwhile, and a lock of that keeps nobody out.
+fn of_the_file_there(
+    path: &Path,
+    lock: impl Fn(File) -> io::Result<Option<Lock>>,
+) -> io::Result<Option<Lock>> {
+    for _ in 0..REMOVED {
+        let Some(held) = lock(open(path)?)? else { return Ok(None) };
+        if files::is_at(&held, path)? {
+            return Ok(Some(held));
+        }
+    }
+    Err(io::Error::other(format!("`{}` is removed again and again", path.display())))
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    files::private(File::options().read(true).write(true).create(true).truncate(false)).open(path)
 }

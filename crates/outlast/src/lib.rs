@@ -2,7 +2,7 @@
 //!
 //! Map: `cli` and `config` read what people wrote; `wrap` and `serve` put the parts together;
 //! `driver` joins them to the engine, `link` is what it holds of each server; `client` and `server`
-//! are the two sides; `guardian` is the parent of the server's process; `lines`, `outbox`, `pool` and
+//! are the two sides; `lines`, `outbox`, `pool` and
 //! `http1` handle bytes; `identity` says which server is meant; `memory` keeps what an instant start
 //! needs; `observe` is the log and the record; `clock` reads time, `random` randomness; `sys` is what
 //! differs by system; `demo` shows it all in ten seconds;
@@ -18,7 +18,6 @@ mod config;
 mod demo;
 mod doctor;
 mod driver;
-mod guardian;
 mod http1;
 mod identity;
 mod install;

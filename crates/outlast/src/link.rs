@@ -1,13 +1,14 @@
 //! What the driver holds of each server: the way out to it, and how it is started.
 
 use crate::driver::{Driver, Peer};
-use crate::guardian::{Ends, Guardian, Guardians};
 use crate::outbox::Outbox;
 use crate::server::http::{Feed, Happening, Remote, Session};
 use crate::server::stdio;
-use crate::sys::unix::{FileLimit, Sink};
+use crate::sys::guardian::{Ends, Guardian, Guardians};
+use crate::sys::limits::FileLimit;
+use crate::sys::proc::Root;
+use crate::sys::streams::Sink;
 use bytes::Bytes;
-use nix::unistd::Pid;
 use outlast_engine::Event;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::id::{Run, ServerId};
@@ -75,13 +76,13 @@ impl Process {
     }
 
     /// The process that everything of it descends from.
-    pub fn root(&self) -> Option<Pid> {
-        self.guardian.as_ref().map(|guardian| guardian.pid)
+    pub fn root(&self) -> Option<Root> {
+        self.guardian.as_ref().map(Guardian::root)
     }
 
     /// Its guardian was killed: what it has left is to be ended. `None` if that is another one by now.
-    pub fn lose_guardian(&mut self, pid: Pid) -> Option<Guardian> {
-        self.guardian.take_if(|guardian| guardian.pid == pid)
+    pub fn lose_guardian(&mut self, root: &Root) -> Option<Guardian> {
+        self.guardian.take_if(|guardian| guardian.root() == *root)
     }
 }
 
@@ -192,7 +193,7 @@ impl Starter {
             Some((guardian, ends)) => (guardian, Some(ends)),
             None => (self.guardians.spawn(&self.command, self.file_limit)?, None),
         };
-        tokio::spawn(stdio::read_reports(driver.clone(), id, guardian.pid, guardian.reports()?));
+        tokio::spawn(stdio::read_reports(driver.clone(), id, guardian.root(), guardian.reports()?));
         Ok((guardian, begun))
     }
 }
@@ -288,8 +289,8 @@ pub enum Wrote {
     All,
     /// What fitted.
     Some,
-    /// Nobody reads there any more. These lines have never left.
-    Broken(Vec<Bytes>),
+    /// Nobody reads there any more; [`Outlet::take_unsent`] has the lines that never left.
+    Broken,
 }
 
 impl Outlet {
@@ -303,6 +304,13 @@ impl Outlet {
     /// What feeds it must wait.
     pub fn is_full(&self) -> bool {
         self.outbox.is_congested() && !self.broken
+    }
+
+    /// The lines that can never leave, once nobody reads there any more.
+    pub fn take_unsent(&mut self) -> Vec<Bytes> {
+        let unsent = self.outbox.unsent();
+        self.outbox.clear();
+        unsent
     }
 
     /// Writes what fits at once.
@@ -329,9 +337,7 @@ impl Outlet {
                 Err(_) => {
                     self.broken = true;
                     self.sink = None;
-                    let unsent = self.outbox.unsent();
-                    self.outbox.clear();
-                    return Wrote::Broken(unsent);
+                    return Wrote::Broken;
                 }
             }
         }

@@ -6,7 +6,7 @@
 
 use crate::config;
 use crate::store::Place;
-use crate::sys::unix::read_small;
+use crate::sys::files::{make_folder, private, read_small};
 use outlast_engine::memory::{BYTES, Memory};
 use outlast_engine::method::Method;
 use serde_json::value::RawValue;
@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
@@ -208,9 +207,9 @@ fn render(of: &Value, memories: &[Memory]) -> String {
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    make_folder(folder)?;
     let beside = path.with_extension(format!("{}.new", std::process::id()));
-    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    let mut file = private(File::options().write(true).create(true).truncate(true)).open(&beside)?;
     file.write_all(bytes)?;
     drop(file);
     fs::rename(beside, path)

@@ -10,7 +10,7 @@ use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
 use crate::server::http::Remote;
 use crate::store::Place;
-use crate::sys::unix;
+use crate::sys::limits;
 use crate::wrap::{identity_key, watch_signals};
 use outlast_engine::{Config, Event};
 use std::ffi::OsString;
@@ -78,17 +78,17 @@ pub fn run(
     let mut starter = Starter::default();
     match target {
         Target::Command(command) => {
-            config.identity = key.of_command(&config.server_name, &command);
+            config.is_called(key.of_command(&config.server.name, &command));
             starter.command = command;
         }
         Target::Remote(remote) => {
-            config.identity = remote.identity(&key);
+            config.is_called(remote.identity(&key));
             starter.remote = Some(remote);
         }
     }
-    unix::adopt_orphans();
-    starter.file_limit = unix::raise_file_limit();
-    unix::return_large_buffers();
+    limits::adopt_orphans();
+    starter.file_limit = limits::raise_file_limit();
+    limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let status = runtime.block_on(serve(config, observers, place, service, starter))?;
     runtime.shutdown_background();
@@ -111,7 +111,7 @@ async fn serve(
         }
         Entrance::Kept(kept) => {
             let greeting = format!("{} outlast: kept by process {}", timestamp(), std::process::id());
-            (Listener::Unix(kept.listener()?), greeting, Some(kept))
+            (Listener::Local(kept.listener()?), greeting, Some(kept))
         }
     };
     let driver = Driver::new(config, Clock::start(), starter, observers, None, place);

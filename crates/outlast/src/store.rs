@@ -50,7 +50,7 @@ pub fn no_folder(folder: &Path, error: &io::Error) -> String {
     let shown = folder.display();
     match error.kind() {
         io::ErrorKind::NotADirectory => {
-            format!("`{shown}` is no folder; --state (OUTLAST_STATE) names the folder that {FILE} is in")
+            format!("`{shown}` is not a folder; --state (OUTLAST_STATE) names the folder that {FILE} is in")
         }
         _ => format!("cannot look into `{shown}`: {error}"),
     }

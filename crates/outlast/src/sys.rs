@@ -1,12 +1,29 @@
-//! What differs by operating system. Windows has no file here yet: see docs/platforms.md.
+//! What differs by operating system.
+//!
+//! Each name means the same everywhere and has one file in `unix/` and one in `windows/`; what is outside of this
+//! folder knows neither. What was built or run where is told in docs/platforms.md.
+//!
+//! - `guardian`: the parent of a server's process, which takes down all that is below it
+//! - `streams`: our standard streams and pipes to servers, without blocking
+//! - `local`: connections between processes of one user; `service`: a process that outlives who started it
+//! - `presence`: whether the other end of a connection is gone
+//! - `files`: files that are this user's alone; `proc`: what the system knows of processes
+//! - `signals`: being asked to end, and asking others; `limits`: what a process may take
+//! - `awake`: the clock that stands still while the machine sleeps
+
+pub mod alarm;
+pub mod lock;
+pub mod report;
 
 #[cfg(unix)]
-pub mod alarm;
+mod unix;
 #[cfg(unix)]
-pub mod lock;
-#[cfg(unix)]
-pub mod proc;
-#[cfg(unix)]
-pub mod unix;
-#[cfg(not(unix))]
-compile_error!("outlast runs on Linux and macOS; Windows is not supported yet (docs/platforms.md)");
+pub use unix::{awake, files, guardian, limits, local, presence, proc, service, signals, streams};
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::{awake, files, guardian, limits, local, presence, proc, service, signals, streams};
+
+#[cfg(not(any(unix, windows)))]
+compile_error!("outlast runs on Unix and Windows (docs/platforms.md)");

@@ -1,8 +1,8 @@
 //! `outlast tasks`: what a person sees and does of the calls that have tickets, whichever outlast
 //! process of this user they run in.
 //!
-//! Everything goes through the store's file: what it holds is shown, and a cancel is a letter to the
-//! process that owns the call. A store that is not there is not made. Beside the path of every call.
+//! Everything goes through the store's file: what it holds is shown, and a cancel is a message in the mailbox of
+//! the process that owns the call. A store that is not there is not made. Beside the path of every call.
 
 mod follow;
 mod shelf;

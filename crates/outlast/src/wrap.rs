@@ -3,21 +3,20 @@
 use crate::client;
 use crate::clock::Clock;
 use crate::driver::{Driver, Peer};
-use crate::guardian::Guardians;
 use crate::identity::Key;
 use crate::link::Starter;
 use crate::memory::Keeper;
 use crate::observe::Observers;
 use crate::server::http::Remote;
 use crate::store::Place;
-use crate::sys::unix;
+use crate::sys::guardian::Guardians;
+use crate::sys::{limits, signals, streams};
 use outlast_engine::{Config, Event, Note};
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// How long the end waits for the thread that writes to a file or a terminal.
 const LAST_WRITE: Duration = Duration::from_millis(500);
@@ -34,24 +33,24 @@ pub fn run(
     let guardian = guardians.fork(command)?;
     let ends = guardian.start()?;
     // With an instant start it is we who answer first.
-    if !config.instant {
+    if !config.server.instant {
         guardian.go_first();
     }
-    if config.uses_store() || config.instant {
+    if config.uses_store() || config.server.instant {
         let key = identity_key(&place, &mut observers);
-        config.identity = key.of_command(&config.server_name, command);
+        config.is_called(key.of_command(&config.server.name, command));
     }
-    unix::adopt_orphans();
+    limits::adopt_orphans();
     let starter = Starter {
         forked: Some((guardian, ends)),
         command: command.into(),
         guardians,
-        file_limit: unix::raise_file_limit(),
+        file_limit: limits::raise_file_limit(),
         remote: None,
     };
-    unix::return_large_buffers();
+    limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let keeper = if config.instant { Keeper::open(&place, &config.identity, command) } else { None };
+    let keeper = if config.server.instant { Keeper::open(&place, &config.identity, command) } else { None };
     let status = runtime.block_on(serve(config, observers, place, starter, keeper))?;
     // Threads that are blocked on a terminal or a file must not keep us.
     runtime.shutdown_background();
@@ -79,10 +78,10 @@ pub fn run_remote(
     remote: Arc<Remote>,
 ) -> io::Result<ExitCode> {
     if config.uses_store() {
-        config.identity = remote.identity(&identity_key(&place, &mut observers));
+        config.is_called(remote.identity(&identity_key(&place, &mut observers)));
     }
-    unix::raise_file_limit();
-    unix::return_large_buffers();
+    limits::raise_file_limit();
+    limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let starter = Starter { remote: Some(remote), ..Starter::default() };
     let status = runtime.block_on(serve(config, observers, place, starter, None))?;
@@ -98,8 +97,8 @@ async fn serve(
     keeper: Option<Keeper>,
 ) -> io::Result<u8> {
     let (max_message, has_tickets) = (config.max_message, config.has_tickets());
-    let (sink, last_writer) = unix::stdout_sink()?;
-    let (source, sink) = (unix::stdin_source()?, Arc::new(sink));
+    let (sink, last_writer) = streams::stdout_sink()?;
+    let (source, sink) = (streams::stdin_source()?, Arc::new(sink));
     let driver = Driver::new(config, Clock::start(), starter, observers, keeper, place);
     watch_signals(&driver)?;
     tokio::spawn(driver.clone().keep_time());
@@ -129,22 +128,12 @@ async fn serve(
 
 /// Ends when asked to: by the client's host, a terminal, or a service manager.
 pub fn watch_signals(driver: &Arc<Driver>) -> io::Result<()> {
-    for (kind, number) in
-        [(SignalKind::terminate(), 15), (SignalKind::interrupt(), 2), (SignalKind::hangup(), 1)]
-    {
-        let mut signals = signal(kind)?;
-        let driver = driver.clone();
-        tokio::spawn(async move {
-            while signals.recv().await.is_some() {
-                driver.turn(|state| state.feed(Event::Stop(number)));
-            }
-        });
-    }
-    Ok(())
+    let driver = driver.clone();
+    signals::on_stop(move |number| driver.turn(|state| state.feed(Event::Stop(number))))
 }
 
 /// Notices when nobody reads our output any more, even while there is nothing to write.
-async fn watch_reader(driver: Arc<Driver>, sink: Arc<unix::Sink>) {
+async fn watch_reader(driver: Arc<Driver>, sink: Arc<streams::Sink>) {
     sink.closed().await;
     driver.turn(|state| state.feed(Event::ClientGone(crate::driver::CLIENT)));
 }

@@ -30,25 +30,31 @@ fn the_reference_is_made_from_the_table() {
     assert!(page("docs/settings.md") == outlast(&["help", "settings"]), "{hint}");
 }
 
+/// `outlast help CODE` prints the pages that are in the program, a browser shows those in `docs`.
+#[test]
+fn the_pages_about_errors_are_those_in_the_program() {
+    let own = root().join("crates/outlast/src/cli/help/errors");
+    let names = |folder: PathBuf| -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.retain(|name| name != "README.md");
+        names.sort();
+        names
+    };
+    assert_eq!(names(own.clone()), names(root().join("docs/errors")));
+    for name in names(own.clone()) {
+        let hint = format!("write: cp {}/{name} docs/errors/", own.display());
+        let code = name.strip_suffix(".md").unwrap();
+        assert!(read_to_string(own.join(&name)).unwrap() == page(&format!("docs/errors/{name}")), "{hint}");
+        assert!(outlast(&["help", code]).starts_with(code), "outlast help {code}");
+    }
+}
+
 #[test]
 fn every_code_has_a_page_and_a_row() {
     use outlast_engine::error::Kind;
     let index = page("docs/errors/README.md");
-    for kind in [
-        Kind::Timeout,
-        Kind::Max,
-        Kind::ServerGone,
-        Kind::ServerFailed,
-        Kind::Overloaded,
-        Kind::HttpStatus,
-        Kind::NotMcp,
-        Kind::TooManySessions,
-        Kind::TooManyBytes,
-        Kind::TicketUnknown,
-        Kind::MessageTooLarge,
-        Kind::KeyConflict,
-        Kind::Superseded,
-    ] {
+    for kind in Kind::ALL {
         for code in [kind.code(false), kind.code(true)] {
             let text = page(&format!("docs/errors/{code}.md"));
             assert!(text.starts_with(&format!("# {code}")), "{code}");
@@ -96,6 +102,7 @@ fn links_between_pages_lead_somewhere() {
         "README.md",
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
+        "docs/bench.md",
         "docs/doctor.md",
         "docs/idempotency.md",
         "docs/hand-off.md",

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::id::{ClientId, Run, ServerId};
 use outlast_engine::wire::Oversized;
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Wall, wire};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, ServerConfig, Wall, wire};
 use std::time::Duration;
 
 const CLIENT: ClientId = ClientId(0);
@@ -17,7 +17,8 @@ pub fn play(story: &[u8]) {
     let restarts = story.first().is_some_and(|byte| byte % 2 == 1);
     let manner = if restarts { Manner::TimeoutMcp } else { Manner::Wrap };
     let restart = [Restart::Never, Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][story.len() % 4];
-    let mut engine = Engine::new(Config { manner, restart, trust: restarts, ..Config::default() });
+    let server = ServerConfig { restart, trust: restarts, ..ServerConfig::default() };
+    let mut engine = Engine::new(Config { manner, ..server.into() });
     let mut now = Duration::ZERO;
     let mut run = Run(0);
     feed(&mut engine, now, &mut run, Event::Opened(CLIENT, SERVER));

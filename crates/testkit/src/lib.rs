@@ -4,12 +4,14 @@
 //! - [`sim`]: a seeded world with faults on both sides, for all of them at once;
 //! - [`oracle`]: what `serde_json` says, to hold our scanner against;
 //! - [`http`]: a server and a client whose every byte a test can say;
+//! - [`bounds`]: scenarios that reach a bound of `limits.rs`;
 //! - [`ledger`]: a store that outlives the engines of a test;
 //! - [`table`]: the tables in the headers of the engine, played row by row;
 //! - [`tape`]: what was said in a world, for the check against the protocol's schemas;
 //! - [`chaos`]: any bytes as a story, for the fuzzer;
 //! - the fake peers and the benchmark's programs, under `bin/`.
 
+pub mod bounds;
 pub mod chaos;
 mod exchange;
 pub mod http;

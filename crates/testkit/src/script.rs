@@ -30,7 +30,8 @@ use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration
 use outlast_engine::store::{Committed, Mail, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
-    Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Share, Transport, Wall, wire,
+    Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, ServerConfig, Share, Transport, Wall,
+    wire,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -165,12 +166,11 @@ struct Parked {
 
 impl Default for World {
     fn default() -> Self {
+        let server = ServerConfig { name: "srv".into(), command: "srv".into(), ..ServerConfig::default() };
         let config = Config {
-            server_name: "srv".into(),
-            command: "srv".into(),
             // So that a scenario shows at once what would wait a moment to leave in one piece.
             stream_head: Duration::ZERO,
-            ..Config::default()
+            ..server.into()
         };
         World {
             engine: Engine::new(config.clone()),
@@ -360,7 +360,7 @@ impl World {
         let Ok(wire::Scanned::Message(message)) = wire::scan(request.clone()) else { panic!("{text}") };
         let origin = Origin {
             principal: "stdio".into(),
-            server: self.config.identity.clone(),
+            server: self.config.server.identity.clone(),
             method: "tools/call".into(),
             tool: message.text(wire::Field::ParamsName).expect(text).as_ref().into(),
             key: Some(key.into()),
@@ -530,12 +530,12 @@ impl World {
         match name {
             "timeout-mcp" => {
                 self.config.manner = Manner::TimeoutMcp;
-                self.config.restart =
+                self.config.server_mut().restart =
                     if value == "auto-restart" { Restart::OnTimeout } else { Restart::Never };
                 return;
             }
             "restart" => {
-                self.config.restart = match value {
+                self.config.server_mut().restart = match value {
                     "never" => Restart::Never,
                     "on-crash" => Restart::OnCrash,
                     "on-hang" => Restart::OnHang,
@@ -544,9 +544,9 @@ impl World {
                 return;
             }
             "serve" => return self.config.manner = Manner::Serve,
-            "http" => return self.config.transport = Transport::Http,
+            "http" => return self.config.server_mut().transport = Transport::Http,
             "share" => {
-                self.config.share = match value {
+                self.config.server_mut().share = match value {
                     "all" => Share::All,
                     "session" => Share::Session,
                     _ => Share::Principal,
@@ -566,13 +566,17 @@ impl World {
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
             "client-cap" => return self.config.client_cap = parse_duration(value).ok(),
             "profiles" => return self.config.profiles = HASTY,
-            "trust" => return self.config.trust = true,
+            "trust" => return self.config.server_mut().trust = true,
             "idempotency-key" => {
                 return self.config.key_places = vec![KeyPlace::parse(value).expect(text)];
             }
-            "instant" => return self.config.instant = true,
-            "restart-intensity" => return self.config.restart_intensity = value.parse().expect(text),
-            "cancel-grace" => return self.config.cancel_grace = parse_duration(value).expect(text),
+            "instant" => return self.config.server_mut().instant = true,
+            "restart-intensity" => {
+                return self.config.server_mut().restart_intensity = value.parse().expect(text);
+            }
+            "cancel-grace" => {
+                return self.config.server_mut().cancel_grace = parse_duration(value).expect(text);
+            }
             "drain" => return self.config.drain = parse_duration(value).expect(text),
             _ => {}
         }

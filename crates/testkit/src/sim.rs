@@ -10,6 +10,7 @@
 
 mod agenda;
 mod blame;
+pub mod bounds;
 pub mod crash;
 pub mod pipes;
 #[cfg(feature = "planted")]
@@ -48,9 +49,8 @@ pub struct Outcome {
     pub resumed: u64,
     /// Processes of ours that ended.
     pub crashes: u64,
-    /// How often a bound was reached: events of a stream, bytes of a session, streams of a session, calls and
-    /// sessions of a principal, the longest message.
-    pub bounds: [u64; 6],
+    /// How often a bound that a person sets was reached: calls and sessions of a principal, the longest message.
+    pub bounds: [u64; 3],
     /// A number made of every action in order.
     pub fingerprint: u64,
 }
@@ -112,13 +112,13 @@ fn limits(config: &mut Config, rng: &mut Rng) {
     config.rules_mut().add(Key::Tool, "t1*=timeout:300ms,max:900ms", "--tool").expect("a rule");
     config.rules_mut().add(Key::Tool, "t2*=timeout:off,max:20s", "--tool").expect("a rule");
     config.rules_mut().add(Key::Tool, "t3*=repeatable:true,retries:3", "--tool").expect("a rule");
-    config.restart_intensity = rng.between(1, 50) as u32;
-    config.restart_backoff = Duration::from_millis(rng.between(1, 500));
-    config.connect_backoff = Duration::from_millis(rng.between(1, 500));
-    config.reconnect_every = Duration::from_millis(rng.between(100, 5_000));
-    config.trust = rng.chance(50);
+    config.server_mut().restart_intensity = rng.between(1, 50) as u32;
+    config.server_mut().restart_backoff = Duration::from_millis(rng.between(1, 500));
+    config.server_mut().connect_backoff = Duration::from_millis(rng.between(1, 500));
+    config.server_mut().reconnect_every = Duration::from_millis(rng.between(100, 5_000));
+    config.server_mut().trust = rng.chance(50);
     config.seed = rng.between(0, u64::MAX - 1);
-    config.cancel_grace = Duration::from_millis(rng.between(10, 3_000));
+    config.server_mut().cancel_grace = Duration::from_millis(rng.between(10, 3_000));
     config.drain = Duration::from_millis(rng.between(100, 30_000));
 }
 

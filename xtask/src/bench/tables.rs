@@ -26,7 +26,7 @@ pub static TABLES: [Table; 2] = [
         times: "Times the floor, a process that only copies bytes (dashed: the floor; yellow: the goal)",
         figures: &figures::STDIO,
         measures: &measures::MEASURES,
-        page: "README.md",
+        page: "docs/bench.md",
         svg: "docs/bench.svg",
     },
     Table {

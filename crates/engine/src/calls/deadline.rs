@@ -4,8 +4,9 @@
 //! has really been reached, and goes back to sleep if not. So a million progress reports cost
 //! nothing here.
 //!
-//! While a person is asked, `timeout` stands still for every call of that server. It therefore runs
-//! on the server's *working time* ([`WorkClock`]), which does not pass meanwhile.
+//! While a person is asked, `timeout` stands still: for the one call that the question belongs to, where that is known
+//! (over HTTP, by the stream that the question came on), or else for every call of that server. It therefore runs on the server's
+//! *working time* ([`WorkClock`]), which does not pass while the server waits, and a call has waits of its own.
 
 use crate::life::Sample;
 use crate::limits;
@@ -90,6 +91,16 @@ pub struct Deadline {
     sign: Work,
     sign_at: Mono,
     first_sample: Option<Box<Sample>>,
+    /// It waits for a person while its server may work on.
+    wait: Option<Box<Wait>>,
+}
+
+/// A wait of one call for persons.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    since: Work,
+    /// Questions that are open.
+    open: u32,
 }
 
 impl Deadline {
@@ -104,7 +115,29 @@ impl Deadline {
             sign: clock.at(now),
             sign_at: now,
             first_sample: None,
+            wait: None,
         }
+    }
+
+    /// A person is asked on behalf of this call alone.
+    pub fn wait_begins(&mut self, now: Mono, clock: &WorkClock) {
+        let wait = self.wait.get_or_insert_with(|| Box::new(Wait { since: clock.at(now), open: 0 }));
+        wait.open += 1;
+    }
+
+    /// A person answered, or is waited for no longer: what passed of the server's working time was not the call's.
+    pub fn wait_ends(&mut self, now: Mono, clock: &WorkClock) {
+        let Some(wait) = &mut self.wait else { return };
+        wait.open -= 1;
+        if wait.open == 0 {
+            self.sign.0 = self.sign.0 + clock.at(now).0.since(wait.since.0);
+            self.first_sample = None;
+            self.wait = None;
+        }
+    }
+
+    fn stands_still(&self, clock: &WorkClock) -> bool {
+        self.wait.is_some() || clock.stands_still()
     }
 
     /// The call has run for so long already: that counts for `max`.
@@ -117,6 +150,9 @@ impl Deadline {
         self.sign = clock.at(now);
         self.sign_at = now;
         self.first_sample = None;
+        if let Some(wait) = &mut self.wait {
+            wait.since = self.sign;
+        }
     }
 
     /// When it last gave a sign of life, or began.
@@ -139,7 +175,7 @@ impl Deadline {
         if now >= self.max_at {
             return Due::End(Reached::Max(Limit { time: self.max.into(), layer: self.layers.1 }));
         }
-        let Some(timeout) = self.timeout().filter(|_| !clock.stands_still()) else { return Due::Nothing };
+        let Some(timeout) = self.timeout().filter(|_| !self.stands_still(clock)) else { return Due::Nothing };
         let silent = clock.at(now).0.since(self.sign.0);
         if silent >= timeout.time {
             return if self.samples { Due::LastSample } else { Due::End(Reached::Timeout(timeout)) };
@@ -153,7 +189,9 @@ impl Deadline {
     /// How old a sample may be that serves this call. Always younger than the time between the two
     /// that are compared, or a call would be judged by one sample alone.
     pub fn sample_age(&self) -> Duration {
-        self.timeout().map_or(Duration::ZERO, |timeout| limits::SAMPLE_SHARED.min(lead(timeout) / 4))
+        let Some(timeout) = self.timeout() else { return Duration::ZERO };
+        reached!(SAMPLE_SHARED if lead(timeout) / 4 > limits::SAMPLE_SHARED);
+        limits::SAMPLE_SHARED.min(lead(timeout) / 4)
     }
 
     /// Whether the server's signs of life move it.
@@ -173,7 +211,7 @@ impl Deadline {
 
     /// When to look again.
     pub fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
-        let Some(timeout) = self.timeout().filter(|_| !clock.stands_still()) else { return self.max_at };
+        let Some(timeout) = self.timeout().filter(|_| !self.stands_still(clock)) else { return self.max_at };
         let silent = clock.at(now).0.since(self.sign.0);
         let first = timeout.time - lead(timeout);
         let next =
@@ -184,5 +222,6 @@ impl Deadline {
 
 /// How long before a limit the first of the two samples is taken.
 fn lead(timeout: Limit) -> Duration {
+    reached!(SAMPLE_LEAD if timeout.time / 4 > limits::SAMPLE_LEAD);
     limits::SAMPLE_LEAD.min(timeout.time / 4)
 }

@@ -68,7 +68,7 @@ impl KnownTools {
             }
             if tool.output_schema.is_none() {
                 self.schemas.remove(&tool.name);
-            } else if self.schemas.len() < limits::KNOWN_TOOLS {
+            } else if !reached!(KNOWN_TOOLS, self.schemas.len() >= limits::KNOWN_TOOLS) {
                 self.schemas.insert(tool.name);
             }
         }

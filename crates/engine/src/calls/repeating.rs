@@ -20,7 +20,8 @@ pub(crate) struct Withdrawn {
 impl Calls {
     /// Whether a message of this size may be kept.
     pub(crate) fn has_room_to_keep(&self, size: usize) -> bool {
-        size <= limits::REPEATABLE_BYTES && self.kept_bytes + size <= limits::KEPT_BYTES
+        let long = reached!(REPEATABLE_BYTES, size > limits::REPEATABLE_BYTES);
+        !long && !reached!(KEPT_BYTES, self.kept_bytes + size > limits::KEPT_BYTES)
     }
 
     /// A call never left: its attempt does not count, and it waits with what was kept. `None` if nothing was.

@@ -86,9 +86,14 @@ impl Budget {
 /// (`retry`) is obeyed within bounds: a wish of nothing must not become a flood, and one of years not the end of
 /// the call.
 pub fn reopen(wish: Option<Duration>, failures: u32) -> Duration {
+    reached!(RECONNECT if wish.is_none());
+    reached!(RETRY_LEAST if wish.is_some_and(|wish| wish < limits::RETRY_LEAST));
+    reached!(RETRY_MOST if wish.is_some_and(|wish| wish > limits::RETRY_MOST));
     let first = wish.map_or(limits::RECONNECT, |wish| wish.clamp(limits::RETRY_LEAST, limits::RETRY_MOST));
     let times = 2u32.saturating_pow(failures.saturating_sub(1).min(16));
-    first.saturating_mul(times).min(limits::RECONNECT_LONGEST.max(first))
+    let (next, longest) = (first.saturating_mul(times), limits::RECONNECT_LONGEST.max(first));
+    reached!(RECONNECT_LONGEST if next > longest);
+    next.min(longest)
 }
 
 #[cfg(test)]

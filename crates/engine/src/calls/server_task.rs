@@ -77,6 +77,9 @@ impl Report<'_> {
     pub(crate) fn interval(&self) -> Duration {
         let wish = self.poll_interval_ms.or(self.poll_interval);
         let wish = wish.and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok());
+        reached!(POLL if wish.is_none());
+        reached!(POLL_LEAST if wish.is_some_and(|wish| wish < limits::POLL_LEAST));
+        reached!(POLL_MOST if wish.is_some_and(|wish| wish > limits::POLL_MOST));
         wish.unwrap_or(limits::POLL).clamp(limits::POLL_LEAST, limits::POLL_MOST)
     }
 

@@ -7,8 +7,9 @@ use crate::calls::progress::Progress;
 use crate::calls::resume;
 use crate::clients::session::Session;
 use crate::hash::IdMap;
-use crate::id::{AttemptId, BatchId, CallId, JsonId, KeyNo, ServerId, StreamId, TaskNo};
+use crate::id::{AttemptId, BatchId, CallId, DefinitionId, JsonId, KeyNo, ServerId, StreamId, TaskNo};
 use crate::record::Ticket;
+use crate::small_map::SmallMap;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};
@@ -53,7 +54,8 @@ pub(crate) enum Door {
 /// The state of one client.
 #[derive(Debug)]
 pub(crate) struct Client {
-    pub(crate) server: ServerId,
+    /// The servers that it uses: one of each definition. None while it sleeps.
+    servers: SmallMap<DefinitionId, ServerId>,
     pub(crate) door: Door,
     /// The name of its token.
     pub(crate) principal: Option<Box<str>>,
@@ -148,13 +150,13 @@ impl Subscription {
 }
 
 impl Client {
-    pub(crate) fn new(server: ServerId, door: Door, principal: Option<Box<str>>) -> Client {
+    pub(crate) fn new(door: Door, principal: Option<Box<str>>) -> Client {
         let resumes = match &door {
             Door::Session(session) => resume::declares(&session.initialize),
             Door::Line | Door::Exchange(_) => false,
         };
         Client {
-            server,
+            servers: SmallMap::default(),
             door,
             principal,
             open: IdMap::default(),
@@ -170,6 +172,32 @@ impl Client {
             resumes,
             modern: false,
         }
+    }
+
+    /// The server of a definition that it uses.
+    #[inline]
+    pub(crate) fn server_of(&self, definition: DefinitionId) -> Option<ServerId> {
+        self.servers.get(&definition).copied()
+    }
+
+    /// Every server that it uses.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = ServerId> {
+        self.servers.values().copied()
+    }
+
+    pub(crate) fn uses(&self, server: ServerId) -> bool {
+        self.servers().any(|used| used == server)
+    }
+
+    /// It uses a server from now on, in place of another of the same definition.
+    pub(super) fn has_server(&mut self, definition: DefinitionId, server: ServerId) {
+        self.servers.insert(definition, server);
+    }
+
+    /// It uses no server any more.
+    pub(super) fn take_servers(&mut self) -> Vec<ServerId> {
+        let servers = std::mem::take(&mut self.servers);
+        servers.values().copied().collect()
     }
 
     /// The session that it is.

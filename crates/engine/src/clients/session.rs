@@ -190,7 +190,7 @@ impl Stream {
     pub(crate) fn keep(&mut self, number: u64, event: Bytes) -> isize {
         let mut change = event.len() as isize;
         self.kept.push_back((number, event));
-        while self.kept.len() > limits::STREAM_EVENTS {
+        while reached!(STREAM_EVENTS, self.kept.len() > limits::STREAM_EVENTS) {
             change -= self.drop_oldest().unwrap_or(0) as isize;
         }
         change

@@ -126,7 +126,7 @@ impl Clients {
         let streams: Vec<StreamId> = session.streams.iter().copied().collect();
         let read = |id: &StreamId| self.stream(*id).is_some_and(|stream| stream.exchange.is_some());
         Some(match asleep {
-            true if unused >= limits::SLEEP => Sleep::Ends,
+            true if reached!(SLEEP, unused >= limits::SLEEP) => Sleep::Ends,
             true => Sleep::Stays(limits::SLEEP - unused),
             false if busy || streams.iter().any(read) => Sleep::Stays(idle),
             false if unused < idle => Sleep::Stays(idle - unused),
@@ -134,12 +134,13 @@ impl Clients {
         })
     }
 
-    /// A session falls asleep. Gives back the server that it does not need any more, and how it is called in notes.
-    pub(crate) fn sleeps(&mut self, id: ClientId) -> Option<(ServerId, Box<str>)> {
-        let server = self.get(&id)?.server;
-        let session = self.session_at(id)?;
+    /// A session falls asleep. Gives back the servers that it does not need any more, and how it is called in notes.
+    pub(crate) fn sleeps(&mut self, id: ClientId) -> Option<(Vec<ServerId>, Box<str>)> {
+        let client = self.at(id)?;
+        let session = client.session_mut()?;
         session.asleep = true;
-        Some((server, session.id[..8].into()))
+        let name = session.id[..8].into();
+        Some((client.take_servers(), name))
     }
 
     /// The oldest session that sleeps, if there are too many of them.
@@ -147,7 +148,7 @@ impl Clients {
         let asleep = |client: &Client| client.session().is_some_and(|session| session.asleep);
         let mut sleepers = self.iter().filter(|(_, client)| asleep(client)).map(|(id, _)| *id);
         let oldest = sleepers.next()?;
-        (sleepers.count() >= limits::SLEEPERS).then_some(oldest)
+        reached!(SLEEPERS, sleepers.count() >= limits::SLEEPERS).then_some(oldest)
     }
 
     /// A session wakes. `None` if it did not sleep.

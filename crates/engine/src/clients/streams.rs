@@ -267,8 +267,8 @@ impl Clients {
 
     /// Keeps an event for a client that comes back. What is too large is not kept, and nothing before it either.
     pub(crate) fn keep_event(&mut self, id: StreamId, number: u64, event: &Bytes) {
-        let fits =
-            event.len() <= limits::SESSION_BYTES && self.kept_events + event.len() <= limits::EVENTS_BYTES;
+        let long = reached!(SESSION_BYTES, event.len() > limits::SESSION_BYTES);
+        let fits = !long && !reached!(EVENTS_BYTES, self.kept_events + event.len() > limits::EVENTS_BYTES);
         let Some(stream) = self.stream_at(id) else { return };
         let change = if fits { stream.keep(number, event.clone()) } else { stream.lose(number) };
         let client = stream.client;
@@ -319,8 +319,9 @@ impl Clients {
 
     fn too_much(&self, client: ClientId) -> Option<StreamId> {
         let session = self.get(&client)?.session()?;
-        let full = session.kept_bytes > limits::SESSION_BYTES;
-        if !full && session.streams.len() <= limits::SESSION_STREAMS {
+        let full = reached!(SESSION_BYTES, session.kept_bytes > limits::SESSION_BYTES);
+        let many = reached!(SESSION_STREAMS, session.streams.len() > limits::SESSION_STREAMS);
+        if !full && !many {
             return None;
         }
         let oldest = session.settled.first();

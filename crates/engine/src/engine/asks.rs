@@ -1,17 +1,18 @@
 //! Requests of a server to the client, and the client's answers.
 //!
 //! They get ids of ours towards the client and their own ids back towards the server. While one of
-//! them waits for a person, the server's calls are not charged.
+//! them waits for a person, the call that it belongs to is not charged, or all calls of the server where that is not
+//! known.
 
 use super::Engine;
 use super::settle::cancel_message;
 use crate::action::Note;
 use crate::clients::Way;
 use crate::error::{Kind, error_answer};
-use crate::id::{AskId, ClientId, JsonId, ServerId, own_id, read_own_id};
+use crate::id::{AskId, CallId, ClientId, JsonId, ServerId, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
-use crate::servers::Ask;
+use crate::servers::{Ask, Server, Waits};
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Span};
@@ -20,6 +21,10 @@ impl Engine {
     #[inline(never)]
     pub(super) fn ask(&mut self, now: Mono, server_id: ServerId, message: &Message) {
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
+        if !self.is_remote(server_id) && !self.servers.get(&server_id).is_some_and(Server::has_process) {
+            // Late words of a process that has ended: nobody is left to hear the answer.
+            return;
+        }
         let Some(tasks) = self.tasks_asked(server_id) else {
             return self.nobody_to_ask(server_id, &id);
         };
@@ -37,12 +42,11 @@ impl Engine {
         let Some(run) = self.servers.get(&server_id).map(|server| server.run) else { return };
         let Some(span) = message.envelope.get(Field::Id) else { return };
         let method = Method::of(message);
-        let waits = method.waits_for_a_person();
-        if waits {
-            self.servers.wait_begins(now, server_id);
-        }
-        let (limit, text) = (self.config.rules.for_ask(&method).timeout, id.is_text());
-        let ask = Ask { client: client_id, way, server: server_id, run, id, method, limit, armed: None };
+        let waits = self.who_waits(server_id, &method);
+        self.wait_begins(now, server_id, waits);
+        let (limit, text) = (self.definition_of(server_id).rules.for_ask(&method).timeout, id.is_text());
+        let ask =
+            Ask { client: client_id, way, server: server_id, run, id, method, limit, waits, armed: None };
         let ask_id = self.asks.open(&mut self.timers, now, ask);
         let mut edits = vec![Edit::replace(span, own_id(ask_id.0, text))];
         edits.extend(tie);
@@ -50,7 +54,7 @@ impl Engine {
         if matches!(way, Way::Ticket(_)) {
             self.show_question(&tasks, ask_id, message);
         }
-        if waits {
+        if waits != Waits::Nobody {
             self.tasks_are_asked(&tasks, ask_id, message);
         }
     }
@@ -73,6 +77,9 @@ impl Engine {
             return self.note(Note::UnknownAnswer { from: "the client".into(), id });
         };
         let Some(ask) = self.close_ask(now, ask_id) else { return };
+        if !self.servers.is_current(ask.server, ask.run) {
+            return;
+        }
         let edit = Edit::replace(span, ask.id.patch());
         self.send_answer(ask.server, Outgoing::edited(message.bytes.clone(), vec![edit]));
     }
@@ -136,14 +143,52 @@ impl Engine {
         if matches!(ask.way, Way::Ticket(_)) {
             self.question_is_over(id);
         }
-        if ask.method.waits_for_a_person() && self.servers.is_current(ask.server, ask.run) {
-            for call in self.servers.wait_ends(now, ask.server) {
-                self.arm_call(now, call);
-            }
-        }
-        if ask.method.waits_for_a_person() {
+        self.wait_ends(now, ask.server, ask.waits);
+        if ask.waits != Waits::Nobody {
             self.tasks_are_answered(id);
         }
         Some(ask)
+    }
+
+    /// Whose clock a question stops. A call that others have joined waits together with its server: each of them has
+    /// a clock of its own.
+    fn who_waits(&self, server: ServerId, method: &Method) -> Waits {
+        if !method.waits_for_a_person() {
+            return Waits::Nobody;
+        }
+        let tied = self.tied.and_then(|attempt| self.calls.of(server, attempt));
+        let alone = |id: &CallId| self.calls.get(*id).is_some_and(|call| call.request.key_no.is_none());
+        tied.filter(alone).map_or(Waits::Server, Waits::Call)
+    }
+
+    fn wait_begins(&mut self, now: Mono, id: ServerId, waits: Waits) {
+        match waits {
+            Waits::Nobody => {}
+            Waits::Server => self.servers.wait_begins(now, id),
+            Waits::Call(call) => {
+                let Some(server) = self.servers.get(&id) else { return };
+                self.calls.wait_begins(now, call, &server.clock);
+                self.arm_call(now, call);
+            }
+        }
+    }
+
+    fn wait_ends(&mut self, now: Mono, id: ServerId, waits: Waits) {
+        if planted!(self, WaitsOnAfterAnswers) {
+            return;
+        }
+        match waits {
+            Waits::Nobody => {}
+            Waits::Server => {
+                for call in self.servers.wait_ends(now, id) {
+                    self.arm_call(now, call);
+                }
+            }
+            Waits::Call(call) => {
+                let Some(server) = self.servers.get(&id) else { return };
+                self.calls.wait_ends(now, call, &server.clock);
+                self.arm_call(now, call);
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::clients::Way;
 use crate::id::{BatchId, ClientId, JsonId};
 use crate::time::Mono;
-use crate::wire::{Message, Outgoing, Refused, Shape};
+use crate::wire::{Message, Outgoing, Refused, Shape, scan};
 
 impl Engine {
     pub(super) fn client_batch(
@@ -59,7 +59,9 @@ impl Engine {
     /// Puts an answer into its array.
     #[cold]
     fn collect(&mut self, client: ClientId, id: BatchId, to: Option<&JsonId>, answer: Outgoing) {
-        let most = self.config.max_message;
+        // What was stored for a ticket may be careless too, and would make the whole array unreadable.
+        let strict = scan(answer.to_vec().into()).is_ok();
+        let most = if strict { self.config.max_message } else { 0 };
         if let Some(answer) = self.clients.collect(client, id, to, answer, most) {
             // What does not fit leaves by itself.
             self.act(Action::ToClient(client, answer));

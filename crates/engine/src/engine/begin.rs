@@ -18,9 +18,9 @@ use crate::wire::{Field, Message};
 use std::time::Duration;
 
 /// A call that is planned, and not open yet.
-struct Planned {
+struct Planned<'a> {
     call: Box<Call>,
-    policy: Policy,
+    policy: &'a Policy,
     /// The call with the same key whose attempt it shares.
     joins: Option<CallId>,
 }
@@ -33,7 +33,7 @@ impl Engine {
         };
         let size = message.bytes.len();
         let Some((call, asking)) = self.plan_call(now, request, &policy, message) else { return };
-        let planned = Planned { call, policy, joins };
+        let planned = Planned { call, policy: &policy, joins };
         if let Err(why) = self.admit(&planned, size) {
             return self.refuse_call(now, &planned.call, Kind::Overloaded, why);
         }
@@ -42,7 +42,7 @@ impl Engine {
 
     /// All limits and choices for a call, resolved once. `None` if its server is gone.
     fn policy_for(&self, request: &Request, message: &Message) -> Option<Policy> {
-        let mut policy = self.config.rules.for_call(CallFacts {
+        let mut policy = self.definition_of(request.server).rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
@@ -67,8 +67,8 @@ impl Engine {
         policy: &Policy,
         message: &Message,
     ) -> Option<(Box<Call>, Option<Box<Message>>)> {
-        let clock = &self.servers.get(&request.server)?.clock;
-        let mut call = Call::new(request, policy, self.config.rules.clone(), now, clock);
+        let server = self.servers.get(&request.server)?;
+        let mut call = Call::new(request, policy, server.config.rules.clone(), now, &server.clock);
         call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
         call.task_at = self.task_after(&call.request, message, now);
         self.plan_hand_off(&mut call, now);
@@ -82,10 +82,11 @@ impl Engine {
     }
 
     /// Counts a call for its principal. An error says which bound it would break.
-    fn admit(&mut self, planned: &Planned, size: usize) -> Result<(), String> {
+    fn admit(&mut self, planned: &Planned<'_>, size: usize) -> Result<(), String> {
         let request = &planned.call.request;
         let queue_is_full = |server: &Server| {
-            server.readiness() == Readiness::ComesBack && server.waiting_bytes + size > limits::WAITING_BYTES
+            let full = server.waiting_bytes + size > limits::WAITING_BYTES;
+            reached!(WAITING_BYTES, full && server.readiness() == Readiness::ComesBack)
         };
         let server = self.servers.get(&request.server).filter(|_| planned.joins.is_none());
         if planted!(self, OverloadsEverything) || self.calls.is_full() || server.is_some_and(queue_is_full) {
@@ -98,7 +99,7 @@ impl Engine {
     }
 
     /// Opens a call and sends it; or lets it wait for its server, or share the attempt of another.
-    fn dispatch(&mut self, now: Mono, planned: Planned, message: &Message) {
+    fn dispatch(&mut self, now: Mono, planned: Planned<'_>, message: &Message) {
         let Planned { mut call, policy, joins } = planned;
         if let Some(first) = joins {
             return self.join_call(now, call, first);
@@ -113,11 +114,11 @@ impl Engine {
                 self.refuse_by_gone_server(now, &call);
             }
             Readiness::ComesBack => {
-                self.make_repeatable(&mut call, &policy, message);
+                self.make_repeatable(&mut call, policy, message);
                 self.wait_for_server(now, call, message);
             }
             Readiness::Runs => {
-                self.make_repeatable(&mut call, &policy, message);
+                self.make_repeatable(&mut call, policy, message);
                 let id = self.open_call(call);
                 self.send_attempt(now, id, message);
                 self.arm_call(now, id);

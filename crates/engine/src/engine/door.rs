@@ -3,8 +3,8 @@
 //! A request that carries the modern revision in its `_meta`, or names it in its header, is modern and
 //! stands for itself. Everything else belongs to a session that began with `initialize`.
 
+use super::Engine;
 use super::durable::What;
-use super::{Engine, Transport};
 use crate::action::Action;
 use crate::clients::session::{EventId, Session};
 use crate::clients::{Client, Door, Way};
@@ -137,7 +137,7 @@ impl Engine {
         }
         let client = self.clients.new_id();
         let stream = self.clients.next_stream();
-        let new = Client::new(server, Door::Exchange(stream), head.principal.clone());
+        let new = Client::new(Door::Exchange(stream), head.principal.clone());
         self.clients.open(client, new);
         self.join(client, server);
         self.clients.open_stream(client, Some(exchange), false, 1);
@@ -151,7 +151,7 @@ impl Engine {
     /// A process that is at work does not look at the version of every request, so that is done here. A
     /// remote server looks itself. Gives the end of the answer.
     fn unknown_version(&self, server: ServerId, head: &Head, message: &Message) -> Option<String> {
-        if self.config.transport == Transport::Http {
+        if self.is_remote(server) {
             return None;
         }
         let supported = &self.servers.get(&server)?.supported;
@@ -323,7 +323,7 @@ impl Engine {
         let session = Session::new(name.clone(), &entropy, message.owned(), standing, now);
         let server = self.server_for_session(now, head.principal.as_deref(), session.handshake_digest);
         let door = Door::Session(Box::new(session));
-        self.clients.open(client, Client::new(server, door, head.principal.clone()));
+        self.clients.open(client, Client::new(door, head.principal.clone()));
         self.meet(client, message);
         self.clients.open_stream(client, None, true, 1);
         self.join(client, server);

@@ -25,7 +25,7 @@ use crate::clients::{Client, Door, Open, Way};
 use crate::error::{Kind, ServerState, Wording};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
-use crate::id::{ClientId, ExchangeId, ServerId, StreamId};
+use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
 use crate::store::{self, Committed, Done, Found, Loaded, Name, Query, Stored, Write};
 use crate::time::Mono;
@@ -118,7 +118,7 @@ impl Engine {
         {
             return false;
         }
-        if self.ledger.exchanges() >= limits::KNOCKS {
+        if reached!(KNOCKS, self.ledger.exchanges() >= limits::KNOCKS) {
             self.refuse_for_now(exchange);
             return true;
         }
@@ -163,7 +163,7 @@ impl Engine {
         (session.asleep, session.epoch) = (true, kept.epoch);
         let client = self.clients.new_id();
         let door = Door::Session(Box::new(session));
-        self.clients.open(client, Client::new(ServerId(u32::MAX), door, head.principal.clone()));
+        self.clients.open(client, Client::new(door, head.principal.clone()));
         self.meet(client, &initialize);
         self.clients.open_stream(client, None, true, 1);
         self.session_was_used(now, client);
@@ -262,7 +262,7 @@ impl Engine {
         let call = calls.find(|call| call.request.way == Way::Stream(id))?;
         let mut failure = self.failure(self.at, call, Kind::ServerGone, None);
         failure.state = ServerState::Gone;
-        failure.detail = Some("outlast was ended while it ran".into());
+        failure.detail = Some("outlast itself was ended during the call".into());
         Some(failure.answer(call.request.id.patch().as_slice(), false, Wording::Own).into())
     }
 
@@ -280,7 +280,7 @@ impl Engine {
         let stream = self.stored_name(session, &after.mark, after.stream);
         // With the event itself and the one before, which tell that it was sent; and with what is about the stream.
         let query = Query::Events { stream, after: after.number.saturating_sub(2).min(BEFORE - 1) };
-        if self.ledger.exchanges() >= limits::KNOCKS {
+        if reached!(KNOCKS, self.ledger.exchanges() >= limits::KNOCKS) {
             self.refuse_for_now(exchange);
         } else {
             self.load(Pending::Replay(Box::new(Replay { exchange, client, after })), query);

@@ -37,7 +37,7 @@ pub(super) struct Ending {
     status: Option<u8>,
     pub(super) armed: Option<Mono>,
     /// Whose input is closed once nothing waits for the store that has yet to be sent there.
-    closes_later: Option<ServerId>,
+    closes_later: Vec<ServerId>,
     /// What is being handled is of the server, or of a limit, and not a word of our own.
     passes_on: bool,
 }
@@ -83,7 +83,7 @@ impl Engine {
     }
 
     fn client_leaves(&mut self, now: Mono, client: ClientId, why: &'static str, drains: bool) {
-        let Some(server) = self.clients.finishes(client) else { return };
+        let Some(servers) = self.clients.finishes(client) else { return };
         let unsent = self.unsent();
         let calls = self.calls.len() + unsent;
         let begun = self.ending.as_ref().map(|ending| ending.stage);
@@ -92,15 +92,16 @@ impl Engine {
         }
         self.note(Note::Ending { why, calls });
         if begun.is_none() && unsent == 0 {
-            self.act(Action::CloseInput(server));
+            servers.iter().for_each(|server| self.act(Action::CloseInput(*server)));
         }
-        if !self.servers.get(&server).is_some_and(Server::has_process) && calls == 0 {
-            return self.end_with_server(now, server);
+        let runs = |server: &ServerId| self.servers.get(server).is_some_and(Server::has_process);
+        if let Some(last) = servers.last().filter(|_| calls == 0 && !servers.iter().any(runs)) {
+            return self.end_with_server(now, *last);
         }
         let stage = if drains && calls > 0 { Stage::Draining } else { Stage::Closing };
         self.enter(now, stage, None);
         if let Some(ending) = self.ending.as_mut().filter(|_| begun.is_none() && unsent > 0) {
-            ending.closes_later = Some(server);
+            ending.closes_later = servers;
         }
     }
 
@@ -180,7 +181,7 @@ impl Engine {
             stage,
             status,
             armed: None,
-            closes_later: None,
+            closes_later: Vec::new(),
             passes_on: false,
         });
         ending.stage = stage;
@@ -200,7 +201,10 @@ impl Engine {
             Stage::Draining => self.enter(now, Stage::Closing, None),
             Stage::Closing => self.enter(now, Stage::Terminating, None),
             Stage::Terminating => self.enter(now, Stage::Killing, None),
-            Stage::Killing => self.end_with_servers(now),
+            Stage::Killing => {
+                reached!(REAP_GRACE if true);
+                self.end_with_servers(now);
+            }
         }
     }
 
@@ -210,10 +214,9 @@ impl Engine {
             return;
         }
         let unsent = self.unsent();
-        let closes =
-            self.ending.as_mut().filter(|_| unsent == 0).and_then(|ending| ending.closes_later.take());
-        if let Some(server) = closes {
-            self.act(Action::CloseInput(server));
+        if let Some(ending) = self.ending.as_mut().filter(|_| unsent == 0) {
+            let closes = std::mem::take(&mut ending.closes_later);
+            closes.into_iter().for_each(|server| self.act(Action::CloseInput(server)));
         }
         let quiet = self.calls.len() == 0 && unsent == 0;
         if let Some(ending) = self.ending.as_mut().filter(|ending| quiet && ending.stage == Stage::Draining) {
@@ -234,12 +237,15 @@ impl Engine {
     /// Ends with this status, unless a signal has settled another one.
     pub(super) fn end(&mut self, now: Mono, status: u8) {
         let by_signal = self.ending.as_ref().and_then(|ending| ending.status);
+        let servers: Vec<ServerId> = self.servers.keys().copied().collect();
+        servers.into_iter().for_each(|server| self.tell_all_bad_lines(server));
         self.settle_what_is_left(now);
         self.hang_up_everywhere();
         // There may be room again for what could not be stored.
         self.write_ends_again();
         self.ended = true;
-        let patience = if by_signal.is_some() { limits::HASTY_WRITE } else { self.config.drain };
+        let patience =
+            if reached!(HASTY_WRITE, by_signal.is_some()) { limits::HASTY_WRITE } else { self.config.drain };
         self.act(Action::End { status: by_signal.unwrap_or(status), patience });
     }
 

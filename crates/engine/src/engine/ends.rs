@@ -33,7 +33,7 @@ impl Engine {
         }
         self.clients.closes(request.client, &request.id, Open::Call(id));
         self.servers.call_is_over(request.server, id, queued);
-        let shared = self.settle_key(id, &request, keyed, answer.as_ref());
+        let shared = keyed.and_then(|(no, keyed)| self.settle_key(no, id, &request, keyed, answer.as_ref()));
         self.count_out(&request, holds);
         match answer {
             Some(answer) => self.reply(request.client, request.way, Some(&request.id), answer),
@@ -42,7 +42,9 @@ impl Engine {
         if let Some(shared) = shared {
             self.settle_joined(shared);
         }
-        self.drained();
+        if self.ending.is_some() {
+            self.drained();
+        }
     }
 
     /// Gives a call up: its server is told, and nobody gets an answer.
@@ -89,7 +91,7 @@ impl Engine {
             self.close_stream(stream);
         }
         if let Some(client) = self.clients.end(&mut self.timers, id) {
-            self.leave(now, id, client.server);
+            client.servers().for_each(|server| self.leave(now, id, server));
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a client sends: requests become calls, cancels find their call, answers go to who asked.
 
-use super::{Engine, Transport};
+use super::Engine;
+use super::seams::toward_server;
 use crate::action::Note;
 use crate::calls::{Call, Request};
 use crate::clients::{Open, Subscription, Way};
@@ -11,7 +12,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::servers::Readiness;
 use crate::time::{Mono, Span};
-use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Patch, Refused, Scanned, Shape};
+use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Refused, Scanned, Shape};
 use std::num::NonZeroU64;
 
 impl Engine {
@@ -41,7 +42,7 @@ impl Engine {
     pub(super) fn refusal(&mut self, refused: &Refused) -> Vec<u8> {
         let (code, why) = match refused.fault {
             Fault::NotJson(at) => (-32700, format!("Parse error: not JSON from byte {at} on")),
-            Fault::Duplicate => (-32600, "Invalid request: a field stands twice".into()),
+            Fault::Duplicate => (-32600, "Invalid request: a field occurs twice".into()),
             Fault::NotAMessage => (-32600, "Invalid request: not a JSON-RPC message".into()),
             Fault::EmptyBatch => (-32600, "Invalid request: an empty array".into()),
             Fault::LongBatch => {
@@ -81,21 +82,38 @@ impl Engine {
                 self.learn_to_resume(client, message);
             }
         }
-        if self.config.instant
+        // One that was forgotten meanwhile waits for nothing.
+        let Some(server) = self.server_for(client) else { return };
+        let instant = self.definition_of(server).instant;
+        if instant
             && ((way == Way::Line && self.instant_handshake(now, client, &id, &method, message))
                 || self.instant_list(client, &id, &method, message, way))
         {
             return;
         }
-        // One that was forgotten meanwhile waits for nothing.
-        let Some(server) = self.server_id_of(client) else { return };
-        let modern = method == Method::Discover || message.has(Field::MetaProtocolVersion);
+        let modern = is_modern(&method, message);
         if modern && self.clients.is_modern(client) {
             self.tickets.orphans_may_go_on();
         }
         if !modern && !matches!(method, Method::Initialize | Method::Ping) {
             self.goes_on_without_initialized(server);
         }
+        let request = self.read_request(client, server, id, method, message, way);
+        self.route(now, request, message);
+    }
+
+    /// What is noted of a request for as long as it is open.
+    #[inline]
+    fn read_request(
+        &self,
+        client: ClientId,
+        server: ServerId,
+        id: JsonId,
+        method: Method,
+        message: &Message,
+        way: Way,
+    ) -> Request {
+        let modern = is_modern(&method, message);
         let tool = match method {
             Method::ToolsCall => message.text(Field::ParamsName).map(|name| name.as_ref().into()),
             _ => None,
@@ -103,12 +121,12 @@ impl Engine {
         let token = message.raw(Field::MetaProgressToken).and_then(JsonId::token);
         let task = message.has(Field::ParamsTask);
         let logs = message.has(Field::MetaLogLevel);
-        let remembered = self.config.instant && method.is_handshake();
+        let remembered = method.is_handshake() && self.definition_of(server).instant;
         let handshake_digest = if remembered { crate::memory::client_of(message) } else { None };
         let handshake_digest = handshake_digest.and_then(NonZeroU64::new);
         let cap = self.cap_of(client, &method, message).map(Span::from);
         let key_no = None;
-        let request = Request {
+        Request {
             client,
             server,
             id,
@@ -122,8 +140,7 @@ impl Engine {
             handshake_digest,
             cap,
             key_no,
-        };
-        self.route(now, request, message);
+        }
     }
 
     /// Whose a request is: our own tools', our tasks' and tickets', or the server's.
@@ -181,7 +198,7 @@ impl Engine {
         }
         let Some((attempt, call)) = self.calls.send(id) else { return };
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
-        let edits = request_edits(message, call.text, &call.request.method, attempt);
+        let edits = toward_server(message, call.text, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {
             let method = call.request.method.clone();
             self.shapes_sharing(server, &method);
@@ -200,10 +217,11 @@ impl Engine {
         let Some(server) = self.servers.get(&request.server) else {
             return self.begin_without_server(now, &request);
         };
-        let full = client.subscriptions >= limits::SUBSCRIPTIONS;
+        let full = reached!(SUBSCRIPTIONS, client.subscriptions >= limits::SUBSCRIPTIONS);
         if full || server.readiness() != Readiness::Runs {
-            let policy = self.config.rules.for_ask(&request.method);
-            let call = Call::new(request, &policy, self.config.rules.clone(), now, &server.clock);
+            let rules = server.config.rules.clone();
+            let policy = rules.for_ask(&request.method);
+            let call = Call::new(request, &policy, rules, now, &server.clock);
             if full {
                 let why = "too many subscriptions are open".into();
                 return self.refuse_call(now, &call, Kind::Overloaded, why);
@@ -233,7 +251,7 @@ impl Engine {
     }
 
     fn client_notification(&mut self, client: ClientId, message: &Message) {
-        let Some(server) = self.server_id_of(client) else { return };
+        let Some(server) = self.server_for(client) else { return };
         match message.text(Field::Method).as_deref() {
             Some("notifications/cancelled") if message.has(Field::ParamsRequestId) => {
                 self.cancelled_by_client(client, message);
@@ -310,7 +328,7 @@ impl Engine {
         if planted!(self, DropsCancels) {
             return;
         }
-        if self.config.transport == Transport::Http && modern {
+        if self.is_remote(server) && modern {
             return self.abandon(server, attempt);
         }
         let Some(span) = message.envelope.get(Field::ParamsRequestId) else { return };
@@ -323,41 +341,8 @@ impl Engine {
     }
 }
 
-/// What differs in a request on its way to the server: its id and its progress token.
-pub(super) fn request_edits(message: &Message, text: bool, method: &Method, attempt: AttemptId) -> Vec<Edit> {
-    let mut edits = Vec::with_capacity(2);
-    if let Some(span) = message.envelope.get(Field::Id) {
-        edits.push(Edit::replace(span, own_id(attempt.0, text)));
-    }
-    edits.extend(token_edit(message, method, attempt));
-    edits
-}
-
-/// Our token in place of the client's; or a new one, so that progress reaches us as a sign of life.
-fn token_edit(message: &Message, method: &Method, attempt: AttemptId) -> Option<Edit> {
-    if let Some(span) = message.envelope.get(Field::MetaProgressToken) {
-        JsonId::token(span.of(&message.bytes))?;
-        return Some(Edit::replace(span, own_id(attempt.0, false)));
-    }
-    if !method.takes_progress() || !message.is_object(Field::Params) {
-        return None;
-    }
-    if let Some(span) = message.envelope.get(Field::ParamsMeta) {
-        if !message.is_object(Field::ParamsMeta) {
-            return None;
-        }
-        let after: &[u8] = if has_members(message, Field::ParamsMeta) { b"," } else { b"" };
-        let patch = Patch::number_within(b"\"progressToken\":", attempt.0, after);
-        return Some(Edit::insert(span.start() + 1, patch));
-    }
-    let span = message.envelope.get(Field::Params)?;
-    let after: &[u8] = if has_members(message, Field::Params) { b"}," } else { b"}" };
-    let patch = Patch::number_within(b"\"_meta\":{\"progressToken\":", attempt.0, after);
-    Some(Edit::insert(span.start() + 1, patch))
-}
-
-/// Whether a comma must follow what is inserted at the front of an object.
-fn has_members(message: &Message, object: Field) -> bool {
-    let inner = message.raw(object).and_then(|raw| raw.strip_prefix(b"{")).unwrap_or_default();
-    inner.trim_ascii_start().first() != Some(&b'}')
+/// Whether a request belongs to the modern era.
+#[inline]
+fn is_modern(method: &Method, message: &Message) -> bool {
+    *method == Method::Discover || message.has(Field::MetaProtocolVersion)
 }

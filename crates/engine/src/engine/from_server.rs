@@ -1,11 +1,13 @@
 //! What a server sends: answers find their call, progress is merged, requests are passed on.
 
+use super::Engine;
 use super::remote::error_code;
+use super::seams::toward_client;
 use super::tasks::add_to_tools;
-use super::{Engine, Transport};
 use crate::action::Note;
 use crate::calls::progress::{Forward, Progress};
 use crate::clients::Way;
+use crate::era::Era;
 use crate::error::{Kind, cut, error_answer};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, JsonId, ServerId, read_own_id};
@@ -109,10 +111,18 @@ impl Engine {
 
     fn bad_line(&mut self, id: ServerId, bytes: &[u8]) {
         let Some(count) = self.servers.bad_line(id) else { return };
+        reached!(BAD_LINE_SHOWN if bytes.len() > limits::BAD_LINE_SHOWN);
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(limits::BAD_LINE_SHOWN)]);
         let shown = cut(&text.escape_debug().to_string(), 2 * limits::BAD_LINE_SHOWN).to_owned();
         let server = self.server_name(id);
         self.note(Note::BadLines { server, count, shown });
+    }
+
+    /// A run of a server is over, or outlast is: how many lines it was in all.
+    pub(super) fn tell_all_bad_lines(&mut self, id: ServerId) {
+        let Some(count) = self.servers.untold_bad_lines(id) else { return };
+        let server = self.server_name(id);
+        self.note(Note::AllBadLines { server, count });
     }
 
     /// An answer that is too long fails its call; a question that is too long is refused.
@@ -221,8 +231,7 @@ impl Engine {
 
     fn answer_to_call(&mut self, now: Mono, server_id: ServerId, id: CallId, text: bool, message: &Message) {
         let Some(call) = self.calls.get(id).filter(|_| !planted!(self, WaitsForEver)) else { return };
-        let Some(span) = message.envelope.get(Field::Id) else { return };
-        let edit = Edit::replace(span, call.request.id.patch());
+        let Some(edit) = toward_client(message, call) else { return };
         let other_type = text != call.text;
         let (modern, way, client) = (call.request.modern, call.request.way, call.request.client);
         let tells_of_server =
@@ -279,9 +288,9 @@ impl Engine {
             (call.request.method.clone(), call.request.handshake_digest.map(NonZeroU64::get), call.began);
         let (client, modern) = (call.request.client, call.request.modern);
         let cap = call.request.cap.map(Duration::from);
-        let remote = self.config.transport == Transport::Http;
+        let remote = self.is_remote(server);
         if method.is_handshake() {
-            self.handshake_answered(server, message);
+            self.handshake_answered(server, &method, message);
             if method == Method::Initialize {
                 self.handshake_is_shared(server, message);
             }
@@ -295,7 +304,7 @@ impl Engine {
         if method != Method::ToolsList {
             return;
         }
-        if self.config.trust {
+        if self.definition_of(server).trust {
             self.read_hints(server, message);
         }
         self.learn_task_tools(server, message);
@@ -324,8 +333,9 @@ impl Engine {
         less.flatten().or_else(|| add_to_tools(&message.bytes, result, &own?))
     }
 
-    fn handshake_answered(&mut self, id: ServerId, message: &Message) {
+    fn handshake_answered(&mut self, id: ServerId, method: &Method, message: &Message) {
         let Some(result) = message.raw(Field::Result) else { return };
+        self.servers.shows_era(id, Era::of_handshake(method));
         self.servers.has_shaken_hands(id, agreed_version(result), supported_versions(result));
         self.learn_capabilities(id, result);
     }

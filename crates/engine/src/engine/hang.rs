@@ -3,13 +3,15 @@
 //! Any message, an answered ping, CPU time or bytes within `cancel-grace` clear it: the call has
 //! failed, the server stays. Nothing at all means hung. A limit that nobody wrote starts no watch.
 
-use super::{Engine, Restart};
+use super::Engine;
 use crate::action::{Action, Note};
+use crate::config::Restart;
+use crate::era::Era;
 use crate::id::ServerId;
 use crate::life::Sample;
 use crate::limits;
 use crate::policy::{Layer, Limit};
-use crate::servers::{Own, Server, Verdict};
+use crate::servers::{Own, Verdict, Waits};
 use crate::time::Mono;
 use crate::wire::Outgoing;
 
@@ -19,17 +21,16 @@ impl Engine {
         if matches!(limit.layer, Layer::BuiltIn | Layer::Server) {
             return;
         }
-        if self.config.restart == Restart::OnTimeout {
+        if self.definition_of(id).restart == Restart::OnTimeout {
             return self.restart(now, id, "a call timed out", limits::KILL_GRACE);
         }
-        let at = now + self.config.cancel_grace;
+        let at = now + self.definition_of(id).cancel_grace;
         if !self.servers.watch(&mut self.timers, now, id, at) {
             return;
         }
-        let legacy = |server: &Server| server.handshake.initialize.is_some() && server.handshake.done;
-        let legacy = self.servers.get(&id).is_some_and(legacy);
+        let has_ping = self.servers.get(&id).is_some_and(|server| server.eras.speaks(Era::Legacy));
         self.sample(id);
-        if legacy {
+        if has_ping {
             self.ping(id);
         }
     }
@@ -58,9 +59,13 @@ impl Engine {
     /// A sample came while the server is watched.
     pub(super) fn watched(&mut self, now: Mono, id: ServerId, sample: Option<Sample>) {
         let Some(Verdict::Hung(silent)) = self.servers.judge(now, id, sample) else { return };
+        if self.asks.iter().any(|(_, ask)| ask.server == id && ask.waits != Waits::Nobody) {
+            // It waits for a person, as it should; a restart would take the question away.
+            return;
+        }
         let server = self.server_name(id);
         self.note(Note::Hung { server, silent });
-        if self.config.restart >= Restart::OnHang {
+        if reached!(HUNG_GRACE, self.definition_of(id).restart >= Restart::OnHang) {
             self.restart(now, id, "it hangs", limits::HUNG_GRACE);
         }
     }

@@ -4,9 +4,10 @@
 //! not remembered waits for it. When its real answers differ, the client is told as far as the
 //! protocol allows.
 
-use super::{Engine, Manner, Transport};
+use super::Engine;
 use crate::action::{Action, Note};
 use crate::clients::Way;
+use crate::config::Manner;
 use crate::hash::fingerprint;
 use crate::id::{ClientId, JsonId, ServerId};
 use crate::memory::{self, Memory};
@@ -32,7 +33,7 @@ impl Engine {
         if !method.is_handshake() {
             return false;
         }
-        let Some(server_id) = self.server_id_of(client) else { return false };
+        let Some(server_id) = self.server_for(client) else { return false };
         let Some(server) = self.servers.get(&server_id) else { return false };
         let fresh = matches!(server.life, Life::Starting | Life::Up) && !server.ever_answered;
         let Some(memory) = self.memory_of(server_id, method, message).filter(|_| fresh) else { return false };
@@ -69,7 +70,7 @@ impl Engine {
         message: &Message,
         way: Way,
     ) -> bool {
-        let Some(server_id) = self.server_id_of(client) else { return false };
+        let Some(server_id) = self.server_for(client) else { return false };
         let Some(server) = self.servers.get(&server_id) else { return false };
         if !matches!(server.life, Life::Reviving(_)) || message.has(Field::ParamsCursor) {
             return false;
@@ -120,7 +121,7 @@ impl Engine {
 
     /// Remembers a complete list.
     pub(super) fn remember_whole_list(&mut self, id: ServerId, method: &Method, answer: &Message) {
-        if !self.config.instant {
+        if !self.definition_of(id).instant {
             return;
         }
         let Some(result) = answer.raw(Field::Result).filter(|result| memory::is_complete(result)) else {
@@ -146,8 +147,8 @@ impl Engine {
     /// A slow start is worth a hint, once.
     pub(super) fn mention_slow_start(&mut self, now: Mono, id: ServerId, began: Mono) {
         let took = now.since(began);
-        let helps = self.config.transport == Transport::Process && self.config.manner == Manner::Wrap;
-        if helps && !self.config.instant && took > memory::SLOW_START {
+        let helps = self.config.manner == Manner::Wrap && !self.is_remote(id);
+        if helps && !self.definition_of(id).instant && took > memory::SLOW_START {
             let server = self.server_name(id);
             self.note(Note::SlowStart { server, took });
         }

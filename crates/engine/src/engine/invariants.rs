@@ -1,9 +1,10 @@
 //! What must hold between any two events. The simulator and the fuzzer ask all the time.
 
-use super::{Engine, Transport};
+use super::Engine;
 use crate::calls::{Call, State};
 use crate::clients::session::{Session, Stream};
 use crate::clients::{Client, Door, Open, Way};
+use crate::config::Transport;
 use crate::id::{CallId, ClientId, ServerId, StreamId};
 use crate::servers::{Alarm, Life, Server};
 use std::collections::BTreeMap;
@@ -99,7 +100,7 @@ impl Engine {
         match call.attempt() {
             Some(attempt) => {
                 // A stream of a remote server lives on while no new connection can be made.
-                let there = self.config.transport == Transport::Http
+                let there = server.config.transport == Transport::Http
                     || matches!(server.life, Life::Starting | Life::Up);
                 must(there || self.ending.is_some(), || {
                     format!("attempt {attempt:?} waits for a process that is {:?}", server.life)
@@ -132,8 +133,11 @@ impl Engine {
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }
         let asleep = client.session().is_some_and(|session| session.asleep);
-        let known = self.servers.get(&client.server).is_some_and(|server| server.clients.contains(&id));
-        must(known != asleep, || format!("{id:?} is asleep: {asleep}, known to its server: {known}"))?;
+        let knows = |server: ServerId| self.servers.get(&server).is_some_and(|s| s.clients.contains(&id));
+        let (served, known) = (client.servers().count() > 0, client.servers().all(knows));
+        must(served != asleep && known, || {
+            format!("{id:?} is asleep: {asleep}, has servers: {served}, known to all of them: {known}")
+        })?;
         match &client.door {
             Door::Line => Ok(()),
             Door::Exchange(stream) => must(self.clients.stream(*stream).is_some(), || {
@@ -176,7 +180,7 @@ impl Engine {
 
     fn check_server(&self, id: ServerId, server: &Server) -> Checked {
         for client in &server.clients {
-            let uses = self.clients.get(client).is_some_and(|client| client.server == id);
+            let uses = self.clients.get(client).is_some_and(|client| client.uses(id));
             must(uses, || format!("{client:?} left {id:?} and is counted there"))?;
         }
         let waits = |call: &CallId| self.calls.get(*call).is_some_and(|call| call.attempt().is_none());
@@ -187,6 +191,8 @@ impl Engine {
         let leaves = leaves || server.life == Life::Restarting;
         // One that closed its output was killed, if it did not end by itself, and its end is about to be told.
         let leaves = leaves || server.output_closed;
+        // One that was killed ends as soon as the system lets it.
+        let leaves = leaves || server.life == Life::Stopping;
         must(needed || leaves || server.armed.is_some(), || {
             format!("nobody needs {id:?}, which is {:?} and does not end", server.life)
         })

@@ -25,6 +25,7 @@ use crate::idempotency;
 use crate::keys::{Meeting, Overdue};
 use crate::limits;
 use crate::store::Query;
+use crate::tickets::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message, Outgoing, Scanned, scan, scan_tolerant};
 use bytes::Bytes;
@@ -62,10 +63,12 @@ impl Engine {
         if let Some(no) = self.keys.named(&name) {
             return self.meets(now, no, request, message, arguments);
         }
-        let asks = self.config.tasks || self.may_hand_off() || self.config.rules.any_keeps_answers();
+        let asks = self.config.tasks
+            || self.may_hand_off()
+            || self.definition_of(request.server).rules.any_keeps_answers();
         let query = Query::Key {
             principal: name.0.clone(),
-            server: self.config.identity.clone(),
+            server: self.definition_of(request.server).identity.clone(),
             key: name.1.clone(),
         };
         let no = self.keys.add(name, request.tool.clone().unwrap_or_default(), arguments);
@@ -94,6 +97,9 @@ impl Engine {
         message: &Message,
         arguments: &[u8],
     ) -> bool {
+        if planted!(self, ForgetsKeys) {
+            return false;
+        }
         let Some(meeting) = self.keys.meet(no, request.tool.as_deref(), arguments) else { return false };
         request.key_no = Some(no);
         match meeting {
@@ -130,7 +136,8 @@ impl Engine {
 
     /// The same call with a key, for a server that honours keys: its client's own, or a new one.
     fn with_own_key(&mut self, request: &Request, message: &Message) -> Option<Message> {
-        let wanted = self.config.rules.honours_keys(&request.method, request.tool.as_deref())
+        let rules = &self.definition_of(request.server).rules;
+        let wanted = rules.honours_keys(&request.method, request.tool.as_deref())
             && !message.has(Field::ParamsIdempotencyKey)
             && message.is_object(Field::Params);
         if !wanted {
@@ -151,14 +158,9 @@ impl Engine {
     pub(super) fn refuse_request(&mut self, now: Mono, request: &Request, kind: Kind, why: String) {
         // Its limits do not matter any more, so neither does whose clock they run on.
         let clock = self.servers.get(&request.server).map(|server| server.clock).unwrap_or_default();
-        let policy = self.config.rules.for_ask(&request.method);
-        let call = Call::new(
-            Request { key_no: None, ..request.clone() },
-            &policy,
-            self.config.rules.clone(),
-            now,
-            &clock,
-        );
+        let rules = self.definition_of(request.server).rules.clone();
+        let policy = rules.for_ask(&request.method);
+        let call = Call::new(Request { key_no: None, ..request.clone() }, &policy, rules, now, &clock);
         self.refuse_call(now, &call, kind, why);
     }
 
@@ -204,7 +206,7 @@ impl Engine {
         }
         let left_behind = self.calls.get(first).is_some_and(|first| first.request.way == Way::Nowhere);
         let (key_no, server) = (call.request.key_no, call.request.server);
-        let own = self.clients.get(&call.request.client).is_some_and(|client| client.server == server);
+        let own = self.clients.get(&call.request.client).is_some_and(|client| client.uses(server));
         if !own && !matches!(call.request.way, Way::Ticket(_)) {
             self.hold(&mut call);
         }
@@ -363,18 +365,8 @@ impl Engine {
     }
 
     /// A call is settled: says what becomes of its key, and who else gets the answer.
-    pub(super) fn settle_key(
-        &mut self,
-        id: CallId,
-        request: &Request,
-        keyed: Keyed,
-        answer: Option<&Outgoing>,
-    ) -> Option<Shared> {
-        self.settle_shared(request.key_no?, id, request, keyed, answer)
-    }
-
     #[inline(never)]
-    fn settle_shared(
+    pub(super) fn settle_key(
         &mut self,
         no: KeyNo,
         id: CallId,
@@ -391,7 +383,7 @@ impl Engine {
             self.answer_unstored(no, answer);
         }
         let kept = answer.is_some_and(|answer| self.keep_answer(no, request, keyed, answer));
-        if !kept {
+        if !kept && !self.is_left_to_unstored(no) {
             self.keys.forget(&mut self.timers, no);
         }
         let ticket = match request.way {
@@ -400,6 +392,15 @@ impl Engine {
         };
         let answer = answer.filter(|_| !joined.is_empty())?.clone();
         Some(Shared { answer, joined, ticket })
+    }
+
+    /// The first call was given up while one that is to join it is being stored: the key is that one's now, and
+    /// whoever comes meanwhile waits for it. False if there is none.
+    fn is_left_to_unstored(&mut self, no: KeyNo) -> bool {
+        let starts = |task: &Task| task.key_no == Some(no) && task.start.is_some();
+        let Some(ticket) = self.tickets.numbers(starts).first().copied() else { return false };
+        self.keys.opens_again(no, ticket);
+        true
     }
 
     /// Gives the answer to those who are to join as soon as they are stored: there will be nothing left to join.

@@ -1,9 +1,10 @@
 //! A server's process: how it starts, ends and is started again. The table is in `servers/server.rs`.
 
+use super::Engine;
 use super::revival::Why;
-use super::{Engine, Manner, Restart, Transport};
 use crate::action::{Action, Note};
 use crate::clients::{Client, Door};
+use crate::config::{Manner, Restart};
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, Run, ServerId, read_own_id};
@@ -17,10 +18,10 @@ use bytes::Bytes;
 impl Engine {
     pub(super) fn opened(&mut self, client: ClientId, server: ServerId) {
         if !self.clients.contains_key(&client) {
-            self.clients.open(client, Client::new(server, Door::Line, None));
+            self.clients.open(client, Client::new(Door::Line, None));
         }
         if !self.servers.contains_key(&server) {
-            let run = self.servers.open(server, self.config.server_name.clone());
+            let run = self.servers.open(server, self.config.server.clone());
             self.act(Action::Start(server, run));
         }
         self.join(client, server);
@@ -28,9 +29,9 @@ impl Engine {
 
     pub(super) fn started(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
-        let note = Note::Started { server: server.name.clone(), run: server.run };
+        let note = Note::Started { server: server.config.name.clone(), run: server.run };
         let (closed, life) = (server.output_closed || server.input_closed, server.life);
-        if self.config.transport == Transport::Process {
+        if !self.is_remote(id) {
             self.servers.is_reached(id);
         }
         match life {
@@ -49,7 +50,7 @@ impl Engine {
         // With an instant start its client may have been answered already.
         let first = server.run == Run(0) && !server.ever_answered && !self.config.manner.serves();
         if !first {
-            let failed = Note::RestartFailed { server: server.name.clone(), why: why.to_string() };
+            let failed = Note::RestartFailed { server: server.config.name.clone(), why: why.to_string() };
             self.note(failed);
             self.servers.rests(id);
             self.servers.has_trouble(id, &why.to_string());
@@ -59,13 +60,14 @@ impl Engine {
             return self.rest(now, id, Why::NotStarted);
         }
         self.servers.failed(id, why);
-        self.note(Note::StartFailed { command: self.config.command.clone(), why });
+        let command = self.definition_of(id).command.clone();
+        self.note(Note::StartFailed { command: command.clone(), why });
         let waiting = [self.calls.at(id, true), self.calls.at(id, false)].concat();
         let answered = !waiting.is_empty();
         for call_id in waiting {
             let Some(call) = self.calls.get(call_id) else { continue };
             let mut failure = self.failure(now, call, Kind::ServerFailed, None);
-            failure.detail = Some(format!("cannot start `{}`: {why}", self.config.command));
+            failure.detail = Some(format!("cannot start `{command}`: {why}"));
             failure.state = ServerState::NeverReached;
             failure.attempts = 0;
             // The note above has said it all.
@@ -106,7 +108,7 @@ impl Engine {
         let Some(first) = self.servers.closed_its_input(id) else { return };
         let Some(server) = self.servers.get(&id) else { return };
         let runs = matches!(server.life, Life::Up | Life::Reviving(_));
-        let name = server.name.clone();
+        let name = server.config.name.clone();
         let stops = !matches!(server.alarm, None | Some(Alarm::Idle | Alarm::Handshake));
         if !runs {
             // Whether it runs at all will be told; of what has ended nothing more is sent.
@@ -137,15 +139,19 @@ impl Engine {
         let congested = self.client_is_congested(id);
         let alarm = self.servers.ring(id);
         let Some(server) = self.servers.get(&id) else { return };
-        let name = server.name.clone();
+        let name = server.config.name.clone();
         match alarm {
             None => {}
             // While the client does not read, we do not read on either: what lies there still counts.
             Some(Alarm::LastOutput) if congested => {
                 self.arm_server(id, Some((Alarm::LastOutput, now + limits::LAST_OUTPUT)));
             }
-            Some(Alarm::LastOutput) => self.gone(now, id),
+            Some(Alarm::LastOutput) => {
+                reached!(LAST_OUTPUT if true);
+                self.gone(now, id);
+            }
             Some(Alarm::Lingers) => {
+                reached!(END_GRACE if true);
                 if server.output_closed && self.ending.is_none() && server.life != Life::Leaving {
                     self.note(Note::Closed { server: name, what: "stdout" });
                 }
@@ -153,6 +159,7 @@ impl Engine {
                 self.arm_server(id, Some((Alarm::Kill, now + limits::KILL_GRACE)));
             }
             Some(Alarm::Kill) => {
+                reached!(KILL_GRACE if true);
                 let ended = server.exit.is_some();
                 self.act(Action::Kill(id));
                 if ended {
@@ -177,10 +184,11 @@ impl Engine {
     fn gone(&mut self, now: Mono, id: ServerId) {
         self.arm_server(id, None);
         self.servers.stop_watching(&mut self.timers, id);
+        self.tell_all_bad_lines(id);
         let Some(server) = self.servers.get(&id) else { return };
         let exit = server.exit.unwrap_or(Exit::Code(0));
         let before = server.life;
-        let (ever_answered, name) = (server.ever_answered, server.name.clone());
+        let (ever_answered, name) = (server.ever_answered, server.config.name.clone());
         if before == Life::Leaving {
             return self.end_server(id);
         }
@@ -219,7 +227,7 @@ impl Engine {
     /// wants to see that.
     fn restarts_after_an_end(&self, id: ServerId) -> bool {
         let proven = self.servers.get(&id).is_some_and(|server| server.ever_answered);
-        self.config.restart > Restart::Never
+        self.definition_of(id).restart > Restart::Never
             && self.ending.is_none()
             && (proven || self.config.manner != Manner::Wrap)
     }
@@ -230,6 +238,7 @@ impl Engine {
         let Some(server) = self.servers.get(&id) else { return };
         let stderr = server.stderr_tail();
         let comes_back = server.readiness() == Readiness::ComesBack;
+        let gives_up = server.is_given_up_next(now);
         for call_id in calls {
             if comes_back && self.wait_for_next_run(now, call_id) {
                 continue;
@@ -238,7 +247,7 @@ impl Engine {
             let mut failure = self.failure(now, call, Kind::ServerGone, None);
             failure.detail = Some(detail.to_owned());
             failure.stderr.clone_from(&stderr);
-            if comes_back {
+            if comes_back && !gives_up {
                 failure.state = ServerState::Restarting;
             }
             self.fail(call_id, failure);
@@ -262,6 +271,7 @@ impl Engine {
 
     /// Waits for one request before we end, so that it gets an answer instead of a closed pipe.
     fn end_after_first_request(&mut self, now: Mono, id: ServerId, answered: bool) {
+        reached!(FIRST_REQUEST if !answered);
         let wait = if answered { std::time::Duration::ZERO } else { limits::FIRST_REQUEST };
         self.arm_server(id, Some((Alarm::FirstRequest, now + wait)));
     }

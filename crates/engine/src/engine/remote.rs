@@ -6,8 +6,8 @@
 //! session is begun again with the same handshake and the same subscriptions. The request that found out is sent
 //! once more; everything else has connections of its own and goes on.
 
+use super::Engine;
 use super::revival::Why;
-use super::{Engine, Transport};
 use crate::action::{Action, Note};
 use crate::calls::{Call, retry};
 use crate::error::{Kind, Retry, ServerState, cut};
@@ -52,7 +52,7 @@ impl Engine {
 
     /// What nobody waits for has failed; nothing can be done, but it is not kept secret.
     fn post_lost(&mut self, id: ServerId, why: &str) {
-        let Some(server) = self.servers.get(&id).map(|server| server.name.clone()) else { return };
+        let Some(server) = self.servers.get(&id).map(|server| server.config.name.clone()) else { return };
         self.note(Note::PostLost { server, why: why.to_owned() });
     }
 
@@ -72,7 +72,7 @@ impl Engine {
     fn unreachable(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>, why: &str) {
         self.servers.has_trouble(id, why);
         let Some(server) = self.servers.get(&id) else { return };
-        let (name, life) = (server.name.clone(), server.life);
+        let (name, life) = (server.config.name.clone(), server.life);
         if matches!(life, Life::Leaving | Life::Ended(_)) {
             return;
         }
@@ -189,7 +189,7 @@ impl Engine {
             return;
         }
         if self.is_being_found(call) {
-            let why = format!("its server does not let us resume it: {}", shown_status(status, body));
+            let why = format!("the server does not let outlast resume it: {}", shown_status(status, body));
             self.orphaned_is_lost(now, call, &why);
             return;
         }
@@ -424,8 +424,7 @@ impl Engine {
     /// Begins a new session, unless one has begun since this attempt was sent or is about to. False if that
     /// happened too often of late: a server that forgets every session is no better on the next one.
     fn begin_session_again(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>) -> bool {
-        let intensity = self.config.restart_intensity;
-        match self.servers.session_is_lost(now, id, attempt, intensity) {
+        match self.servers.session_is_lost(now, id, attempt) {
             None | Some(NewSession::TooMany) => return false,
             Some(NewSession::Begun) => return true,
             Some(NewSession::Begins) => {}
@@ -455,10 +454,10 @@ impl Engine {
 
     /// How long a list of tools may take.
     fn patience_for_tools(&self, id: ServerId) -> Option<Duration> {
-        let declared = &self.servers.get(&id)?.declared;
-        let method = &Method::ToolsList;
+        let server = self.servers.get(&id)?;
+        let (method, declared) = (&Method::ToolsList, &server.declared);
         let facts = CallFacts { method, tool: None, has_token: false, cap: None, wish: None, declared };
-        self.config.rules.for_call(facts).timeout.map(|limit| limit.time)
+        server.config.rules.for_call(facts).timeout.map(|limit| limit.time)
     }
 
     /// Asks for a page of the tool list on behalf of a call.
@@ -517,7 +516,7 @@ impl Engine {
         text: bool,
         reason: &str,
     ) {
-        if self.config.transport == Transport::Process || !modern {
+        if !self.is_remote(server) || !modern {
             let cancel = [
                 br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#,
                 own_id(attempt.on_wire(), text).as_slice(),
@@ -533,7 +532,7 @@ impl Engine {
 
     /// Nothing on the stream of an attempt matters any more.
     pub(super) fn abandon(&mut self, server: ServerId, attempt: AttemptId) {
-        if self.config.transport == Transport::Http {
+        if self.is_remote(server) {
             self.act(Action::Abandon(server, attempt));
         }
     }

@@ -1,6 +1,6 @@
 //! Calls that are sent once more, where that does no harm.
 
-use super::{Engine, Transport};
+use super::Engine;
 use crate::action::Note;
 use crate::calls::{Call, Request, retry};
 use crate::id::CallId;
@@ -29,8 +29,7 @@ impl Engine {
         // What goes by HTTP, or into the pipe of a process that is being started, may turn out never to
         // have arrived, and can be sent again then.
         let starting = self.servers.get(&call.request.server).is_some_and(|s| s.life == Life::Starting);
-        let may_not_arrive =
-            self.config.transport == Transport::Http || (starting && self.config.manner.serves());
+        let may_not_arrive = self.is_remote(call.request.server) || (starting && self.config.manner.serves());
         let wanted = call.safe || may_not_arrive;
         if wanted && fits {
             // One less than can be counted, so that there is an end of it.
@@ -50,7 +49,7 @@ impl Engine {
 
     fn server_calls_it_repeatable(&self, request: &Request) -> bool {
         let server = self.servers.get(&request.server);
-        self.config.trust
+        server.is_some_and(|server| server.config.trust)
             && request.method == Method::ToolsCall
             && request
                 .tool
@@ -98,8 +97,8 @@ impl Engine {
     ) -> bool {
         let chance = self.chance.next();
         let Some(call) = self.calls.get(id) else { return false };
-        let wait =
-            wish.unwrap_or_else(|| retry::wait(self.config.retry_backoff, call.attempts.into(), chance));
+        let backoff = self.definition_of(call.request.server).retry_backoff;
+        let wait = wish.unwrap_or_else(|| retry::wait(backoff, call.attempts.into(), chance));
         let in_time = now + wait < call.deadline.ends_at();
         if !in_time || !self.take_retry(now, id, !never_ran) {
             return false;
@@ -128,7 +127,8 @@ impl Engine {
     pub(super) fn retry_after_timeout(&mut self, now: Mono, id: CallId) -> bool {
         let chance = self.chance.next();
         let Some(call) = self.calls.get(id) else { return false };
-        let wait = retry::wait(self.config.retry_backoff, call.attempts.into(), chance);
+        let backoff = self.definition_of(call.request.server).retry_backoff;
+        let wait = retry::wait(backoff, call.attempts.into(), chance);
         let in_time = now + wait < call.deadline.ends_at() && call.attempt().is_some();
         if !in_time || !self.take_retry(now, id, true) {
             return false;
@@ -163,7 +163,7 @@ impl Engine {
     fn detach(&mut self, now: Mono, id: CallId, why: &'static str) {
         let Some(call) = self.calls.get(id) else { return };
         let Some(server) = self.servers.get(&call.request.server) else { return };
-        let (name, method) = (server.name.clone(), call.request.method.as_str().into());
+        let (name, method) = (server.config.name.clone(), call.request.method.as_str().into());
         let Some(withdrawn) = self.calls.take_off(now, id, &server.clock) else { return };
         let note = Note::Repeated { server: name, method, attempt: withdrawn.attempt, why };
         self.note(note);

@@ -1,16 +1,18 @@
 //! How a server is started again and made whole: what the old process knew, the new one is told.
 
-use super::from_client::request_edits;
-use super::{Engine, Restart, Transport};
+use super::Engine;
+use super::seams::toward_server;
 use crate::action::{Action, Note};
 use crate::calls::Call;
 use crate::clients::Open;
+use crate::config::Restart;
+use crate::era::Era;
 use crate::error::{Kind, json_text};
 use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::{CallFacts, Limit};
-use crate::servers::{Alarm, Back, Life, Own, Rest, RestartPlan};
+use crate::servers::{Alarm, Back, Life, Own, Rest};
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing};
@@ -42,10 +44,11 @@ impl Engine {
     /// Stops a server that runs, so that it is started again.
     pub(super) fn restart(&mut self, now: Mono, id: ServerId, why: &'static str, grace: Duration) {
         let Some(server) = self.servers.get(&id) else { return };
-        if server.life != Life::Up && server.life != Life::Starting {
+        // While outlast ends, nothing is started again.
+        if self.ending.is_some() || (server.life != Life::Up && server.life != Life::Starting) {
             return;
         }
-        let note = Note::Restarting { server: server.name.clone(), why, wait: Duration::ZERO };
+        let note = Note::Restarting { server: server.config.name.clone(), why, wait: Duration::ZERO };
         self.note(note);
         self.stop_for_restart(now, id, grace);
         let open = self.calls.at(id, true);
@@ -61,15 +64,9 @@ impl Engine {
 
     /// Waits a while before the next start; or gives up for a longer while.
     pub(super) fn rest(&mut self, now: Mono, id: ServerId, why: Why) {
-        let plan = RestartPlan {
-            backoff: self.config.restart_backoff,
-            intensity: self.config.restart_intensity,
-            connect_retries: self.config.connect_retries,
-            connect_backoff: self.config.connect_backoff,
-            jitter: 0.5 + self.chance.next() / 2.0,
-        };
+        let jitter = 0.5 + self.chance.next() / 2.0;
         let at_once = matches!(why, Why::Stopped | Why::SessionLost);
-        let wait = match self.servers.rest(now, id, &plan, at_once, why == Why::Stopped) {
+        let wait = match self.servers.rest(now, id, jitter, at_once, why == Why::Stopped) {
             None => return,
             Some(Rest::Down { first }) => return self.goes_down(now, id, why, first),
             Some(Rest::For(wait)) => wait,
@@ -90,7 +87,7 @@ impl Engine {
 
     /// It has failed too often: whoever asks is told so at once, and now and then it is tried again.
     fn goes_down(&mut self, now: Mono, id: ServerId, why: Why, first: bool) {
-        let every = self.config.reconnect_every;
+        let every = self.definition_of(id).reconnect_every;
         let server = self.server_name(id);
         self.note(Note::Down { server, why: why.text(), every });
         self.arm_server(id, Some((Alarm::Restart, now + every)));
@@ -117,7 +114,7 @@ impl Engine {
     /// What a request to a failed server is told.
     pub(super) fn next_try(&self, now: Mono, id: ServerId) -> String {
         let at = self.servers.get(&id).and_then(|server| server.armed);
-        let wait = at.map_or(self.config.reconnect_every, |at| at.since(now));
+        let wait = at.map_or(self.definition_of(id).reconnect_every, |at| at.since(now));
         let why = self.servers.get(&id).and_then(|server| server.last_trouble.as_deref());
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
         format!("it has failed several times in a row{why}; the next try is in {}", show_duration(wait))
@@ -131,7 +128,7 @@ impl Engine {
         }
         // A connection that could not be made ends nothing: other calls may still run on others. What was
         // closed cannot be opened again.
-        let same = self.config.transport == Transport::Http && server.exit.is_none();
+        let same = self.is_remote(id) && server.exit.is_none();
         let Some((run, unanswered)) = self.servers.starts_again(id, same) else { return };
         for (attempt, own) in unanswered {
             self.own_is_lost(now, attempt, own);
@@ -142,7 +139,7 @@ impl Engine {
     /// Tells a new process what the client told the old one.
     pub(super) fn revive(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
-        let lives_on = self.config.transport == Transport::Http && server.made_whole == Some(server.run);
+        let lives_on = self.is_remote(id) && server.made_whole == Some(server.run);
         let handshake = server.handshake.initialize.clone().filter(|_| server.handshake.done && !lives_on);
         if !lives_on {
             self.drop_unsent(id, "the session in which it was asked is over");
@@ -156,15 +153,15 @@ impl Engine {
     }
 
     pub(super) fn limit_of_handshake(&self, id: ServerId) -> Option<Limit> {
-        let declared = &self.servers.get(&id)?.declared;
-        let method = &Method::Initialize;
+        let server = self.servers.get(&id)?;
+        let (method, declared) = (&Method::Initialize, &server.declared);
         let facts = CallFacts { method, tool: None, has_token: false, cap: None, wish: None, declared };
-        self.config.rules.for_call(facts).timeout
+        server.config.rules.for_call(facts).timeout
     }
 
     pub(super) fn send_own(&mut self, id: ServerId, message: &Message, method: &Method, attempt: AttemptId) {
         let raw_id = message.raw(Field::Id).and_then(JsonId::new).unwrap_or(JsonId::Int(0));
-        let edits = request_edits(message, raw_id.is_text(), method, attempt);
+        let edits = toward_server(message, raw_id.is_text(), method, attempt);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits);
         self.send(id, Some(attempt), Some(message), outgoing);
     }
@@ -181,6 +178,7 @@ impl Engine {
         }
         if let Some(result) = answer.raw(Field::Result) {
             self.servers.agrees_on(id, super::from_server::agreed_version(result));
+            self.servers.shows_era(id, Some(Era::Legacy));
         }
         if self.servers.get(&id).is_some_and(|server| server.welcome.is_none()) {
             // It was told the handshake of a session that woke: those who joined that wait for the answer.
@@ -194,7 +192,7 @@ impl Engine {
     pub(super) fn revival_failed(&mut self, now: Mono, id: ServerId, why: String) {
         let server = self.server_name(id);
         self.note(Note::RestartFailed { server, why });
-        if self.config.transport == Transport::Process {
+        if !self.is_remote(id) {
             return self.stop_for_restart(now, id, limits::KILL_GRACE);
         }
         self.servers.handshake_failed(id);
@@ -232,7 +230,7 @@ impl Engine {
             return;
         }
         self.arm_server(id, None);
-        let remote = self.config.transport == Transport::Http;
+        let remote = self.is_remote(id);
         let Some(Back { whole, restarted, away, waiting }) = self.servers.is_back(now, id, remote) else {
             return;
         };
@@ -332,7 +330,7 @@ impl Engine {
 
     fn warn_of_lost_state(&mut self, id: ServerId) {
         let Some(server) = self.servers.get(&id).filter(|server| server.handshake.logging) else { return };
-        let text = format!("server `{}` was restarted; what it remembered may be lost", server.name);
+        let text = format!("server `{}` was restarted; what it remembered may be lost", server.config.name);
         let warning = [
             br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"outlast","data":"#,
             &*json_text(&text),
@@ -407,11 +405,11 @@ impl Engine {
         method: &Method,
         message: &Message,
     ) {
-        let restarts = self.config.restart > Restart::Never || self.config.transport == Transport::Http;
+        let restarts = self.definition_of(id).restart > Restart::Never || self.is_remote(id);
         // Of sessions that share a server each hears only of what it subscribed to.
         let subscribes = matches!(method, Method::ResourcesSubscribe | Method::ResourcesUnsubscribe);
         let kept = restarts || (subscribes && self.config.manner.serves());
-        if !kept || message.bytes.len() > limits::HANDSHAKE_BYTES {
+        if !kept || reached!(HANDSHAKE_BYTES, message.bytes.len() > limits::HANDSHAKE_BYTES) {
             return;
         }
         self.servers.keep_for_next(id, client, method, message);

@@ -1,7 +1,7 @@
 //! Which way a message takes: to a server over its pipe or by HTTP, to a client on its line or on one
 //! of its streams.
 
-use super::{Engine, Transport};
+use super::Engine;
 use crate::action::Action;
 use crate::calls::Call;
 use crate::clients::{Client, Door, Open, Way};
@@ -20,7 +20,7 @@ impl Engine {
         message: Option<&Message>,
         outgoing: Outgoing,
     ) {
-        if self.config.transport == Transport::Process {
+        if !self.is_remote(server) {
             return self.act(Action::ToServer(server, outgoing));
         }
         self.post_to(server, attempt, message, outgoing, false);
@@ -28,7 +28,7 @@ impl Engine {
 
     /// Sends a client's answer to what a server asked. It is kept if the server cannot be reached just now.
     pub(super) fn send_answer(&mut self, server: ServerId, answer: Outgoing) {
-        if self.config.transport == Transport::Process {
+        if !self.is_remote(server) {
             return self.act(Action::ToServer(server, answer));
         }
         self.post_to(server, None, None, answer, true);

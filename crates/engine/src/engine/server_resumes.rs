@@ -7,7 +7,7 @@
 //! it knows nothing of it, or `maxWait` has passed. Then it is a call whose connection broke, and repeated
 //! only if that is safe.
 
-use super::{Engine, Transport};
+use super::Engine;
 use crate::calls::Call;
 use crate::calls::resume::{Policy, declares};
 use crate::error::{Kind, json_text};
@@ -31,7 +31,7 @@ impl Engine {
 
     /// A server says how one of our attempts can be resumed. False if that is for the client to read.
     pub(super) fn takes_policy(&mut self, server: ServerId, message: &Message) -> bool {
-        let remote = self.config.transport == Transport::Http;
+        let remote = self.is_remote(server);
         if !remote && !self.config.resumable {
             return false;
         }

@@ -1,11 +1,12 @@
 //! Calls that fail or are refused: what their clients are told, and what their servers are; and how many calls a
 //! principal has in flight. The end itself is in `ends.rs`.
 
-use super::{Engine, Restart, Transport};
+use super::Engine;
 use crate::action::Note;
 use crate::calls::deadline::Reached;
 use crate::calls::{Call, Request, State};
 use crate::clients::{Subscription, TaskToken, Way};
+use crate::config::Restart;
 use crate::error::{Failure, Kind, Retry, ServerState, json_text};
 use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
 use crate::method::Method;
@@ -92,7 +93,7 @@ impl Engine {
         };
         let (kind, detail) = match server.life {
             Life::Failed(why) => {
-                (Kind::ServerFailed, format!("cannot start `{}`: {why}", self.config.command))
+                (Kind::ServerFailed, format!("cannot start `{}`: {why}", server.config.command))
             }
             Life::Ended(exit) => (Kind::ServerGone, exit.to_string()),
             Life::Down => (Kind::ServerFailed, self.next_try(now, call.request.server)),
@@ -204,7 +205,9 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return };
         let mut failure = self.failure(now, call, kind, Some(limit));
         let written = !matches!(limit.layer, Layer::BuiltIn | Layer::Server);
-        if self.config.restart == Restart::OnTimeout && call.attempt().is_some() && written {
+        let restarts =
+            self.definition_of(call.request.server).restart == Restart::OnTimeout && self.ending.is_none();
+        if restarts && call.attempt().is_some() && written {
             failure.state = ServerState::Restarting;
         }
         self.fail(id, failure);
@@ -218,7 +221,7 @@ impl Engine {
         text: bool,
         limit: Limit,
     ) {
-        if self.config.transport == Transport::Http && modern {
+        if self.is_remote(server) && modern {
             return self.abandon(server, attempt);
         }
         self.servers.is_told_to_cancel(self.at, server, attempt);

@@ -9,9 +9,10 @@
 use super::Engine;
 use crate::action::{Action, Note};
 use crate::clients::{Client, Open, Sleep, Way};
+use crate::config::Share;
 use crate::error::{Kind, error_answer};
 use crate::hash::fingerprint;
-use crate::id::{CallId, ClientId, JsonId, NOBODY, ServerId};
+use crate::id::{CallId, ClientId, DefinitionId, JsonId, NOBODY, ServerId};
 use crate::limits;
 use crate::method::Method;
 use crate::servers::{Alarm, Greeting, Life, ShareKey};
@@ -28,24 +29,12 @@ const OWN_HANDSHAKE: &str = concat!(
 );
 const OWN_INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// Who shares a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// Nobody.
-    Session,
-    /// The sessions of one principal.
-    Principal,
-    /// All.
-    All,
-}
-
 impl Engine {
     /// The server for a modern exchange. A process is no session to this era, so all of a principal
     /// share one.
     pub(super) fn server_for_exchange(&mut self, now: Mono, principal: Option<&str>) -> ServerId {
-        let alone = self.config.share != Share::All && !planted!(self, SharesAcrossPrincipals);
-        let principal = principal.filter(|_| alone);
-        self.shared_server(now, (principal.map(Box::from), None))
+        let alone = self.config.server.share != Share::All && !planted!(self, SharesAcrossPrincipals);
+        self.shared_server(now, principal.filter(|_| alone), None)
     }
 
     pub(super) fn server_for_session(
@@ -54,16 +43,16 @@ impl Engine {
         principal: Option<&str>,
         handshake_digest: u64,
     ) -> ServerId {
-        match (self.config.share, principal) {
-            (Share::All, _) => self.shared_server(now, (None, Some(handshake_digest))),
-            (Share::Principal, Some(name)) => {
-                self.shared_server(now, (Some(name.into()), Some(handshake_digest)))
-            }
+        match (self.config.server.share, principal) {
+            (Share::All, _) => self.shared_server(now, None, Some(handshake_digest)),
+            (Share::Principal, Some(name)) => self.shared_server(now, Some(name), Some(handshake_digest)),
             (Share::Principal, None) | (Share::Session, _) => self.new_server(now),
         }
     }
 
-    fn shared_server(&mut self, now: Mono, key: ShareKey) -> ServerId {
+    fn shared_server(&mut self, now: Mono, principal: Option<&str>, handshake: Option<u64>) -> ServerId {
+        let definition = DefinitionId::FIRST;
+        let key = ShareKey { definition, principal: principal.map(Box::from), handshake };
         if let Some(server) = self.servers.shared_by(&key) {
             return server;
         }
@@ -73,13 +62,16 @@ impl Engine {
     }
 
     fn new_server(&mut self, now: Mono) -> ServerId {
-        let (id, run) = self.servers.add(now, self.config.server_name.clone());
+        let (id, run) = self.servers.add(now, DefinitionId::FIRST, self.config.server.clone());
         self.act(Action::Start(id, run));
         self.arm_server(id, None);
         id
     }
 
+    /// A client uses a server from now on.
     pub(super) fn join(&mut self, client: ClientId, id: ServerId) {
+        let Some(definition) = self.servers.get(&id).map(|server| server.definition) else { return };
+        self.clients.has_server(client, definition, id);
         if self.servers.join(id, client) {
             self.arm_server(id, None);
         }
@@ -89,7 +81,7 @@ impl Engine {
 
     /// A session opens its handshake: to its own server, or to one that has heard the same before.
     pub(super) fn initialize_session(&mut self, now: Mono, client: ClientId, message: &Message, way: Way) {
-        let Some(server_id) = self.clients.get(&client).map(|client| client.server) else { return };
+        let Some(server_id) = self.server_for(client) else { return };
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
         match self.servers.greet(server_id, client, way, &id) {
             Some(Greeting::First) => self.client_message(now, client, message, way),
@@ -168,14 +160,12 @@ impl Engine {
     }
 
     fn welcome(&mut self, client: ClientId, way: Way, id: &JsonId, welcome: &Message) {
-        let version = self
-            .clients
-            .get(&client)
-            .and_then(|client| self.servers.get(&client.server)?.handshake.version.clone());
+        let server = self.server_for(client);
+        let version = server.and_then(|server| self.servers.get(&server)?.handshake.version.clone());
         self.agree_on(client, version.as_deref());
         let Some(span) = welcome.envelope.get(Field::Id) else { return };
         let mut edits = vec![crate::wire::Edit::replace(span, id.patch())];
-        if let Some(server) = self.clients.get(&client).map(|client| client.server) {
+        if let Some(server) = server {
             edits.extend(self.add_tasks_to_handshake(server, client, welcome));
         }
         self.reply(client, way, Some(id), Outgoing::edited(welcome.bytes.clone(), edits));
@@ -183,7 +173,7 @@ impl Engine {
 
     /// `notifications/initialized` of a session: only the first one is for the server. True if it is.
     pub(super) fn initialized_by(&mut self, client: ClientId, message: &Message) -> bool {
-        let Some(server) = self.clients.get(&client).map(|client| client.server) else { return false };
+        let Some(server) = self.server_for(client) else { return false };
         if !self.clients.is_initialized(client, message) {
             return true;
         }
@@ -219,10 +209,10 @@ impl Engine {
         if planted!(self, NeverSleeps) {
             return;
         }
-        let Some((server, session)) = self.clients.sleeps(id) else { return };
+        let Some((servers, session)) = self.clients.sleeps(id) else { return };
         self.note(Note::SessionSleeps { session });
         self.drop_asks_by(now, id);
-        self.leave(now, id, server);
+        servers.into_iter().for_each(|server| self.leave(now, id, server));
         if let Some(oldest) = self.clients.sleeper_too_many() {
             self.end_client(now, oldest);
         }
@@ -246,7 +236,6 @@ impl Engine {
         } else {
             self.new_server(now)
         };
-        self.clients.has_server(id, server_id);
         self.join(id, server_id);
         self.servers.will_be_greeted(server_id, id, waking.initialize, initialized);
         self.servers.will_be_set_up(server_id, id, &waking.setup);
@@ -258,9 +247,9 @@ impl Engine {
     /// ours; calls of one principal share it.
     pub(super) fn server_for_left(&mut self, now: Mono, principal: &str) -> Option<ServerId> {
         let (initialize, initialized) = (own_message(OWN_HANDSHAKE)?, own_initialized()?);
-        let principal = Some(principal).filter(|_| self.config.share != Share::All);
+        let principal = Some(principal).filter(|_| self.config.server.share != Share::All);
         let handshake_digest = fingerprint(OWN_HANDSHAKE.as_bytes());
-        let id = self.shared_server(now, (principal.map(Box::from), Some(handshake_digest)));
+        let id = self.shared_server(now, principal, Some(handshake_digest));
         self.servers.will_be_greeted(id, NOBODY, initialize, Some(initialized));
         Some(id)
     }

@@ -62,7 +62,12 @@ impl Engine {
             Some(Ring::Reconnect) => return self.reconnect(now, id),
             Some(Ring::Poll) => self.poll_task(now, id),
             Some(Ring::Task) => self.task_is_due(now, id),
-            Some(Ring::Stream(way)) => self.stream_is_due(way),
+            Some(Ring::Stream(way)) => {
+                let patience = self.stream_patience(way);
+                reached!(STREAM_HEAD if patience == Some(limits::STREAM_HEAD));
+                reached!(BEGIN_STREAM if patience == Some(limits::BEGIN_STREAM));
+                self.stream_is_due(way);
+            }
             Some(Ring::Limits(due)) => match due {
                 Due::End(reached) => return self.limit_reached(now, id, reached),
                 Due::LastSample => return self.last_sample(now, server_id, id),

@@ -1,7 +1,7 @@
 //! A request of a server to the client: sampling, elicitation, roots, ping.
 
 use crate::clients::Way;
-use crate::id::{AskId, ClientId, JsonId, Run, ServerId};
+use crate::id::{AskId, CallId, ClientId, JsonId, Run, ServerId};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::Limit;
@@ -21,7 +21,20 @@ pub(crate) struct Ask {
     pub(crate) id: JsonId,
     pub(crate) method: Method,
     pub(crate) limit: Option<Limit>,
+    /// Who waits while a person is asked.
+    pub(crate) waits: Waits,
     pub(crate) armed: Option<Mono>,
+}
+
+/// Whose clock stands still while a question is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// Nobody's: a program answers.
+    Nobody,
+    /// The clock of the call that the question came for.
+    Call(CallId),
+    /// Every call of the server: on a pipe nothing ties a question to a call.
+    Server,
 }
 
 /// Every question of a server that a client has not answered.
@@ -62,7 +75,7 @@ impl Asks {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.len() >= limits::ASKS
+        reached!(ASKS, self.len() >= limits::ASKS)
     }
 
     pub(crate) fn armed(&self, id: AskId) -> Option<Mono> {

@@ -3,6 +3,7 @@
 use super::{Life, Servers};
 use crate::clients::Way;
 use crate::clients::session::Setup;
+use crate::era::Era;
 use crate::hash::fingerprint;
 use crate::id::{AttemptId, ClientId, JsonId, ServerId};
 use crate::limits;
@@ -118,6 +119,13 @@ impl Servers {
         server.handshake.done = true;
         server.handshake.version = version;
         server.instant = Some(memory);
+    }
+
+    /// It has answered a handshake of this era.
+    pub(crate) fn shows_era(&mut self, id: ServerId, era: Option<Era>) {
+        if let (Some(server), Some(era)) = (self.at(id), era) {
+            server.eras.learns(era);
+        }
     }
 
     /// The handshake is answered: the version that was agreed on, and those that the server has.

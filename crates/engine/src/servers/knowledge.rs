@@ -44,7 +44,7 @@ impl Servers {
             let Some(name) = name_of(tool) else { continue };
             if task_support(tool) != Some(b"\"required\"") {
                 server.needs_tasks.remove(&name);
-            } else if server.needs_tasks.len() < limits::TASK_TOOLS {
+            } else if !reached!(TASK_TOOLS, server.needs_tasks.len() >= limits::TASK_TOOLS) {
                 server.needs_tasks.insert(name);
             }
         }
@@ -53,10 +53,10 @@ impl Servers {
     /// A server says of a tool whether it can be called as a task.
     pub(crate) fn forbids_tasks(&mut self, id: ServerId, tool: &str, forbidden: bool) {
         let Some(server) = self.at(id) else { return };
-        if forbidden {
-            server.forbids_tasks.insert(tool.into());
-        } else {
+        if !forbidden {
             server.forbids_tasks.remove(tool);
+        } else if server.forbids_tasks.len() < limits::TASK_TOOLS {
+            server.forbids_tasks.insert(tool.into());
         }
     }
 

@@ -1,6 +1,6 @@
 //! How a server's process, or its remote session, comes and goes.
 
-use super::{Alarm, Life, Own, RestartPlan, Server, Servers};
+use super::{Alarm, Life, Own, Server, Servers};
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, Run, ServerId};
 use crate::time::Mono;
@@ -144,12 +144,12 @@ impl Servers {
         &mut self,
         now: Mono,
         id: ServerId,
-        plan: &RestartPlan,
+        jitter: f64,
         at_once: bool,
         stopped: bool,
     ) -> Option<Rest> {
         let server = self.at(id)?;
-        let Some(wait) = server.restart_after(now, plan, at_once) else {
+        let Some(wait) = server.restart_after(now, jitter, at_once) else {
             let first = server.life != Life::Down;
             server.life = Life::Down;
             self.given_up = true;
@@ -242,7 +242,6 @@ impl Servers {
         now: Mono,
         id: ServerId,
         attempt: Option<AttemptId>,
-        intensity: u32,
     ) -> Option<NewSession> {
         let server = self.at(id)?;
         let before = attempt.is_some_and(|attempt| attempt < server.session_since);
@@ -254,7 +253,7 @@ impl Servers {
             server.forgets_session();
             return Some(NewSession::Begun);
         }
-        if !server.may_restart(now, intensity) {
+        if !server.may_restart(now) {
             return Some(NewSession::TooMany);
         }
         server.forgets_session();

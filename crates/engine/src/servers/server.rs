@@ -28,8 +28,10 @@ use crate::calls::deadline::WorkClock;
 use crate::calls::handoff::KnownTools;
 use crate::calls::retry::Budget;
 use crate::clients::Way;
+use crate::config::ServerConfig;
+use crate::era::Eras;
 use crate::event::{Exit, StartFailure};
-use crate::id::{AttemptId, CallId, ClientId, JsonId, Run};
+use crate::id::{AttemptId, CallId, ClientId, DefinitionId, JsonId, Run};
 use crate::life::Sample;
 use crate::limits;
 use crate::memory::Memory;
@@ -39,6 +41,7 @@ use crate::policy::Declared;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest wait before a restart.
@@ -70,17 +73,6 @@ pub(crate) enum Life {
     Ended(Exit),
     /// Could not be started, and stays so.
     Failed(StartFailure),
-}
-
-/// How restarts are spaced.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RestartPlan {
-    pub(crate) backoff: Duration,
-    pub(crate) intensity: u32,
-    pub(crate) connect_retries: u32,
-    pub(crate) connect_backoff: Duration,
-    /// Between one half and one.
-    pub(crate) jitter: f64,
 }
 
 fn doubled(base: Duration, times: u32) -> Duration {
@@ -117,7 +109,9 @@ pub(crate) enum Alarm {
 /// One server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pub(crate) name: Box<str>,
+    /// What it is, and the number of that.
+    pub(crate) definition: DefinitionId,
+    pub(crate) config: Arc<ServerConfig>,
     pub(crate) run: Run,
     pub(crate) life: Life,
     /// Who uses it.
@@ -130,6 +124,8 @@ pub(crate) struct Server {
     pub(crate) welcome: Option<Message>,
     /// Sessions that wait for the same answer.
     pub(crate) awaiting_welcome: Vec<(ClientId, Way, JsonId)>,
+    /// The eras that it has shown it speaks.
+    pub(crate) eras: Eras,
     /// The revisions it named in `server/discover`.
     pub(crate) supported: Vec<Box<str>>,
     /// It has tasks of its own.
@@ -211,7 +207,9 @@ pub(crate) struct Server {
     told_to_cancel: VecDeque<(AttemptId, Mono)>,
     /// It has gone on with one of them long after.
     pub(crate) ignores_cancels: bool,
+    /// Lines that are no messages, and how many of them were told of.
     pub(crate) bad_lines: u64,
+    pub(crate) bad_lines_told: u64,
     pub(crate) refused_asks: u64,
     pub(crate) noted_id_type: bool,
 }
@@ -247,8 +245,9 @@ impl Paging {
     /// Whether to read on from here. Not in circles, and not for ever: the call is sent with what is known by then.
     pub(crate) fn turns_to(&mut self, cursor: &str) -> bool {
         let page = crate::hash::fingerprint(cursor.as_bytes());
-        let fits = cursor.len() <= limits::CURSOR && self.seen.len() + 1 < limits::TOOL_PAGES;
-        let turns = fits && !self.seen.contains(&page);
+        let long = reached!(CURSOR, cursor.len() > limits::CURSOR);
+        let many = reached!(TOOL_PAGES, self.seen.len() + 1 >= limits::TOOL_PAGES);
+        let turns = !long && !many && !self.seen.contains(&page);
         if turns {
             self.seen.push(page);
         }
@@ -294,7 +293,8 @@ impl Handshake {
 
     /// A client wants to hear of a resource, unless there are too many of them.
     pub(crate) fn subscribe(&mut self, uri: Box<[u8]>, client: ClientId, message: &Message) {
-        if self.subscribed.len() < limits::SUBSCRIBED {
+        let full = self.subscribed.len() >= limits::SUBSCRIBED && !self.subscribed.contains_key(&uri);
+        if !reached!(SUBSCRIBED, full) {
             let entry = self.subscribed.entry(uri).or_insert_with(|| (message.owned(), BTreeSet::new()));
             entry.1.insert(client);
         }
@@ -317,9 +317,10 @@ impl Handshake {
 }
 
 impl Server {
-    pub(crate) fn new(name: Box<str>) -> Server {
+    pub(crate) fn new(definition: DefinitionId, config: Arc<ServerConfig>) -> Server {
         Server {
-            name,
+            definition,
+            config,
             run: Run(0),
             life: Life::Starting,
             clients: BTreeSet::new(),
@@ -327,6 +328,7 @@ impl Server {
             greeted: None,
             welcome: None,
             awaiting_welcome: Vec::new(),
+            eras: Eras::default(),
             supported: Vec::new(),
             own_tasks: false,
             makes_tasks: false,
@@ -374,6 +376,7 @@ impl Server {
             told_to_cancel: VecDeque::new(),
             ignores_cancels: false,
             bad_lines: 0,
+            bad_lines_told: 0,
             refused_asks: 0,
             noted_id_type: false,
         }
@@ -413,20 +416,22 @@ impl Server {
         self.stderr.clear();
         self.told_to_cancel.clear();
         self.bad_lines = 0;
+        self.bad_lines_told = 0;
         self.noted_id_type = false;
         self.run
     }
 
-    /// How long to wait before the next start; `None` when it has failed too often.
-    pub(crate) fn restart_after(&mut self, now: Mono, plan: &RestartPlan, at_once: bool) -> Option<Duration> {
+    /// How long to wait before the next start; `None` when it has failed too often. `jitter` lies between one half
+    /// and one.
+    pub(crate) fn restart_after(&mut self, now: Mono, jitter: f64, at_once: bool) -> Option<Duration> {
         if !self.came_up {
             self.tries += 1;
-            if self.tries > plan.connect_retries {
+            if self.tries > self.config.connect_retries {
                 return None;
             }
-            return Some(doubled(plan.connect_backoff, self.tries - 1));
+            return Some(doubled(self.config.connect_backoff, self.tries - 1));
         }
-        if !self.may_restart(now, plan.intensity) {
+        if !self.may_restart(now) {
             return None;
         }
         let recent = self.restarts.len() as u32;
@@ -434,15 +439,24 @@ impl Server {
         if at_once && recent == 0 {
             return Some(Duration::ZERO);
         }
-        Some(doubled(plan.backoff, recent).mul_f64(plan.jitter))
+        Some(doubled(self.config.restart_backoff, recent).mul_f64(jitter))
+    }
+
+    /// Whether its next end, now, is one too many.
+    pub(crate) fn is_given_up_next(&self, now: Mono) -> bool {
+        if !self.came_up {
+            return self.tries >= self.config.connect_retries;
+        }
+        let recent = self.restarts.iter().filter(|restart| now.since(**restart) <= INTENSITY_WINDOW);
+        recent.count() as u32 >= self.config.restart_intensity
     }
 
     /// Whether it was not restarted too often within the last minute.
-    pub(crate) fn may_restart(&mut self, now: Mono, intensity: u32) -> bool {
+    pub(crate) fn may_restart(&mut self, now: Mono) -> bool {
         while self.restarts.front().is_some_and(|restart| now.since(*restart) > INTENSITY_WINDOW) {
             self.restarts.pop_front();
         }
-        (self.restarts.len() as u32) < intensity
+        (self.restarts.len() as u32) < self.config.restart_intensity
     }
 
     /// It does not know our session any more: the next handshake begins another one. What is in flight goes on.
@@ -458,7 +472,7 @@ impl Server {
 
     /// It is told to cancel an attempt.
     pub(crate) fn is_told_to_cancel(&mut self, now: Mono, attempt: AttemptId) {
-        if self.told_to_cancel.len() == limits::TOLD_TO_CANCEL {
+        if reached!(TOLD_TO_CANCEL, self.told_to_cancel.len() == limits::TOLD_TO_CANCEL) {
             self.told_to_cancel.pop_front();
         }
         self.told_to_cancel.push_back((attempt, now));
@@ -467,7 +481,8 @@ impl Server {
     /// It speaks of an attempt that has ended. Did it ignore a cancel, or did the two cross?
     pub(crate) fn speaks_of_ended(&mut self, now: Mono, attempt: AttemptId) {
         let told = self.told_to_cancel.iter().find(|(told, _)| *told == attempt);
-        if told.is_some_and(|(_, at)| now.since(*at) > limits::CANCEL_CROSSES) {
+        let late = told.is_some_and(|(_, at)| now.since(*at) > limits::CANCEL_CROSSES);
+        if reached!(CANCEL_CROSSES, late) {
             self.ignores_cancels = true;
         }
     }
@@ -498,6 +513,7 @@ impl Server {
     }
 
     pub(crate) fn keep_stderr(&mut self, bytes: &[u8]) {
+        reached!(STDERR_TAIL if self.stderr.len() + bytes.len() > limits::STDERR_TAIL);
         let new = &bytes[bytes.len().saturating_sub(limits::STDERR_TAIL)..];
         let over = (self.stderr.len() + new.len()).saturating_sub(limits::STDERR_TAIL);
         self.stderr.drain(..over.min(self.stderr.len()));
@@ -506,6 +522,7 @@ impl Server {
 
     /// The end of what it wrote to stderr, without control characters.
     pub(crate) fn stderr_tail(&self) -> Option<String> {
+        reached!(ERROR_TAIL if self.stderr.len() > limits::ERROR_TAIL);
         let skipped = self.stderr.len().saturating_sub(limits::ERROR_TAIL);
         let tail: Vec<u8> = self.stderr.iter().skip(skipped).copied().collect();
         let text: String = String::from_utf8_lossy(&tail)
@@ -513,6 +530,7 @@ impl Server {
             .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
             .collect();
         let lines: Vec<&str> = text.trim().lines().collect();
+        reached!(STDERR_LINES if lines.len() > limits::STDERR_LINES);
         let kept = lines[lines.len().saturating_sub(limits::STDERR_LINES)..].join("\n");
         (!kept.is_empty()).then_some(kept)
     }
@@ -522,14 +540,8 @@ impl Server {
 mod tests {
     use super::*;
 
-    fn plan() -> RestartPlan {
-        RestartPlan {
-            backoff: Duration::from_millis(500),
-            intensity: 5,
-            connect_retries: 3,
-            connect_backoff: Duration::from_secs(2),
-            jitter: 1.0,
-        }
+    fn server() -> Server {
+        Server::new(DefinitionId::FIRST, Arc::default())
     }
 
     fn at(seconds: u64) -> Mono {
@@ -538,8 +550,8 @@ mod tests {
 
     #[test]
     fn crashes_wait_ever_longer_until_there_are_too_many() {
-        let mut server = Server::new("x".into());
-        let mut waits = |now| server.restart_after(at(now), &plan(), false).map(|wait| wait.as_millis());
+        let mut server = server();
+        let mut waits = |now| server.restart_after(at(now), 1.0, false).map(|wait| wait.as_millis());
         assert_eq!(
             [0, 1, 2, 3, 4, 5].map(&mut waits),
             [Some(500), Some(1000), Some(2000), Some(4000), Some(8000), None]
@@ -549,25 +561,25 @@ mod tests {
 
     #[test]
     fn a_hung_server_is_replaced_at_once_the_first_time() {
-        let mut server = Server::new("x".into());
-        assert_eq!(server.restart_after(at(0), &plan(), true), Some(Duration::ZERO));
-        assert_eq!(server.restart_after(at(1), &plan(), true), Some(Duration::from_secs(1)));
+        let mut server = server();
+        assert_eq!(server.restart_after(at(0), 1.0, true), Some(Duration::ZERO));
+        assert_eq!(server.restart_after(at(1), 1.0, true), Some(Duration::from_secs(1)));
     }
 
     #[test]
     fn what_does_not_come_up_is_tried_three_times_more() {
-        let mut server = Server::new("x".into());
+        let mut server = server();
         server.came_up = false;
-        let mut waits = || server.restart_after(at(0), &plan(), false).map(|wait| wait.as_secs());
+        let mut waits = || server.restart_after(at(0), 1.0, false).map(|wait| wait.as_secs());
         assert_eq!([waits(), waits(), waits(), waits()], [Some(2), Some(4), Some(8), None]);
         server.is_up();
         server.came_up = false;
-        assert_eq!(server.restart_after(at(0), &plan(), false), Some(Duration::from_secs(2)));
+        assert_eq!(server.restart_after(at(0), 1.0, false), Some(Duration::from_secs(2)));
     }
 
     #[test]
     fn the_stderr_tail_is_bounded_and_clean() {
-        let mut server = Server::new("x".into());
+        let mut server = server();
         assert_eq!(server.stderr_tail(), None);
         server.keep_stderr(&vec![b'a'; 10_000]);
         server.keep_stderr(b"\x1b[31mred\x07\n");

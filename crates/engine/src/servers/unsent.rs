@@ -31,7 +31,9 @@ impl Unsent {
     fn keep(&mut self, now: Mono, message: Outgoing) -> usize {
         self.0.push_back(Answer { message, since: now });
         let mut dropped = 0;
-        while self.0.len() > limits::UNSENT_ANSWERS || self.bytes() > limits::UNSENT_BYTES {
+        while reached!(UNSENT_ANSWERS, self.0.len() > limits::UNSENT_ANSWERS)
+            || reached!(UNSENT_BYTES, self.bytes() > limits::UNSENT_BYTES)
+        {
             self.0.pop_front();
             dropped += 1;
         }
@@ -53,6 +55,7 @@ impl Servers {
         let fresh = all.into_iter().filter(|answer| now.since(answer.since) < limits::UNSENT);
         let fresh: Vec<Outgoing> = fresh.map(|answer| answer.message).collect();
         let old = count - fresh.len();
+        reached!(UNSENT if old > 0);
         (fresh, old)
     }
 

@@ -39,7 +39,20 @@ impl Servers {
     pub(crate) fn bad_line(&mut self, id: ServerId) -> Option<u64> {
         let server = self.at(id)?;
         server.bad_lines += 1;
-        (server.bad_lines % limits::BAD_LINES_PER_NOTE == 1).then_some(server.bad_lines)
+        let due = server.bad_lines == 1 || server.bad_lines.is_multiple_of(limits::BAD_LINES_PER_NOTE);
+        reached!(BAD_LINES_PER_NOTE if !due);
+        if !due {
+            return None;
+        }
+        server.bad_lines_told = server.bad_lines;
+        Some(server.bad_lines)
+    }
+
+    /// How many lines were no messages, if that was not told yet.
+    pub(crate) fn untold_bad_lines(&mut self, id: ServerId) -> Option<u64> {
+        let server = self.at(id)?;
+        let told = std::mem::replace(&mut server.bad_lines_told, server.bad_lines);
+        (told < server.bad_lines).then_some(server.bad_lines)
     }
 
     /// A question was refused because too many are open. Whether it is time to say so: a flood of questions must not

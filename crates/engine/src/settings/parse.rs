@@ -36,7 +36,7 @@ impl Setting {
             },
             Kind::Signs => parse_signs(text).map(Value::Signs).map_err(named),
             Kind::Choice(words) if !words.contains(&text) => {
-                bad(format!("{}: `{text}` is none of {}", self.name, words.join(", ")))
+                bad(format!("{}: `{text}` is not one of {}", self.name, words.join(", ")))
             }
             Kind::Path if text.is_empty() => bad(format!("{}: a path is missing", self.name)),
             Kind::Lines(_) if text.is_empty() => bad(format!("{}: a value is missing", self.name)),
@@ -128,8 +128,32 @@ fn parse_signs(text: &str) -> Result<Signs, BadValue> {
         "call" => Ok(Signs::CALL),
         "server" => Ok(Signs { call: false, server: true }),
         "call+server" | "server+call" => Ok(Signs::BOTH),
-        _ => bad(format!("`{text}` is none of call, server, call+server, none")),
+        _ => bad(format!("`{text}` is not one of call, server, call+server, none")),
     }
+}
+
+/// The word that was probably meant: the nearest of these, if few letters differ.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = |known: &str| distance(known, word);
+    let most = (word.len() / 4).clamp(1, 3);
+    known.into_iter().min_by_key(|known| near(known)).filter(|known| near(known) <= most)
+}
+
+/// How many letters must be changed, added, left out or swapped with the next to get from one word to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let change = rows[i][j] + usize::from(x != y);
+            let swapped = i > 0 && j > 0 && a[i - 1] == *y && *x == b[j - 1];
+            let swap = if swapped { rows[i - 1][j - 1] + 1 } else { usize::MAX };
+            row.push(change.min(row[j] + 1).min(rows[i][j + 1] + 1).min(swap));
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
 }
 
 /// A pattern: `*` stands for any text, `?` for one character.
@@ -238,14 +262,31 @@ mod tests {
     fn a_wrong_value_names_its_setting_and_the_right_form() {
         let says = |key, text| setting(key).parse(text).unwrap_err().to_string();
         assert_eq!(says(Key::Timeout, "30"), "timeout: `30` has no unit; write `30s` or `30ms`");
-        assert_eq!(says(Key::Log, "loud"), "log: `loud` is none of error, warn, info, debug");
-        assert_eq!(says(Key::Signs, "cpu"), "signs: `cpu` is none of call, server, call+server, none");
+        assert_eq!(says(Key::Log, "loud"), "log: `loud` is not one of error, warn, info, debug");
+        assert_eq!(says(Key::Signs, "cpu"), "signs: `cpu` is not one of call, server, call+server, none");
         assert_eq!(says(Key::KeepAlive, "1ms"), "keep-alive: must be at least 50ms, or `off`");
         assert_eq!(says(Key::TraceMessages, ""), "trace-messages: a path is missing");
         assert_eq!(says(Key::Retries, "two"), "retries: `two` is not a whole number; write 2");
         assert_eq!(says(Key::Trust, "yes"), "trust: `yes` is neither true nor false");
-        assert!(says(Key::Max, "off").starts_with("max: `off` is not a time"));
+        assert!(says(Key::Drain, "off").starts_with("drain: `off` is not a time"));
         assert!(says(Key::MaxMessage, "5").starts_with("max-message: `5` is not a size"));
+    }
+
+    #[test]
+    fn the_word_that_was_meant_is_found() {
+        let known = ["install", "uninstall", "tasks", "keep", "demo", "demo-server"];
+        for (word, meant) in [
+            ("isntall", Some("install")),
+            ("instal", Some("install")),
+            ("task", Some("tasks")),
+            ("kep", Some("keep")),
+            ("npx", None),
+            ("server.py", None),
+            ("some-server", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(word, known), meant, "{word}");
+        }
     }
 
     #[test]

@@ -66,6 +66,7 @@ impl Tickets {
     }
 
     pub(crate) fn upkeep_rings(&mut self) {
+        reached!(UPKEEP if true);
         self.upkeep.armed = None;
     }
 
@@ -76,12 +77,12 @@ impl Tickets {
 
     /// Whether the lease is renewed now.
     pub(crate) fn renews(&mut self, now: Mono) -> bool {
-        is_due(now, &mut self.upkeep.renewed, limits::RENEW)
+        reached!(RENEW, is_due(now, &mut self.upkeep.renewed, limits::RENEW))
     }
 
     /// Whether what is over is thrown out of the store now.
     pub(crate) fn expires(&mut self, now: Mono) -> bool {
-        is_due(now, &mut self.upkeep.expired, limits::EXPIRE)
+        reached!(EXPIRE, is_due(now, &mut self.upkeep.expired, limits::EXPIRE))
     }
 
     /// Whether the mailbox is looked at now: not while the last look is not answered.

@@ -14,7 +14,7 @@ impl Tickets {
 
     /// Whether one more may wait for a task; `None` if there is no such task.
     pub(crate) fn has_room_to_wait(&self, no: TaskNo) -> Option<bool> {
-        self.get(no).map(|task| task.waiters.len() < limits::WAITERS)
+        self.get(no).map(|task| !reached!(WAITERS, task.waiters.len() >= limits::WAITERS))
     }
 
     pub(crate) fn wait(&mut self, timers: &mut Timers, no: TaskNo, waiter: Waiter) {

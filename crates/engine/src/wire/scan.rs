@@ -193,7 +193,7 @@ impl<'a, const TOLERANT: bool> Scanner<'a, TOLERANT> {
             self.space();
             let start = self.at;
             self.value()?;
-            if members.len() == limits::BATCH_MEMBERS {
+            if reached!(BATCH_MEMBERS, members.len() == limits::BATCH_MEMBERS) {
                 return self.refuse(Fault::LongBatch);
             }
             members.push((start, self.at));

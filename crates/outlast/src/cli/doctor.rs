@@ -1,10 +1,15 @@
 //! The command line of `doctor`: `[--json] [--timeout TIME] -- COMMAND…`, or `client`.
 
+use super::remote::is_url;
 use super::{Task, Wrong, help};
 use crate::doctor::Options;
 use lexopt::prelude::*;
 use outlast_engine::settings::parse_duration;
 use std::ffi::OsString;
+
+/// A remote server has no process, no stdout and no end to look at; what it answers can be recorded.
+const NO_URL: &str = "doctor examines stdio servers and cannot examine a URL; to see what a remote server answers, \
+                      write: outlast --trace-messages - URL";
 
 const FORM: &str = "write: outlast doctor -- npx -y some-server, or: outlast doctor client";
 
@@ -16,22 +21,24 @@ pub(super) fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("help") | Short('h') => return Ok(Task::Print(help::doctor())),
+            Long("help") | Short('h') => return Ok(Task::Print(help::of("doctor"))),
             Long("json") => options.json = true,
             Long("timeout") => {
                 let value = parser.value().map_err(|_| Wrong(format!("--timeout needs a value; {FORM}")))?;
                 options.timeout = parse_duration(&value.to_string_lossy())?;
             }
             Value(word) if word == "client" => client = true,
+            Value(word) if is_url(&word) => return Err(Wrong(NO_URL.into())),
             Value(word) => {
-                return Err(Wrong(format!("`{}` is missing its dashes; {FORM}", word.to_string_lossy())));
+                let word = word.to_string_lossy();
+                return Err(Wrong(format!("`{word}` was not expected before `--`; {FORM}")));
             }
             other => return Err(Wrong(format!("{}; {FORM}", other.unexpected()))),
         }
     }
     match (client, command.is_empty()) {
         (true, true) if !options.json => Ok(Task::DoctorClient),
-        (true, _) => Err(Wrong("`outlast doctor client` takes nothing more".into())),
+        (true, _) => Err(Wrong("`outlast doctor client` takes no arguments".into())),
         (false, true) => Err(Wrong(format!("no command to examine; {FORM}"))),
         (false, false) => Ok(Task::Doctor(options, command)),
     }

@@ -2,7 +2,7 @@
 
 use super::Wrong;
 use crate::config::Settings;
-use outlast_engine::settings::{Kind, SETTINGS, Setting};
+use outlast_engine::settings::{Kind, Mode, SETTINGS, Setting, nearest};
 
 /// Settings that were written, and their values.
 pub(super) type Flags = Vec<(&'static Setting, String)>;
@@ -24,10 +24,14 @@ pub(super) fn read(
     Ok((setting, value.to_string_lossy().into_owned()))
 }
 
-/// The settings with what the environment and the flags say.
-pub(super) fn take(mut settings: Settings, flags: &Flags) -> Result<Settings, Wrong> {
+/// The settings with what the environment and the flags say. A flag that does nothing in this mode is refused; a
+/// variable may be meant for other processes.
+pub(super) fn take(mut settings: Settings, flags: &Flags, mode: Mode) -> Result<Settings, Wrong> {
     settings.take_environment()?;
     for (setting, value) in flags {
+        if !setting.applies.to(mode) {
+            return Err(does_nothing(setting, mode));
+        }
         settings.take_flag(setting, value)?;
     }
     Ok(settings)
@@ -37,25 +41,22 @@ fn missing_value(setting: &Setting) -> Wrong {
     Wrong(format!("--{} needs a value: --{} {}", setting.name, setting.name, setting.placeholder()))
 }
 
-fn unknown_flag(name: &str) -> Wrong {
-    let known = SETTINGS.iter().map(|setting| setting.name).chain(["help", "keep", "version"]);
-    let nearest = known.min_by_key(|known| distance(known, name)).filter(|known| distance(known, name) <= 3);
-    let hint =
-        nearest.map_or_else(|| "see outlast --help".to_owned(), |known| format!("did you mean --{known}?"));
-    Wrong(format!("unknown flag `--{name}`; {hint}"))
+/// For example: `--listen has no effect with outlast -- COMMAND; it is for outlast serve`.
+fn does_nothing(setting: &Setting, mode: Mode) -> Wrong {
+    let here = match mode {
+        Mode { serves: true, remote: true, .. } => "outlast serve URL",
+        Mode { serves: true, .. } => "outlast serve -- COMMAND",
+        Mode { keeps: true, .. } => "outlast --keep -- COMMAND",
+        Mode { remote: true, .. } => "outlast URL",
+        _ => "outlast -- COMMAND",
+    };
+    let (name, form) = (setting.name, setting.applies.form());
+    Wrong(format!("--{name} has no effect with `{here}`; it is for `{form}` (outlast help {name})"))
 }
 
-/// How many letters must be changed, added or left out to get from one word to the other.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+fn unknown_flag(name: &str) -> Wrong {
+    let known = SETTINGS.iter().map(|setting| setting.name).chain(["help", "version"]);
+    let hint = nearest(name, known)
+        .map_or_else(|| "see outlast --help --all".to_owned(), |known| format!("did you mean --{known}?"));
+    Wrong(format!("unknown option `--{name}`; {hint}"))
 }

@@ -1,163 +1,163 @@
-//! `--help` and the reference page, made from the table of settings.
+//! `--help`, `outlast help WORD` and the reference page, made from the tables of settings, commands and errors.
+
+mod commands;
+mod errors;
+
+pub(super) use commands::{COMMANDS, Command};
 
 use super::{Task, Wrong};
-use crate::install::clients::CLIENTS;
-use lexopt::prelude::*;
-use outlast_engine::settings::{SETTINGS, Scope, Setting};
+use outlast_engine::settings::{Group, SETTINGS, Scope, Setting, nearest};
+use std::ffi::OsString;
 use std::fmt::Write;
 
-/// `outlast help [settings]`.
-pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
-    match parser.next()? {
-        Some(Value(topic)) if topic == "settings" => Ok(Task::Print(reference())),
-        None => Ok(Task::Print(text())),
-        Some(_) => Err(Wrong("there is `outlast --help` and `outlast help settings`".into())),
+/// Where the texts of a list begin.
+const COLUMN: usize = 24;
+
+/// What `help` shows besides commands, settings and errors.
+const TOPICS: [&str; 2] = ["settings", "errors"];
+
+/// `outlast help [WORD | --all]`.
+pub(super) fn parse(words: &[OsString]) -> Result<Task, Wrong> {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    match words.iter().map(AsRef::as_ref).collect::<Vec<&str>>()[..] {
+        [] => Ok(Task::Print(text())),
+        ["--all"] => Ok(Task::Print(all())),
+        ["--help" | "-h"] => Ok(Task::Print(about("help").unwrap_or_default())),
+        [word] => about(word).map(Task::Print).ok_or_else(|| unknown(word)),
+        [..] => Err(Wrong("one word at a time: outlast help WORD".into())),
     }
 }
 
-/// `--version`.
-pub(super) fn version() -> String {
-    format!("outlast {}\n", env!("CARGO_PKG_VERSION"))
+/// Everything about a command, a setting or an error. A word can be both a command and a setting.
+fn about(word: &str) -> Option<String> {
+    match word {
+        "settings" => return Some(reference()),
+        "errors" => return Some(errors::index()),
+        _ => {}
+    }
+    let name = word.trim_start_matches("--");
+    let command = commands::named(name).map(|command| (command.text)());
+    let setting = Setting::named(name).map(setting_text);
+    match (command, setting) {
+        (None, None) => errors::page(word),
+        (command, setting) => Some([command, setting].into_iter().flatten().collect::<Vec<_>>().join("\n")),
+    }
 }
 
-/// `--help`.
-pub fn text() -> String {
-    let mut text = String::from(
-        "Keep MCP calls alive: put outlast in front of a server, and no call is lost to a timeout.
-Usage: outlast [OPTIONS] -- COMMAND...
-       outlast [OPTIONS] URL
-       outlast serve --listen ADDR [OPTIONS] URL | -- COMMAND...
+/// What a command's own `--help` says.
+pub(super) fn of(command: &str) -> String {
+    commands::named(command).map(|command| (command.text)()).unwrap_or_default()
+}
 
-  outlast -- npx -y some-server               put one stdio server behind outlast
-  outlast --timeout 5m -- python server.py    the same, with a limit for tool calls
-  outlast https://host/mcp                    bring a stdio client to a remote server
-  outlast serve --listen 127.0.0.1:7600 -- npx -y some-server   serve it over HTTP at /mcp
-  outlast token new NAME                      a token for those who may use `serve`
-  outlast install cursor                      put it in front of the servers of a client
-  outlast install                             list what clients and servers are there
-  outlast uninstall cursor                    take it away again
-  outlast demo                                see it work in ten seconds
-  outlast doctor -- npx -y some-server        what is odd about a server, and what helps
-  outlast doctor client                       a server that measures the client it is added to
-  outlast --keep -- npx -y some-server        the same as the first, but calls outlive their client
-  outlast keep list                           what --keep has running; `outlast keep stop [NAME]` ends it
-  outlast tasks list                          calls that can be fetched later; also show, result, cancel, wait
-  outlast timeout-mcp [--auto-restart] SECONDS COMMAND...   drop-in for that program
-  outlast cache clear [--state DIR]           forget what --instant remembers
-  outlast help settings                       all about every option
-
-",
+fn unknown(word: &str) -> Wrong {
+    let commands = COMMANDS.iter().map(|command| command.name);
+    let settings = SETTINGS.iter().map(|setting| setting.name);
+    let known = commands.chain(settings).chain(errors::names()).chain(TOPICS);
+    let hint = nearest(word.trim_start_matches('-'), known).map_or_else(
+        || {
+            "it is neither a command nor a setting nor an error of outlast; see outlast --help --all"
+                .to_owned()
+        },
+        |meant| format!("did you mean: outlast help {meant}"),
     );
-    for setting in SETTINGS {
-        let flag = format!("--{} {}", setting.name, setting.placeholder());
-        let default = if setting.default.is_empty() {
-            String::new()
-        } else {
-            format!(" [default: {}]", setting.default)
-        };
-        let _ = writeln!(text, "      {flag:<22} {}{default}", setting.short);
-    }
-    text += "      --keep                 run the server in the background, for this client and the next one
-  -h, --help                 this text
-  -V, --version              the version
+    Wrong(format!("no help for `{word}`: {hint}"))
+}
 
-Times need a unit: 500ms, 30s, 5m, 1h30m. Every option is also a variable: OUTLAST_KEEP_ALIVE=5s.
+const USAGE: &str = "Usage: outlast [OPTIONS] -- COMMAND...           in front of a stdio server
+       outlast [OPTIONS] URL                     in front of a remote server
+       outlast serve --listen ADDR [OPTIONS] URL | -- COMMAND...      over HTTP
 ";
-    text
-}
 
-pub(super) fn timeout_mcp() -> String {
-    "Usage: timeout-mcp [--auto-restart] [SECONDS] COMMAND...
-       timeout-mcp [--auto-restart] --timeout 30s -- COMMAND...
+const UNITS: &str = "Times need a unit: 500ms, 30s, 5m, 1h30m.
+Every option is also a variable: OUTLAST_KEEP_ALIVE=5s.
+";
 
-Ends tools/call, initialize and tools/list with error -32603 after SECONDS [default: 30].
-With --auto-restart the server is started again after a timeout and when it has ended.
-"
-    .into()
-}
-
-pub(super) fn install() -> String {
-    let clients: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
+/// `-h`.
+pub(super) fn short() -> String {
+    let names: Vec<&str> = COMMANDS.iter().filter(|command| command.listed).map(|it| it.name).collect();
     format!(
-        "Put outlast in front of the stdio servers in a client's own file, or take it away again.
-Usage: outlast install [CLIENT] [OPTIONS]
-       outlast uninstall CLIENT [OPTIONS]
-
-  outlast install                  list the files and servers that are there
-  outlast install CLIENT           show what would change, ask, change it
-
-      --scope project|user   the file in the working directory, or your own [default: user]
-      --server NAME          only this server; may be given more than once
-      --dry-run              show what would change, and change nothing
-  -y, --yes                  do not ask
-
-Clients: {}.
-It ends with 0 if everything is as asked, with 1 if something was left alone, with 2 if it
-does not understand the command line.
+        "{USAGE}
+Commands: {}
+{}
+More: outlast --help
 ",
-        clients.join(", ")
+        wrapped(&names.join(", "), 10),
+        group(Group::Common, |setting| setting.front)
     )
 }
 
-pub(super) fn doctor() -> String {
-    "Usage: outlast doctor [--json] [--timeout TIME] -- COMMAND...
-       outlast doctor client
-
-With a command: starts the server twice, speaks to it as an old and as a new client would, and reports
-what it offers and what is odd, each with what helps. Nothing of it is left running.
-`client`: a server to add to your client for a minute; then tell the agent: run the outlast probes.
-
-      --json           print one JSON object
-      --timeout TIME   the longest wait for one answer [default: 60s]
-  -h, --help           this text
-
-Other waits: server/discover 10s more than the first answer took, ping 5s, each list 30s and 100 pages
-(each at most --timeout); the end after its input closes 3s, after SIGTERM 2s, after SIGKILL 2s; processes
-that it leaves behind 0.5s; its last output 0.2s; the system to start it 10s; before the second process is
-asked anything 0.25s to 2s.
-Ends with 0 if nothing is odd, 1 if something is, 2 for a bad command line, 126 or 127 if the command
-cannot be started.
-"
-    .into()
+/// `--help`: one screen.
+pub(super) fn text() -> String {
+    let mut text = format!(
+        "Put outlast in front of an MCP server, and no call is lost to a timeout.\n\n{USAGE}\nCommands:\n"
+    );
+    for command in COMMANDS.iter().filter(|command| command.listed) {
+        let _ = writeln!(text, "{}", row(command.name, command.short));
+    }
+    for group_of in [Group::Common, Group::Limits, Group::Servers, Group::Http] {
+        text += &group(group_of, |setting| setting.front);
+    }
+    text + "\nMore: outlast --help --all; outlast help COMMAND|OPTION|ERROR-CODE\n"
 }
 
-pub(super) fn tasks() -> String {
-    "See and use the calls that can be fetched later, of all outlast processes of this user.
-Usage: outlast tasks list [--page N] [OPTIONS]
-       outlast tasks show|result|cancel|wait TICKET [OPTIONS]
-
-  list             those that run first, then the newest; 50 on a page
-  show TICKET      everything that is known of one
-  result TICKET    its result, exactly as the server gave it
-  cancel TICKET    have it cancelled by the process that runs it (waits 10s for that)
-  wait TICKET      wait for its end, then as `result`; Ctrl-C only stops waiting
-
-TICKET is a ticket or task id, or so much of its beginning that it is the only one.
-
-      --json           print one JSON object
-      --state DIR      the folder that outlast was started with [default: as for every outlast]
-      --timeout TIME   how long to wait [default: until the end]
-  -h, --help           this text
-
-Ends with 0 if it is done (`result`, `wait`: completed; `cancel`: cancelled), 1 if the call failed or was
-cancelled (`cancel`: had ended otherwise), 2 for a bad command line or ticket, 3 if the call still runs,
-4 if the store cannot be read.
-"
-    .into()
+/// `--help --all`.
+pub(super) fn all() -> String {
+    let mut text = format!("{USAGE}\nCommands:\n");
+    for command in COMMANDS {
+        let _ = writeln!(text, "{}", row(command.name, command.short));
+    }
+    for of in Group::ALL {
+        text += &group(of, |_| true);
+    }
+    let _ = write!(
+        text,
+        "\n{}\n{}\n{}\n\n{UNITS}More about one of them: outlast help WORD. All settings: outlast help settings.\n",
+        row("-h", "the shortest help"),
+        row("--help [--all]", "help on one screen, or this"),
+        row("-V, --version", "the version")
+    );
+    text
 }
 
-pub(super) fn keep() -> String {
-    "What `outlast --keep -- COMMAND` has running in the background, for this user.
-Usage: outlast keep list [--json] [--state DIR]
-       outlast keep stop [NAME] [--state DIR]
+/// The options of a group that are chosen.
+fn group(group: Group, chosen: impl Fn(&Setting) -> bool) -> String {
+    let mut text = format!("\n{}:\n", group.title());
+    for setting in SETTINGS.iter().filter(|setting| setting.group == group && chosen(setting)) {
+        let flag = format!("--{} {}", setting.name, setting.placeholder());
+        let _ = writeln!(text, "{}{}", row(flag.trim_end(), setting.short), default_of(setting));
+    }
+    text
+}
 
-  list          the services that run, and whether a client uses them
-  stop          end all of them; calls that run may finish within --drain
-  stop NAME     end one, by its name or the name of its server
+/// The default, where there is room for it.
+fn default_of(setting: &Setting) -> String {
+    let shown = format!(" [{}]", setting.default);
+    let fits = COLUMN + setting.short.chars().count() + shown.chars().count() <= 80;
+    if fits && !matches!(setting.default, "" | "false") { shown } else { String::new() }
+}
 
-A service ends by itself when no client is there and no call runs for --resume-wait.
-"
-    .into()
+/// What it is called, and in a column of its own what it is.
+fn row(name: &str, what: &str) -> String {
+    match COLUMN.checked_sub(name.chars().count() + 3) {
+        Some(_) => format!("  {name:<width$}{what}", width = COLUMN - 2),
+        None => format!("  {name}\n{:COLUMN$}{what}", ""),
+    }
+}
+
+/// Words in lines of a screen's width; those after the first are indented.
+fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last().map_or(0, String::len);
+        if line > 0 && indent + line + 1 + word.len() > 80 {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.join(&format!("\n{:indent$}", ""))
 }
 
 /// `docs/settings.md`.
@@ -166,13 +166,22 @@ pub fn reference() -> String {
         "# Settings
 
 Every setting is a flag (`--keep-alive 5s`) and a variable (`OUTLAST_KEEP_ALIVE=5s`); the flag wins.
-Times need a unit (`500ms`, `30s`, `5m`, `1h30m`), because half the clients mean seconds by a bare
-number and half milliseconds. This page is made from the code: `outlast help settings`.
+Times need a unit (`500ms`, `30s`, `5m`, `1h30m`), because half of all clients read a bare number as
+seconds and half as milliseconds. This page is made from the code: `outlast help settings`.
 
-Nearest wins: built-in, what the server declares (may only lengthen), a bare flag, `--method`,
-`--tool`, the request's own `_meta[\"dev.outlast/timeoutMs\"]` (may only shorten).
+If a limit is set in several places, the later in this list wins: built in; declared by the server
+(which can only lengthen it); `--timeout` and the like; `--method`; `--tool`; the request's own
+`_meta[\"dev.outlast/timeoutMs\"]` (which can only shorten it).
+
+An option that has no effect in a mode is refused there. A variable is not: it may be meant for
+another outlast process.
 ",
     );
+    for group in Group::ALL {
+        let names = SETTINGS.iter().filter(|setting| setting.group == group);
+        let names: Vec<String> = names.map(|it| format!("[{}](#{})", it.name, it.name)).collect();
+        let _ = write!(page, "\n{}: {}.\n", group.title(), names.join(", "));
+    }
     for setting in SETTINGS {
         page += &section(setting);
     }
@@ -180,20 +189,79 @@ Nearest wins: built-in, what the server declares (may only lengthen), a bare fla
 }
 
 fn section(setting: &Setting) -> String {
-    let Setting { name, short, long, default, .. } = setting;
-    let default = if default.is_empty() { "none" } else { default };
+    let Setting { name, short, long, .. } = setting;
+    format!("\n## {name}\n{}\n\n{}. {long}\n", facts(setting, "`"), capital(short))
+}
+
+/// Flag, variable, default and where it holds; names between these marks.
+fn facts(setting: &Setting, mark: &str) -> String {
+    let default = if setting.default.is_empty() { "none" } else { setting.default };
     let scope = match setting.scope {
-        Scope::Call => "also inside `--tool` and `--method`",
-        Scope::Process => "for the whole process",
+        Scope::Call => format!("also inside {mark}--tool{mark} and {mark}--method{mark}"),
+        Scope::Process => "for the whole process".to_owned(),
     };
-    let (variable, placeholder) = (setting.variable(), setting.placeholder());
-    format!(
-        "\n## {name}\n`--{name} {placeholder}` · `{variable}` · default: {default} · {scope}\n\n{}. {long}\n",
-        capital(short)
-    )
+    let modes = match setting.applies.form() {
+        "" => String::new(),
+        form => format!(" · only with {mark}{}{mark}", form.replace(" or ", &format!("{mark} or {mark}"))),
+    };
+    let (name, variable, placeholder) = (setting.name, setting.variable(), setting.placeholder());
+    let flag = format!("--{name} {placeholder}");
+    format!("{mark}{}{mark} · {mark}{variable}{mark} · default: {default} · {scope}{modes}", flag.trim_end())
+}
+
+/// `outlast help SETTING`.
+fn setting_text(setting: &Setting) -> String {
+    let about = format!("{}. {}", capital(setting.short), setting.long);
+    format!("{}\n\n{}\n", wrapped(&facts(setting, ""), 0), wrapped(&about, 0))
 }
 
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(text: &str, most: usize) {
+        let lines = text.lines().count();
+        assert!(lines <= most, "{lines} lines:\n{text}");
+        let wide = text.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None);
+    }
+
+    #[test]
+    fn help_fits_a_screen() {
+        fits(&short(), 24);
+        fits(&text(), 40);
+        fits(&all(), 120);
+        COMMANDS.iter().for_each(|command| fits(&(command.text)(), 40));
+    }
+
+    #[test]
+    fn there_is_help_for_every_word() {
+        for word in COMMANDS.iter().map(|it| it.name).chain(SETTINGS.iter().map(|it| it.name)).chain(TOPICS) {
+            assert!(about(word).is_some(), "{word}");
+        }
+        assert!(about("--timeout").unwrap().contains("OUTLAST_TIMEOUT"));
+        assert!(about("-31002").unwrap().contains("server"));
+        assert_eq!(about("server-gone"), about("-31002"));
+        let keep = about("keep").unwrap();
+        assert!(keep.contains("outlast keep list") && keep.contains("OUTLAST_KEEP"), "{keep}");
+    }
+
+    #[test]
+    fn every_command_is_known_to_the_command_line() {
+        for command in COMMANDS {
+            let refused = crate::cli::parse(vec![command.name.into()]).err().map(|wrong| wrong.0);
+            assert!(!refused.unwrap_or_default().contains("unknown command"), "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn every_option_is_in_the_whole_help() {
+        let text = all();
+        assert!(SETTINGS.iter().all(|setting| text.contains(&format!("  --{}", setting.name))));
+    }
 }

@@ -1,17 +1,17 @@
 //! The command lines of `install [CLIENT]` and `uninstall CLIENT`.
 
-use super::flags::distance;
 use super::{Task, Wrong, help};
 use crate::install::clients::{CLIENTS, Client, Scope};
 use crate::install::{Aim, Request};
 use lexopt::prelude::*;
+use outlast_engine::settings::nearest;
 
 pub(super) fn parse(aim: Aim, mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     let mut request =
         Request { aim, client: None, scope: None, servers: Vec::new(), dry_run: false, yes: false };
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("help") | Short('h') => return Ok(Task::Print(help::install())),
+            Long("help") | Short('h') => return Ok(Task::Print(help::of("install"))),
             Long("dry-run") => request.dry_run = true,
             Long("yes") | Short('y') => request.yes = true,
             Long("scope") => request.scope = Some(scope(&parser.value()?.to_string_lossy())?),
@@ -51,8 +51,8 @@ fn scope(word: &str) -> Result<Scope, Wrong> {
 
 fn client(word: &str) -> Result<&'static Client, Wrong> {
     Client::named(word).ok_or_else(|| {
-        let nearest = CLIENTS.iter().map(|client| client.name).min_by_key(|name| distance(name, word));
-        let hint = nearest.filter(|name| distance(name, word) <= name.len() / 2).map_or_else(
+        let meant = nearest(word, CLIENTS.iter().map(|client| client.name));
+        let hint = meant.map_or_else(
             || {
                 format!(
                     "known are {}",
@@ -61,6 +61,6 @@ fn client(word: &str) -> Result<&'static Client, Wrong> {
             },
             |name| format!("did you mean {name}?"),
         );
-        Wrong(format!("`{word}` is no client that we know; {hint}"))
+        Wrong(format!("unknown client `{word}`; {hint}"))
     })
 }

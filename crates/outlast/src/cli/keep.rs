@@ -1,6 +1,6 @@
 //! `outlast --keep -- COMMAND`, the service behind it, and `outlast keep list|stop`.
 
-use super::flags::{self, Flags, distance, take};
+use super::flags::{self, Flags, take};
 use super::serve::serving;
 use super::{Task, Wrong, help};
 use crate::client::http::addresses;
@@ -11,24 +11,34 @@ use crate::keep::{self, Request, Room, Way, What};
 use crate::serve::{Entrance, Service};
 use crate::server::http::{Options, Remote};
 use crate::store::Place;
-use crate::sys::unix::FileLimit;
+use crate::sys::guardian::missing;
+use crate::sys::limits::FileLimit;
 use http::Uri;
 use lexopt::prelude::*;
 use outlast_engine::Transport;
-use outlast_engine::settings::{Key, Setting};
+use outlast_engine::settings::{Key, Mode, Setting, nearest};
 use std::ffi::OsString;
 use std::io;
 
 const FORM: &str = "write: outlast keep list, or: outlast keep stop [NAME]";
 
 /// A door adds no limits to those of its service, which knows the server and was told the options.
-const NO_LIMITS: &str = "*=timeout:off,max:3650d,keep-alive:off,retries:0";
+const NO_LIMITS: &str = "*=timeout:off,max:off,keep-alive:off,retries:0";
 
 /// `outlast --keep [OPTIONS] -- COMMAND...`: the door. `words` is what stood before the command.
-pub(super) fn door(flags: &Flags, mut words: Vec<OsString>, command: Vec<OsString>) -> Result<Task, Wrong> {
-    words.retain(|word| word != "--keep");
+pub(super) fn door(
+    flags: &Flags,
+    mut words: Vec<OsString>,
+    command: Vec<OsString>,
+    mode: Mode,
+) -> Result<Task, Wrong> {
+    words.retain(|word| word != "--keep" && word != "--keep=true");
     // What is wrong with them is said here, where a person reads it, and not in the service's log.
-    let written = take(Settings::new(&command), flags)?;
+    let written = take(Settings::new(&command), flags, mode)?;
+    if missing(&command).is_some() {
+        // No service can help; without one the client is told so at once.
+        return Ok(Task::Wrap(Box::new(written), command));
+    }
     let Place::Folder(state) = written.place() else {
         let why = "--keep needs a folder for its socket and its tasks: name one with --state DIR";
         return Err(Wrong(why.into()));
@@ -39,7 +49,7 @@ pub(super) fn door(flags: &Flags, mut words: Vec<OsString>, command: Vec<OsStrin
     })?;
     let room = Room::open(&state, &keep::name(&key, &words, &command)).map_err(Wrong)?;
     let mut settings = Settings::new(&command);
-    settings.engine.transport = Transport::Http;
+    settings.engine.server_mut().transport = Transport::Http;
     settings.engine.door = true;
     settings.engine.rules_mut().add(Key::Method, NO_LIMITS, "--keep")?;
     settings.engine.max_message = written.engine.max_message;
@@ -79,7 +89,8 @@ pub(super) fn service(words: Vec<OsString>) -> Result<Task, Wrong> {
         let Long(name) = argument else { return Err(wrong()) };
         flags.push(flags::read(Setting::named(name).ok_or_else(wrong)?, &mut parser)?);
     }
-    let settings = take(serving(Settings::new(&command)), &flags)?;
+    let mode = Mode { serves: false, keeps: true, remote: false };
+    let settings = take(serving(Settings::new(&command)), &flags, mode)?;
     Ok(Task::KeepService(name, Box::new(settings), command))
 }
 
@@ -91,7 +102,7 @@ pub(super) fn enter(
 ) -> io::Result<Option<Box<Service>>> {
     let Place::Folder(state) = settings.place() else { return Err(io::ErrorKind::NotFound.into()) };
     let room = Room::open(&state, name).map_err(io::Error::other)?;
-    let kept = keep::enter(room, name, &settings.engine.server_name, command)?;
+    let kept = keep::enter(room, name, &settings.engine.server.name, command)?;
     let doorman = Doorman { loopback: true, same_user: true, ..Doorman::default() };
     Ok(kept.map(|kept| {
         Box::new(Service {
@@ -108,7 +119,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     let (mut words, mut json, mut state) = (Vec::new(), false, None);
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("help") | Short('h') => return Ok(Task::Print(help::keep())),
+            Long("help") | Short('h') => return Ok(Task::Print(help::of("keep"))),
             Long("json") => json = true,
             Long("state") => state = Some(parser.value()?.to_string_lossy().into_owned()),
             Value(word) => words.push(word.to_string_lossy().into_owned()),
@@ -119,13 +130,21 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
         ["list"] => What::List,
         ["stop"] => What::Stop(None),
         ["stop", name] => What::Stop(Some(name.into())),
-        [word, ..] if distance(word, "list") <= 2 => {
-            return Err(Wrong("did you mean `outlast keep list`?".into()));
-        }
-        _ => return Err(Wrong(FORM.into())),
+        [word, ref rest @ ..] => return Err(unknown(word, rest)),
+        [] => return Err(Wrong(FORM.into())),
     };
     if json && matches!(what, What::Stop(_)) {
         return Err(Wrong("--json is for `outlast keep list`".into()));
     }
     Ok(Task::Keep(Request { what, json, place: config::place(state.as_deref()) }))
+}
+
+fn unknown(word: &str, rest: &[&str]) -> Wrong {
+    match nearest(word, ["list", "stop"]).filter(|meant| *meant != word) {
+        Some(meant) => {
+            let line = [&["outlast", "keep", meant], rest].concat().join(" ");
+            Wrong(format!("unknown command `keep {word}`; did you mean: {line}"))
+        }
+        None => Wrong(FORM.into()),
+    }
 }

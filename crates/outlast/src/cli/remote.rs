@@ -5,13 +5,14 @@ use super::{Task, Wrong};
 use crate::config::{self, Settings};
 use crate::server::http::{Options, Remote, parse_header, proxies_of_environment};
 use http::Uri;
+use outlast_engine::settings::Mode;
 use std::ffi::OsString;
 use std::sync::Arc;
 
 /// `outlast [OPTIONS] URL`.
-pub(super) fn parse(word: &OsString, flags: &Flags) -> Result<Task, Wrong> {
+pub(super) fn parse(word: &OsString, flags: &Flags, mode: Mode) -> Result<Task, Wrong> {
     let url = url(word)?;
-    let settings = take(Settings::for_remote(&url), flags)?;
+    let settings = take(Settings::for_remote(&url), flags, mode)?;
     let remote = reach(url, &settings)?;
     Ok(Task::Remote(Box::new(settings), remote))
 }
@@ -23,7 +24,7 @@ pub(super) fn is_url(word: &OsString) -> bool {
 
 /// Reads the address of a remote server.
 pub(super) fn url(word: &OsString) -> Result<Uri, Wrong> {
-    let wrong = || Wrong("that is no URL of an MCP server; write: outlast https://host/mcp".into());
+    let wrong = || Wrong("that is not the URL of an MCP server; write: outlast https://host/mcp".into());
     let url: Uri = word.to_str().and_then(|word| word.parse().ok()).ok_or_else(wrong)?;
     let host = url.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
     // The parser takes any text for a port.

@@ -7,6 +7,8 @@ use crate::observe::stderr::{Stderr, say};
 use crate::observe::trace::Trace;
 use crate::store::Place;
 use crate::{demo, install, memory, wrap};
+use outlast_engine::event::StartFailure;
+use std::ffi::OsStr;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -43,12 +45,10 @@ pub(super) fn run(task: Task) -> ExitCode {
             Err(error) => Err(error),
         },
         Task::Keep(request) => crate::keep::run(&request),
-        Task::Guardian(command) => crate::guardian::run(&command).map(|()| ExitCode::SUCCESS),
+        Task::Guardian(command) => crate::sys::guardian::run(&command).map(|()| ExitCode::SUCCESS),
+        Task::CannotStart(program, why) => Ok(cannot_start(&program, why)),
         Task::Demo => demo::run(),
-        Task::ClearCache(place) => memory::clear(&place).map(|count| {
-            say(&format!("{count} remembered server(s) forgotten"));
-            ExitCode::SUCCESS
-        }),
+        Task::ClearCache(place) => clear_cache(&place),
         Task::DemoServer => demo::server::run().map(|()| ExitCode::SUCCESS),
         Task::Install(request) => install::run(&request),
         Task::Doctor(options, command) => crate::doctor::server(options, &command),
@@ -59,6 +59,17 @@ pub(super) fn run(task: Task) -> ExitCode {
         say(&error.to_string());
         ExitCode::FAILURE
     })
+}
+
+fn clear_cache(place: &Place) -> std::io::Result<ExitCode> {
+    let count = memory::clear(place)?;
+    say(&format!("deleted what was remembered of {count} server(s)"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cannot_start(program: &OsStr, why: StartFailure) -> ExitCode {
+    say(&format!("cannot start `{}`: {why}", program.to_string_lossy()));
+    ExitCode::from(why.status())
 }
 
 fn with_observers(
@@ -74,7 +85,7 @@ fn with_log(
     run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
 ) -> ExitCode {
     for name in &settings.unknown {
-        say(&format!("warn: the variable {name} is no setting of ours; ignored"));
+        say(&format!("warn: unknown variable {name}; ignored"));
     }
     let trace = match settings.trace.as_deref().map(Trace::open).transpose() {
         Ok(trace) => trace,

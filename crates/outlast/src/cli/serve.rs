@@ -2,14 +2,16 @@
 
 use super::flags::{self, Flags, take};
 use super::remote::{is_url, reach, url};
-use super::{NO_KEEP, Task, Wrong, help, not_understood, split_command, unknown_letter};
+use super::{NO_KEEP, Task, Wrong, help, not_understood, split_command, unknown_letter, version};
 use crate::client::http::addresses;
 use crate::client::http::token::Tokens;
 use crate::client::http::visitor::{Doorman, is_loopback};
 use crate::config::Settings;
 use crate::serve::{Entrance, Service, Target};
+use crate::sys::guardian::missing;
 use lexopt::prelude::*;
 use outlast_engine::Manner;
+use outlast_engine::settings::Mode;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -20,8 +22,8 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("help") | Short('h') => return Ok(Task::Print(help::text())),
-            Long("version") | Short('V') => return Ok(Task::Print(help::version())),
+            Long("help") | Short('h') => return Ok(Task::Print(help::of("serve"))),
+            Long("version") | Short('V') => return version::parse(parser),
             Long("keep") => return Err(Wrong(NO_KEEP.into())),
             Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             Value(word) if is_url(&word) && url.is_none() => url = Some(word),
@@ -36,22 +38,27 @@ fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags)
     let (settings, target) = match (word, command) {
         (Some(word), None) => {
             let url = url(word)?;
-            let settings = take(serving(Settings::for_remote(&url)), flags)?;
+            let mode = Mode { serves: true, keeps: false, remote: true };
+            let settings = take(serving(Settings::for_remote(&url)), flags, mode)?;
             let remote = reach(url, &settings)?;
             (settings, Target::Remote(remote))
         }
         (None, Some(command)) if !command.is_empty() => {
-            let settings = take(serving(Settings::new(&command)), flags)?;
+            let mode = Mode { serves: true, keeps: false, remote: false };
+            let settings = take(serving(Settings::new(&command)), flags, mode)?;
             (settings, Target::Command(command))
         }
         _ => {
             let how = "outlast serve --listen 127.0.0.1:7600 -- npx -y some-server";
-            return Err(Wrong(format!(
-                "one server to serve: write: {how} (or a URL in place of -- COMMAND)"
-            )));
+            return Err(Wrong(format!("which server? write: {how} (or a URL in place of -- COMMAND)")));
         }
     };
     let service = service(&settings)?;
+    if let Target::Command(command) = &target
+        && let Some(why) = missing(command)
+    {
+        return Ok(Task::CannotStart(command[0].clone(), why));
+    }
     Ok(Task::Serve(Box::new(settings), Box::new(service), target))
 }
 
@@ -77,7 +84,7 @@ fn service(settings: &Settings) -> Result<Service, Wrong> {
     let loopback = is_loopback(&listen);
     if !loopback && tokens.is_none() && !written.no_auth {
         return Err(Wrong(format!(
-            "others can reach {listen}: say who may come in with --token-file FILE (outlast token new NAME makes a line for it), or let everybody in with --no-auth"
+            "other machines can reach {listen}: say who may connect with --token-file FILE (`outlast token new NAME` makes a line of it), or allow everybody with --no-auth"
         )));
     }
     Ok(Service {
@@ -100,6 +107,6 @@ fn service(settings: &Settings) -> Result<Service, Wrong> {
 fn address(text: &str) -> Result<SocketAddr, Wrong> {
     let wrong =
         |why: String| Wrong(format!("--listen: `{text}` {why}; write an address and a port: 127.0.0.1:7600"));
-    let mut found = text.to_socket_addrs().map_err(|error| wrong(format!("is no address ({error})")))?;
-    found.next().ok_or_else(|| wrong("is no address".into()))
+    let mut found = text.to_socket_addrs().map_err(|error| wrong(format!("is not an address ({error})")))?;
+    found.next().ok_or_else(|| wrong("is not an address".into()))
 }

@@ -1,11 +1,10 @@
 //! The command line of `tasks list|show|result|cancel|wait`.
 
-use super::flags::distance;
 use super::{Task, Wrong, help};
 use crate::config;
 use crate::tasks::{Request, What};
 use lexopt::prelude::*;
-use outlast_engine::settings::parse_duration;
+use outlast_engine::settings::{nearest, parse_duration};
 use std::time::Duration;
 
 const FORM: &str = "write: outlast tasks list, or: outlast tasks show|result|cancel|wait TICKET";
@@ -25,7 +24,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     let mut written = Written::default();
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("help") | Short('h') => return Ok(Task::Print(help::tasks())),
+            Long("help") | Short('h') => return Ok(Task::Print(help::of("tasks"))),
             Long("json") => written.json = true,
             Long("state") => written.state = Some(value(&mut parser)?),
             Long("page") => written.page = Some(page(&value(&mut parser)?)?),
@@ -43,16 +42,16 @@ fn value(parser: &mut lexopt::Parser) -> Result<String, Wrong> {
 
 fn page(text: &str) -> Result<usize, Wrong> {
     let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| Wrong(format!("--page: `{text}` is no page; the first one is 1")))
+    number.ok_or_else(|| Wrong(format!("--page: `{text}` is not a page; the first page is 1")))
 }
 
 fn understand(written: Written) -> Result<Task, Wrong> {
     let mut words = written.words.into_iter();
-    let Some(word) = words.next() else { return Err(Wrong(format!("which tasks? {FORM}"))) };
-    if !WORDS.contains(&word.as_str()) {
-        return Err(unknown(&word));
-    }
+    let Some(word) = words.next() else { return Err(Wrong(FORM.into())) };
     let ticket = words.next();
+    if !WORDS.contains(&word.as_str()) {
+        return Err(unknown(&word, ticket.as_deref()));
+    }
     if words.next().is_some() {
         return Err(Wrong(format!("`outlast tasks {word}` takes one ticket; {FORM}")));
     }
@@ -66,7 +65,9 @@ fn understand(written: Written) -> Result<Task, Wrong> {
         ("list", None) => What::List { page: written.page.unwrap_or(1) },
         ("list", Some(_)) => return Err(Wrong("`outlast tasks list` takes no ticket".into())),
         (_, None) => {
-            return Err(Wrong(format!("which one? write: outlast tasks {word} TICKET (outlast tasks list)")));
+            return Err(Wrong(format!(
+                "which call? write: outlast tasks {word} TICKET (`outlast tasks list` shows the tickets)"
+            )));
         }
         ("show", Some(ticket)) => What::Show(ticket),
         ("result", Some(ticket)) => What::Result(ticket),
@@ -76,10 +77,12 @@ fn understand(written: Written) -> Result<Task, Wrong> {
     Ok(Task::Tasks(Request { what, json: written.json, place: config::place(written.state.as_deref()) }))
 }
 
-fn unknown(word: &str) -> Wrong {
-    let nearest = WORDS.into_iter().min_by_key(|known| distance(known, word));
-    match nearest.filter(|known| distance(known, word) <= 2) {
-        Some(known) => Wrong(format!("`outlast tasks {word}`: did you mean `outlast tasks {known}`?")),
-        None => Wrong(format!("`outlast tasks {word}` means nothing; {FORM}")),
+fn unknown(word: &str, ticket: Option<&str>) -> Wrong {
+    match nearest(word, WORDS) {
+        Some(known) => {
+            let rest = ticket.map(|ticket| format!(" {ticket}")).unwrap_or_default();
+            Wrong(format!("unknown command `tasks {word}`; did you mean: outlast tasks {known}{rest}"))
+        }
+        None => Wrong(format!("unknown command `tasks {word}`; {FORM}")),
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
     while let Some(word) = words.peek().map(|word| word.to_string_lossy().into_owned()) {
         match word.as_str() {
             "--auto-restart" => auto_restart = true,
-            "--help" | "-h" => return Ok(Task::Print(help::timeout_mcp())),
+            "--help" | "-h" => return Ok(Task::Print(help::of("timeout-mcp"))),
             "--timeout" => {
                 words.next();
                 let value = words.next().ok_or_else(|| Wrong(format!("--timeout needs a value; {FORM}")))?;
@@ -28,7 +28,7 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
                 continue;
             }
             flag if flag.starts_with('-') && flag != "--" => {
-                return Err(Wrong(format!("unknown flag `{flag}`; {FORM}")));
+                return Err(Wrong(format!("unknown option `{flag}`; {FORM}")));
             }
             "--" => {
                 words.next();
@@ -64,7 +64,7 @@ fn seconds(word: &str) -> Result<Option<Duration>, Wrong> {
     }
     if word.parse::<f64>().is_ok() || parse_duration(word).is_ok() {
         return Err(Wrong(format!(
-            "`{word}` is no whole number of seconds; {FORM} (or --timeout 500ms -- COMMAND…)"
+            "`{word}` is not a whole number of seconds; {FORM} (or --timeout 500ms -- COMMAND…)"
         )));
     }
     Ok(None)

@@ -1,6 +1,6 @@
 //! `outlast token new NAME`.
 
-use super::{Task, Wrong};
+use super::{Task, Wrong, help};
 use crate::client::http::token;
 use lexopt::prelude::*;
 use std::ffi::OsString;
@@ -11,6 +11,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     let mut words: Vec<OsString> = Vec::new();
     while let Some(argument) = parser.next()? {
         match argument {
+            Long("help") | Short('h') => return Ok(Task::Print(help::of("token"))),
             Value(word) => words.push(word),
             _ => return Err(how()),
         }

@@ -3,39 +3,62 @@
 use super::flags::{self, Flags, take};
 use super::{
     NO_KEEP, Task, Wrong, help, keep, named_task, not_understood, remote, split_command, unknown_letter,
+    version,
 };
-use crate::config::Settings;
+use crate::config::{self, Settings};
 use lexopt::prelude::*;
+use outlast_engine::settings::{Key, Mode, setting};
 use std::ffi::OsString;
 
 /// Reads a line that begins with no command of ours.
 pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
+    let line = words.clone();
     let (words, command) = split_command(words);
-    let (mut url, mut keeps, written) = (None, false, words.clone());
+    let (mut url, written) = (None, words.clone());
     let mut flags = Flags::new();
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("help") | Short('h') => return Ok(Task::Print(help::text())),
-            Long("version") | Short('V') => return Ok(Task::Print(help::version())),
-            Long("keep") => keeps = true,
+            Short('h') => return Ok(Task::Print(help::short())),
+            Long("help") if written.iter().any(|word| word == "--all") => {
+                return Ok(Task::Print(help::all()));
+            }
+            Long("help") => return Ok(Task::Print(help::text())),
+            Long("all") if written.iter().any(|word| word == "--help") => {}
+            Long("version") | Short('V') => return version::parse(parser),
             Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             Value(word) if remote::is_url(&word) && url.is_none() => url = Some(word),
             Value(word) if url.is_some() => return Err(not_understood(&word)),
-            Value(word) => return named_task(&word, parser),
+            Value(word) => return named_task(&word, parser, &line),
             Short(letter) => return Err(unknown_letter(letter)),
         }
     }
     let command = command.filter(|command| !command.is_empty());
-    match (keeps, url, command) {
-        (true, None, Some(command)) => keep::door(&flags, written, command),
-        (true, ..) => Err(Wrong(NO_KEEP.into())),
-        (false, Some(url), None) => remote::parse(&url, &flags),
+    let mode = Mode { serves: false, keeps: keeps(&flags)?, remote: url.is_some() };
+    match (mode.keeps, url, command) {
+        (true, None, Some(command)) => keep::door(&flags, written, command, mode),
+        (true, ..) if is_flag(&flags) => Err(Wrong(NO_KEEP.into())),
+        (_, Some(url), None) => remote::parse(&url, &flags, mode),
         (false, None, Some(command)) => {
-            Ok(Task::Wrap(Box::new(take(Settings::new(&command), &flags)?), command))
+            Ok(Task::Wrap(Box::new(take(Settings::new(&command), &flags, mode)?), command))
         }
-        (false, ..) => {
+        (_, Some(_), Some(_)) => Err(Wrong("write either a URL or a command after --, not both".into())),
+        (_, None, None) => {
             Err(Wrong("no command to run; write: outlast -- npx -y some-server (or outlast --help)".into()))
         }
     }
+}
+
+/// Whether `--keep` is on, by the flag or else by the variable.
+fn keeps(flags: &Flags) -> Result<bool, Wrong> {
+    let setting = setting(Key::Keep);
+    let flag =
+        flags.iter().rev().find(|(written, _)| written.key == Key::Keep).map(|(_, value)| value.clone());
+    let variable = || config::variable(&setting.variable()).filter(|value| !value.is_empty());
+    let Some(value) = flag.or_else(variable) else { return Ok(false) };
+    Ok(setting.parse(&value)? == outlast_engine::settings::Value::Switch(true))
+}
+
+fn is_flag(flags: &Flags) -> bool {
+    flags.iter().any(|(setting, _)| setting.key == Key::Keep)
 }

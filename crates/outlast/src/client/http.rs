@@ -21,6 +21,7 @@ use crate::clock;
 use crate::driver::Driver;
 use crate::http1::head::Request;
 use crate::http1::io::Io;
+use crate::sys::local::LocalListener;
 use addresses::Addresses;
 use answer::{Answer, Dates, Manner};
 use body::Visit;
@@ -29,7 +30,6 @@ use connection::{Came, Connection};
 use held::Held;
 use http::{Method, StatusCode, Uri};
 use intake::Intake;
-use nix::sys::socket::MsgFlags;
 use outlast_engine::error::Kind;
 use outlast_engine::http::Body;
 use outlast_engine::{Event, wire};
@@ -38,7 +38,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use visitor::{Doorman, Refusal};
 
@@ -60,26 +60,19 @@ pub enum Listener {
     /// From this machine or others.
     Tcp(TcpListener),
     /// Of this user alone.
-    Unix(UnixListener),
+    Local(LocalListener),
 }
 
 impl Listener {
     /// The next connection, and where it comes from; an error if it is nobody's whom we serve.
-    async fn accept(&self) -> io::Result<(Io, Option<IpAddr>)> {
+    async fn accept(&mut self) -> io::Result<(Io, Option<IpAddr>)> {
         match self {
             Listener::Tcp(listener) => {
                 let (stream, from) = listener.accept().await?;
                 let _ = stream.set_nodelay(true);
                 Ok((Io::Plain(stream), Some(from.ip())))
             }
-            Listener::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
-                // The folder keeps others out; this keeps out whom somebody let into the folder.
-                match stream.peer_cred()?.uid() == nix::unistd::geteuid().as_raw() {
-                    true => Ok((Io::Unix(stream), None)),
-                    false => Err(io::ErrorKind::PermissionDenied.into()),
-                }
-            }
+            Listener::Local(listener) => Ok((Io::Local(listener.accept().await?), None)),
         }
     }
 }
@@ -122,11 +115,11 @@ impl Door {
     }
 
     /// Takes connections until `stop` says so; then those that are open may end for a moment.
-    pub async fn listen(self: Arc<Door>, listener: Listener, mut stop: watch::Receiver<bool>) {
+    pub async fn listen(self: Arc<Door>, mut listener: Listener, mut stop: watch::Receiver<bool>) {
         let places = Arc::new(Semaphore::new(self.bounds.connections));
         loop {
             let next = tokio::select! {
-                next = next(&places, &listener) => next,
+                next = next(&places, &mut listener) => next,
                 _ = stop.changed() => break,
             };
             let Some((place, (io, from))) = next else { continue };
@@ -156,7 +149,9 @@ impl Door {
              content-length: {}\r\nconnection: close\r\n\r\n{why}",
             why.len()
         );
-        let _ = nix::sys::socket::send(io.socket(), text.as_bytes(), MsgFlags::MSG_DONTWAIT);
+        if let Io::Plain(stream) = io {
+            let _ = stream.try_write(text.as_bytes());
+        }
         self.refuse(Reason::Address, from);
     }
 
@@ -379,7 +374,7 @@ impl Door {
 /// Waits for a place and then for who takes it; `None` if that failed.
 async fn next(
     places: &Arc<Semaphore>,
-    listener: &Listener,
+    listener: &mut Listener,
 ) -> Option<(OwnedSemaphorePermit, (Io, Option<IpAddr>))> {
     let place = places.clone().acquire_owned().await.ok()?;
     match listener.accept().await {

@@ -2,7 +2,7 @@
 
 use crate::driver::{CLIENT, Driver, Peer};
 use crate::lines::{Cut, Lines};
-use crate::sys::unix::Source;
+use crate::sys::streams::Source;
 use outlast_engine::{Event, wire};
 use std::sync::Arc;
 

@@ -16,6 +16,7 @@ mod tools;
 
 use crate::doctor::{MODERN, glimpse};
 use crate::lines::{Cut, Lines};
+use crate::sys::signals::Interrupt;
 use desk::Desk;
 use outlast_engine::Mono;
 use profile::Cap;
@@ -23,7 +24,6 @@ use record::{CALLS, Call, Elicited, Fate, Probe, Record};
 use serde_json::{Value, from_slice, json};
 use speech::Era;
 use std::io::{self, Read};
-use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::Builder;
@@ -46,15 +46,14 @@ pub fn run() -> io::Result<ExitCode> {
 
 /// Some clients end a server by a signal; what was learned must not be lost then.
 fn close_on_signals(desk: &Arc<Desk>) -> io::Result<()> {
-    let (mut signals, wake) = UnixStream::pair()?;
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
-    }
+    let interrupt = Interrupt::new()?;
     let desk = desk.clone();
     Builder::new().name("signals".into()).spawn(move || {
-        if matches!(signals.read(&mut [0]), Ok(1)) {
-            desk.close();
-            std::process::exit(0);
+        while let Ok(asked) = interrupt.wait(None) {
+            if asked {
+                desk.close();
+                std::process::exit(0);
+            }
         }
     })?;
     Ok(())

@@ -7,7 +7,7 @@
 //!
 //! Map: `visit` decides what is asked; `talk` is the conversation, `process` the process below it;
 //! `lists` and `ending` are the two longer questions; `noted` is what shows beside the answers; `odd`
-//! reads the facts; `report` and `json` show them.
+//! reads the facts; `report` and `json` show them. A report is printed row by row as it is known.
 
 mod bounds;
 mod ending;
@@ -52,22 +52,21 @@ impl Default for Options {
 struct Facts {
     command: Vec<String>,
     legacy: Visit,
-    modern: Visit,
+    /// Not yet, while the first visit is reported.
+    modern: Option<Visit>,
     noted: Noted,
 }
 
 impl Facts {
     /// The visit that could ask most: the first whose handshake worked.
     fn talked(&self) -> &Visit {
-        if self.legacy.introduction().is_none() && self.modern.introduction().is_some() {
-            return &self.modern;
-        }
-        &self.legacy
+        let modern = self.modern.as_ref().filter(|visit| visit.introduction().is_some());
+        modern.filter(|_| self.legacy.introduction().is_none()).unwrap_or(&self.legacy)
     }
 
     /// How long a fresh process takes until it first answers anything.
     fn first_answer(&self) -> Option<Duration> {
-        self.legacy.first_answer.or(self.modern.first_answer)
+        self.legacy.first_answer.or_else(|| self.modern.as_ref()?.first_answer)
     }
 }
 
@@ -92,34 +91,73 @@ impl From<io::Error> for Failure {
 /// Examines the command and prints what was found. Must be called before any thread exists.
 pub fn run(options: Options, command: &[OsString]) -> io::Result<ExitCode> {
     let mut lab = Lab::open(command)?;
-    crate::sys::unix::adopt_orphans();
-    let facts = examine(&mut lab, options, command);
+    crate::sys::limits::adopt_orphans();
+    let command: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut paper = Paper { json: options.json, shown: Vec::new() };
+    let facts = examine(&mut lab, options, &command, &mut paper);
     lab.close();
     match facts {
-        Ok(facts) => show(options, &facts),
+        Ok(facts) => paper.finish(&facts),
         Err(Failure::Io(error)) => Err(error),
         Err(Failure::Start(why)) => {
-            let program = command.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-            say(&format!("cannot start `{program}`: {why}"));
+            let why_not = format!("cannot start `{}`: {why}", command.first().map_or("", String::as_str));
+            if options.json {
+                print(&format!("{}\n", json::not_started(&command, &why_not)))?;
+            }
+            say(&why_not);
             Ok(ExitCode::from(why.status()))
         }
     }
 }
 
-fn examine(lab: &mut Lab, options: Options, command: &[OsString]) -> Result<Facts, Failure> {
+fn examine(lab: &mut Lab, options: Options, command: &[String], paper: &mut Paper) -> Result<Facts, Failure> {
     let mut noted = Noted::default();
     let legacy = visit::legacy(lab, &mut noted, options.timeout)?;
-    let modern = visit::modern(lab, &mut noted, options.timeout, &legacy)?;
-    let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Ok(Facts { command, legacy, modern, noted })
+    let mut facts = Facts { command: command.into(), legacy, modern: None, noted };
+    paper.show(&facts)?;
+    facts.modern = Some(visit::modern(lab, &mut facts.noted, options.timeout, &facts.legacy)?);
+    Ok(facts)
 }
 
-fn show(options: Options, facts: &Facts) -> io::Result<ExitCode> {
-    let odd = odd::find(facts);
-    let text = match options.json {
-        true => format!("{}\n", json::object(facts, &odd)),
-        false => report::text(facts, &odd),
-    };
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(ExitCode::from(if odd.is_empty() { 0 } else { ODD }))
+/// What the person reads, row by row as it is known.
+struct Paper {
+    json: bool,
+    /// The rows that are there.
+    shown: Vec<&'static str>,
+}
+
+impl Paper {
+    /// Shows what is known and was not shown before. An object for a program comes whole, at the end.
+    fn show(&mut self, facts: &Facts) -> io::Result<()> {
+        if self.json {
+            return Ok(());
+        }
+        if self.shown.is_empty() {
+            print(&report::heading(facts))?;
+        }
+        let odd = odd::find(facts);
+        for (name, text) in report::rows(facts, &odd) {
+            if !self.shown.contains(&name) {
+                self.shown.push(name);
+                print(&text)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, facts: &Facts) -> io::Result<ExitCode> {
+        self.show(facts)?;
+        let odd = odd::find(facts);
+        print(&match self.json {
+            true => format!("{}\n", json::object(facts, &odd)),
+            false => report::findings(&odd),
+        })?;
+        Ok(ExitCode::from(if odd.is_empty() { 0 } else { ODD }))
+    }
+}
+
+fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
 }

@@ -127,7 +127,7 @@ async fn ours<T>(
     parse: fn(&[u8]) -> head::Found<T>,
     show: fn(T) -> (String, Framing),
 ) -> Seen {
-    let mut inbound = Inbound::new(Io::Unix(io));
+    let mut inbound = Inbound::new(Io::Local(io));
     let mut seen = 0;
     let read = async {
         let head = poll_fn(|cx| inbound.poll_head(cx, &mut seen, parse)).await?;

@@ -158,11 +158,20 @@ impl Client {
 
     /// The files of a scope, whether they exist or not. None if there is no home directory.
     pub fn places(&self, scope: Scope) -> Vec<Place> {
-        let of_scope = self.places.iter().filter(|(base, ..)| base.scope() == scope);
-        let place = |(base, path, shape): &(Base, &str, Shape)| {
-            Some(Place { scope, path: base.path()?.join(path), shape: *shape })
+        let of = |scope: Scope| {
+            let of_scope = self.places.iter().filter(move |(base, ..)| base.scope() == scope);
+            let place = move |(base, path, shape): &(Base, &str, Shape)| {
+                Some(Place { scope, path: base.path()?.join(path), shape: *shape })
+            };
+            of_scope.filter_map(place)
         };
-        of_scope.filter_map(place).collect()
+        if scope == Scope::User {
+            return of(scope).collect();
+        }
+        // In the home directory the person's own file would look like the project's.
+        let real = |place: &Place| std::fs::canonicalize(&place.path).ok();
+        let own: Vec<PathBuf> = of(Scope::User).filter_map(|place| real(&place)).collect();
+        of(scope).filter(|place| real(place).is_none_or(|path| !own.contains(&path))).collect()
     }
 }
 

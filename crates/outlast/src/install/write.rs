@@ -4,9 +4,9 @@
 //! its name; nobody ever sees half of it. The old bytes stay as a backup. Extended attributes, access
 //! lists and further hard links are not carried over.
 
+use crate::sys::files::{make_alike, private};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// The largest file that is read. What is larger is left alone.
@@ -52,7 +52,7 @@ pub fn read(path: &Path) -> Result<Option<Original>, String> {
 /// Replaces a file and says where its backup is.
 pub fn replace(original: &Original, text: &str) -> Result<PathBuf, String> {
     // Who may write the directory could replace it all the same; but somebody meant something.
-    if original.metadata.mode() & 0o222 == 0 {
+    if original.metadata.permissions().readonly() {
         return Err("is read-only".into());
     }
     let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
@@ -119,7 +119,7 @@ fn back_up(original: &Original) -> io::Result<PathBuf> {
 
 /// Makes a new file with the owner and mode of another. Until it has both, only we may read it.
 fn create(path: &Path, bytes: &[u8], like: &Metadata) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = private(OpenOptions::new().write(true).create_new(true)).open(path)?;
     let filled = fill(&mut file, bytes, like);
     if filled.is_err() {
         let _ = fs::remove_file(path);
@@ -129,11 +129,7 @@ fn create(path: &Path, bytes: &[u8], like: &Metadata) -> io::Result<()> {
 
 fn fill(file: &mut File, bytes: &[u8], like: &Metadata) -> io::Result<()> {
     file.write_all(bytes)?;
-    let own = file.metadata()?;
-    if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
-        fchown(&*file, Some(like.uid()), Some(like.gid()))?;
-    }
-    file.set_permissions(fs::Permissions::from_mode(like.mode() & 0o7777))?;
+    make_alike(file, like)?;
     file.sync_all()
 }
 

@@ -1,14 +1,13 @@
 //! `outlast keep list|stop`.
 
 use super::service::Card;
-use super::{folder, try_lock};
+use super::{Room, folder, try_lock};
 use crate::clock;
 use crate::observe::stderr::say;
 use crate::observe::text::escape;
 use crate::store::{Place, no_folder};
 use crate::sys::lock::{self, Kind};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::sys::signals::ask_to_end;
 use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,6 +17,9 @@ use std::time::Duration;
 
 /// How long a service may take to end: `drain` and what its server takes.
 const END: Duration = Duration::from_secs(40);
+
+/// How long the locks of a process may stay when it has ended: the system takes them one after another.
+const LAST_LOCK: Duration = Duration::from_secs(1);
 
 /// What is asked, below which state folder.
 #[derive(Debug)]
@@ -41,6 +43,7 @@ pub enum What {
 
 /// A service that runs.
 struct Running {
+    room: Room,
     card: Card,
     file: File,
     in_use: bool,
@@ -60,14 +63,24 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
     };
     match &request.what {
         What::List => list(&found, request.json),
-        What::Stop(None) => stop(found),
+        What::Stop(None) => {
+            let status = stop(found)?;
+            if let Place::Folder(state) = &request.place {
+                tidy_all(&folder(state));
+            }
+            Ok(status)
+        }
         What::Stop(Some(name)) => {
             let fits = |card: &Card| card.name.starts_with(name) || card.server == *name;
             let (chosen, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| fits(&it.card));
             if chosen.is_empty() {
                 let others: Vec<_> = others.iter().map(|it| it.card.name.as_str()).collect();
-                let hint = if others.is_empty() { "none runs".into() } else { others.join(", ") + " run" };
-                say(&format!("no kept service is called `{name}`; {hint}"));
+                let hint = if others.is_empty() {
+                    "no service runs".into()
+                } else {
+                    format!("running are {}", others.join(", "))
+                };
+                say(&format!("no service is called `{name}`; {hint}"));
                 return Ok(ExitCode::FAILURE);
             }
             stop(chosen)
@@ -97,7 +110,20 @@ fn read(path: &PathBuf) -> Option<Running> {
     let card: Card = serde_json::from_reader(&file).ok()?;
     let users = path.with_extension("users");
     let in_use = users.exists() && try_lock(&users, Kind::Exclusive).ok()?.is_none();
-    Some(Running { card, file, in_use })
+    Some(Running { room: Room::of(path)?, card, file, in_use })
+}
+
+/// Removes what services left that have ended.
+fn tidy_all(folder: &Path) {
+    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let rooms: Vec<Room> = paths.filter_map(|path| Room::of(&path)).collect();
+    rooms.iter().for_each(|room| tidy(room, Duration::ZERO));
+}
+
+fn tidy(room: &Room, patience: Duration) {
+    if let Err(error) = room.tidy(patience) {
+        say(&format!("cannot remove the files of {}: {error}", room.name));
+    }
 }
 
 fn list(found: &[Running], json: bool) -> io::Result<ExitCode> {
@@ -107,7 +133,7 @@ fn list(found: &[Running], json: bool) -> io::Result<ExitCode> {
         let shown: Vec<_> = found.iter().map(|it| json!({"service": it.card, "inUse": it.in_use})).collect();
         text = format!("{}\n", json!(shown));
     } else if found.is_empty() {
-        text += "no kept services\n";
+        text += "no services\n";
     } else {
         text += &format!(
             "{:<16}  {:<20}  {:>7}  {:>4}  {:<6}  COMMAND\n",
@@ -134,24 +160,24 @@ fn list(found: &[Running], json: bool) -> io::Result<ExitCode> {
 /// somebody else's by now.
 fn stop(found: Vec<Running>) -> io::Result<ExitCode> {
     if found.is_empty() {
-        say("no kept service runs");
+        say("no service runs");
         return Ok(ExitCode::SUCCESS);
     }
     for running in &found {
-        // One that has just ended need not be asked.
-        let _ = kill(Pid::from_raw(running.card.pid as i32), Signal::SIGTERM);
+        ask_to_end(running.card.pid);
     }
     let until = clock::awake() + END.as_millis() as u64;
     let mut status = ExitCode::SUCCESS;
-    for Running { card, file, .. } in found {
+    for Running { card, file, room, .. } in found {
         let left = Duration::from_millis(until.saturating_sub(clock::awake()));
         let ended = lock::lock_within(file, Kind::Shared, left)?.is_some();
         let (name, server, pid) = (&card.name, &card.server, card.pid);
         if ended {
             say(&format!("stopped {name} ({server})"));
+            tidy(&room, LAST_LOCK);
         } else {
             say(&format!(
-                "{name} ({server}) still ends its calls; kill {pid} once more to not wait for them"
+                "{name} ({server}) still waits for its calls to end; `kill {pid}` ends it without them"
             ));
             status = ExitCode::FAILURE;
         }

@@ -4,17 +4,16 @@ use super::{Room, try_lock};
 use crate::driver::Driver;
 use crate::observe::rotation::Rotation;
 use crate::observe::stderr::Stderr;
+use crate::sys::files::private;
+use crate::sys::local::LocalListener;
 use crate::sys::lock::{self, Kind, Lock};
+use crate::sys::service::{self, Entrance};
 use crate::{clock, config};
-use nix::unistd::{ForkResult, dup2_stdin, fork, setsid};
 use outlast_engine::Event;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 /// How often it is looked whether anybody is there, at least and at most.
@@ -36,20 +35,14 @@ pub struct Card {
 #[derive(Debug)]
 pub struct Kept {
     room: Room,
-    listener: UnixListener,
+    entrance: Entrance,
     _card: Lock,
 }
 
 /// Leaves the session of whoever started us. `None` in the process that is only to end. Must be called
 /// before any thread exists.
 pub fn enter(room: Room, name: &str, server: &str, command: &[OsString]) -> io::Result<Option<Kept>> {
-    // SAFETY: no other thread exists yet, so the child may use all of std.
-    match unsafe { fork() }? {
-        ForkResult::Parent { .. } => return Ok(None),
-        ForkResult::Child => setsid()?,
-    };
-    let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
-    dup2_stdin(File::open("/dev/null")?)?;
+    let Some(entrance) = service::enter(&room.socket())? else { return Ok(None) };
     let card = Card {
         name: name.into(),
         server: server.into(),
@@ -59,13 +52,13 @@ pub fn enter(room: Room, name: &str, server: &str, command: &[OsString]) -> io::
         command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
     };
     let held = write_card(&room, &card)?;
-    Ok(Some(Kept { room, listener, _card: held }))
+    Ok(Some(Kept { room, entrance, _card: held }))
 }
 
 /// Puts a card in place of one that an earlier service may still hold.
 fn write_card(room: &Room, card: &Card) -> io::Result<Lock> {
     let path = room.file(&format!("card.{}", card.pid));
-    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+    let file = private(File::options().write(true).create(true).truncate(true)).open(&path)?;
     let Ok(mut held) = lock::try_lock(file, Kind::Exclusive)? else {
         return Err(io::Error::other(format!("`{}` is held by another process", path.display())));
     };
@@ -81,10 +74,8 @@ impl Kept {
     }
 
     /// Where doors come in.
-    pub fn listener(&self) -> io::Result<tokio::net::UnixListener> {
-        let listener = self.listener.try_clone()?;
-        listener.set_nonblocking(true)?;
-        tokio::net::UnixListener::from_std(listener)
+    pub fn listener(&self) -> io::Result<LocalListener> {
+        self.entrance.open()
     }
 
     /// Waits for the end, and brings it about once no door and no call was there for this long.
@@ -114,7 +105,7 @@ impl Kept {
             }
         };
         // Ours alone: another service binds only what nobody can connect to.
-        let _ = fs::remove_file(self.room.socket());
+        service::close(&self.room.socket());
         // The process holds it to its end, so that no door meets it half gone.
         std::mem::forget(alone);
         status

@@ -3,17 +3,15 @@
 use super::{Room, SERVICE, lock_within};
 use crate::config;
 use crate::observe::rotation;
+use crate::sys::limits::FileLimit;
+use crate::sys::local::{self, LocalStream};
 use crate::sys::lock::{Kind, Lock};
-use crate::sys::unix::FileLimit;
+use crate::sys::service;
 use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,64 +47,39 @@ impl Way {
     }
 
     /// A connection to the service. The error is for people.
-    pub async fn connect(self: &Arc<Way>) -> Result<tokio::net::UnixStream, String> {
-        if let Ok(stream) = tokio::net::UnixStream::connect(self.room.socket()).await {
+    pub async fn connect(self: &Arc<Way>) -> Result<LocalStream, String> {
+        if let Ok(stream) = local::connect(&self.room.socket()).await {
             return Ok(stream);
         }
         let way = self.clone();
-        let started = tokio::task::spawn_blocking(move || {
-            let stream = way.start()?;
-            stream.set_nonblocking(true)?;
-            Ok(stream)
-        });
+        let started = tokio::task::spawn_blocking(move || way.start());
         let stream = started.await.map_err(io::Error::other).and_then(|stream| stream);
-        let stream = stream.and_then(tokio::net::UnixStream::from_std);
         stream.map_err(|error| format!("cannot start the service in the background: {error}"))
     }
 
-    /// Starts the service, unless another door was faster. The socket listens before the service runs,
-    /// so nobody waits for it to be ready.
-    fn start(&self) -> io::Result<UnixStream> {
+    /// Starts the service, unless another door was faster.
+    fn start(&self) -> io::Result<LocalStream> {
         let Some(_turn) = lock_within(&self.room.file("lock"), Kind::Exclusive, TURN)? else {
             return Err(io::Error::other("another door has not finished starting it"));
         };
         let socket = self.room.socket();
-        if let Ok(stream) = UnixStream::connect(&socket) {
+        if let Ok(stream) = local::connect_now(&socket) {
             return Ok(stream);
         }
-        // Whoever listened there is gone.
-        match fs::remove_file(&socket) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let listener = UnixListener::bind(&socket)?;
-        fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
         let log = self.room.log();
-        self.spawn(listener, rotation::open(&log)?)?;
-        UnixStream::connect(&socket).map_err(|_| io::Error::other(last_words(&log)))
-    }
-
-    fn spawn(&self, listener: UnixListener, log: File) -> io::Result<()> {
-        let mut first = Command::new(config::this_program()?)
-            .arg0("outlast")
-            .arg(SERVICE)
-            .arg(&self.room.name)
-            .arg(FileLimit::word(self.file_limit))
-            .args(&self.arguments)
-            .stdin(Stdio::from(OwnedFd::from(listener)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::from(log))
-            .spawn()?;
-        // It forks and ends: the service is nobody's child.
-        match first.wait()? {
-            status if status.success() => Ok(()),
-            _ => Err(io::Error::other(last_words(&self.room.log()))),
+        let mut command = Command::new(config::this_program()?);
+        command.arg(SERVICE).arg(&self.room.name);
+        command.arg(FileLimit::word(self.file_limit)).args(&self.arguments);
+        let at_once = || io::Error::other(last_lines(&log));
+        if !service::start(command, &socket, rotation::open(&log)?)? {
+            return Err(at_once());
         }
+        local::connect_now(&socket).map_err(|_| at_once())
     }
 }
 
 /// The end of a log, for a person.
-fn last_words(path: &Path) -> String {
+fn last_lines(path: &Path) -> String {
     let read = || -> io::Result<String> {
         let mut log = File::open(path)?;
         let length = log.metadata()?.len();

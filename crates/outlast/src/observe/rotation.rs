@@ -1,8 +1,8 @@
 //! A log that a process writes for months stays small: at a bound it is moved aside, and begun anew.
 
+use crate::sys::files::{private, replace_stderr};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a log. More: it becomes the earlier one, in place of the one before, and a new one begins.
@@ -26,7 +26,7 @@ pub fn earlier(path: &Path) -> PathBuf {
 }
 
 fn append(path: &Path) -> io::Result<File> {
-    File::options().append(true).create(true).mode(0o600).open(path)
+    private(File::options().append(true).create(true)).open(path)
 }
 
 /// Our stderr where it is such a log.
@@ -54,7 +54,7 @@ impl Rotation {
 
     fn begin_anew(&self) -> io::Result<()> {
         let log = open(&self.path)?;
-        Ok(nix::unistd::dup2_stderr(&log)?)
+        replace_stderr(&log)
     }
 }
 

@@ -7,15 +7,14 @@
 use super::redact::redact;
 use super::stderr;
 use crate::clock;
+use crate::sys::files;
 use bytes::Bytes;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use outlast_engine::Wall;
 use outlast_engine::wire::Outgoing;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -93,18 +92,7 @@ impl Trace {
         if path == "-" {
             return Ok(Trace::to(Target::Stderr));
         }
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .custom_flags(nix::libc::O_NONBLOCK)
-            .open(path)?;
-        let metadata = file.metadata()?;
-        if metadata.is_file() && metadata.permissions().mode() & 0o777 != 0o600 {
-            file.set_permissions(Permissions::from_mode(0o600))?;
-        }
-        // From now on only the thread waits, and it may.
-        fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
+        let file = files::open_record(path)?;
         Ok(Trace::to(Target::File(file)))
     }
 

@@ -4,8 +4,7 @@
 //! look at every process takes a while, and no call waits for that. Who asks while it looks shares the
 //! next look with all others who do.
 
-use crate::sys::proc::{self, Table, Used};
-use nix::unistd::Pid;
+use crate::sys::proc::{self, Root, Table, Used};
 use outlast_engine::Mono;
 use outlast_engine::life::Sample;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -34,14 +33,14 @@ impl Signs {
 pub struct Sampler(Option<Sender<Ask>>);
 
 struct Ask {
-    root: Pid,
+    root: Root,
     reply: Reply,
 }
 
 impl Sampler {
     /// Asks for the signs of everything below `root`; they are `None` where nothing can be read. False if
     /// nobody will answer, because there can be no thread.
-    pub fn ask(&mut self, root: Pid, reply: Reply) -> bool {
+    pub fn ask(&mut self, root: Root, reply: Reply) -> bool {
         if self.0.is_none() {
             let (way, asks) = channel();
             let thread = std::thread::Builder::new().name("signs".into()).spawn(move || look(&asks));
@@ -57,12 +56,12 @@ fn look(asks: &Receiver<Ask>) {
         let asked: Vec<Ask> = std::iter::once(first).chain(asks.try_iter()).collect();
         let table = Table::read();
         for Ask { root, reply } in asked {
-            reply(signs(&table, root));
+            reply(signs(&table, &root));
         }
     }
 }
 
-fn signs(table: &Table, root: Pid) -> Option<Signs> {
+fn signs(table: &Table, root: &Root) -> Option<Signs> {
     let tree = table.below(root);
     let used = tree.into_iter().filter_map(|pid| Some((pid, proc::used(pid)?)));
     used.fold(None, |signs: Option<Signs>, (pid, used)| {
@@ -79,6 +78,7 @@ fn signs(table: &Table, root: Pid) -> Option<Signs> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::proc::Pid;
     use std::sync::mpsc::sync_channel;
 
     /// However many ask, the thread answers each, and of what has no process it says nothing.

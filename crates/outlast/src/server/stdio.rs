@@ -1,19 +1,18 @@
 //! A server behind three pipes, started by the guardian.
 
 use crate::driver::{Driver, Peer};
-use crate::guardian::{Ends, Report};
 use crate::lines::{Cut, Lines};
-use crate::sys::unix::{Sink, Source};
+use crate::sys::guardian::{Ends, Reports};
+use crate::sys::proc::Root;
+use crate::sys::report::Report;
+use crate::sys::streams::{Sink, Source};
 use bytes::Bytes;
-use nix::unistd::Pid;
 use outlast_engine::event::Exit;
 use outlast_engine::id::{Run, ServerId};
 use outlast_engine::{Event, wire};
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
 
 /// How long a stream must be quiet before its large buffers are given back.
 const QUIET: Duration = Duration::from_secs(1);
@@ -81,24 +80,19 @@ async fn read_stderr(driver: Arc<Driver>, mut source: Source, id: ServerId, run:
 }
 
 /// Brings the guardian's reports; each is about the server that was started last.
-pub async fn read_reports(driver: Arc<Driver>, id: ServerId, guardian: Pid, line: UnixStream) {
-    let Ok(mut line) = line.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(line))
-    else {
-        return;
-    };
-    let mut report = [0; Report::SIZE];
-    while line.read_exact(&mut report).await.is_ok() {
+pub async fn read_reports(driver: Arc<Driver>, id: ServerId, guardian: Root, reports: Reports) {
+    let told = |report| {
         let run = driver.current_run(id);
-        let event = match Report::decode(report) {
-            Some(Report::Started) => Event::Started(id, run),
-            Some(Report::StartFailed(why)) => Event::StartFailed(id, run, why),
-            Some(Report::Exited(exit)) => Event::Exited(id, run, exit),
-            None => return,
+        let event = match report {
+            Report::Started => Event::Started(id, run),
+            Report::StartFailed(why) => Event::StartFailed(id, run, why),
+            Report::Exited(exit) => Event::Exited(id, run, exit),
         };
         driver.turn(|state| state.feed(event));
-    }
+    };
+    reports.each(told).await;
     // We let go of it, or somebody killed it. Then what it guarded is ended before another one is started.
-    if let Some(guardian) = driver.lose_guardian(id, guardian) {
+    if let Some(guardian) = driver.lose_guardian(id, &guardian) {
         guardian.is_lost();
         // A thread that cannot be had leaves it to the end of the process.
         let _ = tokio::task::spawn_blocking(move || guardian.finish()).await;

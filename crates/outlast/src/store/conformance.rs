@@ -40,6 +40,7 @@ macro_rules! conformance {
                 records: submissions_are_written_in_their_order,
                 records: a_key_is_held_while_its_call_is_open,
                 records: lists_go_on_page_by_page,
+                records: a_page_has_a_bound,
                 records: only_what_changed_is_told,
                 records: only_what_has_ended_is_removed,
                 claims: a_silent_owner_loses_its_records,

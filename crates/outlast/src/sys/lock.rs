@@ -1,14 +1,36 @@
 //! Locks of files, which processes share, waited for with a limit.
 
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use super::files;
 use std::fs::File;
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// A lock that is let go of when dropped, or when the process ends.
-pub type Lock = Flock<File>;
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Deref for Lock {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl DerefMut for Lock {
+    fn deref_mut(&mut self) -> &mut File {
+        &mut self.0
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A copy of the file in another process would hold it otherwise.
+        let _ = files::unlock(&self.0);
+    }
+}
 
 /// Whom a lock keeps out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,15 +43,7 @@ pub enum Kind {
 
 /// A lock, if it can be had at once; otherwise the file comes back.
 pub fn try_lock(file: File, kind: Kind) -> io::Result<Result<Lock, File>> {
-    let how = match kind {
-        Kind::Shared => FlockArg::LockSharedNonblock,
-        Kind::Exclusive => FlockArg::LockExclusiveNonblock,
-    };
-    match Flock::lock(file, how) {
-        Ok(lock) => Ok(Ok(lock)),
-        Err((file, Errno::EWOULDBLOCK)) => Ok(Err(file)),
-        Err((_, error)) => Err(error.into()),
-    }
+    Ok(if files::try_lock(&file, kind)? { Ok(Lock(file)) } else { Err(file) })
 }
 
 /// A lock, if it can be had within a time.
@@ -47,16 +61,12 @@ pub fn lock_within(file: File, kind: Kind, time: Duration) -> io::Result<Option<
     given.recv_timeout(time).map_or(Ok(None), |lock| lock.map(Some))
 }
 
-fn wait_for(mut file: File, kind: Kind) -> io::Result<Lock> {
-    let how = match kind {
-        Kind::Shared => FlockArg::LockShared,
-        Kind::Exclusive => FlockArg::LockExclusive,
-    };
+fn wait_for(file: File, kind: Kind) -> io::Result<Lock> {
     loop {
-        match Flock::lock(file, how) {
-            Ok(lock) => return Ok(lock),
-            Err((again, Errno::EINTR)) => file = again,
-            Err((_, error)) => return Err(error.into()),
+        match files::lock(&file, kind) {
+            Ok(()) => return Ok(Lock(file)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }

@@ -5,17 +5,14 @@ use super::{Problem, Status, print, show};
 use crate::clock;
 use crate::observe::stderr::{self, say};
 use crate::observe::text::escape;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use crate::sys::signals::Interrupt;
 use outlast_engine::record::{Body, Head, Record, State};
 use outlast_engine::settings::show_duration;
 use outlast_engine::store::{Mail, Refusal, Trouble, Write};
-use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// How often the store is looked at.
-const LOOK: u16 = 250;
+const LOOK: Duration = Duration::from_millis(250);
 
 /// How long a cancel waits for the owner to act, in milliseconds. Owners look twice a second.
 const CANCEL: u64 = 10_000;
@@ -33,7 +30,6 @@ pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Prob
         }
     }
     let until = clock::awake() + CANCEL;
-    let pause = Pause::new(&[])?;
     let mut found = shelf.record(&head.ticket)?;
     while let Some(record) = found.as_ref().filter(|record| record.head.state.is_open()) {
         let owner = shelf.owner_of(&record.head);
@@ -51,7 +47,7 @@ pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Prob
             };
             return Err(Problem(Status::StillRunning, why));
         }
-        pause.wait()?;
+        std::thread::park_timeout(LOOK);
         found = shelf.record(&head.ticket)?;
     }
     // A record that was forgotten meanwhile had ended.
@@ -74,7 +70,7 @@ pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Prob
 pub fn wait(shelf: &Shelf, first: Box<Record>, limit: Option<Duration>) -> Result<Box<Record>, Problem> {
     let name = shelf.short_name(&first.head)?;
     let until = limit.map(|limit| clock::awake() + limit.as_millis() as u64);
-    let pause = Pause::new(&[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
+    let interrupt = Interrupt::new()?;
     let mut line = Line::new(name.clone());
     let mut record = first;
     while record.head.state.is_open() {
@@ -83,7 +79,7 @@ pub fn wait(shelf: &Shelf, first: Box<Record>, limit: Option<Duration>) -> Resul
             line.clear();
             return Ok(record);
         }
-        if pause.wait()? {
+        if interrupt.wait(Some(LOOK))? {
             line.clear();
             let why = format!("stopped waiting; the call goes on: outlast tasks wait {name}");
             return Err(Problem(Status::Interrupted, why));
@@ -93,32 +89,6 @@ pub fn wait(shelf: &Shelf, first: Box<Record>, limit: Option<Duration>) -> Resul
     }
     line.clear();
     Ok(record)
-}
-
-/// A moment between two looks, cut short by a signal.
-struct Pause {
-    signals: UnixStream,
-    /// Without it the other end would always be readable.
-    _wake: UnixStream,
-}
-
-impl Pause {
-    fn new(signals: &[i32]) -> io::Result<Pause> {
-        let (wake, read) = UnixStream::pair()?;
-        for signal in signals {
-            signal_hook::low_level::pipe::register(*signal, wake.try_clone()?)?;
-        }
-        Ok(Pause { signals: read, _wake: wake })
-    }
-
-    /// Waits; whether a signal came.
-    fn wait(&self) -> io::Result<bool> {
-        let mut fds = [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, PollTimeout::from(LOOK)) {
-            Err(nix::errno::Errno::EINTR) => Ok(false),
-            ready => Ok(ready? > 0),
-        }
-    }
 }
 
 /// What is seen of a wait: one living line on a terminal, elsewhere a line for each change.

@@ -1,11 +1,11 @@
 //! The store as `outlast tasks` sees it: records by what a person types, and who owns them.
 
 use super::{Problem, Status};
-use crate::cli::distance;
 use crate::store;
 use crate::store::{Machine, Owner, Place, Store, World};
 use outlast_engine::limits;
 use outlast_engine::record::{Head, Record, Ticket};
+use outlast_engine::settings::nearest;
 use outlast_engine::store::{Bounds, Found, Query, Stored, Trouble, Write};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -123,19 +123,20 @@ impl Shelf {
                     shown.push("…");
                 }
                 let (count, shown) = (several.len(), shown.join(", "));
-                let why = format!("`{typed}` begins {count} tickets ({shown}); write more of it");
+                let why = format!("{count} tickets begin with `{typed}` ({shown}); write more characters");
                 Err(Problem(Status::Unknown, why))
             }
         }
     }
 
     fn unknown(&self, typed: &str, names: &[String]) -> Problem {
-        let far = |name: &str| distance(&name[..name.len().min(typed.len())], typed);
-        let near = names.iter().min_by_key(|name| far(name)).filter(|name| far(name) <= 2);
+        let beginnings = names.iter().map(|name| &name[..name.len().min(typed.len())]);
+        let near = nearest(typed, beginnings);
+        let near = near.and_then(|beginning| names.iter().find(|name| name.starts_with(beginning)));
         let hint = match near {
             _ if names.is_empty() => "there are no tasks".to_owned(),
             Some(name) if typed.len() > 3 => format!("did you mean {name}?"),
-            _ => "outlast tasks list shows those that are there".to_owned(),
+            _ => "`outlast tasks list` shows all tasks".to_owned(),
         };
         Problem(Status::Unknown, format!("no task `{typed}` in {}; {hint}", self.place))
     }

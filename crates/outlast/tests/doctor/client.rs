@@ -106,7 +106,7 @@ fn a_client_that_gives_up_after_a_second_and_ignores_progress() {
     assert_eq!(value(&profile, "sends-token"), "yes");
     assert_eq!(value(&profile, "cancels"), "yes");
     assert_eq!(value(&profile, "sampling"), "no");
-    holds(&profile, &["the user changed their mind", "No: progress does not move its limit."]);
+    holds(&profile, &["the user changed their mind", "No: progress does not reset its limit."]);
     holds(&profile, &["no --keep-alive changes anything"]);
 }
 
@@ -119,7 +119,7 @@ fn a_client_that_resets_on_progress() {
     assert_eq!(client.receipts.len(), 1, "the second answer arrived");
     let profile = client.report();
     assert_eq!(value(&profile, "resets-on-progress"), "yes");
-    holds(&profile, &["use --keep-alive ", "Yes: progress moves its limit."]);
+    holds(&profile, &["use --keep-alive ", "Yes: progress resets its limit."]);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_client_that_goes_on_without_a_cancel() {
     assert!(value(&profile, "cap").starts_with("<="), "{profile}");
     assert_eq!(value(&profile, "cancels"), "no");
     assert_eq!(value(&profile, "sends-token"), "no");
-    holds(&profile, &["probe_progress was not called", "without a progress token"]);
+    holds(&profile, &["probe_progress was not called", "sends no progress token"]);
 }
 
 #[test]

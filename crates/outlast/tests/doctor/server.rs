@@ -55,7 +55,53 @@ fn a_command_that_cannot_start_gives_the_usual_status() {
         assert_eq!(doctor.end().code(), Some(status));
         assert!(doctor.rest().is_empty());
         assert!(doctor.stderr_where(|text| text.contains("cannot start")).contains(command));
+        let verdict = examine(&[], &[command]);
+        assert_eq!((verdict.status, verdict.odd()), (status, vec!["not-started"]));
+        assert_eq!(verdict.report["command"], json!([command]));
     }
+}
+
+/// A server that is slow to answer `server/discover` does not keep a person from reading what is known.
+#[test]
+fn a_report_is_printed_as_it_is_known() {
+    let script = format!(r#"[ -e "$MARK" ] && exec sleep 60; : > "$MARK"; exec {OUTLAST} demo-server"#);
+    let folder = tempfile::tempdir().unwrap();
+    let mut doctor = outlast();
+    doctor.env("MARK", folder.path().join("second")).args([
+        "doctor",
+        "--timeout",
+        "5s",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
+    let tree = Tree::mark(&mut doctor);
+    let mut doctor = Peer::start(&mut doctor);
+    doctor.line_where(|line| line.text().starts_with("  ok   legacy "));
+    doctor.line_where(|line| line.text().starts_with("  ok   end "));
+    assert!(doctor.exited().is_none());
+    doctor.line_where(|line| line.text().starts_with("  odd  modern "));
+    assert_eq!(doctor.end().code(), Some(1));
+    tree.wait_until_gone();
+}
+
+#[test]
+fn as_many_oddities_are_counted_as_rows_are_odd() {
+    let mut doctor = Peer::start(outlast().args(["doctor", "--", "sh", "-c", "exit 3"]));
+    assert_eq!(doctor.end().code(), Some(1));
+    let lines: Vec<String> = doctor.rest().iter().map(|line| line.text()).collect();
+    let odd = lines.iter().filter(|line| line.starts_with("  odd  ")).count();
+    assert_eq!(odd, 2, "{lines:#?}");
+    assert!(lines.iter().any(|line| line == "Odd (2):"), "{lines:#?}");
+}
+
+#[test]
+fn a_url_is_not_taken_for_a_command() {
+    let mut doctor = Peer::start(outlast().args(["doctor", "https://host.example/mcp"]));
+    assert_eq!(doctor.end().code(), Some(2));
+    let said = doctor.stderr_where(|text| text.contains('\n'));
+    assert!(said.contains("cannot examine a URL") && said.contains("--trace-messages"), "{said}");
 }
 
 #[test]
@@ -67,7 +113,7 @@ fn a_bad_command_line_is_one_line_that_shows_the_right_form() {
         (&["--jsom", "--", "x"], "--jsom"),
         (&["--timeout", "5", "--", "x"], "5s"),
         (&["client", "x"], "outlast doctor client"),
-        (&["client", "--", "x"], "takes nothing more"),
+        (&["client", "--", "x"], "takes no arguments"),
     ] {
         let mut doctor = Peer::start(outlast().arg("doctor").args(words));
         assert_eq!(doctor.end().code(), Some(2), "{words:?}");
@@ -301,9 +347,9 @@ fn a_server_of_the_new_way_alone_is_examined_in_it() {
 }
 
 #[test]
-fn a_server_that_ends_before_it_answers_is_told_with_its_last_words() {
+fn a_server_that_ends_before_it_answers_is_told_with_its_last_line() {
     let verdict = examine_script(&[], "echo starting >&2; echo 'API_KEY is missing' >&2; exit 3");
-    verdict.is_odd_only_in(&["no-handshake"]);
+    verdict.is_odd_only_in(&["no-handshake", "no-handshake"]);
     let about = verdict.about("no-handshake");
     assert!(about.contains("exit status 3") && about.contains("`API_KEY is missing`"), "{about}");
     assert_eq!(verdict.report["stderr"]["lines"], 4);

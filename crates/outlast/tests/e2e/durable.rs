@@ -104,14 +104,17 @@ fn nobody_waits_for_a_call_that_died_with_its_process() {
     let (mut stream, id) = client.begin_call("silent", &json!({"ms": 60_000}));
     let last = first_event(&mut stream);
     drop(stream);
-    assert!(wait_until(LIMIT, || is_stored(state.path(), "outlast was ended while it ran")), "no will");
+    assert!(
+        wait_until(LIMIT, || is_stored(state.path(), "outlast itself was ended during the call")),
+        "no will"
+    );
     let second = killed(first, state.path());
     let client = client.at(second.address);
     let mut stream = client.listen(Some(&last));
     assert_eq!(stream.head().0, 200);
     let answer = stream.answer(&id);
     let message = answer["error"]["message"].as_str().unwrap_or_default();
-    assert!(message.contains("outlast was ended while it ran"), "{answer}");
+    assert!(message.contains("outlast itself was ended during the call"), "{answer}");
 }
 
 #[test]

@@ -16,14 +16,14 @@ fn complaint(words: &[&str], variables: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_bad_flag_is_one_line_that_shows_the_right_form() {
-    let bad: [(&[&str], &[&str]); 20] = [
+    let bad: [(&[&str], &[&str]); 26] = [
         (&["--timeout", "30"], &["--timeout", "30s", "30ms"]),
         (&["--timeout=30"], &["--timeout", "30s"]),
         (&["--timeout", "soon"], &["--timeout", "soon", "5m"]),
         (&["--timeout", "0s"], &["--timeout"]),
         (&["--timeout", "-5s"], &["--timeout"]),
         (&["--timeout"], &["--timeout", "TIME"]),
-        (&["--max", "off"], &["--max", "off"]),
+        (&["--drain", "off"], &["--drain", "off"]),
         (&["--keep-alive", "1ms"], &["--keep-alive", "50ms"]),
         (&["--timout", "5s"], &["--timout", "--timeout"]),
         (&["--frobnicate"], &["--frobnicate", "--help"]),
@@ -32,7 +32,14 @@ fn a_bad_flag_is_one_line_that_shows_the_right_form() {
         (&["--tool", "a[b]=timeout:5s"], &["--tool", "a[b]", "*"]),
         (&["--tool", "=timeout:5s"], &["--tool", "glob"]),
         (&["--tool", "x=timeout:5"], &["--tool", "timeout", "5s"]),
-        (&["--tool", "x=colour:red"], &["--tool", "colour"]),
+        (&["--tool", "x=colour:red"], &["--tool", "colour", "keep-alive"]),
+        (&["--tool", "x=timout:5m,max:1h"], &["--tool", "'x=timeout:5m,max:1h'"]),
+        (&["--tool", "x=drain:5s"], &["--tool", "--drain"]),
+        // What has no effect here is for another mode.
+        (&["--listen", "127.0.0.1:0"], &["--listen", "outlast -- COMMAND", "outlast serve"]),
+        (&["--header", "a: b"], &["--header", "outlast -- COMMAND", "outlast URL"]),
+        (&["--share", "all"], &["--share", "outlast serve", "--keep"]),
+        (&["--keep", "--instant"], &["--instant", "outlast --keep -- COMMAND", "outlast -- COMMAND"]),
         (&["--method", "resources/*"], &["--method", "resources/*=timeout:10s"]),
         (&["--max-message", "5"], &["--max-message", "10MiB"]),
         (&["--log", "loud"], &["--log", "loud", "debug"]),
@@ -65,7 +72,52 @@ fn a_missing_command_is_one_line_that_shows_the_right_form() {
 fn a_command_without_its_dashes_is_recognised() {
     let server = fake_server();
     let line = complaint(&["--timeout", "5s", server.to_str().unwrap()], &[]);
-    assert!(line.contains(&format!("outlast -- {}", server.display())), "{line}");
+    assert!(line.contains(&format!("outlast --timeout 5s -- {}", server.display())), "{line}");
+}
+
+#[test]
+fn an_option_of_another_mode_is_refused_everywhere() {
+    let url = "http://127.0.0.1:9/mcp";
+    for (words, part) in [
+        (&["--instant", url][..], "`outlast URL`; it is for `outlast -- COMMAND`"),
+        (&["--token-file", "x", url], "`outlast URL`; it is for `outlast serve`"),
+        (&["serve", "--listen", "127.0.0.1:0", "--instant", "--", "true"], "`outlast serve -- COMMAND`"),
+        (&["serve", "--listen", "127.0.0.1:0", "--header", "a: b", "--", "true"], "it is for `outlast URL`"),
+        (&["--keep", url], "outlast --keep -- npx -y some-server"),
+    ] {
+        let line = complaint(words, &[]);
+        assert!(line.contains(part), "`{part}` is not in: {line}");
+    }
+    // A variable may be meant for other processes.
+    let mut client = Peer::start(outlast().env("OUTLAST_LISTEN", "127.0.0.1:0").args(["--", "true"]));
+    client.end();
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    assert!(!stderr.contains("LISTEN") && !stderr.contains("listen"), "{stderr}");
+}
+
+#[test]
+fn a_mistyped_command_is_suggested_with_all_its_arguments() {
+    for (words, line) in [
+        (&["isntall", "cursor", "--dry-run"][..], "outlast install cursor --dry-run"),
+        (&["doctr", "--json", "--", "npx", "a b"], "outlast doctor --json -- npx 'a b'"),
+        (&["--log", "warn", "taks", "list"], "outlast --log warn tasks list"),
+        (&["tasks", "resutl", "c0ffee"], "outlast tasks result c0ffee"),
+        (&["keep", "lsit"], "outlast keep list"),
+        (&["help", "timout"], "outlast help timeout"),
+        (&["some-server", "--port", "1"], "outlast -- some-server --port 1"),
+    ] {
+        let said = complaint(words, &[]);
+        assert!(said.contains(&format!(": {line}\n")), "`{line}` is not in: {said}");
+    }
+}
+
+/// A client that knows nothing of `off` would never end; a server that answers shows that it was understood.
+#[test]
+fn the_hard_cap_can_be_switched_off() {
+    let mut client = crate::world::connect(&["--max", "off"], &[]);
+    assert_eq!(client.value_of("echo", &serde_json::json!({"a": 1})), serde_json::json!({"a": 1}));
+    client.hang_up();
+    assert!(client.all_stderr().is_empty());
 }
 
 #[test]
@@ -78,7 +130,26 @@ fn a_record_that_cannot_be_written_is_said_at_once() {
 fn help_and_version_go_to_stdout() {
     for (words, part) in [
         (&["--help"][..], "--keep-alive TIME"),
+        (&["--help", "--all"], "--max-connections-per-address N"),
+        (&["--all", "--help"], "--max-connections-per-address N"),
+        (&["help", "--all"], "--max-connections-per-address N"),
         (&["-h"], "Usage:"),
+        (&["help"], "Usage:"),
+        (&["help", "doctor"], "outlast doctor client"),
+        (&["help", "--listen"], "OUTLAST_LISTEN"),
+        (&["help", "-31002"], "-31002: the server went away"),
+        (&["help", "errors"], "-31013: superseded"),
+        (&["install", "--help"], "--dry-run"),
+        (&["uninstall", "-h"], "--dry-run"),
+        (&["doctor", "--help"], "--json"),
+        (&["serve", "--help"], "--token-file"),
+        (&["tasks", "--help"], "TICKET"),
+        (&["keep", "--help"], "stop NAME"),
+        (&["demo", "--help"], "Usage:"),
+        (&["demo-server", "--help"], "Usage:"),
+        (&["token", "--help"], "token new NAME"),
+        (&["cache", "--help"], "cache clear"),
+        (&["help", "--help"], "outlast help CODE"),
         (&["--version"], env!("CARGO_PKG_VERSION")),
         (&["help", "settings"], "OUTLAST_KEEP_ALIVE"),
         (&["timeout-mcp", "--help"], "SECONDS"),

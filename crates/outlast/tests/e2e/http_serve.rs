@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use outlast_testkit::http::faults::closed_address;
+use outlast_testkit::peer::Peer;
 use serde_json::{Value, json};
 
 use crate::http_world::{ACCEPT, JSON, Served, answer_below, listening, outlast_alone, serve};
@@ -31,6 +32,21 @@ fn nothing_of_it_lives_on_when_it_is_killed() {
         served.process.signal(signal);
         served.process.end();
         tree.wait_until_gone();
+    }
+}
+
+#[test]
+fn a_command_that_is_missing_is_told_at_once() {
+    for (program, status, why) in [
+        ("/no/such/server", 127, "command not found"),
+        ("no-such-server", 127, ""),
+        ("/etc/passwd", 126, "not executable"),
+    ] {
+        let mut command = outlast_alone();
+        let mut outlast = Peer::start(command.args(["serve", "--listen", "127.0.0.1:0", "--", program]));
+        assert_eq!(outlast.end().code(), Some(status), "{program}");
+        let stderr = String::from_utf8(outlast.all_stderr()).unwrap();
+        assert!(stderr.contains(&format!("cannot start `{program}`: {why}")), "{stderr}");
     }
 }
 
@@ -135,7 +151,12 @@ fn told(served: &Served) -> Value {
 #[test]
 fn a_server_that_cannot_be_had_is_told_to_every_session_and_serve_goes_on() {
     let remote = format!("http://{}/mcp", closed_address());
-    for server in [&["--", "/no/such/server"][..], &[&remote]] {
+    // It is there, and the system cannot start it all the same.
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("server");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for server in [&["--", script.to_str().unwrap()][..], &[&remote]] {
         let mut command = outlast_alone();
         command.args(["serve", "--listen", "127.0.0.1:0", "--connect-backoff", "10ms"]).args(server);
         let mut served = listening(&mut command);

@@ -12,6 +12,28 @@ use crate::http_world::{
 };
 use crate::world::{MUCH_MEMORY, data, memory_of};
 
+/// A script writes its first messages without waiting for answers; those that need a session wait for it.
+#[test]
+fn messages_that_follow_initialize_at_once_keep_their_order() {
+    let server = FaultServer::start(|request, connection| {
+        match (request.rpc().as_str(), request.header("mcp-session-id")) {
+            ("initialize", _) | (_, Some("session-1")) => legacy(request, connection),
+            _ if request.method != "POST" => legacy(request, connection),
+            _ => connection.answer("400 Bad Request", &[], "no session"),
+        }
+    });
+    let mut client = reach(&[], &server.url());
+    client.handshake_blindly();
+    let list = client.request("tools/list", &json!({}));
+    let call = client.request("tools/call", &json!({"name": "echo", "arguments": {"a": 1}}));
+    assert!(client.answer(&list)["result"]["tools"].is_array());
+    assert_eq!(client.answer(&call)["result"]["structuredContent"], json!({"a": 1}));
+    client.hang_up();
+    let posts: Vec<String> =
+        server.requests().iter().filter(|it| it.method == "POST").map(|it| it.rpc()).collect();
+    assert_eq!(posts[..2], ["initialize", "notifications/initialized"], "{posts:?}");
+}
+
 /// A call that fails in one of these ways, told in the form of all our errors; it and no other.
 fn fails(client: &mut Peer, kinds: &[&str]) -> Value {
     let answer = client.call("fault", &json!({}));

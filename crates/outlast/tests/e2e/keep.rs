@@ -115,6 +115,67 @@ fn two_clients_share_one_service_that_nobody_else_can_reach() {
     assert!(stop.status.success() && err(&stop).starts_with("outlast: stopped "), "{}", err(&stop));
     home.wait_until_gone();
     assert_eq!(home.services(), Vec::<Value>::new());
+    assert_eq!(read_dir(&folder).unwrap().count(), 0, "files are left");
+}
+
+/// What killed services left is removed by a stop of all; a service in use keeps its files.
+#[test]
+fn a_stop_leaves_no_files() {
+    let mut home = Home::new(&[]);
+    let mut client = home.client();
+    let pid = home.services()[0]["service"]["pid"].as_i64().unwrap();
+    client.hang_up();
+    kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
+    home.wait_until_gone();
+    let folder = home.path().join("keep");
+    assert!(wait_until(LIMIT, || home.services().is_empty()));
+    assert!(read_dir(&folder).unwrap().count() > 0);
+    assert!(home.run(&["keep", "stop"]).status.success());
+    assert_eq!(read_dir(&folder).unwrap().count(), 0, "files are left");
+    // The next door finds an empty folder, and all works.
+    assert_eq!(home.client().value_of("echo", &json!({"a": 1})), json!({"a": 1}));
+}
+
+/// There is nothing to keep: the client is told at once, as without `--keep`.
+#[test]
+fn a_command_that_is_missing_is_told_at_once() {
+    let home = Home::new(&[]);
+    let mut command = outlast();
+    command.args(["--keep", "--state"]).arg(home.path()).args(["--", "/no/such/server"]);
+    let mut client = Peer::start(&mut command);
+    let id = client.request("initialize", &json!({}));
+    let answer = client.answer(&id);
+    assert_eq!(answer["error"]["code"], -31003, "{answer}");
+    assert_eq!(client.end().code(), Some(127));
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    assert!(stderr.contains("cannot start `/no/such/server`: command not found"), "{stderr}");
+    assert!(home.services().is_empty());
+}
+
+#[test]
+fn the_variable_is_as_good_as_the_flag() {
+    let mut home = Home::new(&[]);
+    let start = |value: &str, tree: &mut Tree| {
+        let mut command = outlast();
+        command
+            .env("OUTLAST_KEEP", value)
+            .arg("--state")
+            .arg(home.folder.path())
+            .arg("--")
+            .arg(fake_server());
+        tree.marks(&mut command);
+        let mut client = Peer::start(&mut command);
+        client.handshake();
+        client
+    };
+    let mut kept = start("true", &mut home.tree);
+    assert_eq!(home.services().len(), 1);
+    kept.hang_up();
+    assert_eq!(String::from_utf8(kept.all_stderr()).unwrap(), "");
+    home.run(&["keep", "stop"]);
+    let mut plain = start("false", &mut home.tree);
+    assert_eq!(home.services(), Vec::<Value>::new());
+    plain.hang_up();
 }
 
 /// Two entries of one configuration with the same command and other credentials are two servers.
@@ -353,7 +414,7 @@ fn other_options_are_another_service() {
     assert_eq!(home.services().len(), 2);
     let stop = home.run(&["keep", "stop", "nothing"]);
     assert_eq!(stop.status.code(), Some(1));
-    assert!(err(&stop).contains("no kept service is called `nothing`; "), "{}", err(&stop));
+    assert!(err(&stop).contains("no service is called `nothing`; "), "{}", err(&stop));
     assert_eq!(home.services().len(), 2);
 }
 
@@ -381,5 +442,5 @@ fn without_a_folder_it_says_what_is_missing() {
     let long = outlast().args(["--keep", "--state"]).arg(&long).args(["--", "cat"]).output().unwrap();
     assert!(err(&long).contains("too long for a socket"), "{}", err(&long));
     let wrong = outlast().args(["--keep", "https://host/mcp"]).output().unwrap();
-    assert!(err(&wrong).contains("--keep is for a command"), "{}", err(&wrong));
+    assert!(err(&wrong).contains("--keep needs a command"), "{}", err(&wrong));
 }

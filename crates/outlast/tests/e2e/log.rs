@@ -63,9 +63,44 @@ fn the_log_can_be_an_object_a_line() {
     assert_eq!(lines.len(), 1, "{stderr}");
     assert_eq!((&lines[0]["level"], &lines[0]["kind"]), (&json!("warn"), &json!("timeout")));
     assert!(lines[0]["time"].as_str().unwrap().ends_with('Z'), "{stderr}");
-    for part in ["fake_server", "tools/call", "hang", "300ms", "--timeout", "cancel"] {
-        assert!(stderr.contains(part), "`{part}` is not in: {stderr}");
+    let line = &lines[0];
+    assert!(line["message"].as_str().unwrap().starts_with("`hang` gave no sign of life for 300ms"), "{line}");
+    for (field, value) in [
+        ("server", json!("fake_server")),
+        ("method", json!("tools/call")),
+        ("tool", json!("hang")),
+        ("limitMs", json!(300)),
+        ("setting", json!("--timeout")),
+        ("attempts", json!(1)),
+        ("serverState", json!("cancelled")),
+        ("retry", json!("unsafe")),
+    ] {
+        assert_eq!(line[field], value, "{field}: {line}");
     }
+    assert!(line["elapsedMs"].as_u64().unwrap() >= 300, "{line}");
+}
+
+#[test]
+fn a_line_of_the_log_begins_with_its_time() {
+    let mut client = connect(&["--timeout", "300ms"], &[]);
+    client.call("hang", &json!({}));
+    client.hang_up();
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    let (time, rest) = stderr.split_once(' ').unwrap();
+    assert!(time.len() == "2026-11-15T09:30:00.123Z".len() && time.ends_with('Z'), "{stderr}");
+    assert!(rest.starts_with("outlast: warn: timeout "), "{stderr}");
+}
+
+#[test]
+fn noise_is_counted_to_the_end() {
+    let mut client = connect(&[], &[]);
+    client.value_of("write_lines", &json!({"lines": ["one", "two", "three"]}));
+    client.hang_up();
+    let stderr = String::from_utf8(client.all_stderr()).unwrap();
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{stderr}");
+    assert!(lines[0].contains("wrote a line to stdout that is not a message; dropped: one"), "{stderr}");
+    assert!(lines[1].contains("wrote 3 lines to stdout in all that are not messages"), "{stderr}");
 }
 
 #[test]

@@ -40,6 +40,7 @@ mod log;
 mod many_tasks;
 mod own_tasks;
 mod pressure;
+mod printed;
 mod process;
 mod progress;
 mod questions;

@@ -115,8 +115,10 @@ fn on_timeout_replaces_whatever_the_signs() {
 fn a_server_that_keeps_crashing_counts_as_failed_and_says_when_it_is_tried_again() {
     let flags = ["--restart-backoff", "1ms", "--restart-intensity", "2", "--reconnect-every", "300ms"];
     let mut client = connect(&flags, &[]);
-    for _ in 0..3 {
-        client.call("exit", &json!({"status": 1}));
+    // The third time it is not restarted, and nobody says so.
+    for state in ["restarting", "restarting", "gone"] {
+        let answer = client.call("exit", &json!({"status": 1}));
+        assert_eq!(data(&answer)["serverState"], state);
     }
     let refused = client.call("echo", &json!({}));
     assert_eq!(refused["error"]["code"], -31003, "{refused}");

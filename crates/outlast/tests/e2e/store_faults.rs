@@ -88,7 +88,7 @@ fn answers_plainly(client: &mut Peer, why: &str) {
     }
     plain_calls_work(client);
     let log = client.stderr_where(|log| log.contains(why));
-    assert_eq!(log.matches("not stored").count(), 1, "{log}");
+    assert_eq!(log.matches("could not be stored").count(), 1, "{log}");
     assert!(log.contains("meanwhile calls that ask for a task are answered plainly"), "{log}");
 }
 
@@ -131,7 +131,7 @@ fn a_file_of_a_newer_version_is_left_as_it_is() {
     let (folder, task) = with_one_task();
     Connection::open(file(folder.path())).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(file(folder.path())).unwrap();
-    let why = "was written by a newer outlast (format 99, this one knows 3); update outlast";
+    let why = "was written by a newer outlast (format 99, this one knows 4); update outlast";
     let mut client = client(folder.path());
     goes_on_in_memory(&mut client, why);
     does_not_deny(&mut client, &task);

@@ -190,6 +190,23 @@ fn what_a_file_says_cannot_move_the_cursor() {
     }
 }
 
+/// Whoever stands in the home directory has no project there whose file is their own.
+#[test]
+fn in_the_home_directory_the_own_file_is_not_the_project_s() {
+    let world = World::new();
+    put(&world.home(".cursor/mcp.json"), PLAIN);
+    let at_home = |arguments: &[&str]| {
+        Said::new(&world, &world.command(arguments).current_dir(world.home("")).output().unwrap())
+    };
+    let said = at_home(&["install", "cursor", "--dry-run"]);
+    assert!(!said.out.contains("This project"), "{}", said.out);
+    let said = at_home(&["install"]);
+    assert!(said.out.contains("cursor (user)") && !said.out.contains("project"), "{}", said.out);
+    let said = at_home(&["install", "cursor", "--scope", "project", "--yes"]);
+    assert_eq!(said.code, 1, "{}", said.out);
+    assert_eq!(text(&world.home(".cursor/mcp.json")), PLAIN);
+}
+
 #[test]
 fn a_project_s_file_is_only_mentioned() {
     let (world, _) = cursor();
@@ -203,7 +220,8 @@ fn a_project_s_file_is_only_mentioned() {
 #[test]
 fn help_tells_every_client_and_the_exit_codes() {
     let said = World::new().run(&["install", "--help"]);
-    for part in ["claude-code", "goose", "--dry-run", "--scope", "with 1"] {
+    for part in ["claude-code", "goose", "--dry-run", "--scope", "0 if everything", "1 if something", "2 for"]
+    {
         assert!(said.out.contains(part), "{part}: {}", said.out);
     }
     assert_eq!(said.code, 0);

@@ -1,10 +1,12 @@
 //! Runs the simulation: `sim [WORLD] [--calls N] [--seeds N] [--first SEED]`, or one seed:
-//! `sim WORLD --seed SEED`. The worlds are `pipes`, `service` and `crash`. With the feature `planted`,
+//! `sim WORLD --seed SEED`. The worlds are `pipes`, `service` and `crash`. With `--bounds` it fails unless every
+//! bound of `sim/bounds.rs` was reached, which takes the usual number of seeds. With the feature `planted`,
 //! `sim planted` tells in which seed each fault of `outlast_engine::planted` is found.
 
 #![allow(clippy::disallowed_methods)] // a program of the tests, not of the product
 
-use outlast_testkit::sim::{Outcome, crash, pipes, service};
+use outlast_engine::reached::Bound;
+use outlast_testkit::sim::{Outcome, bounds, crash, pipes, service};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -60,13 +62,32 @@ fn main() -> ExitCode {
         sum.crashes,
         started.elapsed().as_secs_f64()
     ));
-    if sum.bounds != [0; 6] {
-        let [events, bytes, streams, calls, sessions, messages] = sum.bounds;
-        say(&format!(
-            "bounds reached: {events} STREAM_EVENTS, {bytes} SESSION_BYTES, {streams} SESSION_STREAMS, {calls} max-calls, {sessions} max-sessions, {messages} max-message"
-        ));
+    say(&format!("bounds reached: {}", bounds_reached(&sum)));
+    if words.iter().any(|word| word == "--bounds") {
+        return missed_bounds(world.0);
     }
     ExitCode::SUCCESS
+}
+
+/// How often each bound was reached.
+fn bounds_reached(sum: &Outcome) -> String {
+    let [calls, sessions, messages] = sum.bounds;
+    let of_engine = Bound::ALL.iter().map(|bound| (format!("{bound:?}"), bound.count()));
+    let settings = [("max-calls", calls), ("max-sessions", sessions), ("max-message", messages)];
+    let all = of_engine.chain(settings.map(|(name, count)| (name.to_owned(), count)));
+    let shown: Vec<String> =
+        all.filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
+    shown.join(", ")
+}
+
+/// Fails if a world did not reach a bound that it is there to reach.
+fn missed_bounds(world: &str) -> ExitCode {
+    let missed: Vec<&Bound> = bounds::of(world).iter().filter(|bound| bound.count() == 0).collect();
+    if missed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    say(&format!("bounds that no seed reached: {missed:?}"));
+    ExitCode::FAILURE
 }
 
 /// Plants every fault in turn, on every core, and says where it is found.

@@ -12,7 +12,9 @@ use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::http::{Body, Head, Response, StreamEnd, Trouble};
 use outlast_engine::id::{AttemptId, ExchangeId, Run, ServerId};
 use outlast_engine::wire::{Oversized, Scanned, Shape};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Share, Transport, Wall, wire};
+use outlast_engine::{
+    Action, Config, Engine, Event, Manner, Mono, Now, ServerConfig, Share, Transport, Wall, wire,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +29,8 @@ pub fn play(story: &[u8]) {
     let first = story.first().copied().unwrap_or_default();
     let transport = if first % 2 == 0 { Transport::Process } else { Transport::Http };
     let share = [Share::Session, Share::Principal, Share::All][usize::from(first / 2) % 3];
-    let mut world = World::new(Config { manner: Manner::Serve, transport, share, ..Config::default() });
+    let server = ServerConfig { transport, share, ..ServerConfig::default() };
+    let mut world = World::new(Config { manner: Manner::Serve, ..server.into() });
     for line in story.split(|byte| *byte == b'\n') {
         let [what, how, rest @ ..] = line else { continue };
         world.now = world.now + Duration::from_millis(u64::from(*what));
@@ -63,7 +66,7 @@ struct Asked {
 impl World {
     fn new(config: Config) -> World {
         let mut world = World {
-            transport: config.transport,
+            transport: config.server.transport,
             engine: Engine::new(config),
             now: Mono::default(),
             entropy: 0,

@@ -13,6 +13,8 @@ use bytes::Bytes;
 use outlast_engine::event::Line;
 use outlast_engine::http::{StreamEnd, Trouble};
 use outlast_engine::id::{Run, ServerId};
+use outlast_engine::limits::RETRY_MOST;
+use outlast_engine::reached::Bound;
 use outlast_engine::wire::{Field, Message, Oversized, Scanned, Shape, scan, scan_tolerant};
 use outlast_engine::{Action, Config, Event};
 use std::collections::BTreeMap;
@@ -109,6 +111,13 @@ pub(super) struct Blame {
     answered: Vec<u64>,
     few_calls: bool,
     few_sessions: bool,
+    /// How often bounds had been reached, beyond which a call is refused, before the events that are judged.
+    full: u64,
+}
+
+/// How often a bound was reached, beyond which a call is refused.
+fn refusals() -> u64 {
+    [Bound::CALLS, Bound::SUBSCRIPTIONS, Bound::WAITING_BYTES, Bound::JOINED].map(Bound::count).iter().sum()
 }
 
 impl Blame {
@@ -119,11 +128,17 @@ impl Blame {
             answered: Vec::new(),
             few_calls: config.max_calls < 1_000,
             few_sessions: config.max_sessions < 1_000,
+            full: refusals(),
         }
     }
 
     fn health(&mut self, server: ServerId) -> &mut Health {
         self.servers.entry(server).or_default()
+    }
+
+    /// Everything so far has been judged.
+    pub(super) fn is_judged(&mut self) {
+        self.full = refusals();
     }
 
     /// Attempts that were answered since the last time, and are not given up.
@@ -294,7 +309,8 @@ impl Blame {
             && let Some(attempt) = self.attempts.get_mut(&attempt)
         {
             // Each break doubles the wait, unless the server says how long it is.
-            attempt.patience = end.retry.unwrap_or(attempt.patience * 2).min(REST) + SLACK;
+            let wait = end.retry.map_or((attempt.patience * 2).min(REST), |retry| retry.min(RETRY_MOST));
+            attempt.patience = wait + SLACK;
         }
     }
 
@@ -397,7 +413,7 @@ impl Blame {
                 let never = attempt.is_some_and(|attempt| attempt.fate == Fate::Unreached);
                 never || servers.any(|(_, health)| health.was_wrong_since(began.saturating_sub(SLACK)))
             }
-            "overloaded" => self.few_calls,
+            "overloaded" => self.few_calls || refusals() > self.full,
             "too-many-sessions" => self.few_sessions,
             // A second session that is forgotten is no reason to begin a third.
             "http-status" => {
@@ -407,6 +423,12 @@ impl Blame {
             "message-too-large" => attempt.is_some_and(|attempt| attempt.fate == Fate::Oversized),
             _ => false,
         }
+    }
+
+    /// Whether a server has an attempt, and is waited for.
+    pub(super) fn is_held(&self, attempt: Option<u64>) -> bool {
+        let attempt = attempt.and_then(|number| self.attempts.get(&number));
+        attempt.is_some_and(|attempt| attempt.fate == Fate::Held && attempt.given_up.is_none())
     }
 
     /// Whether the server of an attempt has cancelled it.

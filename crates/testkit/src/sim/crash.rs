@@ -24,6 +24,7 @@ use clients::{Client, Visit};
 use judge::{End, Judge};
 use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::limits::LEASE;
+use outlast_engine::reached::Bound;
 use outlast_engine::store::Write;
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Transport, Wall};
 pub use scenes::{Scene, at_every_point, run};
@@ -173,6 +174,8 @@ struct World {
     gone: BTreeSet<(usize, ServerId, Run)>,
     judge: Judge,
     crashes: Crashes,
+    /// Servers speak of what others were asked.
+    forges: bool,
     /// Points so far, while a call is between its request and its answer.
     points: u64,
     entropy: u64,
@@ -194,6 +197,7 @@ impl World {
             gone: BTreeSet::new(),
             judge: Judge::default(),
             crashes,
+            forges: scene.forges,
             points: 0,
             entropy: 0,
             outcome: Outcome::default(),
@@ -226,7 +230,10 @@ impl World {
         match plan {
             Plan::Begins => self.begin(),
             Plan::Acts(client) => self.act(client),
-            Plan::LeaseEnds(life) => self.ledger.dead.push(owner(life)),
+            Plan::LeaseEnds(life) => {
+                Bound::LEASE.mark();
+                self.ledger.dead.push(owner(life));
+            }
             Plan::Ends(life) if self.is_up(life) && self.front == Some(life) => self.crash(life, Fate::Lost),
             Plan::CommitsLate(owner, writes) => self.commit(&owner, &writes, |_, _| {}),
             Plan::Serves(life, server, run, attempt, bytes) => {
@@ -518,7 +525,7 @@ impl World {
     }
 
     fn is_remote(&self) -> bool {
-        self.config.transport == Transport::Http
+        self.config.server.transport == Transport::Http
     }
 }
 

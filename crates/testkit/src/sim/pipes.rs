@@ -1,19 +1,24 @@
 //! The world of pipes: one client, one server. Messages arrive in order within their direction.
 
 mod client;
+mod extremes;
 mod judge;
+mod persons;
 
 use super::agenda::{Agenda, Next};
 use super::process::{Deed, Process};
 use super::rng::Rng;
 use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
+use crate::ledger::Ledger;
 use crate::tape::Tape;
 use bytes::Bytes;
 use client::Client;
+use extremes::Extreme;
 use judge::Judge;
 use outlast_engine::event::StartFailure;
 use outlast_engine::id::{ClientId, Run, ServerId};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Wall, wire};
+use outlast_engine::store::{Query, Write};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, ServerConfig, Wall, wire};
 use std::time::Duration;
 
 const CLIENT: ClientId = ClientId(0);
@@ -23,16 +28,26 @@ const SERVER: ServerId = ServerId(0);
 const FROM_CLIENT: u64 = 0;
 const FROM_SERVER: u64 = 1;
 
+/// The name of the process in its store, and the line on which commits keep their order.
+const OWNER: &str = "pipes";
+const STORE: u64 = 2;
+
 /// Something that will happen.
 #[derive(Debug)]
 enum Plan {
     ClientSends(String),
     ClientActs,
     ClientCancels(usize),
+    /// Somebody does more than there is room for.
+    Overdoes(Extreme),
     ClientEof,
     Congest(bool),
     ServerStarts(Run),
     ServerDoes(Run, Deed),
+    /// The store commits what it was given.
+    Commits(u64, Vec<Write>),
+    /// The store has looked something up.
+    Finds(u64, Query),
     Slept,
 }
 
@@ -46,6 +61,8 @@ struct Character {
     congestion: bool,
     /// The server answers what it was not asked, and in its own words.
     forges: bool,
+    /// What is overdone here.
+    extreme: Option<Extreme>,
 }
 
 struct World {
@@ -56,6 +73,9 @@ struct World {
     client: Client,
     server: Process,
     judge: Judge,
+    ledger: Ledger,
+    entropy: u64,
+    extreme: Option<Extreme>,
     work: u64,
     outcome: Outcome,
     ended: bool,
@@ -70,23 +90,35 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         crashes: rng.chance(25),
         congestion: rng.chance(30),
         forges: rng.chance(15),
+        extreme: Some(Extreme::ALL[rng.below(Extreme::ALL.len())]).filter(|_| rng.chance(3)),
     };
     let config = config(&mut rng);
     let mut world = World {
         engine: engine(config.clone()),
         agenda: Agenda::new(),
         wall_offset: 0,
-        client: Client::new(calls),
+        client: Client::new(calls, character.extreme == Some(Extreme::Handshake), config.tasks),
         server: Process::new(character.asks, character.crashes, character.forges.then_some(0)),
         judge: Judge::new(&config, &character),
+        ledger: Ledger::default(),
+        entropy: 0,
+        extreme: character.extreme,
         work: 0,
         outcome: Outcome::default(),
         ended: false,
         tape: Tape::default(),
         rng,
     };
+    if config.tasks {
+        world.feed(Event::Entropy([0; 32]));
+        world.feed(Event::Begin);
+    }
     world.feed(Event::Opened(CLIENT, SERVER));
     world.agenda.plan(Duration::ZERO, Plan::ClientActs);
+    if let Some(extreme) = character.extreme {
+        let after = world.rng.millis(10, 2_000);
+        world.agenda.plan(after, Plan::Overdoes(extreme));
+    }
     if character.congestion {
         world.agenda.plan(Duration::from_millis(500), Plan::Congest(true));
     }
@@ -95,12 +127,14 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
 }
 
 fn config(rng: &mut Rng) -> Config {
-    let mut config = Config { server_name: "sim".into(), ..Config::default() };
+    let mut config = Config::from(ServerConfig { name: "sim".into(), ..ServerConfig::default() });
     limits(&mut config, rng);
-    config.restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
+    config.tasks = rng.chance(50);
+    config.is_called("sim".into());
+    config.server_mut().restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
     if rng.chance(20) {
-        config.manner = Manner::TimeoutMcp;
-        config.restart = if rng.chance(80) { Restart::OnTimeout } else { Restart::Never };
+        (config.manner, config.tasks) = (Manner::TimeoutMcp, false);
+        config.server_mut().restart = if rng.chance(80) { Restart::OnTimeout } else { Restart::Never };
     }
     config
 }
@@ -126,6 +160,7 @@ impl World {
                 self.feed(Event::FromClient(CLIENT, scanned));
             }
             Plan::ClientCancels(request) => self.client.cancel(request),
+            Plan::Overdoes(extreme) => self.overdo(extreme),
             Plan::ClientEof => {
                 self.judge.finished = Some(self.agenda.now);
                 self.feed(Event::ClientEof(CLIENT));
@@ -154,6 +189,14 @@ impl World {
                 }
                 self.feed(deed.event(SERVER, run));
             }
+            Plan::Commits(number, writes) => {
+                let stored = self.ledger.submit(OWNER, self.store_wall(), &writes);
+                self.feed(Event::Stored(number, stored));
+            }
+            Plan::Finds(number, query) => {
+                let found = self.ledger.load(OWNER, self.store_wall(), &query);
+                self.feed(Event::Loaded(number, found));
+            }
             Plan::Slept => {
                 self.wall_offset += 3_600_000;
                 self.feed(Event::Slept(Duration::from_secs(3600)));
@@ -180,6 +223,11 @@ impl World {
                 self.agenda.plan(after, plan);
             }
         }
+    }
+
+    /// The store's own clock, which nobody sets.
+    fn store_wall(&self) -> Wall {
+        Wall(self.agenda.now.as_millis() as u64)
     }
 
     fn feed(&mut self, event: Event) {
@@ -216,13 +264,30 @@ impl World {
                 self.outcome.runs += 1;
                 self.judge.server_starts(self.agenda.now);
                 self.agenda.plan(Duration::from_millis(5), Plan::ServerStarts(run));
+                if run == Run(1) && self.extreme == Some(Extreme::LongCalls) {
+                    self.agenda.plan(Duration::ZERO, Plan::Overdoes(Extreme::LongCalls));
+                }
             }
             Action::CloseInput(_) => self.server.input_closed(&mut self.rng),
             Action::Terminate(_) => self.server.terminated(&mut self.rng),
-            Action::Kill(_) => self.server.killed(),
+            Action::Kill(_) => self.server.killed(&mut self.rng),
             Action::Sample(server) => {
                 let event = sampled(&mut self.rng, &mut self.work, now, server);
                 self.engine.handle(now, event);
+            }
+            Action::NeedEntropy => {
+                self.entropy += 1;
+                let mut bytes = [7; 32];
+                bytes[..8].copy_from_slice(&self.entropy.to_le_bytes());
+                self.engine.handle(now, Event::Entropy(bytes));
+            }
+            Action::Store(number, writes) => {
+                let after = self.store_takes();
+                self.agenda.plan_in_order(STORE, after, Plan::Commits(number, writes));
+            }
+            Action::Load(number, query) => {
+                let after = self.store_takes();
+                self.agenda.plan(after, Plan::Finds(number, query));
             }
             Action::Note(note) => drop(note.to_string()),
             Action::Remember(..) | Action::Forget(_) => {}
@@ -234,12 +299,14 @@ impl World {
             | Action::Respond(..)
             | Action::Write(..)
             | Action::Finish(_)
-            | Action::NeedEntropy
-            | Action::Store(..)
-            | Action::Load(..)
             | Action::LetGo(_)) => panic!("{other:?} in a world of pipes"),
             Action::End { .. } => self.ended = true,
         }
+    }
+
+    /// A disk takes its time now and then.
+    fn store_takes(&mut self) -> Duration {
+        if self.rng.chance(70) { self.rng.millis(0, 3) } else { self.rng.millis(0, 400) }
     }
 
     fn finish(mut self) -> Outcome {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use outlast_engine::Event;
 use outlast_engine::event::Exit;
 use outlast_engine::id::{Run, ServerId};
-use outlast_engine::limits::{SESSION_BYTES, STREAM_EVENTS};
+use outlast_engine::limits::{ASKS, BAD_LINE_SHOWN, SESSION_BYTES, STDERR_TAIL, STREAM_EVENTS};
 use outlast_engine::wire::{Field, Message, Oversized, Scanned, Shape, scan};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub(super) enum Deed {
     Says(Vec<u8>),
     /// Says more than anybody reads, as the answer to this id.
     Oversized(String),
+    /// Writes to stderr.
+    Complains(Vec<u8>),
     Closes,
     Exits(Exit),
     StopsReading,
@@ -32,6 +34,7 @@ impl Deed {
             Deed::Oversized(id) => {
                 Event::ServerOversized(server, run, Oversized { id: Some(id.into()), answer: true })
             }
+            Deed::Complains(bytes) => Event::Stderr(server, run, bytes.into()),
             Deed::Closes => Event::OutputClosed(server, run),
             Deed::Exits(exit) => Event::Exited(server, run, exit),
             Deed::StopsReading => Event::InputBroken(server, run, Vec::new()),
@@ -49,6 +52,8 @@ pub(super) struct Process {
     forges: Option<u32>,
     /// It says more than is kept for a client that is away.
     floods: bool,
+    /// The last id that it was sent.
+    last: u64,
     next_ask: u64,
     pub(super) deeds: Vec<(Duration, Run, Deed)>,
 }
@@ -62,6 +67,7 @@ impl Process {
             crashes,
             forges,
             floods: false,
+            last: 0,
             next_ask: 0,
             deeds: Vec::new(),
         }
@@ -93,6 +99,16 @@ impl Process {
             return;
         }
         self.alive = false;
+        if rng.chance(30) {
+            self.act(after, Deed::Complains(complaint(rng)));
+        }
+        if let Some(server) = self.forges {
+            // What holds its pipe open speaks on when another process runs, and knows which ids come next.
+            for number in 1..20 {
+                let late = after + rng.millis(500, 5_000);
+                self.act(late, Deed::Says(forgery(server, self.last + number, 0).into_bytes()));
+            }
+        }
         let (first, second) = (after, after + rng.millis(0, 400));
         if rng.chance(50) {
             self.act(first, Deed::Closes);
@@ -117,11 +133,22 @@ impl Process {
         }
     }
 
-    pub(super) fn killed(&mut self) {
+    /// It ends at once, or where the system lets it wait for a disk, later than anybody waits for it.
+    pub(super) fn killed(&mut self, rng: &mut Rng) {
         if self.alive {
             self.alive = false;
-            self.act(Duration::from_millis(1), Deed::Exits(Exit::Signal(9)));
-            self.act(Duration::from_millis(1), Deed::Closes);
+            let after = if rng.chance(10) { Duration::from_secs(2) } else { Duration::from_millis(1) };
+            self.act(after, Deed::Exits(Exit::Signal(9)));
+            self.act(after, Deed::Closes);
+        }
+    }
+
+    /// Asks more than may be open at once.
+    pub(super) fn ask_too_much(&mut self) {
+        for _ in 0..ASKS + 10 {
+            self.next_ask += 1;
+            let question = format!(r#"{{"id":{},"method":"roots/list","params":{{}}}}"#, self.next_ask);
+            self.say(Duration::from_millis(1), question);
         }
     }
 
@@ -141,6 +168,7 @@ impl Process {
     fn request(&mut self, rng: &mut Rng, message: &Message) {
         let text = |field| message.raw(field).map(|raw| String::from_utf8_lossy(raw).into_owned());
         let Some(id) = text(Field::Id) else { return };
+        self.last = id.trim_matches('"').parse().unwrap_or(self.last);
         let nonce = nonce(&message.bytes);
         let answer = answer(message);
         let soon = rng.millis(0, 150);
@@ -283,6 +311,11 @@ pub(super) fn odd(nonce: &str) -> &'static str {
     ODD[nonce.bytes().map(usize::from).sum::<usize>() % ODD.len()]
 }
 
+/// The same, without the number that is too large for whoever reads it as a number.
+pub(super) fn odd_but_small(nonce: &str) -> &'static str {
+    Some(odd(nonce)).filter(|odd| *odd != "1e400").unwrap_or("1e-400")
+}
+
 /// The answer to a request. A handshake is agreed to, whatever version it asks for.
 pub(super) fn answer(message: &Message) -> String {
     let id = message.raw(Field::Id).map(String::from_utf8_lossy).unwrap_or_default();
@@ -347,7 +380,16 @@ pub(super) fn member(bytes: &[u8], name: &str) -> String {
     after.split('"').next().unwrap_or_default().to_owned()
 }
 
+/// What a server writes to stderr before it ends: some lines, or more than is kept.
+fn complaint(rng: &mut Rng) -> Vec<u8> {
+    let lines = [3, 200, STDERR_TAIL][rng.below(3)];
+    (0..lines).flat_map(|line| format!("e{}\n", line % 10).into_bytes()).collect()
+}
+
 fn noise(rng: &mut Rng) -> Vec<u8> {
+    if rng.chance(10) {
+        return "Loading… ".repeat(BAD_LINE_SHOWN).into_bytes();
+    }
     let lines: [&[u8]; 6] = [
         b"Listening on stdio",
         b"{\"level\":\"info\"}",

@@ -23,10 +23,13 @@ use judge::Judge;
 use modern::Caller;
 use outlast_engine::event::Line;
 use outlast_engine::id::{ExchangeId, Run, ServerId};
+use outlast_engine::limits::{KNOCKS, STREAM_HEAD};
 use outlast_engine::settings::Key;
 use outlast_engine::store::{Query, Write};
 use outlast_engine::wire::scan;
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, Share, Transport, Wall};
+use outlast_engine::{
+    Action, Config, Engine, Event, Manner, Mono, Now, Restart, ServerConfig, Share, Transport, Wall,
+};
 use remote::Happening;
 use servers::{Peer, PeerKind};
 use session::{Move, Session};
@@ -58,6 +61,8 @@ enum Plan {
     HangsUp(ExchangeId),
     /// Somebody uses what is not his.
     Intrudes,
+    /// More ask for sessions that nobody knows than may wait for the store.
+    Crowds,
     Starts(ServerId, Run),
     Does(ServerId, Run, Deed),
     Happens(ServerId, Run, Happening),
@@ -129,7 +134,7 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         engine: engine(config.clone()),
         agenda: Agenda::new(),
         character,
-        transport: config.transport,
+        transport: config.server.transport,
         wall_offset: 0,
         exchanges: Exchanges::default(),
         readers: Vec::new(),
@@ -155,8 +160,8 @@ fn config(rng: &mut Rng) -> Config {
     let transport = if rng.chance(50) { Transport::Process } else { Transport::Http };
     let share =
         [Share::Principal, Share::Principal, Share::Principal, Share::Session, Share::All][rng.below(5)];
-    let mut config =
-        Config { server_name: "sim".into(), manner: Manner::Serve, transport, share, ..Config::default() };
+    let server = ServerConfig { name: "sim".into(), transport, share, ..ServerConfig::default() };
+    let mut config = Config { manner: Manner::Serve, ..server.into() };
     limits(&mut config, rng);
     for rule in [
         "tools/list=timeout:700ms,max:10s",
@@ -168,13 +173,14 @@ fn config(rng: &mut Rng) -> Config {
     ] {
         config.rules_mut().add(Key::Method, rule, "--method").expect("a rule");
     }
-    config.restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
+    config.server_mut().restart = [Restart::OnCrash, Restart::OnHang, Restart::OnTimeout][rng.below(3)];
     // What `serve` has by default.
-    (config.tasks, config.resumable, config.identity) = (true, true, "sim".into());
+    (config.tasks, config.resumable) = (true, true);
+    config.is_called("sim".into());
     config.durable = rng.chance(50);
     config.session_idle = rng.millis(500, 120_000);
     config.resume_wait = rng.millis(1_000, 600_000);
-    config.stream_head = [Duration::ZERO, Duration::from_millis(5), Duration::from_millis(200)][rng.below(3)];
+    config.stream_head = [Duration::ZERO, STREAM_HEAD, Duration::from_millis(200)][rng.below(3)];
     if rng.chance(10) {
         config.max_sessions = rng.between(1, 3) as usize;
     }
@@ -205,6 +211,9 @@ impl World {
         if self.rng.chance(10) {
             self.agenda.plan(self.rng.millis(0, 10_000), Plan::Slept);
         }
+        if self.rng.chance(3) {
+            self.agenda.plan(self.rng.millis(0, 10_000), Plan::Crowds);
+        }
         for _ in 0..INTRUSIONS {
             self.agenda.plan(self.rng.millis(0, 60_000), Plan::Intrudes);
         }
@@ -229,6 +238,7 @@ impl World {
             Plan::Calls(index) => self.caller_calls(index),
             Plan::HangsUp(exchange) => self.hang_up(exchange),
             Plan::Intrudes => self.intrude(),
+            Plan::Crowds => self.crowd(),
             Plan::Starts(server, run) => self.process_starts(server, run),
             Plan::Does(server, run, deed) => self.process_does(server, run, deed),
             Plan::Happens(server, run, happening) => self.remote_happens(server, run, happening),
@@ -353,6 +363,16 @@ impl World {
         let principal = whoever[self.rng.below(whoever.len())];
         let owner = INTRUDER.to_owned();
         self.visit(Visit { principal, owner, session: Some(name), version: None, what }, None, |_, _| {});
+    }
+
+    fn crowd(&mut self) {
+        for number in 0..KNOCKS + 10 {
+            let session = Some(format!("f{number:031x}").into());
+            let owner = INTRUDER.to_owned();
+            let what = What::Get(None);
+            let visit = Visit { principal: Some(NAMES[0]), owner, session, version: None, what };
+            self.visit(visit, None, |_, _| {});
+        }
     }
 
     fn hang_up(&mut self, exchange: ExchangeId) {

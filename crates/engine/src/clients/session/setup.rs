@@ -49,7 +49,7 @@ impl Setup {
 
     fn has_room_for(&self, message: &Message) -> bool {
         let kept: usize = self.messages().map(|message| message.bytes.len()).sum();
-        kept + message.bytes.len() <= limits::SETUP_BYTES
+        !reached!(SETUP_BYTES, kept + message.bytes.len() > limits::SETUP_BYTES)
     }
 
     /// As it is stored: a JSON array of the requests, empty if there are none.

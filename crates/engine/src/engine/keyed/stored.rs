@@ -191,9 +191,19 @@ impl Engine {
             let task = first.wants == Wants::Handle;
             let asking = task.then(|| with_task(&message, task_ttl)).flatten();
             let message = asking.unwrap_or(*message);
-            self.wait_for_key(entry_no, Request { way: first.way, task, ..*request }, message);
+            let request = Request { way: first.way, task, ..*request };
+            if !self.keys.get(Some(entry_no)).is_some_and(Entry::is_opening) {
+                return self.joins_here(now, entry_no, request, &message);
+            }
+            self.wait_for_key(entry_no, request, message);
         }
         self.look_key_up(entry_no, Query::Record(ticket.clone()));
+    }
+
+    /// The call of another process came too late for ours, which runs or is answered: a request joins that one.
+    fn joins_here(&mut self, now: Mono, no: KeyNo, request: Request, message: &Message) {
+        self.keys.runs_elsewhere(Some(no));
+        self.tool_call(now, request, message);
     }
 
     /// It runs already: too late to join another, and its client needs a ticket all the same.
@@ -231,7 +241,7 @@ impl Engine {
         let ticket = Ticket::of(&entropy);
         let origin = Origin {
             principal,
-            server: self.config.identity.clone(),
+            server: self.definition_of(request.server).identity.clone(),
             method: request.method.as_str().into(),
             tool: request.tool.clone().unwrap_or_default(),
             key: Some(key),

@@ -176,7 +176,7 @@ impl Engine {
 
     pub(super) fn may_see(&self, head: &Head, asked: &Asked) -> bool {
         head.origin.principal == asked.principal
-            && head.origin.server == self.config.identity
+            && head.origin.server == self.config.server.identity
             && head.faces.has(asked.face())
     }
 
@@ -268,7 +268,7 @@ impl Engine {
         let asked = self.asked(request, About::See);
         let query = Query::Heads {
             principal: Some(asked.principal.clone()),
-            server: Some(self.config.identity.clone()),
+            server: Some(self.definition_of(request.server).identity.clone()),
             before,
             limit: PAGE + 1,
         };

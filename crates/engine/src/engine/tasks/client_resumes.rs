@@ -337,7 +337,7 @@ impl Engine {
         };
         let failure = Failure {
             kind,
-            server: self.config.server_name.clone(),
+            server: self.config.server.name.clone(),
             method: Method::RequestsResume.as_str().into(),
             tool: None,
             elapsed: std::time::Duration::ZERO,
@@ -370,9 +370,8 @@ impl Engine {
         if let Some(no) = self.task_to_resume(&record.head.ticket, &resuming) {
             return self.resume(now, no, resuming);
         }
-        if self.tickets.named(&record.head.ticket).is_some() {
-            // It was cancelled a moment ago, and the store has yet to hear of it.
-            return self.refuse_to_resume(&resuming);
+        if let Some(no) = self.tickets.named(&record.head.ticket) {
+            return self.resume_cancelled(now, no, resuming);
         }
         if record.head.state.is_open() {
             self.resume_theirs(record, resuming);
@@ -381,11 +380,20 @@ impl Engine {
         }
     }
 
+    /// It was cancelled a moment ago. Until that is stored it runs for all who ask: if we ended now, another process
+    /// would go on with it.
+    fn resume_cancelled(&mut self, now: Mono, no: TaskNo, resuming: Resuming) {
+        if !resuming.takes && self.tickets.get(no).is_none_or(Task::has_ended) {
+            return self.refuse_to_resume(&resuming);
+        }
+        self.resume(now, no, resuming);
+    }
+
     fn may_resume(&self, record: &Record, resuming: &Resuming) -> bool {
         let Head { origin, state, .. } = &record.head;
         let id = Resume::of_record(record).map(|resume| resume.id);
         origin.principal == resuming.principal
-            && origin.server == self.config.identity
+            && origin.server == self.config.server.identity
             && *state != State::Cancelled
             && id.is_some_and(|id| resuming.names(&id))
     }

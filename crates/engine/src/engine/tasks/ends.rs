@@ -10,7 +10,7 @@ use crate::record::{Answer, Faces, State};
 use crate::store::Write;
 use crate::tickets::Task;
 use crate::time::Mono;
-use crate::wire::{Field, Outgoing, Scanned, scan, scan_tolerant};
+use crate::wire::{Field, Message, Outgoing, Scanned, scan, scan_message, scan_tolerant};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,6 +26,7 @@ impl Engine {
             _ => scan_tolerant(&bytes),
         };
         let Some(message) = message else { return };
+        let message = if planted!(self, ChangesTaskBytes) { in_other_words(&message) } else { message };
         let part =
             |field| message.envelope.get(field).map(|span| message.bytes.slice(span.start()..span.end()));
         let (state, answer) = match (part(Field::Result), part(Field::Error)) {
@@ -94,4 +95,10 @@ fn reason(answer: &Answer) -> Option<String> {
     };
     let words: String = serde_json::from_slice(words?).ok()?;
     Some(cut(&words, limits::ERROR_MESSAGE).to_owned())
+}
+
+/// The same message, but not byte for byte: for a planted fault.
+fn in_other_words(message: &Message) -> Message {
+    let value: Option<serde_json::Value> = serde_json::from_slice(&message.bytes).ok();
+    value.and_then(|value| scan_message(value.to_string().into())).unwrap_or_else(|| message.clone())
 }

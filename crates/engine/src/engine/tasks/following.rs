@@ -76,7 +76,9 @@ impl Engine {
 
     /// When a task is asked for next.
     pub(super) fn next_poll(&mut self, now: Mono, interval: Duration) -> Mono {
-        now + interval.mul_f64(1.0 + limits::POLL_JITTER * self.chance.next())
+        let jitter = limits::POLL_JITTER * self.chance.next();
+        reached!(POLL_JITTER if jitter > 0.0);
+        now + interval.mul_f64(1.0 + jitter)
     }
 
     pub(super) fn poll_at(&mut self, now: Mono, id: CallId, at: Mono) {

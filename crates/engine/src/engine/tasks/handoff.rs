@@ -8,7 +8,8 @@ use crate::action::Note;
 use crate::calls::handoff::{self, KnownTools, Names};
 use crate::calls::{Call, Request};
 use crate::clients::{Client, Open};
-use crate::engine::{Engine, Manner};
+use crate::config::Manner;
+use crate::engine::Engine;
 use crate::error::{Failure, Kind, Retry, ServerState, cut};
 use crate::id::{CallId, ClientId, ServerId, TaskNo};
 use crate::json;
@@ -131,13 +132,13 @@ impl Engine {
 
 impl Engine {
     fn server_of(&self, client: ClientId) -> Option<&Server> {
-        self.servers.get(&self.clients.get(&client)?.server)
+        self.servers.get(&self.server_for(client)?)
     }
 
     fn own_names(&self, server: Option<&Server>) -> Names {
         match server {
-            Some(server) => server.tools.names(&server.name),
-            None => KnownTools::default().names(&self.config.server_name),
+            Some(server) => server.tools.names(&server.config.name),
+            None => KnownTools::default().names(&self.config.server.name),
         }
     }
 
@@ -279,7 +280,7 @@ impl Engine {
         let server = self.server_of(asked.client);
         let failure = Failure {
             kind: Kind::TicketUnknown,
-            server: server.map(|server| server.name.clone()).unwrap_or_default(),
+            server: server.map(|server| server.config.name.clone()).unwrap_or_default(),
             method: Method::ToolsCall.as_str().into(),
             tool: None,
             elapsed: Duration::ZERO,

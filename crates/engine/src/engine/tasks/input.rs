@@ -31,7 +31,8 @@ impl Engine {
     /// of them it is about, so all of them show it.
     pub(in crate::engine) fn asked_through_tasks(&self, tasks: &[TaskNo]) -> Option<(ClientId, Way)> {
         // One that is not stored yet may never be, and would take the question along.
-        let room = |task: &Task| task.modern && task.stored && task.input.questions.len() < limits::QUESTIONS;
+        let full = |task: &Task| reached!(QUESTIONS, task.input.questions.len() >= limits::QUESTIONS);
+        let room = |task: &Task| task.modern && task.stored && !full(task);
         let no = tasks.iter().find(|no| self.tickets.get(**no).is_some_and(room))?;
         // Whoever looks at them.
         Some((NOBODY, Way::Ticket(*no)))

@@ -224,6 +224,9 @@ impl Engine {
         let Some(waiters) = self.tickets.may_be_shown(no) else { return };
         self.tell_status(no);
         for waiter in waiters {
+            if planted!(self, ForgetsWaiters) {
+                break;
+            }
             self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             self.show_task(no, &waiter);
         }

@@ -98,7 +98,7 @@ impl Engine {
         let task = Task::new(ticket, principal, request, (faces, body), (now.before(ran), now), waiter);
         let origin = Origin {
             principal: task.principal.clone(),
-            server: self.config.identity.clone(),
+            server: self.definition_of(request.server).identity.clone(),
             method: request.method.as_str().into(),
             tool: request.tool.clone().unwrap_or_default(),
             key: self.key_to_store(request.key_no),
@@ -177,7 +177,7 @@ impl Engine {
     pub(super) fn policy_of(&self, request: &Request) -> crate::policy::Policy {
         let declared = crate::policy::Declared::default();
         let declared = self.servers.get(&request.server).map_or(&declared, |server| &server.declared);
-        self.config.rules.for_call(CallFacts {
+        self.definition_of(request.server).rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: true,

@@ -61,7 +61,7 @@ impl Engine {
             if support.is_some() {
                 continue;
             }
-            let rule = self.config.rules.task_of(&name);
+            let rule = self.definition_of(id).rules.task_of(&name);
             let word: &[u8] = match rule {
                 TaskRule::Forbidden => continue,
                 TaskRule::Optional => br#""taskSupport":"optional""#,

@@ -7,7 +7,8 @@ use crate::calls::Call;
 use crate::calls::orphaned::{Orphaned, Place};
 use crate::calls::server_task::ServerTask;
 use crate::clients::Way;
-use crate::engine::{Engine, Transport};
+use crate::config::Transport;
+use crate::engine::Engine;
 use crate::error::{Kind, ServerState};
 use crate::id::{CallId, TaskNo};
 use crate::limits;
@@ -18,7 +19,7 @@ use std::time::Duration;
 impl Engine {
     /// Where a task of ours says that its call is.
     pub(super) fn place_at_server(&self, no: TaskNo) -> Option<Place> {
-        Place::of(&self.tickets.get(no)?.body, self.config.transport == Transport::Http)
+        Place::of(&self.tickets.get(no)?.body, self.config.server.transport == Transport::Http)
     }
 
     /// A call with a ticket begins, perhaps not for the first time.
@@ -116,7 +117,7 @@ impl Engine {
     fn fail_left(&mut self, now: Mono, id: CallId, why: &str) {
         let Some(call) = self.calls.get(id) else { return };
         let mut failure = self.failure(now, call, Kind::ServerGone, None);
-        failure.detail = Some(format!("outlast was ended while it ran, and {why}"));
+        failure.detail = Some(format!("outlast itself was ended during the call, and {why}"));
         failure.state = ServerState::Running;
         self.fail(id, failure);
     }

@@ -52,6 +52,7 @@ impl Engine {
             return true;
         }
         let mut left: Vec<Ticket> = Vec::new();
+        reached!(LISTENED_TASKS if ids.len() > limits::LISTENED_TASKS);
         for id in ids.into_iter().take(limits::LISTENED_TASKS) {
             let ticket = serde_json::from_slice::<String>(id).ok().and_then(|text| Ticket::parse(&text));
             left.extend(ticket.filter(|ticket| !left.contains(ticket)));

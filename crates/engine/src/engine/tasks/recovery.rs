@@ -13,8 +13,9 @@ use crate::action::Note;
 use crate::calls::Request;
 use crate::calls::orphaned::Place;
 use crate::clients::Way;
+use crate::config::Share;
+use crate::engine::Engine;
 use crate::engine::sharing::own_initialized;
-use crate::engine::{Engine, Share};
 use crate::error::{Failure, Kind, Retry, ServerState, Wording};
 use crate::http::SAME_USER;
 use crate::id::{ClientId, JsonId, NOBODY, ServerId, TaskNo};
@@ -30,7 +31,7 @@ use crate::wire::{Field, Outgoing, Scanned, scan};
 const WAITS: &str = "outlast was restarted; the call goes on when a session of its client is there again";
 
 const NOT_BACK: &str =
-    "outlast was ended while it ran, and its client did not come back in time (resume-wait)";
+    "outlast itself was ended during the call, and its client did not come back in time (resume-wait)";
 
 impl Engine {
     /// A record that is ours now has been read.
@@ -54,7 +55,7 @@ impl Engine {
         let hope = place.is_some() || task.body.repeatable.is_some();
         let message = match scan(record.request.clone()) {
             Ok(Scanned::Message(message)) if hope => Box::new(message),
-            _ => return self.fail_orphan(no, "outlast was ended while it ran"),
+            _ => return self.fail_orphan(no, "outlast itself was ended during the call"),
         };
         // A hand-off does not tell by its face.
         let modern = message.has(Field::MetaProtocolVersion);
@@ -89,7 +90,7 @@ impl Engine {
         let Some(task) = self.tickets.get(no) else { return };
         let failure = Failure {
             kind: Kind::ServerGone,
-            server: self.config.server_name.clone(),
+            server: self.config.server.name.clone(),
             // No other call has a ticket.
             method: Method::ToolsCall.as_str().into(),
             tool: Some(task.tool.clone()).filter(|tool| !tool.is_empty()),
@@ -152,8 +153,8 @@ impl Engine {
     /// A server that a session of this principal has shaken hands with, or that all share.
     fn greeted_server(&self, principal: &str) -> Option<ServerId> {
         let named = |client: &ClientId| self.principal_of(*client).as_ref() == principal;
-        let all = self.config.share == Share::All;
         let fits = |server: &Server| {
+            let all = server.config.share == Share::All;
             let greeted = server.handshake.done && server.handshake.is_over();
             let there = greeted && server.readiness() != Readiness::IsGone;
             there && server.clients.iter().any(|client| all || named(client))

@@ -14,14 +14,14 @@ use crate::time::Mono;
 impl Engine {
     /// The process begins: what an earlier one left is taken over, and what is over is forgotten.
     pub(in crate::engine) fn take_over_orphans(&mut self) {
-        let claim = Write::Claim { server: self.config.identity.clone() };
+        let claim = Write::Claim { server: self.config.server.identity.clone() };
         self.submit_all(Pending::Claimed, vec![claim, Write::Expire]);
     }
 
     /// Somebody asks for a task of another process, which may have ended since we began.
     pub(super) fn claim_if_abandoned(&mut self, now: Mono) {
         if self.tickets.claims(now) {
-            self.submit(Pending::Claimed, Write::Claim { server: self.config.identity.clone() });
+            self.submit(Pending::Claimed, Write::Claim { server: self.config.server.identity.clone() });
         }
     }
 
@@ -47,7 +47,7 @@ impl Engine {
                 writes.push(Write::Renew);
             }
             if watches {
-                writes.push(Write::Claim { server: self.config.identity.clone() });
+                writes.push(Write::Claim { server: self.config.server.identity.clone() });
             }
             self.submit_all(Pending::Claimed, writes);
             self.write_ends_again();

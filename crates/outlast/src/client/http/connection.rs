@@ -345,7 +345,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_takes_nothing_is_let_go_of_at_last() {
         let (ours, _theirs) = tokio::net::UnixStream::pair().unwrap();
-        let mut connection = Connection::new(Io::Unix(ours), Held::new(64 << 20));
+        let mut connection = Connection::new(Io::Local(ours), Held::new(64 << 20));
         let answer = Answer::json(StatusCode::OK, vec![b' '; 8 << 20].into());
         let written = connection.respond(answer, &Dates::default(), Manner::LAST).await;
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
@@ -362,8 +362,10 @@ mod tests {
         let held = Held::new(12 << 20);
         let (ours, _theirs) = tokio::net::UnixStream::pair().unwrap();
         let (others, mut reader) = tokio::net::UnixStream::pair().unwrap();
-        let (mut first, mut second) =
-            (Connection::new(Io::Unix(ours), held.clone()), Connection::new(Io::Unix(others), held.clone()));
+        let (mut first, mut second) = (
+            Connection::new(Io::Local(ours), held.clone()),
+            Connection::new(Io::Local(others), held.clone()),
+        );
         let dates = Dates::default();
         let began = tokio::time::Instant::now();
         let mut late = Box::pin(second.respond(large(), &dates, Manner::LAST));
@@ -394,7 +396,7 @@ mod tests {
     /// How long a client is waited for that is not known and sends a few drops of a head.
     async fn patience_with(drops: usize) -> u64 {
         let (ours, mut theirs) = tokio::net::UnixStream::pair().unwrap();
-        let mut connection = Connection::new(Io::Unix(ours), Held::new(1));
+        let mut connection = Connection::new(Io::Local(ours), Held::new(1));
         let began = tokio::time::Instant::now();
         let drip = async {
             let mut often = tokio::time::interval(Duration::from_secs(9));
@@ -422,7 +424,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_is_known_may_rest_between_requests() {
         let (ours, _theirs) = tokio::net::UnixStream::pair().unwrap();
-        let mut connection = Connection::new(Io::Unix(ours), Held::new(1));
+        let mut connection = Connection::new(Io::Local(ours), Held::new(1));
         connection.is_known();
         let began = tokio::time::Instant::now();
         assert!(matches!(came(&mut connection).await, Came::Nothing));

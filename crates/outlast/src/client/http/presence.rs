@@ -5,65 +5,16 @@
 //! once something was written.
 
 use crate::http1::io::Io;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+pub use crate::sys::presence::Presence;
 use std::io;
-use std::os::fd::AsFd;
-use std::task::{Context, Poll, ready};
-use tokio::io::Interest;
-use tokio::net::{TcpStream, UnixStream};
-
-/// A second look at a client's connection, which is told of its end whoever reads and writes there.
-pub enum Presence {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
 
 impl Presence {
     /// Of whoever is at the other end.
     pub fn of(io: &Io) -> io::Result<Presence> {
-        let copy = io.as_fd().try_clone_to_owned()?;
         match io {
-            Io::Unix(_) => UnixStream::from_std(copy.into()).map(Presence::Unix),
-            Io::Plain(_) | Io::Tls(_) => TcpStream::from_std(copy.into()).map(Presence::Tcp),
-        }
-    }
-
-    /// Waits until nobody is there any more.
-    pub fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            // A connection that is reset counts as writable. That it can be written to otherwise is no news.
-            if ready!(self.poll_news(cx)).is_err() || self.is_gone() {
-                return Poll::Ready(());
-            }
-            self.forget_news();
-        }
-    }
-
-    fn poll_news(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self {
-            Presence::Tcp(stream) => stream.poll_write_ready(cx),
-            Presence::Unix(stream) => stream.poll_write_ready(cx),
-        }
-    }
-
-    fn forget_news(&self) {
-        let nothing = || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into());
-        let _ = match self {
-            Presence::Tcp(stream) => stream.try_io(Interest::WRITABLE, nothing),
-            Presence::Unix(stream) => stream.try_io(Interest::WRITABLE, nothing),
-        };
-    }
-
-    fn is_gone(&self) -> bool {
-        let socket = match self {
-            Presence::Tcp(stream) => stream.as_fd(),
-            Presence::Unix(stream) => stream.as_fd(),
-        };
-        let mut asked = [PollFd::new(socket, PollFlags::empty())];
-        let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
-        match poll(&mut asked, PollTimeout::ZERO) {
-            Ok(_) => asked[0].revents().is_some_and(|told| told.intersects(gone)),
-            Err(_) => true,
+            Io::Plain(stream) => Presence::of_tcp(stream),
+            Io::Tls(stream) => Presence::of_tcp(stream.get_ref().0),
+            Io::Local(stream) => Presence::of_local(stream),
         }
     }
 }
@@ -72,8 +23,9 @@ impl Presence {
 mod tests {
     use super::*;
     use std::future::poll_fn;
+    use std::task::Poll;
     use tokio::io::AsyncWriteExt;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream, UnixStream};
 
     async fn tcp() -> (Io, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -110,7 +62,7 @@ mod tests {
     async fn on_this_machine_it_shows_at_once() {
         let (ours, mut client) = UnixStream::pair().unwrap();
         client.shutdown().await.unwrap();
-        let presence = Presence::of(&Io::Unix(ours)).unwrap();
+        let presence = Presence::of(&Io::Local(ours)).unwrap();
         assert!(is_there(&presence).await);
         drop(client);
         poll_fn(|cx| presence.poll_gone(cx)).await;

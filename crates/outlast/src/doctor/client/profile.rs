@@ -138,7 +138,7 @@ pub fn text(record: &Record) -> String {
     let advice = [
         keep_alive_advice(&cap, token, resets),
         usefulness(token, resets),
-        hand_off_advice(&cap, token, resets),
+        hand_off_advice(&cap, token, resets, record.of(Probe::Progress).next_back().and_then(lifetime)),
     ];
     let _ = write!(text, "\n{}\n", advice.join("\n"));
     text
@@ -192,12 +192,8 @@ fn resets(record: &Record, cap: &Cap) -> (Verdict, String) {
         return (None, "no silent call was given up, so there is nothing to compare".to_owned());
     };
     let needed = given_up + MARGIN.max(given_up / 10);
-    let (lived, cut) = match (&call.fate, call.overtaken) {
-        (Fate::Cancelled(after, _), _) => (*after, true),
-        (Fate::Closed(after), _) => (*after, true),
-        (_, Some(after)) if !call.received => (after, true),
-        (Fate::Answered(after), _) => (*after, false),
-        (Fate::Running, _) => return (None, "probe_progress still runs".to_owned()),
+    let Some((lived, cut)) = lifetime(call) else {
+        return (None, "probe_progress still runs".to_owned());
     };
     // Who cancels when it gives up, and did not cancel, has not given up.
     let alive = cut || call.received || matches!(cap, Cap::Cancelled(..));
@@ -212,6 +208,16 @@ fn resets(record: &Record, cap: &Cap) -> (Verdict, String) {
             (Some(false), format!("given up after {} all the same, with {reports} reports", show(lived)))
         }
         (false, false, _) => (None, format!("probe_progress must take longer than {}", show(needed))),
+    }
+}
+
+/// How old a call got, and whether the client ended it.
+fn lifetime(call: &Call) -> Option<(Duration, bool)> {
+    match (&call.fate, call.overtaken) {
+        (Fate::Cancelled(after, _) | Fate::Closed(after), _) => Some((*after, true)),
+        (_, Some(after)) if !call.received => Some((after, true)),
+        (Fate::Answered(after), _) => Some((*after, false)),
+        (Fate::Running, _) => None,
     }
 }
 
@@ -263,29 +269,40 @@ fn keep_alive_advice(cap: &Cap, token: Verdict, resets: Verdict) -> String {
 
 fn usefulness(token: Verdict, resets: Verdict) -> String {
     let verdict = match (token, resets) {
-        (Some(false), _) => "No: without a progress token nothing may be sent to a waiting client.",
-        (_, Some(false)) => "No: progress does not move its limit.",
-        (Some(true), Some(true)) => "Yes: progress moves its limit.",
-        (Some(true), None) => "Perhaps: it sends a token; whether progress moves its limit was not measured.",
+        (Some(false), _) => "No: the client sends no progress token, so it cannot be sent progress.",
+        (_, Some(false)) => "No: progress does not reset its limit.",
+        (Some(true), Some(true)) => "Yes: progress resets its limit.",
+        (Some(true), None) => {
+            "Perhaps: it sends a token; whether progress resets its limit was not measured."
+        }
         (None, _) => "Unknown: run the probes first.",
     };
     format!("Can keep-alive help? {verdict}")
 }
 
-fn hand_off_advice(cap: &Cap, token: Verdict, resets: Verdict) -> String {
+fn hand_off_advice(cap: &Cap, token: Verdict, resets: Verdict, lived: Option<(Duration, bool)>) -> String {
     let Some(given_up) = cap.given_up_after() else {
-        return "Hand-off: no cap was found, so there is nothing to hand calls off before.".to_owned();
+        return "Hand-off: not needed, no cap was found.".to_owned();
     };
-    if resets == Some(true) {
-        return "Hand-off: not needed, progress moves its limit.".to_owned();
+    if let (Some(true), Some((age, cut))) = (resets, lived) {
+        return beyond_progress(age, cut);
     }
     let cap = time(written(given_up));
-    let remedy = format!("--client-cap {cap} has slow calls answered with a ticket before its limit");
+    let remedy = format!("with --client-cap {cap} slow calls are answered with a ticket before its limit");
     if token == Some(false) || resets == Some(false) {
-        format!("Hand-off: raise its own limit, or {remedy}.")
+        format!("Hand-off: raise its own limit; or {remedy}.")
     } else {
-        format!("Hand-off: if progress does not move its limit, {remedy}.")
+        format!("Hand-off: if progress does not reset its limit, {remedy}.")
     }
+}
+
+/// Where progress extends the limit: a total that it does not extend, or how far nobody has looked.
+fn beyond_progress(age: Duration, cut: bool) -> String {
+    let age = time(written(age));
+    if cut {
+        return format!("Hand-off: --client-cap {age} has calls answered with a ticket before that total.");
+    }
+    format!("Hand-off: not needed for calls of up to {age}; probe_progress with more seconds looks further.")
 }
 
 /// Rounded down to something that people write.
@@ -363,8 +380,23 @@ mod tests {
         holds(&text, &["cap = \"60.0s\"", "resets-on-progress = \"yes\"", "cancels = \"yes\""]);
         holds(
             &text,
-            &["the default (10s) is below a third", "Yes: progress moves its limit.", "Hand-off: not needed"],
+            &[
+                "the default (10s) is below a third",
+                "Yes: progress resets its limit.",
+                "Hand-off: not needed",
+            ],
         );
+    }
+
+    /// Qwen Code waits 5 minutes in silence and 10 in all: what was not tried is not promised.
+    #[test]
+    fn a_total_that_progress_does_not_extend_wants_a_hand_off() {
+        let mut tried = call(Probe::Progress, Fate::Answered(secs(455)));
+        tried.received = true;
+        let text = profile(vec![call(Probe::Silence, cancelled(300)), tried]);
+        holds(&text, &["Hand-off: not needed for calls of up to 7m35s", "with more seconds looks further"]);
+        let text = profile(vec![call(Probe::Silence, cancelled(300)), call(Probe::Progress, cancelled(600))]);
+        holds(&text, &["resets-on-progress = \"yes\"", "a total cap", "Hand-off: --client-cap 10m has"]);
     }
 
     #[test]
@@ -375,8 +407,8 @@ mod tests {
             &[
                 "resets-on-progress = \"no\"",
                 "no --keep-alive changes",
-                "No: progress does not move",
-                "Hand-off: raise its own limit, or --client-cap 15s has",
+                "No: progress does not reset",
+                "Hand-off: raise its own limit; or with --client-cap 15s",
             ],
         );
     }
@@ -401,7 +433,12 @@ mod tests {
         let text = profile(vec![silence]);
         holds(
             &text,
-            &["cap = \"<=62.0s\"", "cancels = \"no\"", "sends-token = \"no\"", "or --client-cap 1m2s has"],
+            &[
+                "cap = \"<=62.0s\"",
+                "cancels = \"no\"",
+                "sends-token = \"no\"",
+                "with --client-cap 1m2s slow calls",
+            ],
         );
     }
 

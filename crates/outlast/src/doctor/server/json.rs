@@ -22,7 +22,7 @@ pub fn object(facts: &Facts, odd: &[Odd]) -> Value {
         "server": introduction.map(|it| &it.server),
         "firstAnswerMs": facts.first_answer().map(millis),
         "legacy": era_json(&facts.legacy),
-        "modern": era_json(&facts.modern),
+        "modern": facts.modern.as_ref().map(era_json),
         "capabilities": introduction.map(|it| &it.capabilities),
         "lists": talked.lists.iter().map(list_json).collect::<serde_json::Map<_, _>>(),
         "tasks": {"legacy": legacy, "modern": modern, "optionalTools": optional, "requiredTools": required},
@@ -43,6 +43,12 @@ pub fn object(facts: &Facts, odd: &[Odd]) -> Value {
         "stderr": {"lines": facts.noted.stderr_lines, "bytes": facts.noted.stderr_bytes},
         "odd": odd.iter().map(found).collect::<Vec<_>>(),
     })
+}
+
+/// Where there is nothing to examine.
+pub fn not_started(command: &[String], why: &str) -> Value {
+    let odd = json!({"kind": "not-started", "says": why, "helps": "Check the spelling and the path of the command."});
+    json!({"command": command, "odd": [odd]})
 }
 
 fn millis(time: Duration) -> u64 {

@@ -62,26 +62,34 @@ impl Findings {
             "start",
             "slow-start",
             format!("The first answer came {} after the start.", show(first)),
-            "Normal for the first start with npx or uvx, which download it; some clients give up \
-             earlier. --handshake bounds it in outlast (5m unless you say otherwise). If every start is \
-             slow, install the server and start it without npx.",
+            "Normal for a first start with npx or uvx, which download the server; some clients give up \
+             earlier. outlast waits 5m (--handshake), and with --instant the client need not wait at \
+             all. If every start is slow, install the server and start it without npx.",
         );
     }
 
     fn eras(&mut self, facts: &Facts) {
-        match (facts.legacy.introduction(), facts.modern.introduction()) {
+        let Some(modern) = &facts.modern else {
+            return if facts.legacy.introduction().is_none() {
+                self.no_era(facts)
+            };
+        };
+        match (facts.legacy.introduction(), modern.introduction()) {
             (Some(_), Some(_)) => {}
-            (Some(_), None) => self.other_era("modern", "server/discover", &facts.modern),
+            (Some(_), None) => self.other_era("modern", "server/discover", modern),
             (None, Some(_)) => self.other_era("legacy", "initialize", &facts.legacy),
-            (None, None) => self.no_era(facts),
+            (None, None) => {
+                self.no_era(facts);
+                self.not_modern_either(modern);
+            }
         }
     }
 
     /// How a server refuses the era that it does not speak. An error is the right way.
     fn other_era(&mut self, row: &'static str, method: &str, visit: &Visit) {
         let helps = format!(
-            "A client that tries `{method}` first has trouble at each start. Update the server's SDK, or \
-             tell the client which version to use."
+            "A client that tries `{method}` first has a problem at every start. Update the server's SDK, or \
+             tell the client which protocol version to use."
         );
         match &visit.handshake {
             Handshake::Works(_) | Handshake::Error { .. } => {}
@@ -92,21 +100,22 @@ impl Findings {
                 row,
                 "second-start",
                 format!("A second start ended before anything was asked ({}).", exit_text(*exit)),
-                "Does it find a lock or a port taken that the first start left? Then a client that starts it \
-                 again fails as well.",
+                "Did the first start leave a lock or a port behind? Then a client that restarts the server \
+                 fails too.",
             ),
             Handshake::Silence => {
                 let says = format!("`{method}` got no answer within {}.", show(visit.took));
                 self.add(row, "handshake-silent", says, helps);
             }
             Handshake::OddResult(result) => {
-                let says = format!("`{method}` was answered with a result that is none: `{result}`.");
+                let says =
+                    format!("`{method}` was answered with a result that is not a handshake: `{result}`.");
                 self.add(
                     row,
                     "handshake-odd",
                     says,
-                    "Methods that a server does not know want the error -32601. Some clients take any \
-                     result for support of this version.",
+                    "A server should answer a method that it does not know with error -32601. Some clients \
+                     read any result as support of this version.",
                 );
             }
             Handshake::Unreadable => {
@@ -116,26 +125,38 @@ impl Findings {
         }
     }
 
+    /// `initialize` did not work, and this neither.
+    fn not_modern_either(&mut self, visit: &Visit) {
+        let says = match &visit.handshake {
+            Handshake::Ended(exit) | Handshake::EndedUnasked(exit) => {
+                format!("A second start ended as well ({}).", exit_text(*exit))
+            }
+            Handshake::Silence => format!("`server/discover` got no answer within {}.", show(visit.took)),
+            _ => "`server/discover` does not work.".to_owned(),
+        };
+        self.add("modern", NO_HANDSHAKE, says, "Probably for the same reason as `initialize`.");
+    }
+
     fn no_era(&mut self, facts: &Facts) {
         let last = facts.noted.stderr_tail.trim_ascii().rsplit(|byte| *byte == b'\n').next();
-        let last_words = match last.unwrap_or_default() {
+        let last_line = match last.unwrap_or_default() {
             [] => String::new(),
-            line => format!(" Its stderr ends: `{}`.", glimpse(line, bounds::SHOWN)),
+            line => format!(" Last line on stderr: `{}`.", glimpse(line, bounds::SHOWN)),
         };
         let (says, helps) = match &facts.legacy.handshake {
             Handshake::Ended(exit) => (
-                format!("It ended before it answered ({}).{last_words}", exit_text(*exit)),
-                "Run the command by itself: often an argument, a key or a variable is missing, or the \
-                 environment of your client differs from your shell's.",
+                format!("The server ended before it answered ({}).{last_line}", exit_text(*exit)),
+                "Run the command by itself: often an argument, a key or a variable is missing, or your \
+                 client's environment differs from your shell's.",
             ),
             Handshake::Silence => (
-                format!("No handshake got an answer within {}.{last_words}", show(facts.legacy.took)),
-                "If it is still downloading, try again with --timeout 5m; if it serves HTTP and not \
-                 stdio, look for its stdio option.",
+                format!("`initialize` got no answer within {}.{last_line}", show(facts.legacy.took)),
+                "If the server is still being downloaded, try again with --timeout 5m; if it serves HTTP and \
+                 not stdio, look for its stdio option.",
             ),
             _ => (
-                format!("Neither `initialize` nor `server/discover` works.{last_words}"),
-                "Is this an MCP server? Look at both answers above.",
+                format!("`initialize` does not work.{last_line}"),
+                "Is this an MCP server? Look at the answers above.",
             ),
         };
         self.add("legacy", NO_HANDSHAKE, says, helps);
@@ -148,8 +169,8 @@ impl Findings {
                 list.name,
                 "large-list",
                 format!("`{}` answered {:.1} MiB at once.", list.method, list.bytes as f64 / 1048576.0),
-                "Shorten descriptions or answer in pages: all of it goes into a model's context, and \
-                 TypeScript clients lose the connection at 10 MiB. --max-message bounds it in outlast.",
+                "Shorten descriptions or answer in pages: the whole list goes into a model's context, and \
+                 TypeScript clients lose the connection at 10 MiB. In outlast the bound is --max-message.",
             );
         }
         if !list.tools.bad_names.is_empty() {
@@ -157,7 +178,7 @@ impl Findings {
                 list.name,
                 "tool-name",
                 format!("Names that are not 1 to 128 of A-Z a-z 0-9 _ . -: {}.", some(&list.tools.bad_names)),
-                "Rename them; clients refuse such tools, some refuse all tools of the server.",
+                "Rename these tools: clients refuse them, and some clients then refuse all tools of the server.",
             );
         }
         if !list.tools.duplicates.is_empty() {
@@ -165,7 +186,7 @@ impl Findings {
                 list.name,
                 "tool-twice",
                 format!("Listed more than once: {}.", some(&list.tools.duplicates)),
-                "Give every tool a name of its own; a client reaches only one of them.",
+                "Give every tool its own name: of two tools with one name a client reaches only one.",
             );
         }
     }
@@ -188,9 +209,9 @@ impl Findings {
         };
         let helps = match &list.outcome {
             Outcome::Silence => {
-                format!("Mend the server. --method '{method}=timeout:10s' lets a client fail fast.")
+                format!("Fix the server. --method '{method}=timeout:10s' lets a client fail fast.")
             }
-            _ => "Mend the server, or let it not declare what it does not offer.".to_owned(),
+            _ => "Fix the server, or do not declare what it does not offer.".to_owned(),
         };
         self.add(list.name, kind, says, helps);
     }
@@ -216,41 +237,41 @@ impl Findings {
                 "ping",
                 "ping-unanswered",
                 "`ping` got no answer.",
-                "Clients that check a connection by ping drop this server. outlast does not need it: \
-                 --signs chooses what it takes for a sign of life.",
+                "Clients that check connections by ping drop this server. outlast does not need pings; \
+                 --signs says what it counts as a sign of life.",
             ),
             Some(Ping::NotWithStringId(_)) => self.add(
                 "ping",
                 "string-id",
                 "A request whose id is a string got no answer; one with a number did.",
-                "Mend the server; until then use a client that counts its requests in numbers.",
+                "Fix the server; until then use a client that numbers its requests.",
             ),
         }
     }
 
     fn end(&mut self, end: &End, worked: bool) {
         let grace = format!(
-            "Let it end when its input ends. Behind outlast its whole tree gets SIGTERM {} after that and \
-             SIGKILL {} later; without, it may stay for ever.",
+            "The server should exit when its input ends. Behind outlast its whole process tree gets SIGTERM \
+             {} later and SIGKILL {} after that; without outlast it may stay for ever.",
             show(END_GRACE),
             show(KILL_GRACE)
         );
         let exit = exit_text(end.exit);
         match end.how {
             How::Eof if end.took > END_GRACE => {
-                let says = format!("It took {} to end after its input was closed.", show(end.took));
+                let says = format!("The server took {} to exit after the end of its input.", show(end.took));
                 self.add("end", "slow-end", says, grace);
             }
             How::Before if worked => {
-                let says = format!("It ended while it was being asked ({exit}).");
-                let helps = "Look at its stderr. Calls that are in flight then fail; behind outlast the error \
-                             says how the server ended, and what it wrote last.";
+                let says = format!("The server ended during the examination ({exit}).");
+                let helps = "Look at its stderr. Calls in flight then fail; behind outlast their error says how \
+                             the server ended, with its last line on stderr.";
                 self.add("end", "ended-early", says, helps);
             }
             How::Before | How::Eof => {}
             How::Term => {
                 let says = format!(
-                    "It did not end within {} of its input's end; SIGTERM ended it ({exit}, after {} in all).",
+                    "The server did not exit within {} after the end of its input; SIGTERM ended it ({exit}, after {} in all).",
                     show(bounds::AFTER_EOF),
                     show(end.took)
                 );
@@ -259,7 +280,7 @@ impl Findings {
             How::Kill | How::Never => {
                 let then = if end.how == How::Kill { "SIGKILL ended it" } else { "SIGKILL did not end it" };
                 let says = format!(
-                    "It ended neither at its input's end ({}) nor after SIGTERM ({}); {then} (after {}).",
+                    "The server exited neither after the end of its input ({}) nor after SIGTERM ({}); {then} (after {}).",
                     show(bounds::AFTER_EOF),
                     show(bounds::AFTER_TERM),
                     show(end.took)
@@ -271,47 +292,47 @@ impl Findings {
             self.add(
                 "end",
                 "orphans",
-                format!("Processes of its own outlived it: {}.", some(&end.orphans)),
-                "Run it behind outlast: nothing of its tree outlives outlast. They are gone now.",
+                format!("Processes that the server started outlived it: {}.", some(&end.orphans)),
+                "Run the server behind outlast, which ends its whole process tree. The doctor has ended these.",
             );
         }
     }
 
     fn stdout(&mut self, noted: &Noted) {
-        let to_stderr = "Let it log to stderr; stdout belongs to the protocol. outlast drops such lines and \
-                         says so in its log.";
-        self.lines(&noted.early, "stdout-early", "line(s) on stdout before anything was asked", to_stderr);
-        self.lines(&noted.noise, "stdout-noise", "line(s) on stdout that are no JSON", to_stderr);
+        let to_stderr = "The server should log to stderr; stdout belongs to the protocol. outlast drops such \
+                         lines and counts them in its log.";
+        self.lines(&noted.early, "stdout-early", "line(s) on stdout before the first request", to_stderr);
+        self.lines(&noted.noise, "stdout-noise", "line(s) on stdout that are not JSON", to_stderr);
         self.lines(
             &noted.no_message,
             "stdout-no-message",
-            "line(s) on stdout that are JSON, but no message",
-            "TypeScript clients report each as an error of the connection. outlast drops such lines and says \
-             so in its log.",
+            "line(s) on stdout that are JSON, but not a message",
+            "TypeScript clients report each as an error of the connection. outlast drops such lines and \
+             counts them in its log.",
         );
         self.lines(
             &noted.not_strict,
             "not-strict-json",
-            "message(s) that are not strict JSON (NaN, Infinity, a raw control character, not UTF-8, a field that stands twice)",
-            "Mend how the server writes JSON (in Python: allow_nan=False). outlast passes such an answer on; \
+            "message(s) that are not strict JSON (NaN, Infinity, a raw control character, not UTF-8, a field that occurs twice)",
+            "Fix how the server writes JSON (in Python: allow_nan=False). outlast passes such an answer on; \
              strict clients lose it.",
         );
         self.lines(
             &noted.ids,
             "id-type",
-            "answer(s) whose id has another JSON type than the request's",
-            "Mend the server: a client that compares strictly never sees such an answer. Behind outlast it \
-             does: each client gets its own id back.",
+            "answer(s) whose id has another JSON type than the id of the request",
+            "Fix the server: a client that compares strictly never sees such an answer. Behind outlast it \
+             does, because each client gets its own id back.",
         );
         self.lines(
             &noted.no_ids,
             "id-missing",
             "error(s) without the id of their request",
-            "Mend the server: a client cannot tell what such an error is about, and waits until it gives up.",
+            "Fix the server: a client cannot tell which request has failed, and waits until it gives up.",
         );
         if noted.too_long > 0 {
             let says = format!("{} line(s) of more than {} MiB.", noted.too_long, bounds::LINE >> 20);
-            self.add("stdout", "line-too-long", says, "--max-message bounds what outlast takes.");
+            self.add("stdout", "line-too-long", says, "In outlast the bound is --max-message.");
         }
     }
 
@@ -328,8 +349,8 @@ impl Findings {
                 "stderr",
                 "stderr-flood",
                 format!("{} lines on stderr for a few requests.", noted.stderr_lines),
-                "Lower its log level; some clients keep all of it, and some stop reading, which blocks the \
-                 server. outlast always reads it.",
+                "Lower the server's log level: some clients keep everything, and some stop reading, which \
+                 blocks the server. outlast always reads it.",
             );
         }
     }

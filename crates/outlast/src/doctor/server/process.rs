@@ -6,17 +6,17 @@
 use super::{Failure, bounds};
 use crate::clock::Clock;
 use crate::doctor::glimpse;
-use crate::guardian::{Guardian, Guardians, Report};
 use crate::lines::{Cut, Lines};
+use crate::sys::guardian::{Guardian, Guardians, Reports};
 use crate::sys::proc;
+use crate::sys::report::Report;
+use crate::sys::streams::End;
 use bytes::Bytes;
 use outlast_engine::Mono;
 use outlast_engine::event::Exit;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Builder;
 
@@ -84,7 +84,7 @@ impl Lab {
         Ok(())
     }
 
-    fn listen(&self, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<()> {
+    fn listen(&self, stdout: End, stderr: End) -> io::Result<()> {
         let (run, to) = (self.run, self.sender.clone());
         Builder::new().name("stdout".into()).spawn(move || hear_stdout(stdout, run, &to))?;
         let to = self.sender.clone();
@@ -133,7 +133,7 @@ impl Lab {
     /// What runs below the guardian: the process and its descendants, for a person.
     pub fn running(&self) -> Vec<String> {
         let name = |pid| format!("{} ({pid})", glimpse(proc::name(pid).as_bytes(), bounds::SHOWN));
-        proc::descendants(self.guardian.pid).into_iter().map(name).collect()
+        proc::descendants(&self.guardian.root()).into_iter().map(name).collect()
     }
 
     /// Ends everything.
@@ -142,10 +142,9 @@ impl Lab {
     }
 }
 
-fn hear_reports(mut line: UnixStream, to: &SyncSender<(Run, Heard)>) {
-    let mut bytes = [0; Report::SIZE];
+fn hear_reports(mut reports: Reports, to: &SyncSender<(Run, Heard)>) {
     loop {
-        let report = line.read_exact(&mut bytes).ok().and_then(|()| Report::decode(bytes));
+        let report = reports.next();
         // Without a guardian there is no server either: everything below it went with it.
         let last = report.is_none();
         let report = report.unwrap_or(Report::Exited(Exit::Signal(9)));
@@ -155,7 +154,7 @@ fn hear_reports(mut line: UnixStream, to: &SyncSender<(Run, Heard)>) {
     }
 }
 
-fn hear_stdout(pipe: OwnedFd, run: Run, to: &SyncSender<(Run, Heard)>) {
+fn hear_stdout(pipe: End, run: Run, to: &SyncSender<(Run, Heard)>) {
     let mut pipe = File::from(pipe);
     let mut lines = Lines::new(bounds::LINE);
     let mut each = |cut| {
@@ -174,7 +173,7 @@ fn hear_stdout(pipe: OwnedFd, run: Run, to: &SyncSender<(Run, Heard)>) {
     let _ = to.send((run, Heard::Closed));
 }
 
-fn hear_stderr(pipe: OwnedFd, run: Run, to: &SyncSender<(Run, Heard)>) {
+fn hear_stderr(pipe: End, run: Run, to: &SyncSender<(Run, Heard)>) {
     let mut pipe = File::from(pipe);
     let mut bytes = [0; 8 << 10];
     while let Ok(count @ 1..) = pipe.read(&mut bytes) {
@@ -186,7 +185,7 @@ fn hear_stderr(pipe: OwnedFd, run: Run, to: &SyncSender<(Run, Heard)>) {
 }
 
 /// The server may not read, so a thread of its own writes. It closes the pipe when nobody sends.
-fn write_on_a_thread(pipe: OwnedFd) -> io::Result<SyncSender<Vec<u8>>> {
+fn write_on_a_thread(pipe: End) -> io::Result<SyncSender<Vec<u8>>> {
     let (sender, lines) = sync_channel::<Vec<u8>>(bounds::UNREAD);
     Builder::new().name("stdin".into()).spawn(move || {
         let mut pipe = File::from(pipe);

@@ -2,7 +2,7 @@
 
 use super::ending::How;
 use super::lists::{List, Outcome, declared_timeouts};
-use super::odd::{NO_HANDSHAKE, Odd, exit_text};
+use super::odd::{Odd, exit_text};
 use super::visit::{Handshake, Ping, Visit};
 use super::{Facts, bounds};
 use crate::doctor::{TASKS, glimpse, show, wrapped};
@@ -15,18 +15,24 @@ const WIDTH: usize = 96;
 /// A row: what it is about, and what was seen.
 type Row = (&'static str, String);
 
-/// For a person.
-pub fn text(facts: &Facts, odd: &[Odd]) -> String {
-    let mut text = format!("{}\n\n", glimpse(facts.command.join(" ").as_bytes(), bounds::SHOWN));
-    for (name, seen) in rows(facts) {
-        let about = |odd: &Odd| odd.row == name || (odd.kind == NO_HANDSHAKE && name == "modern");
-        let mark = if odd.iter().any(about) { "odd" } else { "ok " };
-        let _ = writeln!(text, "  {mark}  {name:<9}  {seen}");
-    }
+/// What is examined.
+pub fn heading(facts: &Facts) -> String {
+    format!("{}\n\n", glimpse(facts.command.join(" ").as_bytes(), bounds::SHOWN))
+}
+
+/// The rows that are known, each with its name.
+pub fn rows(facts: &Facts, odd: &[Odd]) -> Vec<Row> {
+    let mark = |name| if odd.iter().any(|odd| odd.row == name) { "odd" } else { "ok " };
+    let shown = |(name, seen)| (name, format!("  {}  {name:<9}  {seen}\n", mark(name)));
+    seen(facts).into_iter().map(shown).collect()
+}
+
+/// What is odd, each with what helps.
+pub fn findings(odd: &[Odd]) -> String {
     if odd.is_empty() {
-        return text + "\nNothing is odd.\n";
+        return "\nNothing is odd.\n".to_owned();
     }
-    let _ = write!(text, "\nOdd ({}):\n", odd.len());
+    let mut text = format!("\nOdd ({}):\n", odd.len());
     for Odd { kind, says, helps, .. } in odd {
         let (says, helps) = (wrapped(&format!("{kind}: {says}"), WIDTH, "  "), wrapped(helps, WIDTH, "  "));
         let _ = writeln!(text, "- {says}\n  {helps}");
@@ -34,7 +40,8 @@ pub fn text(facts: &Facts, odd: &[Odd]) -> String {
     text
 }
 
-fn rows(facts: &Facts) -> Vec<Row> {
+/// In the order in which it becomes known. Without the second visit: what that cannot change.
+fn seen(facts: &Facts) -> Vec<Row> {
     let talked = facts.talked();
     let mut rows = Vec::new();
     if let Some(introduction) = talked.introduction() {
@@ -42,19 +49,29 @@ fn rows(facts: &Facts) -> Vec<Row> {
     }
     rows.extend(facts.first_answer().map(|time| ("start", format!("first answer after {}", show(time)))));
     rows.push(("legacy", era("initialize", &facts.legacy)));
-    rows.push(("modern", era("server/discover", &facts.modern)));
-    if let Some(introduction) = talked.introduction() {
-        rows.push(("declares", or_nothing(&declared(&introduction.capabilities), "nothing")));
+    if talked.introduction().is_some() || facts.modern.is_some() {
+        rows.extend(of_talk(talked));
     }
-    rows.extend(talked.lists.iter().map(|list| (list.name, counted(list))));
+    let Some(modern) = &facts.modern else { return rows };
+    rows.push(("modern", era("server/discover", modern)));
     if talked.introduction().is_some() {
         rows.push(("tasks", tasks(facts)));
+    }
+    rows.push(("stdout", stdout(facts)));
+    rows.push(("stderr", stderr(facts)));
+    rows
+}
+
+/// What the visit showed that could ask most.
+fn of_talk(talked: &Visit) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if let Some(introduction) = talked.introduction() {
+        rows.push(("declares", or_nothing(&declared(&introduction.capabilities), "nothing")));
         rows.push(("timeouts", timeouts(talked)));
     }
     rows.extend(talked.ping.as_ref().map(|ping| ("ping", pinged(ping))));
+    rows.extend(talked.lists.iter().map(|list| (list.name, counted(list))));
     rows.extend(talked.end.as_ref().map(|_| ("end", end(talked))));
-    rows.push(("stdout", stdout(facts)));
-    rows.push(("stderr", stderr(facts)));
     rows
 }
 
@@ -74,14 +91,19 @@ fn era(method: &str, visit: &Visit) -> String {
             format!("not spoken: `{method}` answered error {code} ({message}) after {took}{versions}")
         }
         Handshake::OddResult(_) => {
-            format!("not spoken: `{method}` answered a result that is none, after {took}")
+            format!("not spoken: `{method}` answered a result that is not a handshake, after {took}")
         }
         Handshake::Unreadable => format!("not spoken: the answer to `{method}` is not strict JSON"),
         Handshake::Silence => format!("not spoken: `{method}` got no answer in {took}"),
         Handshake::Ended(exit) => {
-            format!("not spoken: it ended {took} after `{method}`, unanswered ({})", exit_text(*exit))
+            format!(
+                "not spoken: the server ended {took} after `{method}`, without an answer ({})",
+                exit_text(*exit)
+            )
         }
-        Handshake::EndedUnasked(exit) => format!("not asked: it ended before that ({})", exit_text(*exit)),
+        Handshake::EndedUnasked(exit) => {
+            format!("not asked: the server ended before that ({})", exit_text(*exit))
+        }
     }
 }
 
@@ -133,7 +155,7 @@ impl Tasks {
         let tools = facts.talked().lists.iter().find(|list| list.name == "tools").map(|list| &list.tools);
         Tasks {
             legacy: declares(&facts.legacy, "/tasks/requests/tools/call"),
-            modern: declares(&facts.modern, &extension),
+            modern: facts.modern.as_ref().is_some_and(|visit| declares(visit, &extension)),
             optional: tools.map_or(0, |tools| tools.optional_tasks),
             required: tools.map_or(0, |tools| tools.required_tasks),
         }
@@ -165,7 +187,7 @@ fn pinged(ping: &Ping) -> String {
     match ping {
         Ping::Answered(took) => format!("answered after {}", show(*took)),
         Ping::NotWithStringId(took) => {
-            format!("answered after {}, but not with a string for an id", show(*took))
+            format!("answered after {}, but not if the id is a string", show(*took))
         }
         Ping::Unanswered => "no answer".to_owned(),
     }
@@ -175,10 +197,10 @@ fn end(visit: &Visit) -> String {
     let Some(end) = &visit.end else { return String::new() };
     let (exit, took) = (exit_text(end.exit), show(end.took));
     let how = match end.how {
-        How::Before => format!("ended before its input did ({exit})"),
-        How::Eof => format!("by itself, {took} after its input ({exit})"),
-        How::Term => format!("by SIGTERM, {took} after its input ({exit})"),
-        How::Kill => format!("by SIGKILL, {took} after its input ({exit})"),
+        How::Before => format!("ended before the end of its input ({exit})"),
+        How::Eof => format!("by itself, {took} after the end of its input ({exit})"),
+        How::Term => format!("by SIGTERM, {took} after the end of its input ({exit})"),
+        How::Kill => format!("by SIGKILL, {took} after the end of its input ({exit})"),
         How::Never => "not even by SIGKILL".to_owned(),
     };
     match end.orphans.len() {
@@ -192,7 +214,7 @@ fn stdout(facts: &Facts) -> String {
     let bad = noted.noise.count + noted.no_message.count + noted.not_strict.count + noted.too_long;
     match bad {
         0 => "messages only".to_owned(),
-        _ => format!("{bad} line(s) that are no proper messages, in two starts"),
+        _ => format!("{bad} line(s) that are not proper messages, in two starts"),
     }
 }
 

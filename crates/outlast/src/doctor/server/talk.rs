@@ -6,7 +6,7 @@ use super::bounds;
 use super::noted::Noted;
 use super::process::{Heard, Lab};
 use crate::doctor::{LEGACY, META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN, glimpse};
-use crate::guardian::Report;
+use crate::sys::report::Report;
 use bytes::Bytes;
 use outlast_engine::Mono;
 use outlast_engine::event::Exit;

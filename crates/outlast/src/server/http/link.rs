@@ -7,8 +7,6 @@ use crate::http1::inbound::Inbound;
 use crate::http1::io::Io;
 use crate::http1::{Broken, Fault, head};
 use bytes::{Bytes, BytesMut};
-use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, recv};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -139,8 +137,7 @@ impl Link {
     /// Whether the system knows of nothing that came, above all of no end: the runtime may not have heard
     /// of it yet.
     pub fn is_silent(&self) -> bool {
-        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-        recv(self.inbound.io.socket(), &mut [0], flags) == Err(Errno::EAGAIN)
+        self.inbound.io.is_silent()
     }
 
     /// Whether it has ended, or something came that nobody asked for, which is as good as an end; tells

@@ -162,7 +162,7 @@ impl Remote {
 
     async fn dial(&self) -> Result<Link, String> {
         if let Some(way) = &self.way {
-            let io = Io::Unix(way.connect().await?);
+            let io = Io::Local(way.connect().await?);
             return Ok(Link::new(io));
         }
         let mut stream = match &self.proxy {

@@ -99,7 +99,12 @@ impl Session {
         }
         state.note_version(&post.headers);
         let gate = state.gate();
-        let opener = post.goes_first.then(|| state.close_gate());
+        let opener = match (post.begins_session, post.goes_first) {
+            // Whatever follows belongs to the session, so it waits for that as long as the handshake may take.
+            (true, _) => Some(state.close_gate(None)),
+            (false, true) => Some(state.close_gate(Some(gate::PATIENCE))),
+            (false, false) => None,
+        };
         let (attempt, resumes) = (post.attempt, post.resumes);
         let task = state.new_task();
         let job = Job { inner: self.0.clone(), post, gate, opener, task };
@@ -142,7 +147,7 @@ impl Session {
             return;
         }
         let gate = state.gate();
-        let opener = gate.is_some().then(|| state.close_gate());
+        let opener = gate.is_some().then(|| state.close_gate(Some(gate::PATIENCE)));
         let task = tokio::spawn(talk::reopen(self.0.clone(), Of::Standing, gate, opener)).abort_handle();
         if let Some(old) = state.standing.replace(task) {
             old.abort();
@@ -329,8 +334,8 @@ impl State {
     }
 
     /// What comes from now on waits until this is let go of.
-    fn close_gate(&mut self) -> gate::Opener {
-        let (opener, gate) = gate::closed();
+    fn close_gate(&mut self, patience: Option<Duration>) -> gate::Opener {
+        let (opener, gate) = gate::closed(patience, self.gate.take());
         self.gate = Some(gate);
         opener
     }

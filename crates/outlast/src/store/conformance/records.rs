@@ -1,6 +1,7 @@
 //! Records: byte for byte, all or nothing, once.
 
 use super::*;
+use outlast_engine::limits;
 use outlast_engine::store::{Mail, Name};
 
 fn all(principal: Option<&str>, server: Option<&str>, before: Option<u64>, limit: usize) -> Query {
@@ -186,6 +187,15 @@ pub fn lists_go_on_page_by_page(bench: &dyn Bench) {
     assert_eq!(tickets(all(Some("bob"), Some("files"), Some(last), 1)), [ticket(4)]);
     assert_eq!(tickets(all(Some("eve"), None, None, 100)), []);
     assert_eq!(process.heads(all(None, None, None, 1))[0], process.head(&ticket(6)));
+}
+
+pub fn a_page_has_a_bound(bench: &dyn Bench) {
+    let (_, process) = alone(bench);
+    for number in 0..=limits::PAGE {
+        let ticket = Ticket::parse(&format!("{number:064x}")).unwrap();
+        process.write(Write::Create(New { ticket, ..new(1) }.into()));
+    }
+    assert_eq!(process.heads(all(None, None, None, 10 * limits::PAGE)).len(), limits::PAGE);
 }
 
 pub fn only_what_changed_is_told(bench: &dyn Bench) {

@@ -40,7 +40,7 @@ impl Shelves {
                 Found::Heads(known.iter().filter_map(newer).collect())
             }
             Query::Mail => Found::Mail(self.letters.iter().any(|((id, _), _)| self.is_open_for(id, me))),
-            Query::Events { stream, after } => self.events_after(id_of(&stream.0), *after, me),
+            Query::Events { stream, after } => self.events_of(id_of(&stream.0), *after, me),
             Query::Session(name) => {
                 let kept = self.sessions.get(&id_of(&name.0)).filter(|kept| !kept.is_over(now));
                 Found::Session(kept.map(|kept| Box::new(kept.session.clone())))
@@ -52,7 +52,8 @@ impl Shelves {
         }
     }
 
-    fn events_after(&self, id: Id, after: u64, me: &Me) -> Found {
+    /// What is kept of a stream behind an event.
+    fn events_of(&self, id: Id, after: u64, me: &Me) -> Found {
         let Some(stream) = self.streams.get(&id).filter(|stream| stream.expires > me.wall()) else {
             return Found::Events { last: 0, events: Vec::new(), lives: false };
         };

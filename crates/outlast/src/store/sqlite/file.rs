@@ -4,12 +4,12 @@
 use super::error::{self, OpenError, lost, unread};
 use super::{read, schema};
 use crate::store::owner::Me;
+use crate::sys::files;
 use crate::sys::lock::{Kind, Lock, lock_within};
 use outlast_engine::store::{Found, Loaded, Query, Trouble};
 use rusqlite::{Connection, OpenFlags};
-use std::fs::{self, Metadata, Permissions};
+use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl File {
         check_log(&path)?;
         let mut sql = connect(&path).map_err(|why| OpenError::of(&path, why))?;
         schema::prepare(&mut sql, &path)?;
-        let identity = fs::metadata(&path).ok().map(identity);
+        let identity = files::identity(&path).ok();
         Ok(File { folder: folder.to_owned(), path, sql, identity, waits: false, only_reads: false })
     }
 
@@ -79,8 +79,8 @@ impl File {
     /// Opens what is there now if it is not the file that was opened, or nothing is there: whether that
     /// was so.
     pub fn follow(&mut self) -> Result<bool, Trouble> {
-        let same = match fs::metadata(&self.path) {
-            Ok(found) => Some(identity(found)) == self.identity,
+        let same = match files::identity(&self.path) {
+            Ok(found) => Some(found) == self.identity,
             Err(why) => why.kind() != io::ErrorKind::NotFound,
         };
         if !same {
@@ -101,10 +101,6 @@ impl File {
     }
 }
 
-fn identity(found: Metadata) -> (u64, u64) {
-    (found.dev(), found.ino())
-}
-
 /// Opens a connection that waits for others, and for the disk only at checkpoints.
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -120,25 +116,18 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 /// Makes the folder and the file, for the user's eyes only. The file is opened here only if it was
 /// not there: closing a file of SQLite would take the locks of this process away.
 fn make_private(folder: &Path, path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    match fs::File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => close_to_others(path),
+    files::make_folder(folder)?;
+    match files::private(fs::File::options().write(true).create_new(true)).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => files::close_to_others(path),
         made => made.map(drop),
     }
-}
-
-fn close_to_others(path: &Path) -> io::Result<()> {
-    if fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
-        fs::set_permissions(path, Permissions::from_mode(0o600))?;
-    }
-    Ok(())
 }
 
 /// One process after the other makes or changes the schema; SQLite's own lock does not cover the
 /// change to WAL mode. Let go when dropped, or when the process ends.
 fn take_turn(folder: &Path) -> io::Result<Lock> {
     let path = folder.join("store.lock");
-    let file = fs::File::options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let file = files::private(fs::File::options().write(true).create(true).truncate(false)).open(path)?;
     let turn = lock_within(file, Kind::Exclusive, BUSY)?;
     turn.ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }

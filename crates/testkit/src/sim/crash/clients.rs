@@ -1,6 +1,6 @@
 //! The clients: each makes its calls, comes back for what it was promised, and looks once more when it has it.
 
-use super::judge::{End, Sight};
+use super::judge::{End, Sight, is_as_it_was_said};
 use super::{CLIENT, EXCHANGES, Heard, Plan, World};
 use crate::exchange::{MODERN, mirror, read};
 use crate::sim::rng::Rng;
@@ -590,6 +590,7 @@ impl World {
     }
 
     fn message(&mut self, exchange: Option<ExchangeId>, bytes: &Bytes) {
+        is_as_it_was_said(bytes);
         let message: Value = serde_json::from_slice(bytes).expect("a message to a client");
         let index = exchange.map_or(0, |id| self.visits[id.0 as usize].client);
         match message["method"].as_str() {

@@ -1,12 +1,14 @@
 //! What must hold of every ticket, whatever ended in between.
 
 use super::clients::{Errand, Face};
-use super::servers::Back;
+use super::servers::{Back, odd_member};
 use super::{Life, World};
 use crate::ledger::Ledger;
+use crate::sim::process::member;
+use outlast_engine::id::ServerId;
 use outlast_engine::record::{Record, State, Ticket};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known besides what clients see.
 #[derive(Debug, Default)]
@@ -15,6 +17,8 @@ pub(super) struct Judge {
     runs: Vec<String>,
     /// The last that was committed of each record.
     records: BTreeMap<String, Record>,
+    /// The ids that each server was sent.
+    pub(super) sent: BTreeSet<(usize, ServerId, u64)>,
     /// Questions of servers, and what is said once they are answered.
     pub(super) asked: BTreeMap<String, (Back, Value)>,
 }
@@ -33,6 +37,14 @@ impl Judge {
             self.records.insert(ticket.to_owned(), record.clone());
         }
     }
+}
+
+/// What a server answered is read byte for byte, whichever way it took.
+pub(super) fn is_as_it_was_said(bytes: &[u8]) {
+    let nonce = member(bytes, "nonce");
+    let answer = !nonce.is_empty() && memchr::memmem::find(bytes, b"\"run\":").is_some();
+    let whole = memchr::memmem::find(bytes, odd_member(&nonce).as_bytes()).is_some();
+    assert!(!answer || whole, "{nonce} has changed on its way: {}", String::from_utf8_lossy(bytes));
 }
 
 impl World {

@@ -7,7 +7,7 @@ use crate::sim::Outcome;
 use crate::sim::rng::Rng;
 use outlast_engine::profile::Profile;
 use outlast_engine::settings::Key;
-use outlast_engine::{Config, Manner, Restart, Transport};
+use outlast_engine::{Config, Manner, Restart, ServerConfig, Transport};
 use std::time::Duration;
 
 /// A client that hands off after nine tenths of this.
@@ -29,6 +29,8 @@ type Call = (&'static str, bool, bool);
 pub struct Scene {
     manner: Manner,
     transport: Transport,
+    /// Servers speak of what others were asked.
+    pub(super) forges: bool,
     /// The era, the face, who, and the calls of each client.
     cast: Vec<(bool, Face, Option<&'static str>, Vec<Call>)>,
 }
@@ -36,7 +38,7 @@ pub struct Scene {
 impl Scene {
     fn of(modern: bool, face: Face, call: Call) -> Scene {
         let cast = vec![(modern, face, Some("alice"), vec![call])];
-        Scene { manner: Manner::Serve, transport: Transport::Process, cast }
+        Scene { manner: Manner::Serve, transport: Transport::Process, forges: false, cast }
     }
 
     fn wrapped(self) -> Scene {
@@ -92,7 +94,7 @@ impl Scene {
             (modern, face, principal, calls)
         });
         let cast = cast.collect();
-        Scene { manner, transport, cast }
+        Scene { manner, transport, forges: rng.chance(30), cast }
     }
 
     fn call(rng: &mut Rng) -> Call {
@@ -121,21 +123,24 @@ impl Scene {
     }
 
     pub(super) fn config(&self) -> Config {
-        let mut config = Config {
-            server_name: "sim".into(),
-            identity: "sim".into(),
-            manner: self.manner,
+        let server = ServerConfig {
+            name: "sim".into(),
             transport: self.transport,
+            restart: Restart::OnCrash,
+            restart_backoff: Duration::from_millis(10),
+            ..ServerConfig::default()
+        };
+        let mut config = Config {
+            manner: self.manner,
             tasks: true,
             resumable: true,
             task_after: PATIENCE,
             profiles: HASTY,
-            restart: Restart::OnCrash,
-            restart_backoff: Duration::from_millis(10),
             resume_wait: Duration::from_secs(60),
             session_idle: Duration::from_secs(60),
-            ..Config::default()
+            ..server.into()
         };
+        config.is_called("sim".into());
         config.rules_mut().add(Key::Tool, "safe_*=repeatable:true,retries:3", "--tool").expect("a rule");
         config
     }

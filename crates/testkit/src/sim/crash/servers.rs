@@ -5,8 +5,9 @@
 //! it. Every run of a tool has a number, which is in its answer: two runs never answer the same.
 
 use super::{Plan, SERVERS, World};
+use crate::sim::process::{forgery, member, odd_but_small};
 use bytes::Bytes;
-use outlast_engine::event::Exit;
+use outlast_engine::event::{Exit, Line};
 use outlast_engine::id::{AttemptId, Run, ServerId};
 use outlast_engine::wire::scan;
 use outlast_engine::{Action, Event};
@@ -91,6 +92,13 @@ impl World {
         let back = Back { life, server, run, attempt };
         let message: Value = serde_json::from_slice(bytes).expect("a message to a server");
         let (id, params) = (message["id"].clone(), &message["params"]);
+        let own = id.to_string().trim_matches('"').parse().ok().filter(|_| message["method"].is_string());
+        if let Some(own) = own {
+            self.judge.sent.insert((life, server, own));
+            if self.forges {
+                self.forge(back, own);
+            }
+        }
         match message["method"].as_str() {
             Some("tools/call") => self.call(back, &id, params),
             Some("initialize") => {
@@ -113,11 +121,12 @@ impl World {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (tool, nonce) = (text(&params["name"]), text(&params["arguments"]["nonce"]));
         let number = self.runs(&nonce);
-        let mut result = json!({"content": [], "nonce": nonce, "run": number});
+        let mut result = json!({"content": [], "nonce": nonce, "run": number, "odd": null});
         if params["_meta"]["io.modelcontextprotocol/protocolVersion"].is_string() {
             result["resultType"] = "complete".into();
         }
-        let error = json!({"code": -5, "message": "no", "data": {"nonce": nonce, "run": number}});
+        let error =
+            json!({"code": -5, "message": "no", "data": {"nonce": nonce, "run": number, "odd": null}});
         let what = tool.split_once('_').map_or("", |(_, what)| what);
         match what {
             "slow" => self.answer(back, id, &result, Duration::from_secs(2)),
@@ -156,13 +165,35 @@ impl World {
         self.say(back, &json!({"jsonrpc": "2.0", "id": id, "result": result}), after);
     }
 
+    /// A hostile server speaks of what others were asked: nobody may hear of it.
+    fn forge(&mut self, back: Back, own: u64) {
+        for what in 0..self.rng.below(4) {
+            let other = own.saturating_sub(self.rng.between(1, 4));
+            if !self.judge.sent.contains(&(back.life, back.server, other)) {
+                let forged = scan(Bytes::from(forgery(back.server.0, other, what)));
+                let after = self.rng.millis(0, 50);
+                self.say_line(back, forged, after);
+            }
+        }
+    }
+
     fn say(&mut self, back: Back, message: &Value, after: Duration) {
+        let text = message.to_string();
+        let odd = odd_member(&member(text.as_bytes(), "nonce"));
+        self.say_line(back, scan(Bytes::from(text.replacen("\"odd\":null", &odd, 1))), after);
+    }
+
+    fn say_line(&mut self, back: Back, line: Line, after: Duration) {
         let Back { life, server, run, attempt } = back;
-        let line = scan(Bytes::from(message.to_string()));
         let event = match attempt.filter(|_| self.is_remote()) {
             Some(attempt) => Event::FromStream(server, run, attempt, line),
             None => Event::FromServer(server, run, line),
         };
         self.agenda.plan(after + self.rng.millis(0, 4), Plan::Reaches(life, event));
     }
+}
+
+/// What is the same only byte for byte, as part of the answer to a call.
+pub(super) fn odd_member(nonce: &str) -> String {
+    format!("\"odd\" : {}", odd_but_small(nonce))
 }

@@ -1,9 +1,10 @@
 //! A client that asks, cancels, answers questions, writes nonsense, and leaves.
 
 use super::Plan;
-use crate::sim::process::odd;
+use crate::sim::process::{member, odd};
 use crate::sim::rng::Rng;
 use bytes::Bytes;
+use outlast_engine::limits::HANDSHAKE_BYTES;
 use outlast_engine::wire::{Field, Scanned, Shape, scan};
 use std::time::Duration;
 
@@ -11,22 +12,29 @@ use std::time::Duration;
 pub(super) struct Client {
     left: usize,
     next: usize,
+    /// It may ask for tasks.
+    tasks: bool,
     pub(super) plans: Vec<(Duration, Plan)>,
 }
 
 impl Client {
-    pub(super) fn new(calls: usize) -> Client {
-        let initialize = r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"nonce":"ninit"}}"#;
-        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        let plans = [initialize, initialized].map(|line| (Duration::ZERO, Plan::ClientSends(line.into())));
-        Client { left: calls, next: 0, plans: plans.into() }
+    /// `long`: its handshake is longer than what is kept of one.
+    pub(super) fn new(calls: usize, long: bool, tasks: bool) -> Client {
+        let more = if long { "x".repeat(HANDSHAKE_BYTES) } else { String::new() };
+        let version = if tasks { r#""protocolVersion":"2025-11-25","capabilities":{},"# } else { "" };
+        let initialize = format!(
+            r#"{{"jsonrpc":"2.0","id":"init","method":"initialize","params":{{{version}"nonce":"ninit","more":"{more}"}}}}"#
+        );
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned();
+        let plans = [initialize, initialized].map(|line| (Duration::ZERO, Plan::ClientSends(line)));
+        Client { left: calls, next: 0, tasks, plans: plans.into() }
     }
 
     pub(super) fn done(&self) -> bool {
         self.left == 0
     }
 
-    fn send(&mut self, line: String) {
+    pub(super) fn send(&mut self, line: String) {
         self.plans.push((Duration::from_micros(200), Plan::ClientSends(line)));
     }
 
@@ -50,6 +58,16 @@ impl Client {
         }
         let pause = if rng.chance(70) { rng.millis(0, 5) } else { rng.millis(0, 400) };
         self.plans.push((pause, Plan::ClientActs));
+    }
+
+    /// Calls a tool; `params` stand before its name.
+    pub(super) fn call(&mut self, method: &str, tool: &str, params: &str) {
+        let n = self.next;
+        self.next += 1;
+        let odd = odd(&format!("n{n}"));
+        self.send(format!(
+            r#"{{"jsonrpc":"2.0","id":{n},"method":"{method}","params":{{{params}"name":"{tool}","nonce":"n{n}","odd":{odd}}}}}"#
+        ));
     }
 
     fn batch(&mut self, rng: &mut Rng) {
@@ -91,6 +109,8 @@ impl Client {
             self.plans.push((after, Plan::ClientCancels(n)));
         }
         let tool = rng.below(4);
+        let task = self.tasks && method == "tools/call" && rng.chance(15);
+        let task = if task { r#""task":{},"# } else { "" };
         // Few enough keys that many calls meet, and now and then one of another tool.
         let key = match rng.below(10) {
             0 | 1 => format!(r#""idempotencyKey":"k{tool}-{}","#, rng.below(4)),
@@ -98,7 +118,7 @@ impl Client {
             _ => String::new(),
         };
         format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{token}{key}"name":"t{tool}","nonce":"n{n}","odd":{}}}}}"#,
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{token}{task}{key}"name":"t{tool}","nonce":"n{n}","odd":{}}}}}"#,
             odd(&format!("n{n}"))
         )
     }
@@ -110,9 +130,26 @@ impl Client {
         }
     }
 
+    /// Waits for the answer of a task, at once or when it has ended; some are forgotten.
+    fn fetch(&mut self, rng: &mut Rng, task: &str) {
+        if task.is_empty() || rng.chance(10) {
+            return;
+        }
+        let n = self.next;
+        self.next += 1;
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":{n},"method":"tasks/result","params":{{"taskId":"{task}","nonce":"n{n}"}}}}"#
+        );
+        let after = if rng.chance(50) { rng.millis(0, 20) } else { rng.millis(0, 8_000) };
+        self.plans.push((after, Plan::ClientSends(line)));
+    }
+
     /// Answers most questions, after a while, some twice.
     pub(super) fn receive(&mut self, rng: &mut Rng, line: &Bytes) {
         let Ok(Scanned::Message(message)) = scan(line.clone()) else { return };
+        if message.shape == Shape::Answer {
+            return self.fetch(rng, &member(&message.bytes, "taskId"));
+        }
         let (Shape::Request, Some(id)) = (message.shape, message.raw(Field::Id)) else { return };
         let id = String::from_utf8_lossy(id).into_owned();
         if rng.chance(10) {

@@ -1,8 +1,9 @@
 //! Watches both ends and knows what the engine may never do.
 
+use super::persons::WorkTime;
 use super::{Character, SERVER};
-use crate::sim::blame::{Blame, own_kind};
-use crate::sim::process::{nonce, tail};
+use crate::sim::blame::{Blame, SLACK, own_kind};
+use crate::sim::process::{member, nonce, tail};
 use bytes::Bytes;
 use outlast_engine::calls::retry::is_safe_by_nature;
 use outlast_engine::event::Line;
@@ -14,6 +15,9 @@ use outlast_engine::wire::{Field, Message, Scanned, Shape, scan};
 use outlast_engine::{Config, Event};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
+
+/// How far back the calls lie that one can share its fate with.
+const NEAR: usize = 3_000;
 
 /// The time in which restarts are counted.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -30,11 +34,15 @@ struct Request {
     /// Under which calls of the same tool are one.
     key: Option<(String, String)>,
     began: Duration,
+    /// In working time.
+    began_working: Duration,
     /// The last moment at which it gave a sign of life that moves its limit.
     sign: Duration,
     method: Method,
     settled: bool,
     cancelled: bool,
+    /// It is answered with the handle of a task.
+    task: bool,
     /// Its answer leaves with those of its array.
     in_array: bool,
     last_progress: f64,
@@ -48,6 +56,8 @@ struct Request {
     sent: Option<u64>,
     /// The limit that must fire exactly, where nothing but progress moves it.
     exact: Option<(Duration, bool)>,
+    /// The limit that fires at the latest so long after a word of the server, however long persons are asked.
+    bounded: Option<Duration>,
     max: Duration,
 }
 
@@ -61,8 +71,13 @@ pub(super) struct Judge {
     /// Attempts by the id that the server saw.
     attempts: BTreeMap<String, usize>,
     used: BTreeSet<String>,
+    /// Requests by the tasks that they became.
+    tasks: BTreeMap<String, usize>,
     cancelled_attempts: BTreeSet<String>,
     open_asks: BTreeSet<String>,
+    work: WorkTime,
+    /// When the server last said anything, in working time.
+    heard: Duration,
     /// Starts within the last minute.
     starts: VecDeque<Duration>,
     pub(super) blame: Blame,
@@ -88,8 +103,11 @@ impl Judge {
             by_token: BTreeMap::new(),
             attempts: BTreeMap::new(),
             used: BTreeSet::new(),
+            tasks: BTreeMap::new(),
             cancelled_attempts: BTreeSet::new(),
             open_asks: BTreeSet::new(),
+            work: WorkTime::default(),
+            heard: Duration::ZERO,
             starts: VecDeque::new(),
             blame: Blame::new(config),
             errors: Vec::new(),
@@ -119,6 +137,9 @@ impl Judge {
     }
 
     fn client_message(&mut self, now: Duration, message: &Message, in_array: bool) {
+        if message.shape == Shape::Answer {
+            self.work.answers(now, &message.raw(Field::Id).map(show).unwrap_or_default());
+        }
         let method = message.text(Field::Method).unwrap_or_default();
         if method == "notifications/cancelled" {
             let id = message.raw(Field::ParamsRequestId).map(show).unwrap_or_default();
@@ -138,7 +159,7 @@ impl Judge {
         }
         let method = Method::new(&method);
         let token = message.raw(Field::MetaProgressToken).map(show);
-        let policy = self.config.rules.for_call(CallFacts {
+        let policy = self.config.server.rules.for_call(CallFacts {
             method: &method,
             tool: message.text(Field::ParamsName).as_deref(),
             has_token: token.is_some(),
@@ -150,14 +171,16 @@ impl Judge {
         let key = key.map(|key| (key, message.raw(Field::ParamsName).map(show).unwrap_or_default()));
         let written = policy.timeout.filter(|limit| matches!(limit.layer, Layer::Rule(_)));
         // An answer that is collected leaves with the last of its array.
-        let endless = in_array || method == Method::Listen;
+        let endless = in_array || matches!(method, Method::Listen | Method::TasksResult);
+        let task = message.has(Field::ParamsTask) && self.config.tasks;
         let repeatable = policy.repeatable == Some(true);
         // A subscription is opened again with every process.
         let safe = repeatable || is_safe_by_nature(&method) || method == Method::Listen;
-        let exact = written
-            .filter(|_| !policy.signs.server && !self.asks && !endless && !safe)
+        let bounded = written
+            .filter(|_| !policy.signs.server && !endless && !safe)
             // The limits of a call that it joins may come first.
-            .filter(|_| key.is_none());
+            .filter(|_| key.is_none() && !task);
+        let exact = bounded.filter(|_| !self.asks);
         let index = self.requests.len();
         self.by_id.insert(message.raw(Field::Id).map(show).unwrap_or_default(), index);
         if let Some(token) = token {
@@ -173,12 +196,15 @@ impl Judge {
             attempts: 0,
             sent: None,
             began: now,
+            began_working: self.work.at(now),
             sign: now,
             settled: false,
             cancelled: false,
+            task,
             in_array,
             last_progress: f64::NEG_INFINITY,
             exact: exact.map(|limit| (limit.time, policy.signs == Signs::CALL)),
+            bounded: bounded.map(|limit| limit.time),
             max: if endless { Duration::MAX } else { policy.max.time },
             method,
         });
@@ -192,6 +218,7 @@ impl Judge {
         line: &Line,
         counts: impl Fn(AttemptId) -> bool,
     ) {
+        self.heard = self.work.at(now);
         let Ok(Scanned::Message(message)) = line else { return };
         if message.text(Field::Method).as_deref() != Some("notifications/progress") {
             return;
@@ -211,14 +238,17 @@ impl Judge {
     /// Restarts never exceed their intensity, whatever happens.
     pub(super) fn server_starts(&mut self, now: Duration) {
         self.open_asks.clear();
+        self.work.nobody_asks(now);
+        self.heard = self.work.at(now);
         self.starts.push_back(now);
         while self.starts.front().is_some_and(|start| now - *start > MINUTE) {
             self.starts.pop_front();
         }
         // Each crash within a minute, and each look at a failed server, may take some tries to come up.
-        let looks = (MINUTE.as_millis() / self.config.reconnect_every.as_millis().max(1)) as usize + 1;
-        let most =
-            (self.config.restart_intensity as usize + looks) * (1 + self.config.connect_retries as usize) + 1;
+        let looks = (MINUTE.as_millis() / self.config.server.reconnect_every.as_millis().max(1)) as usize + 1;
+        let most = (self.config.server.restart_intensity as usize + looks)
+            * (1 + self.config.server.connect_retries as usize)
+            + 1;
         assert!(self.starts.len() <= most, "{} starts within a minute, more than {most}", self.starts.len());
     }
 
@@ -248,7 +278,12 @@ impl Judge {
                     let request = &mut self.requests[index];
                     // A list that was asked for is asked for again by ourselves, to compare.
                     let compared = request.settled && request.method.shapes_the_connection();
-                    assert!(again || compared || shared || !request.cancelled, "a cancelled call was sent");
+                    // A handle that waits in an array stands for a task that runs already.
+                    let made = request.task && request.in_array;
+                    assert!(
+                        again || compared || shared || made || !request.cancelled,
+                        "{nonce} was cancelled, and sent"
+                    );
                     request.attempts += 1;
                     request.sent = number.parse().ok();
                     let twice = request.attempts > 1 && !again;
@@ -281,7 +316,7 @@ impl Judge {
             let same = other.key.as_ref().is_some_and(|(other, _)| other == key);
             same && other.nonce != sent.nonce && other.attempts > 0 && !other.settled && !other.in_array
         };
-        if let Some(other) = self.requests.iter().rev().take(1_000).find(other) {
+        if let Some(other) = self.requests.iter().rev().take(NEAR).find(other) {
             panic!("{} was sent although {} with its key is at the server", sent.nonce, other.nonce);
         }
     }
@@ -290,7 +325,7 @@ impl Judge {
     fn is_shared(&self, index: usize) -> bool {
         let sent = &self.requests[index];
         let same = |other: &Request| other.key == sent.key && !other.settled;
-        sent.key.is_some() && self.requests.iter().rev().take(1_000).any(same)
+        sent.key.is_some() && self.requests.iter().rev().take(NEAR).any(same)
     }
 
     pub(super) fn sent_to_client(&mut self, now: Duration, line: &Bytes) {
@@ -305,7 +340,8 @@ impl Judge {
             }
             Err(refused) => {
                 // A careless answer of the server passes as it is.
-                let message = outlast_engine::wire::scan_tolerant(&refused.bytes).expect("an answer");
+                let message = outlast_engine::wire::scan_tolerant(&refused.bytes);
+                let message = message.unwrap_or_else(|| panic!("no answer: {:?}", refused.bytes));
                 self.message_to_client(now, &message);
             }
         }
@@ -317,8 +353,11 @@ impl Judge {
             Shape::Request => {
                 let id = message.raw(Field::Id).map(show).unwrap_or_default();
                 assert!(self.open_asks.insert(id.clone()), "question {id} was asked twice");
+                if Method::of(message).waits_for_a_person() {
+                    self.work.asks(now, id);
+                }
             }
-            Shape::Notification => self.notification(message),
+            Shape::Notification => self.notification(now, message),
         }
     }
 
@@ -337,12 +376,29 @@ impl Judge {
             self.failed += 1;
             self.may_be_said(now, index, message);
             self.errors.push((index, kind));
+        } else if message.has(Field::Result) && request.method == Method::TasksResult {
+            self.check_bytes_of_task(index, message);
         } else if message.has(Field::Result) {
-            self.check_bytes(index, message);
+            match member(&message.bytes, "taskId") {
+                task if request.task && !task.is_empty() => _ = self.tasks.insert(task, index),
+                _ => self.check_bytes(index, message),
+            }
         }
         let request = &self.requests[index];
-        assert!(now <= request.began.saturating_add(request.max), "{id} outlived its max");
+        // Where there is a store, keys are looked up there first.
+        let slack = if self.config.tasks && request.key.is_some() { SLACK } else { Duration::ZERO };
+        assert!(
+            now <= request.began.saturating_add(request.max).saturating_add(slack),
+            "{id} outlived its max"
+        );
         let timed_out = message.bytes.windows(16).any(|part| part == b"\"kind\":\"timeout\"");
+        if let Some(limit) = request.bounded {
+            let last = self.heard.max(request.began_working);
+            assert!(
+                self.work.at(now) <= last + limit,
+                "{id} outlived its timeout, without its waits for persons"
+            );
+        }
         if let Some((limit, _)) = request.exact {
             assert!(now <= request.sign + limit, "{id} outlived its timeout");
             assert!(!timed_out || now == request.sign + limit, "{id} timed out at the wrong time");
@@ -355,10 +411,13 @@ impl Judge {
         let limit = LIMITS.iter().any(|kind| message.bytes.windows(kind.len()).any(|part| part == *kind));
         // Calls with one key are as old as the first of them.
         let same = |other: &&Request| other.key.is_some() && other.key == request.key;
-        let shared = self.requests.iter().rev().take(1_000).filter(same).map(|other| other.began);
+        let shared = self.requests.iter().rev().take(NEAR).filter(same).map(|other| other.began);
         let age = elapsed(message).unwrap_or(now - request.began);
         let said = shared.chain([request.began]).any(|began| Some(began + age) <= self.finished);
-        let before = request.in_array && said;
+        // How a task ended is a fact that was stored; who waits for it hears of it when the store has it.
+        let before = request.in_array && said || request.method == Method::TasksResult;
+        // What becomes of a key is known when the store has looked for it.
+        let before = before || (self.config.tasks && request.key.is_some());
         assert!(
             self.finished.is_none() || limit || before,
             "{} got a word of our own after the client's end: {message:?}",
@@ -372,7 +431,7 @@ impl Judge {
         let said = |sent: Option<u64>| self.blame.said(sent?).map(|said| &said[..]);
         let right = |other: &Request| said(other.sent) == message.raw(Field::Result);
         let same = |other: &&Request| other.key.is_some() && other.key == request.key;
-        let shared = || self.requests.iter().rev().take(2_000).filter(same).any(right);
+        let shared = || self.requests.iter().rev().take(NEAR).filter(same).any(right);
         // Of what shapes the connection we ask ourselves too, and add to it.
         let known = request.method.shapes_the_connection() || request.method == Method::Listen;
         assert!(
@@ -383,7 +442,24 @@ impl Judge {
         );
     }
 
-    fn notification(&mut self, message: &Message) {
+    /// What is read of a task is what its server wrote, with no more than the name of the task added.
+    fn check_bytes_of_task(&self, index: usize, message: &Message) {
+        let task = member(&self.requests[index].asked, "taskId");
+        let request = &self.requests[*self.tasks.get(&task).expect("a task of somebody")];
+        let whole = |other: &Request| {
+            let said = other.sent.and_then(|sent| self.blame.said(sent));
+            said.is_some_and(|said| memchr::memmem::find(&message.bytes, &said[1..said.len() - 1]).is_some())
+        };
+        let same = |other: &&Request| other.key.is_some() && other.key == request.key;
+        let right = whole(request) || self.requests.iter().rev().take(NEAR).filter(same).any(whole);
+        assert!(right, "{request:?} reads {message:?}, {}", self.blame.tell(request.sent));
+    }
+
+    fn notification(&mut self, now: Duration, message: &Message) {
+        if let Some(question) = message.raw(Field::ParamsRequestId) {
+            // A question is taken back.
+            self.work.answers(now, &show(question));
+        }
         if message.text(Field::Method).as_deref() != Some("notifications/progress") {
             return;
         }
@@ -391,7 +467,8 @@ impl Judge {
         let token = message.raw(Field::ParamsProgressToken).map(show).unwrap_or_default();
         let index = *self.by_token.get(&token).unwrap_or_else(|| panic!("progress on unknown token {token}"));
         let request = &mut self.requests[index];
-        assert!(!request.settled, "progress on {token} after the end");
+        // Progress of a task outlives its handle.
+        assert!(!request.settled || request.task, "progress on {token} after the end");
         let value = message.number(Field::ParamsProgress).expect("a number");
         assert!(value > request.last_progress, "progress on {token} does not rise");
         request.last_progress = value;
@@ -413,9 +490,10 @@ impl Judge {
                 let own = own || (request.method == Method::Listen && self.blame.is_cancelled(attempt));
                 request.sent == Some(attempt) && !request.settled && !request.in_array && !own
             };
-            let open = self.requests.iter().rev().take(1_000).find(open);
+            let open = self.requests.iter().rev().take(NEAR).find(open);
             assert!(open.is_none() || self.ending, "{open:?} is answered, and its client does not know");
         }
+        self.blame.is_judged();
     }
 
     /// An error of ours needs a fault on the way of its call.
@@ -428,10 +506,12 @@ impl Judge {
         let excuses = |sent| self.blame.excuses(now, request.began, kind, sent, |_| true);
         // What befell one of several calls with one key befell all of them.
         let same = |other: &&Request| other.key.is_some() && other.key == request.key;
-        let shared = || self.requests.iter().rev().take(1_000).filter(same).any(|other| excuses(other.sent));
+        let shared = || self.requests.iter().rev().take(NEAR).filter(same).any(|other| excuses(other.sent));
         let conflict = kind == "key-conflict" && request.key.is_some();
+        // What befell a task is judged where its call is; who waits for it only hears of it.
+        let waits = request.method == Method::TasksResult;
         assert!(
-            self.ending || conflict || unseen || excuses(request.sent) || shared(),
+            self.ending || conflict || waits || unseen || excuses(request.sent) || shared(),
             "{kind} without a reason: {request:?}, {}",
             self.blame.tell(request.sent)
         );

@@ -19,6 +19,9 @@ use outlast_engine::{Config, Engine, Share};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// How far back the calls lie that one can share its fate with.
+const NEAR: usize = 3_000;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
@@ -33,6 +36,8 @@ struct Request {
     nonce: String,
     /// As the client wrote it.
     asked: bytes::Bytes,
+    /// Whose key it has, and which: such calls are one.
+    key: Option<(String, String)>,
     id: String,
     token: Option<String>,
     method: Method,
@@ -54,8 +59,6 @@ struct Request {
     arrivals: u32,
     /// Where it was sent last.
     sent: Option<(ServerId, Run, u64)>,
-    /// Its first attempt; what shapes the connection is sent again by ourselves.
-    first: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +163,7 @@ pub(super) struct Judge {
     /// When a client did something for the last time.
     last_visit: Duration,
     /// How often a bound was reached; see `Outcome`.
-    pub(super) bounds: [u64; 6],
+    pub(super) bounds: [u64; 3],
     pub(super) ending: bool,
     pub(super) failed: u64,
     pub(super) cancelled: u64,
@@ -194,7 +197,7 @@ impl Judge {
             floods: false,
             asks: false,
             last_visit: Duration::ZERO,
-            bounds: [0; 6],
+            bounds: [0; 3],
             ending: false,
             failed: 0,
             cancelled: 0,
@@ -221,8 +224,14 @@ impl Judge {
         self.sessions.get(session).is_some_and(|session| session.ended)
     }
 
+    /// The calls of late that have the key of this one, itself among them.
+    fn with_its_key<'a>(&'a self, request: &'a Request) -> impl Iterator<Item = &'a Request> {
+        let same = |other: &&Request| other.key.is_some() && other.key == request.key;
+        self.requests.iter().rev().take(NEAR).filter(same)
+    }
+
     fn shares_all(&self) -> bool {
-        self.config.share == Share::All
+        self.config.server.share == Share::All
     }
 
     // What the engine is told.
@@ -341,7 +350,7 @@ impl Judge {
         let method = Method::of(message);
         let nonce = nonce(&message.bytes);
         let token = message.raw(Field::MetaProgressToken).map(show);
-        let policy = self.config.rules.for_call(CallFacts {
+        let policy = self.config.server.rules.for_call(CallFacts {
             method: &method,
             tool: message.text(Field::ParamsName).as_deref(),
             has_token: token.is_some(),
@@ -349,6 +358,8 @@ impl Judge {
             wish: None,
             declared: &Declared::default(),
         });
+        let key = message.raw(Field::ParamsIdempotencyKey).filter(|_| method == Method::ToolsCall).map(show);
+        let key = key.map(|key| (visit.owner.clone(), key));
         let endless = method.is_handshake() || matches!(method, Method::Listen | Method::TasksResult);
         let repeatable = policy.repeatable == Some(true);
         let index = self.requests.len();
@@ -362,6 +373,7 @@ impl Judge {
         self.requests.push(Request {
             nonce,
             asked: message.bytes.clone(),
+            key,
             id,
             token,
             state: State::Open,
@@ -377,7 +389,6 @@ impl Judge {
             progressed: false,
             arrivals: 0,
             sent: None,
-            first: None,
             method,
         });
         index
@@ -400,6 +411,10 @@ impl Judge {
         for index in requests {
             let request = &self.requests[*index];
             let Some((server, run, attempt)) = request.sent else { continue };
+            if request.key.is_some() {
+                // Others may wait for it, and its client may ask again.
+                continue;
+            }
             let there =
                 engine.expects(server, run, AttemptId(attempt)) && request.method != Method::Initialize;
             let listens = request.method == Method::Listen && request.state == State::Open;
@@ -469,6 +484,7 @@ impl Judge {
         for (server, attempt, reason) in std::mem::take(&mut self.told) {
             self.check_cancel(server, attempt, reason.as_deref());
         }
+        self.blame.is_judged();
     }
 }
 
@@ -476,8 +492,8 @@ impl Judge {
     /// An error of ours needs a fault on the way of its call.
     fn check_errors(&mut self, now: Duration) {
         for (index, kind) in std::mem::take(&mut self.errors) {
-            self.bounds[3] += u64::from(kind == "overloaded");
-            self.bounds[5] += u64::from(kind == "message-too-large");
+            self.bounds[0] += u64::from(kind == "overloaded");
+            self.bounds[2] += u64::from(kind == "message-too-large");
             let request = &self.requests[index];
             let attempt = request.sent.map(|(_, _, attempt)| attempt);
             let owner = &self.readings[request.carrier.0 as usize].owner;
@@ -487,16 +503,38 @@ impl Judge {
             let kind = if request.method == Method::Initialize { "server-failed" } else { &kind };
             // What befell a task is judged where its call is; who waits for it only hears of it.
             let waits = request.method == Method::TasksResult;
+            // What befell one of several calls with one key befell all of them.
+            let shared = |other: &Request| {
+                let sent = other.sent.map(|(_, _, attempt)| attempt);
+                self.blame.excuses(now, other.began.min(request.began), kind, sent, own)
+            };
+            // What became of a call whose client hung up waits for who asks again.
+            let left = |other: &Request| {
+                let modern = self.readings[other.carrier.0 as usize].kind == Kind::Modern;
+                modern && other.state == State::Cancelled && request.sent.is_none()
+            };
             let excused = waits
+                || self.with_its_key(request).any(left)
+                || (kind == "key-conflict" && request.key.is_some())
+                || self.with_its_key(request).any(shared)
                 || self.blame.excuses(now, request.began, kind, attempt, own)
-                || request.first != attempt
-                    && self.blame.excuses(now, request.began, kind, request.first, own);
+                || self.any_attempt(index, |attempt| {
+                    self.blame.excuses(now, request.began, kind, Some(attempt), own)
+                });
             assert!(
                 excused || self.ending,
                 "{kind} without a reason at {now:?}: {request:?}, {}",
                 self.blame.tell(attempt)
             );
         }
+    }
+
+    /// Whether something holds of an attempt of what shapes the connection: which of them is the call's and which
+    /// is a word of our own, only the engine knows.
+    fn any_attempt(&self, index: usize, holds: impl Fn(u64) -> bool) -> bool {
+        let of_call = self.attempts.iter().filter(|(_, (_, at))| *at == index);
+        let told_again = self.requests[index].method.shapes_the_connection();
+        told_again && of_call.map(|(attempt, _)| *attempt).any(holds)
     }
 
     /// What a server has answered reaches who reads.

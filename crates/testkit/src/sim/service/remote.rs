@@ -7,6 +7,7 @@ use outlast_engine::Event;
 use outlast_engine::event::Exit;
 use outlast_engine::http::{Post, StreamEnd, Trouble};
 use outlast_engine::id::{AttemptId, Run, ServerId};
+use outlast_engine::limits::{CURSOR, RETRY_MOST};
 use outlast_engine::wire::{Field, Message, Outgoing, Oversized, Shape, scan};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -85,6 +86,8 @@ pub(super) struct Remote {
     closing: bool,
     over: bool,
     next_ask: u64,
+    /// Its list of tools has no end.
+    pages: bool,
     pub(super) happenings: Vec<(Duration, Run, Happening)>,
 }
 
@@ -103,6 +106,7 @@ impl Remote {
             closing: false,
             over: false,
             next_ask: 0,
+            pages: rng.chance(5),
             happenings: Vec::new(),
         }
     }
@@ -274,6 +278,10 @@ impl Remote {
         if message.text(Field::Method).as_deref() == Some("initialize") {
             return self.stream(rng, soon, attempt, vec![answer]);
         }
+        if message.text(Field::Method).as_deref() == Some("tools/list") && self.pages {
+            let page = self.page(rng, &id, &nonce);
+            return self.happens(rng.millis(0, 20), Happening::Says(attempt, page));
+        }
         if let Some(server) = self.forges.filter(|_| rng.chance(20)) {
             for _ in 0..rng.below(4) + 1 {
                 let other = (attempt.0 + rng.between(0, 8)).saturating_sub(4);
@@ -308,6 +316,13 @@ impl Remote {
         self.stream(rng, at, attempt, said);
     }
 
+    /// A page of a list that never ends.
+    fn page(&mut self, rng: &mut Rng, id: &str, nonce: &str) -> String {
+        self.next_ask += 1;
+        let cursor = if rng.chance(4) { "c".repeat(CURSOR + 1) } else { format!("c{}", self.next_ask) };
+        format!(r#"{{"id":{id},"result":{{"tools":[],"nonce":"{nonce}","nextCursor":"{cursor}"}}}}"#)
+    }
+
     /// Something that is said before an answer: on the same stream, or on the standing one.
     fn before(&mut self, rng: &mut Rng, at: Duration, first: String, answer: String) -> Vec<String> {
         if rng.chance(75) {
@@ -328,7 +343,8 @@ impl Remote {
             at += rng.millis(0, 900);
         }
         if breaks && (!rest.is_empty() || kept == 0) {
-            let retry = Some(rng.millis(0, 2_000)).filter(|_| rng.chance(50));
+            let wish = if rng.chance(3) { RETRY_MOST * 2 } else { rng.millis(0, 2_000) };
+            let retry = Some(wish).filter(|_| rng.chance(50));
             let end = StreamEnd {
                 resumable: rng.chance(70),
                 retry,

@@ -128,7 +128,7 @@ impl World {
         match (&mut peer.kind, action) {
             (PeerKind::Process(process, _), Action::CloseInput(_)) => process.input_closed(rng),
             (PeerKind::Process(process, _), Action::Terminate(_)) => process.terminated(rng),
-            (PeerKind::Process(process, _), Action::Kill(_)) => process.killed(),
+            (PeerKind::Process(process, _), Action::Kill(_)) => process.killed(rng),
             (PeerKind::Remote(remote), Action::Post(id, post)) => {
                 let message = scanned(&post.message);
                 self.judge.sent(self.agenda.now, id, peer.run, &message);

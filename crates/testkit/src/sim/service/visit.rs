@@ -63,8 +63,8 @@ pub(super) fn method(rng: &mut Rng, modern: bool) -> &'static str {
         (5, true) => "subscriptions/listen",
         (6, true) => "server/discover",
         (5, false) if rng.chance(40) => "logging/setLevel",
-        (6 | 7, false) if rng.chance(40) => "resources/subscribe",
-        (8, false) if rng.chance(40) => "resources/unsubscribe",
+        (6 | 7, false) if rng.chance(60) => "resources/subscribe",
+        (8, false) if rng.chance(60) => "resources/unsubscribe",
         _ => "tools/call",
     }
 }
@@ -81,10 +81,20 @@ pub(super) fn request(rng: &mut Rng, id: &str, token: &str, method: &str, nonce:
     } else {
         String::new()
     };
+    let key = if method == "tools/call" { key(rng, tool) } else { String::new() };
     format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{meta}{uri}"name":"t{tool}","nonce":"{nonce}","odd":{}}}}}"#,
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{meta}{key}{uri}"name":"t{tool}","nonce":"{nonce}","odd":{}}}}}"#,
         odd(nonce)
     )
+}
+
+/// The idempotency key of some calls: few enough that many of them meet, and now and then one of another tool.
+fn key(rng: &mut Rng, tool: usize) -> String {
+    match rng.below(40) {
+        0..4 => format!(r#""idempotencyKey":"k{tool}-{}","#, rng.below(4)),
+        4 if rng.chance(20) => r#""idempotencyKey":"k1-0","#.to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// A while: mostly short, sometimes long.

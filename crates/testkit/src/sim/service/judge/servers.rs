@@ -1,6 +1,6 @@
 //! What reaches servers: whose words, how often, and what they are told to cancel.
 
-use super::{Judge, Request, State, show};
+use super::{Judge, Kind, Request, State, show};
 use crate::sim::process::{member, nonce, tail};
 use crate::sim::service::visit::owner_of;
 use outlast_engine::event::Line;
@@ -62,10 +62,11 @@ impl Judge {
         }
         let Some(index) = self.by_nonce.get(&nonce(&message.bytes)).copied() else { return };
         self.check_subscription(server, index);
+        self.is_the_only_one(index);
+        let shared = self.is_shared(index);
         let request = &mut self.requests[index];
         assert_eq!(tail(&message.bytes), tail(&request.asked), "{} has changed on its way", request.nonce);
         self.attempts.insert(number, (server, index));
-        request.first.get_or_insert(number);
         if told_again(request) {
             // Whether this is one more attempt or a word of our own, only the engine knows.
             request.sent = Some((server, run, number));
@@ -73,13 +74,34 @@ impl Judge {
         }
         // A task outlives the session that made it.
         assert!(
-            request.state != State::Cancelled || request.task,
+            request.state != State::Cancelled || request.task || shared,
             "{} was cancelled, and sent",
             request.nonce
         );
         let committed = request.progressed && !request.repeatable;
         assert!(!committed, "{} was committed, and was sent again", request.nonce);
         request.sent = Some((server, run, number));
+    }
+
+    /// Of calls with one key only one is at a server.
+    fn is_the_only_one(&self, index: usize) {
+        let sent = &self.requests[index];
+        let other = |other: &&Request| {
+            let attempt = other.sent.map(|(_, _, attempt)| attempt);
+            other.nonce != sent.nonce && self.blame.is_held(attempt)
+        };
+        let other = self.with_its_key(sent).find(other).map(|other| &other.nonce);
+        assert_eq!(other, None, "{} was sent although one with its key is at a server", sent.nonce);
+    }
+
+    /// Whether a call goes on although its client does not want it: another with the same key may.
+    fn is_shared(&self, index: usize) -> bool {
+        let sent = &self.requests[index];
+        // A modern client that hung up may ask again, and a task outlives its session.
+        let may_ask =
+            |other: &Request| other.task || self.readings[other.carrier.0 as usize].kind == Kind::Modern;
+        let wants = |other: &Request| other.state == State::Open && other.nonce != sent.nonce;
+        self.with_its_key(sent).any(|other| may_ask(other) || wants(other))
     }
 
     /// One of several sessions that are subscribed must not end it for the others.

@@ -1,9 +1,12 @@
 //! What the system knows of processes. On Linux this is the only reader of /proc; elsewhere `ps` is asked.
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+pub use nix::unistd::Pid;
 use std::collections::VecDeque;
 use std::time::Duration;
+
+/// What all processes of one server are below: the guardian's process.
+pub type Root = Pid;
 
 /// One process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +27,8 @@ impl Table {
     }
 
     /// All descendants of a process, itself excluded.
-    pub fn below(&self, root: Pid) -> Vec<Pid> {
-        let (mut found, mut parents) = (Vec::new(), VecDeque::from([root]));
+    pub fn below(&self, root: &Root) -> Vec<Pid> {
+        let (mut found, mut parents) = (Vec::new(), VecDeque::from([*root]));
         while let Some(parent) = parents.pop_front() {
             let children =
                 self.0.iter().filter(|process| process.parent == parent).map(|process| process.pid);
@@ -44,13 +47,13 @@ impl Table {
 }
 
 /// All descendants of a process now, itself excluded.
-pub fn descendants(root: Pid) -> Vec<Pid> {
+pub fn descendants(root: &Root) -> Vec<Pid> {
     Table::read().below(root)
 }
 
 /// Sends a signal to all descendants of a process; how many there were.
 pub fn signal_descendants(root: Pid, signal: Signal) -> usize {
-    let found = descendants(root);
+    let found = descendants(&root);
     for pid in &found {
         // It may have ended since.
         let _ = kill(*pid, signal);
@@ -218,8 +221,8 @@ mod tests {
     fn descendants_are_found_at_any_depth_and_nobody_else() {
         let table = table(&[(1, 0, 1), (5, 1, 1), (7, 5, 7), (9, 7, 7), (8, 1, 1), (6, 9, 6)]);
         let raw = |pids: Vec<Pid>| pids.into_iter().map(Pid::as_raw).collect::<Vec<_>>();
-        assert_eq!(raw(table.below(Pid::from_raw(5))), [7, 9, 6]);
-        assert_eq!(raw(table.below(Pid::from_raw(8))), [] as [i32; 0]);
+        assert_eq!(raw(table.below(&Pid::from_raw(5))), [7, 9, 6]);
+        assert_eq!(raw(table.below(&Pid::from_raw(8))), [] as [i32; 0]);
         assert_eq!(raw(table.children_elsewhere(Pid::from_raw(5))), [7]);
         assert_eq!(
             raw(table.children_elsewhere(Pid::from_raw(1))),
@@ -231,7 +234,7 @@ mod tests {
     #[test]
     fn we_are_among_them_and_have_used_something() {
         let me = Pid::this();
-        assert!(Table::read().below(nix::unistd::getppid()).contains(&me));
+        assert!(Table::read().below(&nix::unistd::getppid()).contains(&me));
         assert!(used(me).is_some() && !name(me).is_empty() && started(me.as_raw() as u32).is_some());
     }
 }

@@ -8,8 +8,10 @@
 //!
 //! Requests are one byte, reports five.
 
-use crate::sys::proc::{Table, signal_descendants};
-use crate::sys::unix::{FileLimit, adopt_orphans, closed_on_exec_pipe};
+use super::limits::{FileLimit, adopt_orphans};
+use super::proc::{Root, Table, signal_descendants};
+use super::streams::{CLOSED_ON_EXEC, End, close_on_exec, closed_on_exec_pipe};
+use crate::sys::report::Report;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -26,6 +28,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::io::AsyncReadExt;
 
 const START: u8 = b's';
 const TERMINATE: u8 = b't';
@@ -38,20 +41,9 @@ const KILL_ROUNDS: usize = 200;
 /// takes longer, and then we need not be quick either.
 const GO_FIRST: u8 = 5;
 
-/// What the guardian tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// The server runs.
-    Started,
-    /// The server could not be started.
-    StartFailed(StartFailure),
-    /// The server ended.
-    Exited(Exit),
-}
-
 impl Report {
     /// Bytes of a report.
-    pub const SIZE: usize = 5;
+    const SIZE: usize = 5;
 
     fn encode(self) -> [u8; Report::SIZE] {
         let (kind, number) = match self {
@@ -66,8 +58,7 @@ impl Report {
         [kind, a, b, c, d]
     }
 
-    /// Reads a report.
-    pub fn decode(bytes: [u8; Report::SIZE]) -> Option<Report> {
+    fn decode(bytes: [u8; Report::SIZE]) -> Option<Report> {
         let [kind, a, b, c, d] = bytes;
         let number = i32::from_be_bytes([a, b, c, d]);
         Some(match kind {
@@ -99,7 +90,7 @@ struct Family {
 pub struct Guardian {
     socket: UnixStream,
     /// The guardian's process.
-    pub pid: Pid,
+    pid: Pid,
     family: Guardians,
 }
 
@@ -115,11 +106,37 @@ struct Streams {
 #[derive(Debug)]
 pub struct Ends {
     /// What it reads.
-    pub to_server: OwnedFd,
+    pub to_server: End,
     /// What it writes.
-    pub from_server: OwnedFd,
+    pub from_server: End,
     /// What it complains to.
-    pub errors: OwnedFd,
+    pub errors: End,
+}
+
+/// The guardian's reports, one after the other. None when the guardian is gone.
+#[derive(Debug)]
+pub struct Reports(UnixStream);
+
+impl Reports {
+    /// Waits on this thread.
+    pub fn next(&mut self) -> Option<Report> {
+        let mut bytes = [0; Report::SIZE];
+        self.0.read_exact(&mut bytes).ok().and_then(|()| Report::decode(bytes))
+    }
+
+    /// Brings each to somebody.
+    pub async fn each(self, mut told: impl FnMut(Report)) {
+        let Ok(mut line) =
+            self.0.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(self.0))
+        else {
+            return;
+        };
+        let mut bytes = [0; Report::SIZE];
+        while line.read_exact(&mut bytes).await.is_ok() {
+            let Some(report) = Report::decode(bytes) else { return };
+            told(report);
+        }
+    }
 }
 
 impl Guardians {
@@ -174,8 +191,13 @@ impl Guardians {
 
 impl Guardian {
     /// A second handle on the line, to read reports from.
-    pub fn reports(&self) -> io::Result<UnixStream> {
-        self.socket.try_clone()
+    pub fn reports(&self) -> io::Result<Reports> {
+        self.socket.try_clone().map(Reports)
+    }
+
+    /// What everything that it guards is below.
+    pub fn root(&self) -> Root {
+        self.pid
     }
 
     /// Starts the server on fresh pipes. What is left of an earlier one is killed first.
@@ -256,7 +278,7 @@ fn end_orphans(living: &[Pid]) {
             return;
         }
         for orphan in orphans {
-            for pid in table.below(orphan).into_iter().chain([orphan]) {
+            for pid in table.below(&orphan).into_iter().chain([orphan]) {
                 // It may have ended since.
                 let _ = nix::sys::signal::kill(pid, Signal::SIGKILL);
             }
@@ -367,8 +389,7 @@ fn receive(line: &UnixStream) -> io::Result<Option<(u8, Option<Streams>)>> {
     let mut byte = [0];
     let mut space = cmsg_space!([RawFd; 3]);
     let mut parts = [IoSliceMut::new(&mut byte)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = recvmsg::<()>(line.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+    let message = recvmsg::<()>(line.as_raw_fd(), &mut parts, Some(&mut space), CLOSED_ON_EXEC)?;
     if message.bytes == 0 {
         return Ok(None);
     }
@@ -376,7 +397,7 @@ fn receive(line: &UnixStream) -> io::Result<Option<(u8, Option<Streams>)>> {
     for control in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(received) = control {
             // SAFETY: the kernel has just made these descriptors for us alone.
-            fds.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+            fds.extend(received.into_iter().map(|fd| close_on_exec(unsafe { OwnedFd::from_raw_fd(fd) })));
         }
     }
     let streams = <[OwnedFd; 3]>::try_from(fds).ok();
@@ -395,6 +416,24 @@ fn start(command: &[OsString], streams: Streams) -> io::Result<Pid> {
     command.stderr(Stdio::from(streams.stderr)).process_group(0);
     let child = command.spawn()?;
     Ok(Pid::from_raw(child.id() as i32))
+}
+
+/// Why a command can certainly not be started, as far as its file tells without starting it.
+pub fn missing(command: &[OsString]) -> Option<StartFailure> {
+    use nix::unistd::{AccessFlags, access};
+    let program = std::path::Path::new(command.first()?);
+    let folders = match program.components().count() {
+        // A bare name is looked for; anything else is a path from here.
+        1 if !program.as_os_str().to_string_lossy().contains('/') => crate::config::search_path(),
+        _ => vec![std::path::PathBuf::new()],
+    };
+    let found: Vec<_> =
+        folders.iter().map(|folder| folder.join(program)).filter(|path| path.is_file()).collect();
+    if found.is_empty() {
+        return Some(StartFailure::NotFound);
+    }
+    let runs = found.iter().any(|path| access(path, AccessFlags::X_OK).is_ok());
+    (!runs).then_some(StartFailure::NotExecutable)
 }
 
 fn failure(error: &io::Error) -> StartFailure {

@@ -1,0 +1,84 @@
+//! What a note is about, for programs that read the log: an object with a field for each thing.
+//!
+//! Times are in milliseconds, and their names end in `Ms`. What an error tells its client is told here under the
+//! same names.
+
+use super::Note;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn millis(time: &Duration) -> u64 {
+    time.as_millis() as u64
+}
+
+impl Note {
+    /// What happened, for a person, without what stands in [`Note::facts`].
+    pub fn message(&self) -> String {
+        match self {
+            Note::Failed(failure) => failure.message(),
+            note => note.to_string(),
+        }
+    }
+
+    /// What it is about: an object.
+    pub fn facts(&self) -> Value {
+        match self {
+            Note::Failed(failure) => failure.facts(),
+            Note::StoreFailed { why }
+            | Note::StoreUnread { why }
+            | Note::StoreLost { why }
+            | Note::BadClientLine { why } => json!({"why": why}),
+            Note::StoredAtLast { count } => json!({"count": count}),
+            Note::NeverStored { count, why } => json!({"count": count, "why": why}),
+            Note::SessionSleeps { session } => json!({"session": session}),
+            Note::LikelyCap { cap } => json!({"capMs": millis(cap)}),
+            Note::UnknownAnswer { from, id } => json!({"from": from, "id": id}),
+            Note::Slept { time } => json!({"timeMs": millis(time)}),
+            Note::Ending { why, calls } => json!({"why": why, "calls": calls}),
+            Note::StartFailed { command, why } => json!({"command": command, "why": why.to_string()}),
+            note => note.facts_of_server(),
+        }
+    }
+
+    /// Those about a server.
+    fn facts_of_server(&self) -> Value {
+        match self {
+            Note::Unreachable { server, why }
+            | Note::PostRefused { server, why }
+            | Note::PostLost { server, why }
+            | Note::RestartFailed { server, why } => json!({"server": server, "why": why}),
+            Note::Retrying { server, why, wait } | Note::Restarting { server, why, wait } => {
+                json!({"server": server, "why": why, "waitMs": millis(wait)})
+            }
+            Note::Started { server, run } => json!({"server": server, "run": run.0}),
+            Note::Exited { server, exit } => json!({"server": server, "exit": exit.to_string()}),
+            Note::Closed { server, what } => json!({"server": server, "what": what}),
+            Note::Restarted { server, took } | Note::SlowStart { server, took } => {
+                json!({"server": server, "tookMs": millis(took)})
+            }
+            Note::Down { server, why, every } => {
+                json!({"server": server, "why": why, "everyMs": millis(every)})
+            }
+            Note::Repeated { server, method, attempt, why } => {
+                json!({"server": server, "method": method, "attempt": attempt, "why": why})
+            }
+            Note::Joined { server, tool } => json!({"server": server, "tool": tool}),
+            Note::Hung { server, silent } => json!({"server": server, "silentMs": millis(silent)}),
+            Note::BadLines { server, count, shown } => {
+                json!({"server": server, "count": count, "last": shown})
+            }
+            Note::AllBadLines { server, count } => json!({"server": server, "count": count}),
+            Note::LateAnswer { server, attempt } => json!({"server": server, "attempt": attempt}),
+            Note::AskTimedOut { server, method, limit } => {
+                json!({"server": server, "method": method, "limitMs": millis(limit)})
+            }
+            Note::MemoryWasWrong { server }
+            | Note::OddDeclaration { server }
+            | Note::TolerantAnswer { server }
+            | Note::OtherIdType { server }
+            | Note::StrayProgress { server }
+            | Note::TooManyAsks { server } => json!({"server": server}),
+            _ => json!({}),
+        }
+    }
+}

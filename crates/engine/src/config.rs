@@ -1,0 +1,252 @@
+//! What is settled before the first event: how outlast behaves, and what each server is.
+//!
+//! A *definition* ([`ServerConfig`]) says what a server is; a server is a running process or session of one, and holds
+//! the definition that it was started with. A call holds the rules that were in force when it began.
+
+use crate::error::Wording;
+use crate::idempotency::KeyPlace;
+use crate::limits;
+use crate::policy::Rules;
+use crate::profile::{PROFILES, Profile};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Whose habits we have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Our own, around one server: we end when it ends.
+    Wrap,
+    /// Those of `timeout-mcp`: we stay until the client goes, and end with status 0.
+    TimeoutMcp,
+    /// Those of a service: clients come and go, servers are started as they are needed.
+    Serve,
+}
+
+/// How servers are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A process behind pipes.
+    Process,
+    /// Streamable HTTP.
+    Http,
+}
+
+impl Manner {
+    pub(crate) fn outlives_its_server(self) -> bool {
+        self != Manner::Wrap
+    }
+
+    pub(crate) fn serves(self) -> bool {
+        self == Manner::Serve
+    }
+
+    pub(crate) fn wording(self) -> Wording {
+        match self {
+            Manner::Wrap | Manner::Serve => Wording::Own,
+            Manner::TimeoutMcp => Wording::TimeoutMcp,
+        }
+    }
+}
+
+/// When a server is started again; each also for the reasons before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Restart {
+    /// Not at all.
+    Never,
+    /// When it ended.
+    OnCrash,
+    /// When it hangs.
+    OnHang,
+    /// When a limit that a person wrote has fired.
+    OnTimeout,
+}
+
+/// Who shares a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Nobody.
+    Session,
+    /// The sessions of one principal.
+    Principal,
+    /// All.
+    All,
+}
+
+/// What a server is: the same for every process or session of it.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// What a person calls the server.
+    pub name: Box<str>,
+    /// The command that starts it, for errors.
+    pub command: Box<str>,
+    /// What the server is called in the store: the same after a restart of ours.
+    pub identity: Box<str>,
+    /// How the server is reached.
+    pub transport: Transport,
+    /// Who shares a server.
+    pub share: Share,
+    /// Limits per method and tool, for the calls that begin now: a call keeps the ones that it began with.
+    pub rules: Arc<Rules>,
+    /// Between telling a server to cancel and calling it hung.
+    pub cancel_grace: Duration,
+    /// When the server is started again.
+    pub restart: Restart,
+    /// The wait before a crashed server is started again; doubles.
+    pub restart_backoff: Duration,
+    /// Restarts within a minute before a server counts as failed.
+    pub restart_intensity: u32,
+    /// Further tries when a restarted server does not come up.
+    pub connect_retries: u32,
+    /// The wait before the first of them; doubles.
+    pub connect_backoff: Duration,
+    /// How often a failed server is tried again.
+    pub reconnect_every: Duration,
+    /// The longest wait before a call's second attempt; doubles.
+    pub retry_backoff: Duration,
+    /// The server's hints about its tools are believed.
+    pub trust: bool,
+    /// The handshake is answered from memory while the server starts.
+    pub instant: bool,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        ServerConfig {
+            name: "server".into(),
+            command: "server".into(),
+            identity: "".into(),
+            transport: Transport::Process,
+            share: Share::Principal,
+            rules: Arc::default(),
+            cancel_grace: Duration::from_secs(5),
+            restart: Restart::OnHang,
+            restart_backoff: Duration::from_millis(500),
+            restart_intensity: 5,
+            connect_retries: 3,
+            connect_backoff: Duration::from_secs(2),
+            reconnect_every: Duration::from_secs(30),
+            retry_backoff: Duration::from_millis(500),
+            trust: false,
+            instant: false,
+        }
+    }
+}
+
+/// What is settled before the first event.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The server that the command line names: the first definition, and the only one.
+    pub server: Arc<ServerConfig>,
+    /// Whose habits we have.
+    pub manner: Manner,
+    /// How long an HTTP session may be unused before what it holds is freed.
+    pub session_idle: Duration,
+    /// How long a broken stream can be taken up again.
+    pub resume_wait: Duration,
+    /// How long an answer may take to leave in one piece with the head of its stream.
+    pub stream_head: Duration,
+    /// How long a client should wait before it does.
+    pub resume_min_wait: Duration,
+    /// Calls may be tasks, for clients that want them so.
+    pub tasks: bool,
+    /// Where calls carry their idempotency keys.
+    pub key_places: Vec<KeyPlace>,
+    /// How long a modern call may take before its client gets the handle of a task.
+    pub task_after: Duration,
+    /// How long a task is kept after its end.
+    pub task_ttl: Duration,
+    /// The longest that a client may ask for.
+    pub task_ttl_max: Duration,
+    /// When clients give a tool up, whatever progress they see; their calls are handed off before.
+    pub client_cap: Option<Duration>,
+    /// What is known of clients.
+    pub profiles: &'static [Profile],
+    /// Clients that know how may resume calls after a lost connection.
+    pub resumable: bool,
+    /// We are only the door to a service of our own, which keeps the calls: what a client declares about
+    /// resuming, and what it asks about it, goes there.
+    pub door: bool,
+    /// What the address that clients reach is called in the store: sessions and streams are kept under it.
+    pub identity: Box<str>,
+    /// Sessions and streams over HTTP are stored, because the store outlives this process.
+    pub durable: bool,
+    /// Sessions of one principal.
+    pub max_sessions: usize,
+    /// Calls of one principal that are in flight.
+    pub max_calls: usize,
+    /// How long calls may finish after the client's end.
+    pub drain: Duration,
+    /// The longest message.
+    pub max_message: usize,
+    /// For jitter.
+    pub seed: u64,
+    /// A fault for the simulation to find.
+    #[cfg(feature = "planted")]
+    pub planted: Option<crate::planted::Planted>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            server: Arc::default(),
+            manner: Manner::Wrap,
+            session_idle: Duration::from_secs(5 * 60),
+            resume_wait: Duration::from_secs(10 * 60),
+            stream_head: limits::STREAM_HEAD,
+            resume_min_wait: Duration::from_secs(1),
+            tasks: false,
+            key_places: KeyPlace::defaults(),
+            task_after: Duration::from_secs(10),
+            task_ttl: Duration::from_secs(60 * 60),
+            task_ttl_max: Duration::from_secs(72 * 60 * 60),
+            client_cap: None,
+            profiles: PROFILES,
+            resumable: false,
+            door: false,
+            identity: "".into(),
+            durable: false,
+            max_sessions: 1_000,
+            max_calls: 20_000,
+            drain: Duration::from_secs(30),
+            max_message: 64 << 20,
+            seed: 0,
+            #[cfg(feature = "planted")]
+            planted: None,
+        }
+    }
+}
+
+impl From<ServerConfig> for Config {
+    fn from(server: ServerConfig) -> Config {
+        Config { server: Arc::new(server), ..Config::default() }
+    }
+}
+
+impl Config {
+    /// The server that the command line names, to be changed.
+    pub fn server_mut(&mut self) -> &mut ServerConfig {
+        Arc::make_mut(&mut self.server)
+    }
+
+    /// Its limits per method and tool, to be added to.
+    pub fn rules_mut(&mut self) -> &mut Rules {
+        Arc::make_mut(&mut self.server_mut().rules)
+    }
+
+    /// What the server, and the sessions of its clients, are called in the store.
+    pub fn is_called(&mut self, identity: Box<str>) {
+        self.identity.clone_from(&identity);
+        self.server_mut().identity = identity;
+    }
+
+    /// Whether calls may have tickets, so that an earlier process may have left some.
+    pub fn has_tickets(&self) -> bool {
+        self.tasks || self.resumable || self.client_cap.is_some()
+    }
+
+    /// Whether anything may be stored, so that the server needs a name in the store.
+    pub fn uses_store(&self) -> bool {
+        let verified = || self.profiles.iter().any(|profile| profile.verified);
+        self.has_tickets() || self.durable || self.server.rules.any_keeps_answers() || verified()
+    }
+}

@@ -1,0 +1,285 @@
+//! The commands: what `--help` lists, and what each one's own `--help` says.
+
+use crate::cli::completions::SHELLS;
+use crate::install::clients::CLIENTS;
+
+/// A command.
+pub struct Command {
+    pub name: &'static str,
+    /// It is on the first screen.
+    pub listed: bool,
+    /// The words that may follow it.
+    pub then: &'static [&'static str],
+    /// One line.
+    pub short: &'static str,
+    /// `outlast NAME --help`.
+    pub text: fn() -> String,
+}
+
+/// All of them. The manual page and the completions are made from this table, too.
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "install",
+        listed: true,
+        then: &[],
+        short: "put outlast in front of a client's servers",
+        text: install,
+    },
+    Command { name: "uninstall", listed: false, then: &[], short: "undo install", text: install },
+    Command {
+        name: "doctor",
+        listed: true,
+        then: &["client"],
+        short: "what is wrong with a server, or how a client behaves",
+        text: doctor,
+    },
+    Command { name: "demo", listed: true, then: &[], short: "see outlast work in ten seconds", text: demo },
+    Command { name: "serve", listed: true, then: &[], short: "serve MCP over HTTP", text: serve },
+    Command {
+        name: "tasks",
+        listed: true,
+        then: &["list", "show", "result", "cancel", "wait"],
+        short: "calls that can be fetched later",
+        text: tasks,
+    },
+    Command {
+        name: "keep",
+        listed: true,
+        then: &["list", "stop"],
+        short: "servers that run in the background",
+        text: keep,
+    },
+    Command {
+        name: "token",
+        listed: false,
+        then: &["new"],
+        short: "make a token for clients of serve",
+        text: token,
+    },
+    Command {
+        name: "cache",
+        listed: false,
+        then: &["clear"],
+        short: "delete what --instant remembers",
+        text: cache,
+    },
+    Command {
+        name: "timeout-mcp",
+        listed: false,
+        then: &[],
+        short: "behave like the program timeout-mcp",
+        text: timeout_mcp,
+    },
+    Command {
+        name: "completions",
+        listed: false,
+        then: SHELLS,
+        short: "completions for a shell",
+        text: completions,
+    },
+    Command { name: "man", listed: false, then: &[], short: "the manual page", text: man },
+    Command {
+        name: "demo-server",
+        listed: false,
+        then: &[],
+        short: "the demo's server, for trials",
+        text: demo_server,
+    },
+    Command {
+        name: "help",
+        listed: true,
+        then: &["settings", "errors"],
+        short: "about a command, an option or an error",
+        text: help,
+    },
+];
+
+/// The command of this name.
+pub fn named(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| command.name == name)
+}
+
+fn help() -> String {
+    "Usage: outlast help [WORD]
+
+  outlast help COMMAND    about a command, such as doctor
+  outlast help OPTION     about an option, such as timeout
+  outlast help CODE       about an error, such as -31002 or server-gone
+  outlast help settings   all about every option (this is docs/settings.md)
+  outlast help errors     all errors
+  outlast help --all      every command and every option, a line each
+"
+    .into()
+}
+
+fn serve() -> String {
+    "Serve one MCP server to many clients over HTTP.
+Usage: outlast serve --listen ADDR [OPTIONS] -- COMMAND...
+       outlast serve --listen ADDR [OPTIONS] URL
+
+  outlast serve --listen 127.0.0.1:7600 -- npx -y some-server
+  outlast serve --listen 0.0.0.0:7600 --token-file FILE https://host/mcp
+
+Clients connect to http://ADDR/mcp. Servers are started when clients need them.
+An address that other machines can reach needs --token-file (see: outlast help
+token) or --no-auth.
+
+Options: outlast --help --all, group HTTP. All other options work here too,
+except --instant and --keep; those for remote servers only with a URL.
+Ends with 0 after SIGTERM or SIGINT, once open calls have ended (--drain), 2 for
+a bad command line, 126 or 127 if COMMAND cannot be started.
+"
+    .into()
+}
+
+fn timeout_mcp() -> String {
+    "Behave like the program timeout-mcp.
+Usage: outlast timeout-mcp [--auto-restart] [SECONDS] COMMAND...
+       outlast timeout-mcp [--auto-restart] --timeout 30s -- COMMAND...
+
+tools/call, initialize and tools/list fail with error -32603 after SECONDS
+[default: 30]. With --auto-restart the server is restarted after a timeout and
+when it has ended. A binary named timeout-mcp behaves in the same way.
+"
+    .into()
+}
+
+fn install() -> String {
+    let clients: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
+    format!(
+        "Put outlast in front of the stdio servers in a client's own file, or undo that.
+Usage: outlast install [CLIENT] [OPTIONS]
+       outlast uninstall CLIENT [OPTIONS]
+
+  outlast install             list the clients and servers that are found
+  outlast install CLIENT      show what would change, ask, change the file
+  outlast uninstall CLIENT    restore the file
+
+      --scope project|user   the file in the working directory, or your own
+                             [default: user]
+      --server NAME          only this server; may be given several times
+      --dry-run              show what would change, and change nothing
+  -y, --yes                  do not ask
+  -h, --help                 this text
+
+Clients: {}.
+Ends with 0 if everything is as you asked, 1 if something was not changed, 2 for
+a bad command line.
+",
+        super::wrapped(&clients.join(", "), 9)
+    )
+}
+
+fn doctor() -> String {
+    "Find out what is wrong with a server, or how a client behaves.
+Usage: outlast doctor [--json] [--timeout TIME] -- COMMAND...
+       outlast doctor client
+
+With a command: starts the stdio server twice, talks to it as an old and as a
+new client would, and reports what the server offers, what is odd, and what
+helps. No tool is called, and no process is left behind.
+`client`: an MCP server that measures the client it is added to. Add it to your
+client for a minute and tell the agent: run the outlast probes.
+
+      --json           print one JSON object
+      --timeout TIME   the longest wait for one answer [default: 60s]
+  -h, --help           this text
+
+No wait is longer than this (nor than --timeout): server/discover 10s plus the
+time of the first answer; ping 5s; each list 30s and 100 pages; the exit 3s
+after the end of input, 2s after SIGTERM, 2s after SIGKILL; processes left
+behind 0.5s; the last output 0.2s; the system to start the process 10s; output
+of the second process before its first request 0.25s to 2s.
+Ends with 0 if nothing is odd, 1 if something is, 2 for a bad command line, 126
+or 127 if the command cannot be started.
+"
+    .into()
+}
+
+fn demo() -> String {
+    "See outlast work: a client that waits 2 seconds calls a tool that takes 6
+seconds, first directly, then through outlast.
+Usage: outlast demo
+"
+    .into()
+}
+
+fn demo_server() -> String {
+    "The server of `outlast demo`: one tool, build_project, that works for 6 seconds
+in silence.
+Usage: outlast demo-server
+"
+    .into()
+}
+
+fn token() -> String {
+    "Make a token for clients of `outlast serve`.
+Usage: outlast token new NAME >> FILE
+
+Prints a line for --token-file: NAME and the SHA-256 of the token. The token
+itself is shown once, on stderr; clients send it as Authorization: Bearer TOKEN.
+"
+    .into()
+}
+
+fn cache() -> String {
+    "Delete what --instant remembers of servers.
+Usage: outlast cache clear [--state DIR]
+"
+    .into()
+}
+
+fn completions() -> String {
+    "Print completions for a shell.
+Usage: outlast completions bash|fish|powershell|zsh
+"
+    .into()
+}
+
+fn man() -> String {
+    "Print the manual page, for man: outlast man > outlast.1
+Usage: outlast man
+"
+    .into()
+}
+
+fn tasks() -> String {
+    "See and use the calls that can be fetched later, of all outlast processes of
+this user.
+Usage: outlast tasks list [--page N] [OPTIONS]
+       outlast tasks show|result|cancel|wait TICKET [OPTIONS]
+
+  list             running calls first, then the newest; 50 per page
+  show TICKET      everything that is known about a call
+  result TICKET    the result, exactly as the server gave it
+  cancel TICKET    ask the owning process to cancel the call; waits up to 10s
+  wait TICKET      wait for the end, then like `result`; Ctrl-C ends the wait
+
+TICKET is a ticket or task id, or its first characters if no other begins so.
+
+      --json           print one JSON object
+      --state DIR      the state folder, if outlast was started with --state
+      --timeout TIME   `wait`: how long to wait [default: until the end]
+  -h, --help           this text
+
+Ends with 0 for success (`result`, `wait`: the call completed; `cancel`: the
+call was cancelled), 1 if the call failed or was cancelled (`cancel`: it had
+ended already), 2 for a bad command line or ticket, 3 if the call still runs, 4
+if the store cannot be read.
+"
+    .into()
+}
+
+fn keep() -> String {
+    "Servers that `outlast --keep -- COMMAND` runs in the background, for this user.
+Usage: outlast keep list [--json] [--state DIR]
+       outlast keep stop [NAME] [--state DIR]
+
+  list          the services that run, and whether a client uses them
+  stop          stop all of them; open calls may finish within --drain
+  stop NAME     stop one, by its name or the name of its server
+
+A service ends by itself after --resume-wait without clients and open calls.
+"
+    .into()
+}

@@ -1,0 +1,98 @@
+//! The pages about errors, in the program: an error names `outlast help CODE`, which works without a network.
+//!
+//! The same pages are in `docs/errors`; a test compares them.
+
+use outlast_engine::error::Kind;
+
+/// Each code and its page.
+const PAGES: &[(&str, &str)] = &[
+    ("-31001", include_str!("errors/-31001.md")),
+    ("-31002", include_str!("errors/-31002.md")),
+    ("-31003", include_str!("errors/-31003.md")),
+    ("-31004", include_str!("errors/-31004.md")),
+    ("-31005", include_str!("errors/-31005.md")),
+    ("-31006", include_str!("errors/-31006.md")),
+    ("-31007", include_str!("errors/-31007.md")),
+    ("-31008", include_str!("errors/-31008.md")),
+    ("-31010", include_str!("errors/-31010.md")),
+    ("-31011", include_str!("errors/-31011.md")),
+    ("-31012", include_str!("errors/-31012.md")),
+    ("-31013", include_str!("errors/-31013.md")),
+    ("-32001", include_str!("errors/-32001.md")),
+    ("-32603", include_str!("errors/-32603.md")),
+    ("-32700", include_str!("errors/-32700.md")),
+];
+
+/// The page of a code (`-31002`, `31002`) or of a kind (`server-gone`), for a terminal.
+pub(super) fn page(word: &str) -> Option<String> {
+    let code = match Kind::ALL.iter().find(|kind| kind.name() == word) {
+        Some(kind) => kind.code(false).to_string(),
+        // Both codes are about lines of a client that are no messages.
+        None if word.trim_start_matches('-') == "32600" => "-32700".to_owned(),
+        None => format!("-{}", word.trim_start_matches('-')),
+    };
+    PAGES.iter().find(|(known, _)| *known == code).map(|(_, page)| for_terminal(page))
+}
+
+fn for_terminal(page: &str) -> String {
+    let mut text = String::new();
+    for line in page.lines() {
+        let line = without_links(&line.replace("**", ""));
+        let line = line.trim_start_matches("# ");
+        text += &super::wrapped(line, if line.starts_with("- ") { 2 } else { 0 });
+        text.push('\n');
+    }
+    text
+}
+
+/// `[text](-31002.md)` as `text (outlast help -31002)`; of other links the text and the page.
+fn without_links(line: &str) -> String {
+    let Some((before, rest)) = line.split_once('[') else { return line.to_owned() };
+    let Some((text, link, after)) = rest
+        .split_once("](")
+        .and_then(|(text, rest)| Some((text, rest.split_once(')')?)))
+        .map(|(text, (link, after))| (text, link, after))
+    else {
+        return line.to_owned();
+    };
+    let page = link.split('#').next().unwrap_or_default();
+    let shown = match page.strip_suffix(".md") {
+        Some(code) if code.starts_with('-') && code == text => format!("outlast help {code}"),
+        Some(code) if code.starts_with('-') => format!("{text} (outlast help {code})"),
+        _ => format!("{text} (docs/{})", page.trim_start_matches("../")),
+    };
+    format!("{before}{shown}{}", without_links(after))
+}
+
+/// The kinds of errors.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    Kind::ALL.iter().map(|kind| kind.name())
+}
+
+/// Every code and its first line.
+pub(super) fn index() -> String {
+    let title = |page: &'static str| page.lines().next().unwrap_or_default().trim_start_matches("# ");
+    let mut text = String::from("Errors of outlast itself; errors of a server pass unchanged.\n\n");
+    for (_, page) in PAGES {
+        text += &format!("  {}\n", title(page));
+    }
+    text + "\nAbout one of them: outlast help CODE\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_for_a_terminal_has_no_links() {
+        assert_eq!(
+            without_links("a [-32001](-32001.md), [gone](-31002.md) and [x](../tasks.md#y)."),
+            "a outlast help -32001, gone (outlast help -31002) and x (docs/tasks.md)."
+        );
+        for (code, _) in PAGES {
+            let text = page(code).unwrap();
+            assert!(!text.contains("](") && !text.contains("**"), "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        }
+    }
+}
