@@ -1086,8 +1086,8 @@ fn who_waits_for_a_handshake_when_the_service_ends_is_told() {
         !! warn: server-gone …
         << 4: …
         << 4: finish
-        << 5: 200 with a session events
-        << 5: …
+        << 5: 200 events
+        << 5: : outlast||
         << 5: id: 5-1|data: {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"outlast is being stopped; try again"}}||
         << 5: finish
         .. 2: close-input
@@ -1305,6 +1305,26 @@ fn a_session_that_ends_at_once_leaves_no_request_without_a_response() {
         << 3: 202
         .. 1: close-input
         << 4: 200
+        "#,
+    );
+}
+
+/// Whoever stored the name would come back with it, and be told that it is unknown.
+#[test]
+fn a_refused_handshake_names_no_session() {
+    check(
+        r#"
+        set serve
+        set stream-head 25ms
+        post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        .. 1: start 0
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        started
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}
+        << 1: 200 events
+        << 1: id: 2-0|retry: 1000|data: ||
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}||
+        << 1: finish
         "#,
     );
 }

@@ -760,3 +760,30 @@ fn every_row_of_the_table_is_played() {
         a_call_that_nothing_can_be_done_for_fails_at_once,
     );
 }
+
+/// It was claimed, so no other process will take it.
+#[test]
+fn a_claimed_record_that_cannot_be_read_is_read_again() {
+    let before = MODERN.split_once("begin").map_or("", |(before, _)| before);
+    let scenario = format!(
+        r#"
+        {before}
+        begin
+        .. store 1: claim, expire
+        reads fail
+        stored 1
+        !! warn: could not be read from the store: disk full
+        wait 5s
+        @30s500ms
+        !! warn: could not be read from the store: disk full
+        reads now
+        wait 5s
+        @35s500ms
+        .. 1: start 0
+        @35s500ms
+        >> 1: {{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{{"taskId":"s-1",META}}}}
+        "#
+    );
+    let scenario = scenario.replace("META", META).replace("T1", &"01".repeat(32));
+    check(&format!("set serve\nset tasks\n{scenario}"));
+}

@@ -826,7 +826,7 @@ fn a_handshake_that_is_refused_with_a_status_leaves_no_session() {
         >> 1: post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         started
         trouble 1 status 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unsupported protocol version"}}
-        << 1: 200 with a session events
+        << 1: 200 events
         << 1: id: 2-0|retry: 1000|data: ||
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unsupported protocol version"}}||
         << 1: finish

@@ -264,6 +264,9 @@ impl Engine {
         if modern && way != Way::Line && message.has(Field::Error) {
             self.set_status(way, error_code(message));
         }
+        if refused_handshake {
+            self.names_no_session(way);
+        }
         self.settle(id, Some(Outgoing::edited(message.bytes.clone(), edits)));
         if refused_handshake {
             self.handshake_failed(client);

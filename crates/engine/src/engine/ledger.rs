@@ -6,6 +6,7 @@ use super::store_clock::StoreClock;
 use super::tasks::{Asked, Resuming};
 use crate::clients::Way;
 use crate::id::{ClientId, ExchangeId, JsonId, KeyNo, TaskNo};
+use crate::record::Ticket;
 use crate::store::{Stored, Trouble};
 use crate::time::Wall;
 use std::collections::BTreeMap;
@@ -44,7 +45,7 @@ pub(super) enum Pending {
     /// Tasks of processes that have ended.
     Claimed,
     /// One of them.
-    Orphaned,
+    Orphaned(Ticket),
     /// A session has ended.
     Ended(Box<str>),
     /// A session is kept as it is now.

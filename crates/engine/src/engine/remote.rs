@@ -251,6 +251,9 @@ impl Engine {
             (open.request.client, open.request.way, with_id(answer, &open.request.id));
         let refused = open.request.method == Method::Initialize && answer.has(Field::Error);
         self.set_status(way, error_code(answer));
+        if refused {
+            self.names_no_session(way);
+        }
         // It is the server's word, though it came with a status.
         self.pass_on(true);
         self.settle(call, Some(passed_on));

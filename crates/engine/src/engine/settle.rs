@@ -49,9 +49,12 @@ impl Engine {
         self.fail_joined(id, &failure);
         self.note(Note::Failed(Box::new(failure)));
         let handshake = self.calls.get(id).filter(|call| call.request.method == Method::Initialize);
-        let handshake = handshake.map(|call| call.request.client);
+        let handshake = handshake.map(|call| (call.request.client, call.request.way));
+        if let Some((_, way)) = handshake {
+            self.names_no_session(way);
+        }
         self.settle(id, Some(answer));
-        if let Some(client) = handshake {
+        if let Some((client, _)) = handshake {
             self.handshake_failed(client);
         }
     }
@@ -74,8 +77,12 @@ impl Engine {
     }
 
     fn answer_refused(&mut self, call: &Call, answer: Outgoing) {
+        let begins = call.request.method == Method::Initialize;
+        if begins {
+            self.names_no_session(call.request.way);
+        }
         self.reply(call.request.client, call.request.way, Some(&call.request.id), answer);
-        if call.request.method == Method::Initialize {
+        if begins {
             self.handshake_failed(call.request.client);
         }
     }

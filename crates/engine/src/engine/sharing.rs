@@ -100,6 +100,9 @@ impl Engine {
         }
         let refused = !answer.has(Field::Result);
         for (client, way, json_id) in joining {
+            if refused {
+                self.names_no_session(way);
+            }
             self.welcome(client, way, &json_id, answer);
             if refused {
                 self.handshake_failed(client);
@@ -111,6 +114,7 @@ impl Engine {
     pub(super) fn turn_away(&mut self, id: ServerId, text: &str) {
         for (client, way, id) in self.servers.take_awaiting_welcome(id) {
             let answer = error_answer(id.patch().as_slice(), -32603, text, None);
+            self.names_no_session(way);
             self.reply(client, way, Some(&id), Outgoing::plain(answer));
             self.handshake_failed(client);
         }

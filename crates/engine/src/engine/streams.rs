@@ -44,6 +44,13 @@ impl Engine {
         self.act(Action::Write(exchange, first.into()));
     }
 
+    /// A handshake is refused: its response, unless it has begun, does not name a session that is gone.
+    pub(super) fn names_no_session(&mut self, way: Way) {
+        if let Way::Stream(id) = way {
+            self.clients.names_session(id, None);
+        }
+    }
+
     /// A modern request has waited long enough for an answer that would be a response of its own.
     pub(super) fn stream_is_due(&mut self, way: Way) {
         if let Way::Stream(id) = way {

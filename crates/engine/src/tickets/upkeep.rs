@@ -3,6 +3,7 @@
 use super::Tickets;
 use crate::id::TaskNo;
 use crate::limits;
+use crate::record::Ticket;
 use crate::time::Mono;
 use crate::timers::{Owner, Timers};
 
@@ -16,6 +17,8 @@ pub(super) struct Upkeep {
     /// Questions to the store that are not answered.
     asks_for_mail: bool,
     watches: bool,
+    /// Records of dead processes that are ours and could not be read.
+    unread: Vec<Ticket>,
     last: LastTries,
 }
 
@@ -44,9 +47,22 @@ impl Tickets {
 
     /// As long as there are tasks, or calls whose streams are stored, there is something to look after.
     pub(crate) fn arm_upkeep(&mut self, timers: &mut Timers, now: Mono, stored_calls: bool) {
-        if self.upkeep.armed.is_none() && (stored_calls || !self.is_empty()) {
+        if self.upkeep.armed.is_none() && (stored_calls || !self.is_empty() || self.has_unread()) {
             timers.set(Owner::Tasks, &mut self.upkeep.armed, Some(now + limits::UPKEEP));
         }
+    }
+
+    /// A record that was claimed could not be read.
+    pub(crate) fn is_unread(&mut self, ticket: Ticket) {
+        self.upkeep.unread.push(ticket);
+    }
+
+    pub(crate) fn has_unread(&self) -> bool {
+        !self.upkeep.unread.is_empty()
+    }
+
+    pub(crate) fn take_unread(&mut self) -> Vec<Ticket> {
+        std::mem::take(&mut self.upkeep.unread)
     }
 
     pub(crate) fn upkeep_rings(&mut self) {

@@ -184,6 +184,9 @@ impl Blame {
             Event::Trouble(server, run, attempt, trouble) => {
                 self.trouble(now, *server, *run, attempt.map(|attempt| attempt.on_wire()), trouble);
             }
+            Event::Undelivered(server, run, _, why) => {
+                self.trouble(now, *server, *run, None, &Trouble::Unreachable(why.clone()));
+            }
             Event::StreamEnded(server, run, attempt, end) => {
                 self.stream_ended(now, *server, *run, attempt.on_wire(), end);
             }

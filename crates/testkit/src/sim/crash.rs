@@ -68,6 +68,8 @@ pub enum Fate {
     Leased,
     /// It only stands still, is taken for dead, and then goes on beside the next one.
     Frozen,
+    /// It lives on without its connections: its clients come to another process beside it.
+    Moves,
     /// It lives on, and somebody else does not: a client deletes its session.
     Deletes,
     /// Every connection of its clients is cut.
@@ -78,8 +80,16 @@ pub enum Fate {
 
 impl Fate {
     /// All of them.
-    pub const ALL: [Fate; 7] =
-        [Fate::Lost, Fate::Late, Fate::Leased, Fate::Frozen, Fate::Deletes, Fate::Cuts, Fate::Kills];
+    pub const ALL: [Fate; 8] = [
+        Fate::Lost,
+        Fate::Late,
+        Fate::Leased,
+        Fate::Frozen,
+        Fate::Moves,
+        Fate::Deletes,
+        Fate::Cuts,
+        Fate::Kills,
+    ];
 }
 
 /// Something that will happen.
@@ -125,6 +135,8 @@ struct Life {
     ends_in_order: bool,
     writes_late: bool,
     stands_still_until: Duration,
+    /// Its clients have come to another process, and it lives on.
+    moved: bool,
 }
 
 /// What the wall clock of a process shows.
@@ -314,6 +326,7 @@ impl World {
             ends_in_order: false,
             writes_late: false,
             stands_still_until: Duration::ZERO,
+            moved: false,
         });
         self.front = Some(life);
         let entropy = self.random();
@@ -363,7 +376,8 @@ impl World {
 
     fn crash(&mut self, life: usize, fate: Fate) {
         // A client of a process that wraps goes with it.
-        let fate = if self.config.manner == Manner::Wrap && fate == Fate::Frozen { Fate::Lost } else { fate };
+        let survives = matches!(fate, Fate::Frozen | Fate::Moves);
+        let fate = if self.config.manner == Manner::Wrap && survives { Fate::Lost } else { fate };
         self.front = None;
         if self.clients.iter().any(|client| !client.left) {
             let soon = self.rng.millis(1, 50);
@@ -376,6 +390,10 @@ impl World {
                 self.lives[life].writes_late = true;
             }
             Fate::Leased | Fate::Frozen => self.agenda.plan(LEASE, Plan::LeaseEnds(life)),
+            Fate::Moves => {
+                self.lives[life].moved = true;
+                return self.cut_connections(life);
+            }
             Fate::Deletes | Fate::Cuts | Fate::Kills => panic!("{fate:?} ends no process"),
         }
         if fate == Fate::Frozen {

@@ -231,7 +231,9 @@ impl Engine {
         let no = self.tickets.named(ticket)?;
         let task = self.tickets.get(no)?;
         let named = task.resume.as_ref().is_some_and(|resume| resuming.names(&resume.id));
-        (named && task.principal == resuming.principal && task.state != State::Cancelled).then_some(no)
+        // That it is cancelled may be told once it is stored: until then whoever asks waits.
+        let void = task.state == State::Cancelled && task.stored;
+        (named && task.principal == resuming.principal && !void).then_some(no)
     }
 
     fn resume(&mut self, now: Mono, no: TaskNo, resuming: Resuming) {

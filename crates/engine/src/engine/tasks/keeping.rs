@@ -77,7 +77,7 @@ impl Engine {
             Pending::Mail => self.mail_looked_for(outcome),
             Pending::Watched => self.others_looked_at(outcome),
             Pending::Fetched(no) => self.fetched(no, outcome),
-            Pending::Orphaned => self.orphan_was_read(outcome),
+            Pending::Orphaned(ticket) => self.orphan_was_read(ticket, outcome),
             Pending::Made(_)
             | Pending::Changed(_)
             | Pending::Told(_)

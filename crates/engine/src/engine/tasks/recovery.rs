@@ -20,7 +20,7 @@ use crate::error::{Failure, Kind, Retry, ServerState, Wording};
 use crate::http::SAME_USER;
 use crate::id::{ClientId, JsonId, NOBODY, ServerId, TaskNo};
 use crate::method::Method;
-use crate::record::{Record, State};
+use crate::record::{Record, State, Ticket};
 use crate::servers::{Own, Readiness, Server};
 use crate::store::{Found, Loaded};
 use crate::tickets::{Orphan, Task, Tickets};
@@ -35,8 +35,17 @@ const NOT_BACK: &str =
 
 impl Engine {
     /// A record that is ours now has been read.
-    pub(super) fn orphan_was_read(&mut self, outcome: &Loaded) {
-        let Ok(Found::Record(Some(record))) = outcome else { return };
+    pub(super) fn orphan_was_read(&mut self, ticket: Ticket, outcome: &Loaded) {
+        let record = match outcome {
+            Ok(Found::Record(Some(record))) => record,
+            Ok(_) => return,
+            // It is ours, and nobody else will take it: it is read again with the next renewal.
+            Err(_) => {
+                self.tickets.is_unread(ticket);
+                let stored_calls = self.has_stored_calls();
+                return self.tickets.arm_upkeep(&mut self.timers, self.at, stored_calls);
+            }
+        };
         if !record.head.state.is_open() {
             return;
         }

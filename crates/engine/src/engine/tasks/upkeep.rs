@@ -29,7 +29,8 @@ impl Engine {
         self.tickets.upkeep_rings();
         self.forget_unstored(now);
         self.give_orphans_up(now);
-        let ours = self.tickets.values().any(|task| task.theirs.is_none() && task.state.is_open());
+        let ours = self.tickets.has_unread()
+            || self.tickets.values().any(|task| task.theirs.is_none() && task.state.is_open());
         if ours && self.tickets.looks_for_mail() {
             self.load(Pending::Mail, Query::Mail);
         }
@@ -51,6 +52,7 @@ impl Engine {
             self.submit_all(Pending::Claimed, writes);
             self.write_ends_again();
             self.say_who_waits();
+            self.tickets.take_unread().into_iter().for_each(|ticket| self.read_orphan(ticket));
         }
         if self.tickets.expires(now) {
             self.submit(Pending::Noted, Write::Expire);
@@ -164,7 +166,11 @@ impl Engine {
             .flatten()
             .collect();
         for head in heads {
-            self.load(Pending::Orphaned, Query::Record(head.ticket));
+            self.read_orphan(head.ticket);
         }
+    }
+
+    fn read_orphan(&mut self, ticket: Ticket) {
+        self.load(Pending::Orphaned(ticket.clone()), Query::Record(ticket));
     }
 }

@@ -73,7 +73,7 @@ pub(super) struct Errand {
     pub(super) nonce: String,
     tool: &'static str,
     pub(super) face: Face,
-    key: bool,
+    pub(super) key: bool,
     /// It is to be cancelled, and was told to be.
     cancels: bool,
     pub(super) cancelled: bool,

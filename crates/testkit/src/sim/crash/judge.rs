@@ -1,8 +1,8 @@
 //! What must hold of every ticket, whatever ended in between.
 
-use super::World;
 use super::clients::{Errand, Face};
 use super::servers::{Back, odd_member};
+use super::{Life, World};
 use crate::ledger::Ledger;
 use crate::sim::process::member;
 use outlast_engine::id::ServerId;
@@ -72,7 +72,8 @@ impl World {
     /// A process has made, or will make, a record after another one took its place: it looked for the key
     /// before, and only open records exclude each other.
     pub(super) fn is_tardy(&self) -> bool {
-        self.lives.iter().any(|life| life.writes_late || !life.stands_still_until.is_zero())
+        let tardy = |life: &Life| life.writes_late || life.moved || !life.stands_still_until.is_zero();
+        self.lives.iter().any(tardy)
     }
 }
 
@@ -156,8 +157,10 @@ impl Errand {
     pub(super) fn got_what_it_was_promised(&self, ledger: &Ledger, tardy: bool) {
         let Some(ticket) = self.sight.ticket.as_deref().and_then(Ticket::parse) else { return };
         let end = self.sight.end.as_ref().unwrap_or_else(|| panic!("no end came to a ticket: {self:?}"));
-        // Or nobody came back to the process that has it.
-        let given_up = self.cancelled || (tardy && self.face == Face::Resume);
+        // Or nobody came back to the process that has it; or its client hung up there while it was being stored, and
+        // found it by its key through another process before it was given up.
+        let found_by_key = tardy && self.key && self.issued > 1;
+        let given_up = self.cancelled || (tardy && self.face == Face::Resume) || found_by_key;
         assert!(*end != End::Cancelled || given_up, "who has cancelled it? {self:?}");
         let record = ledger.records().find(|record| record.head.ticket == ticket);
         let record = record.unwrap_or_else(|| panic!("a ticket is not in the store: {self:?}"));

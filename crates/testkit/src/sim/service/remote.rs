@@ -8,7 +8,7 @@ use outlast_engine::event::Exit;
 use outlast_engine::http::{Post, StreamEnd, Trouble};
 use outlast_engine::id::{AttemptId, Run, ServerId};
 use outlast_engine::limits::{CURSOR, RETRY_MOST};
-use outlast_engine::wire::{Field, Message, Oversized, Shape, scan};
+use outlast_engine::wire::{Field, Message, Outgoing, Oversized, Shape, scan};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(super) enum Happening {
     Standing(String),
     StandingEnded(StreamEnd),
     Trouble(Option<AttemptId>, Trouble),
+    /// An answer that met no connection comes back.
+    Undelivered(Outgoing, Box<str>),
     Closed,
 }
 
@@ -57,6 +59,7 @@ impl Happening {
             Happening::Standing(text) => Event::FromServer(server, run, line(text)),
             Happening::StandingEnded(end) => Event::StandingEnded(server, run, end),
             Happening::Trouble(attempt, trouble) => Event::Trouble(server, run, attempt, trouble),
+            Happening::Undelivered(answer, why) => Event::Undelivered(server, run, answer, why),
             Happening::Closed => {
                 return vec![Event::OutputClosed(server, run), Event::Exited(server, run, Exit::Code(0))];
             }
@@ -198,7 +201,15 @@ impl Remote {
                 Trouble::Status { status: 400 | 404 | 409, body, .. } => !body.is_empty() && body != MISMATCH,
                 _ => false,
             };
-            self.happens(soon, Happening::Trouble(post.attempt, trouble));
+            self.happens(
+                soon,
+                match trouble {
+                    Trouble::Unreachable(why) if post.comes_back => {
+                        Happening::Undelivered(post.message.clone(), why)
+                    }
+                    trouble => Happening::Trouble(post.attempt, trouble),
+                },
+            );
             return arrived;
         }
         if post.begins_session {

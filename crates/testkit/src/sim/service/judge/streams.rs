@@ -151,6 +151,9 @@ impl Judge {
 
     /// An event of a session's stream: the next one, or one that was missed, exactly as it was.
     fn event(&mut self, now: Duration, exchange: ExchangeId, (stream, number): (u64, u64), data: &Bytes) {
+        if self.reading(exchange).session.is_none() {
+            return self.refused_handshake(now, exchange, data);
+        }
         self.bind(now, exchange, stream);
         let reading = &mut self.readings[exchange.0 as usize];
         let known = self.streams.get_mut(&stream).expect("a stream");
@@ -181,6 +184,17 @@ impl Judge {
         // What is seen first by who comes back may have been said long before.
         let late = reading.kind != Kind::Post;
         self.message(now, exchange, data, late);
+    }
+
+    /// A response with events and without a session is a handshake that was refused.
+    fn refused_handshake(&mut self, now: Duration, exchange: ExchangeId, data: &Bytes) {
+        let requests = self.reading(exchange).requests.clone();
+        let begins = requests.iter().all(|index| self.requests[*index].method == Method::Initialize);
+        assert!(begins, "events with ids belong to a session");
+        if let Some(answer) = message(data) {
+            assert!(answer.has(Field::Error), "a session without a name: {data:?}");
+            self.message(now, exchange, data, false);
+        }
     }
 
     /// The first event tells which stream a connection carries.
