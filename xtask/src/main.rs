@@ -11,6 +11,7 @@ mod dist;
 mod fuzz;
 mod interop;
 mod needs;
+mod profiles;
 mod schema;
 mod shell;
 mod sizes;
@@ -27,6 +28,7 @@ cargo xtask bench --against PATH                       this build and another ou
 cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast
 cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite, direct and through outlast
 cargo xtask clients [NAME...]                          real MCP clients, measured and put through outlast
+cargo xtask profiles                                   the table of clients, from what was measured
 cargo xtask schema [--counts]                          what outlast sends, against the schemas of the protocol
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
 cargo xtask sizes                                      how long the functions of the product are
@@ -54,6 +56,7 @@ fn run() -> Result<()> {
         "needs" => needs::run(),
         "conformance" => conformance::run(&rest, &mut Amount::default()),
         "clients" => clients::run(&rest),
+        "profiles" => profiles::run(),
         "interop" => interop::run(&rest, &mut Amount::default()),
         "schema" => schema::run(&rest, &mut Amount::default()),
         "sizes" => sizes::run(&mut Amount::default()),

@@ -8,6 +8,7 @@ use crate::http::{Post, Response};
 use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::limits::NAME;
 use crate::memory::Memory;
+use crate::profile::{Learn, Sighting};
 use crate::settings::show_duration;
 use crate::store::{Query, Write};
 use crate::wire::Outgoing;
@@ -42,6 +43,10 @@ pub enum Action {
     Load(u64, Query),
     /// Bring `Event::Entropy`.
     NeedEntropy,
+    /// Bring `Event::Identity`: what the server is called in the store.
+    NeedIdentity,
+    /// Keep what a client's cancel says about its limit.
+    Learn(Box<Sighting>),
     /// Start a server's process; what was to be written to an earlier one is dropped.
     Start(ServerId, Run),
     /// Close a server's input once all is written.
@@ -138,7 +143,13 @@ pub enum Note {
     /// A server declared limits that make no sense.
     OddDeclaration { server: Box<str> },
     /// A client has given two silent calls up at the same age.
-    LikelyCap { cap: Duration },
+    LikelyCap { cap: Duration, client: Option<Box<str>>, learn: Learn },
+    /// When a client gives tools up is known, and its slow calls are handed off before.
+    CapKnown { client: Box<str>, cap: Duration, from: String },
+    /// Several measured clients say the same of themselves, and differ.
+    ClientUnclear { client: Box<str> },
+    /// A client waited longer for a tool than its profile says.
+    WaitsLonger { client: Box<str>, cap: Duration, age: Duration },
     /// Lines of a server that are no messages.
     BadLines { server: Box<str>, count: u64, shown: String },
     /// How many such lines it was, when the server has ended.
@@ -191,6 +202,7 @@ impl Note {
             | Note::Hung { .. }
             | Note::OddDeclaration { .. }
             | Note::LikelyCap { .. }
+            | Note::WaitsLonger { .. }
             | Note::BadLines { .. }
             | Note::AllBadLines { .. }
             | Note::TolerantAnswer { .. }
@@ -201,7 +213,7 @@ impl Note {
             Note::SessionTaken { .. } => Level::Info,
             Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
             Note::UnknownAnswer { .. } | Note::Slept { .. } | Note::Repeated { .. } => Level::Info,
-            Note::Joined { .. } => Level::Info,
+            Note::Joined { .. } | Note::CapKnown { .. } | Note::ClientUnclear { .. } => Level::Info,
             Note::Started { .. } | Note::StrayProgress { .. } | Note::Ending { .. } => Level::Debug,
         }
     }
@@ -237,6 +249,9 @@ impl Note {
             Note::Hung { .. } => "hung",
             Note::OddDeclaration { .. } => "odd-declaration",
             Note::LikelyCap { .. } => "likely-cap",
+            Note::CapKnown { .. } => "cap-known",
+            Note::ClientUnclear { .. } => "client-unclear",
+            Note::WaitsLonger { .. } => "waits-longer",
             Note::BadLines { .. } => "bad-lines",
             Note::AllBadLines { .. } => "bad-lines-total",
             Note::TolerantAnswer { .. } => "tolerant-answer",
@@ -328,7 +343,7 @@ impl std::fmt::Display for Note {
                 let tool = cut(tool, NAME);
                 write!(
                     f,
-                    "a call of `{tool}` at `{server}` joined an earlier call with the same idempotency key"
+                    "a call of `{tool}` at `{server}` joined an earlier call that is the same (idempotency key or join-repeats)"
                 )
             }
             Note::Hung { server, silent } => {
@@ -341,12 +356,41 @@ impl std::fmt::Display for Note {
             Note::OddDeclaration { server } => {
                 write!(f, "`{server}` declares timeouts that are not valid; ignored")
             }
-            Note::LikelyCap { cap } => {
+            Note::LikelyCap { cap, client, learn } => {
                 let cap = show(cap);
+                let who =
+                    client.as_ref().map_or("the client".into(), |name| format!("`{}`", cut(name, NAME)));
+                let then = match (learn, client) {
+                    (Learn::Auto, _) => "from now on such calls are handed off before it".to_owned(),
+                    (Learn::Ask, Some(name)) => format!(
+                        "to have such calls handed off before it, run: outlast clients learn '{}'",
+                        cut(name, NAME)
+                    ),
+                    _ => format!("with --client-cap {cap} such calls are handed off before it"),
+                };
                 write!(
                     f,
-                    "the client has cancelled two silent calls after {cap}, which looks like a limit of its own; \
-                     with --client-cap {cap} such calls are handed off before it"
+                    "{who} gives silent calls up after {cap}, which looks like a limit of its own; {then}"
+                )
+            }
+            Note::CapKnown { client, cap, from } => {
+                let (client, cap) = (cut(client, NAME), show(cap));
+                write!(f, "`{client}` gives tools up after {cap} ({from}): slow calls are handed off before")
+            }
+            Note::ClientUnclear { client } => {
+                let client = cut(client, NAME);
+                write!(
+                    f,
+                    "several programs call themselves `{client}` and have different limits: nothing is done for it; \
+                     --client-cap or --client-profile says which limit it has"
+                )
+            }
+            Note::WaitsLonger { client, cap, age } => {
+                let (client, cap, age) = (cut(client, NAME), show(cap), show(age));
+                write!(
+                    f,
+                    "`{client}` waited {age} for a tool, longer than the {cap} that are known of it: its calls are not \
+                     handed off any more; --client-cap says when they are to be"
                 )
             }
             Note::BadLines { server, count: 1, shown } => {

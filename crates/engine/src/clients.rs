@@ -7,17 +7,18 @@
 //! Not here: what a client is told (the router, `engine/`), and to which server it speaks.
 
 mod client;
+mod identity;
 mod listens;
 pub(crate) mod session;
 mod sessions;
 mod streams;
 
-pub(crate) use client::{Batch, Client, Door, GaveUp, Open, Subscription, TaskToken, Watched, Way};
+pub(crate) use client::{Batch, Client, Door, Open, Subscription, TaskToken, Watched, Way};
+pub(crate) use identity::{Identity, IdentityNo};
 pub(crate) use listens::Listens;
 pub(crate) use sessions::Sleep;
 pub(crate) use streams::{Carried, Settled};
 
-use crate::calls::handoff;
 use crate::calls::progress::Progress;
 use crate::hash::IdMap;
 use crate::id::{AttemptId, BatchId, ClientId, DefinitionId, ExchangeId, JsonId, ServerId, StreamId};
@@ -26,9 +27,9 @@ use crate::small_map::SmallMap;
 use crate::tickets::Payer;
 use crate::timers::{Owner, Timers};
 use crate::wire::Outgoing;
+use identity::Identities;
 use session::Stream;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Every client.
 #[derive(Debug)]
@@ -45,8 +46,8 @@ pub(crate) struct Clients {
     kept_events: usize,
     /// Calls in flight by principal, of clients that come over HTTP.
     in_flight: BTreeMap<Option<Box<str>>, usize>,
-    /// What modern clients say about their patience: each request stands for itself, so all of them together.
-    exchanges_gave_up: GaveUp,
+    /// What is known of them by what they say of themselves.
+    identities: Identities,
 }
 
 impl Default for Clients {
@@ -60,7 +61,7 @@ impl Default for Clients {
             next_stream: 1,
             kept_events: 0,
             in_flight: BTreeMap::new(),
-            exchanges_gave_up: GaveUp::Never,
+            identities: Identities::default(),
         }
     }
 }
@@ -178,13 +179,6 @@ impl Clients {
 
 // What is known of it.
 impl Clients {
-    /// When it gives a tool up, as its profile says.
-    pub(crate) fn has_cap(&mut self, id: ClientId, cap: Option<Duration>) {
-        if let Some(client) = self.at(id) {
-            client.cap = cap;
-        }
-    }
-
     /// Whether it declared `resumableRequests`.
     pub(crate) fn resumes(&mut self, id: ClientId, declared: bool) {
         if let Some(client) = self.at(id) {
@@ -215,22 +209,6 @@ impl Clients {
         if let Some(client) = self.at(id) {
             client.has_server(definition, server);
         }
-    }
-
-    /// It gave a silent call up at this age. Its likely cap, if the second time shows one.
-    pub(crate) fn gives_up(&mut self, id: ClientId, age: Duration) -> Option<Duration> {
-        let client = self.all.get_mut(&id)?;
-        let gave_up = match client.door {
-            Door::Exchange(_) => &mut self.exchanges_gave_up,
-            Door::Line | Door::Session(_) => &mut client.gave_up,
-        };
-        let cap = match *gave_up {
-            GaveUp::Noted => return None,
-            GaveUp::Never => None,
-            GaveUp::After(before) => handoff::likely_cap(before, age),
-        };
-        *gave_up = cap.map_or(GaveUp::After(age), |_| GaveUp::Noted);
-        cap
     }
 
     /// Keeps a token alive that may report on until its task ends.

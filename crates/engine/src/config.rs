@@ -7,7 +7,7 @@ use crate::error::Wording;
 use crate::idempotency::KeyPlace;
 use crate::limits;
 use crate::policy::Rules;
-use crate::profile::{PROFILES, Profile};
+use crate::profile::{Learn, Profiles};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +59,18 @@ pub enum Restart {
     OnHang,
     /// When a limit that a person wrote has fired.
     OnTimeout,
+}
+
+/// When clients give a tool up, whatever progress they see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientCap {
+    /// As far as it is known of the client.
+    #[default]
+    Known,
+    /// Never, whatever is known.
+    Off,
+    /// After this time, whoever it is.
+    After(Duration),
 }
 
 /// Who shares a server.
@@ -158,9 +170,11 @@ pub struct Config {
     /// The longest that a client may ask for.
     pub task_ttl_max: Duration,
     /// When clients give a tool up, whatever progress they see; their calls are handed off before.
-    pub client_cap: Option<Duration>,
+    pub client_cap: ClientCap,
     /// What is known of clients.
-    pub profiles: &'static [Profile],
+    pub profiles: Profiles,
+    /// What becomes of a cap that a client's cancels show.
+    pub learn: Learn,
     /// Clients that know how may resume calls after a lost connection.
     pub resumable: bool,
     /// We are only the door to a service of our own, which keeps the calls: what a client declares about
@@ -199,8 +213,9 @@ impl Default for Config {
             task_after: Duration::from_secs(10),
             task_ttl: Duration::from_secs(60 * 60),
             task_ttl_max: Duration::from_secs(72 * 60 * 60),
-            client_cap: None,
-            profiles: PROFILES,
+            client_cap: ClientCap::Known,
+            profiles: Profiles::default(),
+            learn: Learn::Ask,
             resumable: false,
             door: false,
             identity: "".into(),
@@ -241,12 +256,12 @@ impl Config {
 
     /// Whether calls may have tickets, so that an earlier process may have left some.
     pub fn has_tickets(&self) -> bool {
-        self.tasks || self.resumable || self.client_cap.is_some()
+        self.tasks || self.resumable || matches!(self.client_cap, ClientCap::After(_))
     }
 
-    /// Whether anything may be stored, so that the server needs a name in the store.
+    /// Whether anything may be stored whoever the client is, so that the server needs a name in the store. For a
+    /// client whose calls are handed off because of what is known of it, `Action::NeedIdentity` asks for one.
     pub fn uses_store(&self) -> bool {
-        let verified = || self.profiles.iter().any(|profile| profile.verified);
-        self.has_tickets() || self.durable || self.server.rules.any_keeps_answers() || verified()
+        self.has_tickets() || self.durable || self.server.rules.any_keeps_answers()
     }
 }

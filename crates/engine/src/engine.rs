@@ -145,6 +145,7 @@ impl Engine {
             Event::Deleted(exchange, head) => self.deleted(at, *exchange, head),
             Event::HungUp(exchange) => self.hung_up(at, *exchange),
             Event::Entropy(bytes) => self.ledger.add_entropy(*bytes),
+            Event::Identity(name) => self.is_called(name),
             Event::Stored(number, outcome) => self.stored(at, *number, outcome),
             Event::Begin => self.take_over_orphans(),
             Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),

@@ -66,6 +66,8 @@ pub enum Event {
     Loaded(u64, Loaded),
     /// Random bytes for what nobody may guess.
     Entropy([u8; 32]),
+    /// What the server is called in the store, as `Action::NeedIdentity` asked.
+    Identity(Box<str>),
     /// A message of an HTTP server, on the stream of an attempt.
     FromStream(ServerId, Run, AttemptId, Line),
     /// The stream of an attempt ended before its answer.

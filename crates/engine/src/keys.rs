@@ -15,6 +15,7 @@ use crate::timers::{Owner, Timers};
 use crate::wire::Message;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 /// Whose key it is, and the key.
 pub(crate) type Name = (Box<str>, Box<str>);
@@ -48,6 +49,10 @@ pub(crate) struct Entry {
     pub(crate) seen: u64,
     /// Another process has a call with this key, and ours runs beside it.
     pub(crate) elsewhere: bool,
+    /// The key was made from the call, for clients that make it again: how long one that cancelled is waited for.
+    pub(crate) repeats: Option<Duration>,
+    /// A request has taken the place of another: the call is older than what its client has waited for.
+    pub(crate) changed_hands: bool,
     /// When a client that hung up is waited for no longer.
     armed: Option<Mono>,
 }
@@ -150,6 +155,12 @@ impl Keys {
         })
     }
 
+    /// Keys of somebody who is waited for.
+    pub(crate) fn waiting_for(&self, whose: &str) -> Vec<KeyNo> {
+        let waits = |(_, entry): &(KeyNo, &Entry)| entry.armed.is_some() && *entry.name.0 == *whose;
+        self.iter().filter(waits).map(|(no, _)| no).collect()
+    }
+
     /// Every name leads to its entry.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (no, entry) in &self.by_no {
@@ -217,10 +228,19 @@ impl Keys {
             ticket: None,
             seen: 0,
             elsewhere: false,
+            repeats: None,
+            changed_hands: false,
             armed: None,
         };
         self.by_no.insert(no, entry);
         no
+    }
+
+    /// The key was made from the call itself.
+    pub(crate) fn is_of_repeats(&mut self, no: KeyNo, wait: Duration) {
+        if let Some(entry) = self.by_no.get_mut(&no) {
+            entry.repeats = Some(wait);
+        }
     }
 
     pub(crate) fn forget(&mut self, timers: &mut Timers, no: KeyNo) {
@@ -325,8 +345,10 @@ impl Keys {
 
     /// The call that takes the place of the first one.
     pub(crate) fn take_heir(&mut self, no: Option<KeyNo>) -> Option<CallId> {
-        let joined = self.get_mut(no)?.joined_mut()?;
-        (!joined.is_empty()).then(|| joined.remove(0))
+        let entry = self.get_mut(no)?;
+        let heir = entry.joined_mut().filter(|joined| !joined.is_empty()).map(|joined| joined.remove(0));
+        entry.changed_hands |= heir.is_some();
+        heir
     }
 
     /// The first call is settled. Gives back who was joined to it; `None` if it was not the first.

@@ -60,7 +60,7 @@ mod timers;
 pub mod wire;
 
 pub use action::{Action, Level, Note};
-pub use config::{Config, Manner, Restart, ServerConfig, Share, Transport};
+pub use config::{ClientCap, Config, Manner, Restart, ServerConfig, Share, Transport};
 pub use engine::Engine;
 pub use event::Event;
 pub use time::{Mono, Now, Wall};

@@ -186,6 +186,10 @@ pub const CALL_NOTES: u64 = 10_000;
 /// Tools of a server of which something is remembered for hand-off. Of more nothing is.
 pub const KNOWN_TOOLS: usize = 10_000;
 
+/// Clients that are known by what they say of themselves. One more: the longest known is forgotten, and counts as
+/// unknown until it says again who it is.
+pub const IDENTITIES: usize = 256;
+
 /// Requests that wait for one task. One more is refused.
 pub const WAITERS: usize = 1_000;
 

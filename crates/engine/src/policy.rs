@@ -202,11 +202,11 @@ impl Rules {
 
     /// The policy of a client's request.
     pub fn for_call(&self, facts: CallFacts<'_>) -> Policy {
-        let CallFacts { method, tool, has_token, cap, wish, declared } = facts;
+        let CallFacts { method, tool, has_token, cap, silence, wish, declared } = facts;
         reached!(KEEP_ALIVE_MIN if cap.is_some_and(|cap| cap / 3 < limits::KEEP_ALIVE_MIN));
         let keep_alive = match self.nearest(Key::KeepAlive, method, tool) {
             Some((Value::Time(time), _)) => *time,
-            _ => Some(cap.map_or(KEEP_ALIVE, |cap| (cap / 3).clamp(limits::KEEP_ALIVE_MIN, KEEP_ALIVE))),
+            _ => Some(silence.or(cap).map_or(KEEP_ALIVE, third_of)),
         };
         let patient = (has_token && keep_alive.is_some()) || cap.is_some();
         let built_in = match method {
@@ -244,6 +244,14 @@ impl Rules {
     pub fn honours_keys(&self, method: &Method, tool: Option<&str>) -> bool {
         let rule = self.nearest(Key::Idempotency, method, tool);
         matches!(rule, Some((Value::Text(word), _)) if word == "honoured")
+    }
+
+    /// How long a client may take to make a call again that then counts as the same.
+    pub fn join_repeats(&self, method: &Method, tool: Option<&str>) -> Option<Duration> {
+        match self.nearest(Key::JoinRepeats, method, tool) {
+            Some((Value::Time(time), _)) => *time,
+            _ => None,
+        }
     }
 
     /// Whether the answers of anything are kept.
@@ -330,6 +338,11 @@ impl Policy {
     }
 }
 
+/// How often a client hears from us that gives up after this time: three times, and at least as often as any other.
+pub(crate) fn third_of(limit: Duration) -> Duration {
+    (limit / 3).clamp(limits::KEEP_ALIVE_MIN, KEEP_ALIVE)
+}
+
 /// What a call's policy depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct CallFacts<'a> {
@@ -341,6 +354,8 @@ pub struct CallFacts<'a> {
     pub has_token: bool,
     /// When the client gives up whatever progress it sees; the call is handed off before.
     pub cap: Option<Duration>,
+    /// After how much silence the client gives up, if progress resets that.
+    pub silence: Option<Duration>,
     /// The request's own `dev.outlast/timeoutMs`.
     pub wish: Option<Duration>,
     /// What the server declared.
@@ -409,6 +424,7 @@ mod tests {
             tool,
             has_token,
             cap: None,
+            silence: None,
             wish: None,
             declared: &Declared::default(),
         })
@@ -485,6 +501,7 @@ mod tests {
                 tool: None,
                 has_token: true,
                 cap: None,
+                silence: None,
                 wish: None,
                 declared: &declared,
             };
@@ -507,6 +524,7 @@ mod tests {
                 tool: None,
                 has_token: false,
                 cap: None,
+                silence: None,
                 wish: Some(wish),
                 declared: &Declared::default(),
             };

@@ -1,131 +1,192 @@
 //! What is known of clients: how long they wait for a tool, and what makes them wait longer.
 //!
-//! A row is *verified* when `outlast doctor client` has measured it. Only verified rows change what outlast
-//! does; the others are what people report, to know what to measure. The table is also in
-//! `docs/hand-off.md`; a test compares them.
+//! A row is one line, `GLOB=KEY:VALUE,…`, whoever wrote it: the table that is compiled in (`profiles.txt`), a person
+//! (`--client-profile`), or this machine, which has learned it from cancels. Only what was measured, written or
+//! learned changes what outlast does; rows of the table without a date are what people report, to know what to
+//! measure. Where several measured rows fit one client and differ, none of them acts.
+//!
+//! Map: `row.rs` reads and writes a row; `version.rs` says which versions a row is for. Here: which rows are a
+//! client's, and what follows from them for a call.
 
+mod row;
+mod version;
+
+pub use row::{KEYS, Origin, Profile};
+pub use version::Versions;
+
+use crate::hash::fingerprint;
 use crate::json;
-use crate::settings::Glob;
 use crate::wire::{Field, Message};
 use std::time::Duration;
 
-/// One client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Profile {
-    /// What people call it.
-    pub client: &'static str,
-    /// What it calls itself in `clientInfo.name`, with `*` and `?`.
-    pub name: &'static str,
-    /// How long it waits for a tool; `None` where no limit was found.
+/// The table that is compiled in, a row each line; `#` begins a comment. `cargo xtask profiles` writes the measured
+/// rows, and a test compares them with the runs in `tests/clients/measured.json`.
+pub const TABLE: &str = include_str!("profiles.txt");
+
+/// The rows of a table.
+pub fn rows(table: &str) -> impl Iterator<Item = &str> {
+    table.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Everything that is known of clients before the first one comes.
+#[derive(Clone, Debug)]
+pub struct Profiles {
+    /// In the form of [`TABLE`]; read only as far as a client's name fits.
+    pub table: &'static str,
+    /// What a person wrote. It wins over all else.
+    pub written: Vec<Profile>,
+    /// Caps that were learned on this machine, and accepted.
+    pub learned: Vec<Profile>,
+    /// Clients that gave up one silent call; the second time at the same age shows a cap.
+    pub sightings: Vec<Sighting>,
+}
+
+impl Default for Profiles {
+    fn default() -> Self {
+        Profiles { table: TABLE, written: Vec::new(), learned: Vec::new(), sightings: Vec::new() }
+    }
+}
+
+/// A client gave a silent call up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// What it calls itself.
+    pub name: Box<str>,
+    /// And which version of it that is.
+    pub version: Box<str>,
+    /// How old the call was.
+    pub age: Duration,
+    /// The cap that this and an earlier one speak for.
     pub cap: Option<Duration>,
-    /// Whether progress makes it wait longer.
-    pub resets: Option<bool>,
-    /// Whether it sends a progress token.
-    pub token: Option<bool>,
-    /// Whether it knows tasks.
-    pub tasks: Option<bool>,
-    /// Measured, not only reported.
-    pub verified: bool,
 }
 
-impl Profile {
-    /// The cap that nothing but an answer helps against, if it is certain.
-    pub fn hard_cap(&self) -> Option<Duration> {
-        self.cap.filter(|_| self.verified && self.resets == Some(false))
+/// Whether a cap that was seen twice is acted on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Learn {
+    /// Once a person has accepted it.
+    #[default]
+    Ask,
+    /// At once.
+    Auto,
+    /// Nothing is kept.
+    Off,
+}
+
+/// What a client says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Introduction {
+    /// `clientInfo.name`.
+    pub name: Box<str>,
+    /// `clientInfo.version`.
+    pub version: Box<str>,
+    /// The revision that it asks for.
+    pub revision: Box<str>,
+    /// The names of its capabilities, in order, with `+` between them.
+    pub capabilities: Box<str>,
+}
+
+impl Introduction {
+    /// Reads `initialize`, or any request of the modern era.
+    pub fn read(message: &Message) -> Option<Introduction> {
+        let [info, capabilities, revision] = parts(message)?;
+        let info = info?;
+        let text = |raw: Option<&[u8]>| raw.and_then(|raw| serde_json::from_slice::<Box<str>>(raw).ok());
+        Some(Introduction {
+            name: text(json::member(info, "name"))?,
+            version: text(json::member(info, "version")).unwrap_or_default(),
+            revision: text(revision).unwrap_or_default(),
+            capabilities: capabilities.map(names_of).unwrap_or_default(),
+        })
     }
 
-    fn is(&self, name: &str) -> bool {
-        Glob::new(self.name).is_ok_and(|glob| glob.matches(name))
+    /// What the introduction is known by, without reading it.
+    pub(crate) fn fingerprint(message: &Message) -> Option<u64> {
+        let [info, capabilities, revision] = parts(message)?;
+        let parts = [info?, capabilities.unwrap_or_default(), revision.unwrap_or_default()];
+        Some(parts.into_iter().fold(0, |all: u64, part| all.rotate_left(7) ^ fingerprint(part)))
     }
 }
 
-const fn reported(
-    client: &'static str,
-    name: &'static str,
-    cap: Option<u64>,
-    [resets, token, tasks]: [Option<bool>; 3],
-) -> Profile {
-    let cap = match cap {
-        Some(seconds) => Some(Duration::from_secs(seconds)),
-        None => None,
-    };
-    Profile { client, name, cap, resets, token, tasks, verified: false }
-}
-
-const YES: Option<bool> = Some(true);
-const NO: Option<bool> = Some(false);
-
-/// The clients that we have heard of.
-pub const PROFILES: &[Profile] = &[
-    reported("Claude Code", "claude-code", Some(300), [YES, YES, NO]),
-    reported("Claude Desktop", "claude-ai", Some(60), [NO, NO, NO]),
-    reported("Codex CLI", "codex-mcp-client", Some(300), [None, None, NO]),
-    reported("Cursor", "cursor-*", Some(60), [None, YES, NO]),
-    reported("VS Code", "Visual Studio Code*", None, [None, YES, YES]),
-    reported("Copilot CLI", "github-copilot-developer", Some(60), [None, None, NO]),
-    reported("Gemini CLI", "gemini-cli-*", Some(600), [NO, NO, NO]),
-    reported("Cline", "Cline", Some(60), [NO, NO, NO]),
-    reported("Roo Code", "Roo Code", Some(60), [NO, None, NO]),
-    reported("opencode", "opencode", Some(300), [YES, YES, NO]),
-    reported("goose", "goose*", Some(300), [None, None, NO]),
-    reported("n8n", "n8n*", Some(60), [NO, None, NO]),
-    reported("Continue", "continue-*", Some(60), [NO, NO, NO]),
-    reported("LM Studio", "lmstudio*", Some(60), [NO, None, NO]),
-    reported("Jan", "Jan*", Some(30), [NO, NO, NO]),
-    reported("MCP Inspector", "*inspector*", Some(60), [YES, YES, None]),
-];
-
-/// The cap of the client that introduces itself with this message, if it is certain. In the modern era every
-/// request is such a message.
-pub(crate) fn hard_cap(profiles: &[Profile], message: &Message) -> Option<Duration> {
-    if !profiles.iter().any(|profile| profile.verified) {
-        return None;
+/// Where a client says who it is, what it can do, and which revision it asks for.
+fn parts(message: &Message) -> Option<[Option<&[u8]>; 3]> {
+    if let Some(revision) = message.raw(Field::MetaProtocolVersion) {
+        let meta = message.raw(Field::ParamsMeta)?;
+        let named = |name| json::member(meta, name);
+        let info = named("io.modelcontextprotocol/clientInfo");
+        return Some([info, named("io.modelcontextprotocol/clientCapabilities"), Some(revision)]);
     }
-    let legacy = || json::member(message.raw(Field::Params)?, "clientInfo");
-    let modern = || json::member(message.raw(Field::ParamsMeta)?, "io.modelcontextprotocol/clientInfo");
-    let info = modern().or_else(legacy)?;
-    let name: String = serde_json::from_slice(json::member(info, "name")?).ok()?;
-    profiles.iter().find(|profile| profile.is(&name))?.hard_cap()
+    let params = message.raw(Field::Params)?;
+    Some(["clientInfo", "capabilities", "protocolVersion"].map(|name| json::member(params, name)))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::wire::{Scanned, scan};
+/// The names of an object's members, in order, with `+` between them.
+fn names_of(object: &[u8]) -> Box<str> {
+    type Object = std::collections::BTreeMap<String, serde::de::IgnoredAny>;
+    let names: Object = serde_json::from_slice(object).unwrap_or_default();
+    names.into_keys().collect::<Vec<_>>().join("+").into()
+}
 
-    const TABLE: [Profile; 3] = [
-        Profile { verified: true, ..reported("A", "hasty*", Some(60), [NO, NO, NO]) },
-        Profile { verified: true, ..reported("B", "patient", Some(60), [YES, YES, NO]) },
-        reported("C", "rumoured", Some(60), [NO, NO, NO]),
-    ];
+/// What is done for a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// When the client gives it up whatever progress it sees: it is handed off before.
+    pub cap: Option<Duration>,
+    /// After how much silence the client gives it up, if progress resets that.
+    pub silence: Option<Duration>,
+}
 
-    fn cap(text: &str) -> Option<Duration> {
-        match scan(bytes::Bytes::copy_from_slice(text.as_bytes())) {
-            Ok(Scanned::Message(message)) => hard_cap(&TABLE, &message),
-            other => panic!("{other:?}"),
+/// What rows say about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No row fits, or those that do say nothing that would help.
+    Unknown,
+    /// The rows that fit differ.
+    Unclear,
+    /// This is to be done.
+    Does(Effect),
+}
+
+impl Profiles {
+    /// The rows of a client that count. What a person wrote wins, then what was learned of this very version, then
+    /// what was measured.
+    pub fn of(&self, client: &Introduction) -> Vec<Profile> {
+        let written = self.written.iter().filter(|row| row.fits(client));
+        // `max_by_key` gives the last of equals: the later row wins.
+        if let Some(row) = written.max_by_key(|row| row.literal()) {
+            return vec![row.clone()];
         }
+        if let Some(row) = self.learned.iter().rev().find(|row| row.fits(client)) {
+            return vec![row.clone()];
+        }
+        let table = rows(self.table).filter_map(|line| Profile::read_if_named(line, &client.name));
+        table.filter(|row| row.is_certain() && row.fits(client)).collect()
     }
 
-    #[test]
-    fn only_a_verified_cap_that_progress_does_not_move_counts() {
-        let named = |name: &str| {
-            cap(&format!(
-                r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"clientInfo":{{"name":"{name}"}}}}}}"#
-            ))
-        };
-        assert_eq!(named("hasty-one"), Some(Duration::from_secs(60)));
-        assert_eq!([named("patient"), named("rumoured"), named("nobody")], [None, None, None]);
+    /// Whether a client has given up a call before, and how old that was.
+    pub fn gave_up(&self, client: &Introduction) -> Option<Duration> {
+        let same = |seen: &&Sighting| seen.name == client.name && seen.version == client.version;
+        self.sightings.iter().rev().find(same).map(|seen| seen.age)
     }
+}
 
-    #[test]
-    fn a_modern_request_says_who_sends_it() {
-        let asks = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/clientInfo":{"name":"hasty"}}}}"#;
-        assert_eq!(cap(asks), Some(Duration::from_secs(60)));
-        assert_eq!(cap(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#), None);
-    }
+/// When a call of a client with this cap is handed off.
+pub fn handed_off_after(cap: Duration) -> Duration {
+    crate::calls::handoff::patience(cap)
+}
 
-    #[test]
-    fn every_name_is_a_pattern() {
-        assert!(PROFILES.iter().all(|profile| Glob::new(profile.name).is_ok()));
+/// How often a client hears from us that gives up after this much silence.
+pub fn keep_alive_for(silence: Duration) -> Duration {
+    crate::policy::third_of(silence)
+}
+
+/// What rows say about a call with or without a progress token; `None` where that is not known yet.
+pub fn verdict(rows: &[Profile], has_token: Option<bool>) -> Verdict {
+    let mut effects = rows.iter().filter_map(|row| row.effect(has_token));
+    let Some(first) = effects.next() else { return Verdict::Unknown };
+    let acts = |effect: Effect| effect != Effect::default();
+    let shared = rows.iter().any(|row| row.shared && row.effect(has_token).is_some_and(acts));
+    if shared || effects.any(|other| other != first) {
+        return Verdict::Unclear;
     }
+    if first == Effect::default() { Verdict::Unknown } else { Verdict::Does(first) }
 }

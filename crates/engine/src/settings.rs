@@ -94,6 +94,7 @@ pub enum Key {
     Task,
     KeepAnswers,
     Idempotency,
+    JoinRepeats,
     Handshake,
     CancelGrace,
     Drain,
@@ -133,6 +134,8 @@ pub enum Key {
     TaskTtlMax,
     IdempotencyKey,
     ClientCap,
+    ClientProfile,
+    Learn,
     /// `state`
     State,
     Tool,
@@ -391,13 +394,29 @@ pub static SETTINGS: &[Setting] = &[
                attempt, and counts as `repeatable`.",
     },
     Setting {
+        key: Key::JoinRepeats,
+        name: "join-repeats",
+        kind: Kind::TimeOrOff,
+        scope: Scope::Call,
+        group: Group::Tasks,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "off",
+        short: "a call that is made again within TIME joins the first",
+        long: "For example `--tool 'build*=join-repeats:10m'`, for clients that make a call again after their \
+               own timeout. The same tool with the same arguments, from the same client, joins the call that \
+               runs, also when the client has cancelled it: the server is told to cancel only after this \
+               time. So a cancel that is meant takes effect later. A call that carries an idempotency key is \
+               judged by its key instead.",
+    },
+    Setting {
         key: Key::Handshake,
         name: "handshake",
         kind: Kind::Time,
         scope: Scope::Process,
         group: Group::Limits,
         applies: Applies::Everywhere,
-        front: true,
+        front: false,
         default: "5m",
         short: "how long a server may take for its first answer",
         long: "The limit of `initialize` and `server/discover`. It is generous, because `npx` may need \
@@ -922,12 +941,46 @@ pub static SETTINGS: &[Setting] = &[
         group: Group::Common,
         applies: Applies::Everywhere,
         front: true,
-        default: "off",
+        default: "what is known",
         short: "for a client that gives up after TIME despite progress",
         long: "Shortly before that time (a tenth of it, at most 5s) a call that still runs is answered with \
                a ticket, and goes on. The client gets two more tools: SERVER_wait fetches the result, \
-               SERVER_cancel cancels the call. `outlast doctor client` measures when a client gives up. \
-               A client whose limit is reset by progress does not need this.",
+               SERVER_cancel cancels the call. Without this setting, that happens for clients whose limit \
+               was measured, learned or written (`outlast clients` shows them); `off` switches it off for \
+               all. `outlast doctor client` measures when a client gives up. A client whose limit is reset \
+               by progress does not need this.",
+    },
+    Setting {
+        key: Key::ClientProfile,
+        name: "client-profile",
+        kind: Kind::Lines("ROW"),
+        scope: Scope::Process,
+        group: Group::Tasks,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "",
+        short: "what a client does: 'my-agent*=cap:60s,progress:no'",
+        long: "`GLOB=KEY:VALUE,…`, where GLOB matches the name that the client sends in `clientInfo`. `cap`: how \
+               long the client waits for a silent tool, or `off`. `progress`: whether progress resets that, \
+               `yes` or `no`. `total`: the longest that progress makes it wait. `version`: `1.2.3`, or \
+               `1.2.3+` for it and later ones with the same first number. `token`: whether the client sends \
+               a progress token. All keys: docs/hand-off.md. The row wins over what was learned and measured. \
+               May be given several times; in the environment, one line each.",
+    },
+    Setting {
+        key: Key::Learn,
+        name: "learn",
+        kind: Kind::Choice(&["ask", "auto", "off"]),
+        scope: Scope::Process,
+        group: Group::Tasks,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "ask",
+        short: "learn a client's limit from its cancels: ask, auto, off",
+        long: "A client that cancels two silent calls at the same age has a limit of its own. The limit is \
+               kept in the state directory, by the client's name and version. `ask`: it counts once you have \
+               run `outlast clients learn NAME`. `auto`: it counts from the next call on. `off`: nothing is \
+               kept.",
     },
     Setting {
         key: Key::State,
@@ -1083,7 +1136,8 @@ mod tests {
     #[test]
     fn every_default_that_is_a_value_parses() {
         for item in SETTINGS {
-            if !matches!(item.kind, Kind::Rules | Kind::Path | Kind::Lines(_)) && item.key != Key::Timeout {
+            let words = matches!(item.key, Key::Timeout | Key::ClientCap);
+            if !matches!(item.kind, Kind::Rules | Kind::Path | Kind::Lines(_)) && !words {
                 assert!(item.parse(item.default).is_ok(), "{}", item.name);
             }
         }

@@ -86,6 +86,7 @@ fn a_hasty_client_is_not_flooded_with_keep_alives() {
         tool: Some("x"),
         has_token: true,
         cap: Some(Duration::from_millis(60)),
+        silence: None,
         wish: None,
         declared: &Declared::default(),
     });

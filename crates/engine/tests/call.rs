@@ -836,7 +836,7 @@ fn a_second_call_with_the_same_key_joins() {
         > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay","arguments":{"sum":1,"to":"ann"},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":"p7"}}}
         >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"sum":1,"to":"ann"},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":1}}}
         > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"pay","arguments":{"to":"ann","sum":1.0},"_meta":{"dev.outlast/idempotencyKey":"k","progressToken":8}}}
-        !! info: a call of `pay` at `srv` joined an earlier call with the same idempotency key
+        !! info: a call of `pay` at `srv` joined an earlier call that is the same (idempotency key or join-repeats)
         < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":5}}
         << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p7","progress":5}}
         << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":8,"progress":5}}
@@ -854,7 +854,7 @@ const FIRST: &str = r#"
         > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
         >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"pay","idempotencyKey":"k"}}
         > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"pay","idempotencyKey":"k"}}
-        !! info: a call of `pay` at `srv` joined an earlier call with the same idempotency key
+        !! info: a call of `pay` at `srv` joined an earlier call that is the same (idempotency key or join-repeats)
 "#;
 
 #[test]

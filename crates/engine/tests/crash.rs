@@ -90,7 +90,7 @@ fn a_modern_call_that_was_handed_off_is_made_again_in_its_era() {
         begin
         .. store 1: claim, expire
         stored 1
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"H1"},PLAIN}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"H1"},PLAIN}}
         >> …"name":"x"…
         < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","n":1.0}}
         .. store 3: completed

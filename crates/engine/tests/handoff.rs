@@ -55,7 +55,7 @@ fn a_call_is_handed_off_shortly_before_the_cap_and_stored_first() {
         @55s
         .. store 1: create
         stored 1
-        << {"jsonrpc":"2.0","id":"a","result":{"_meta":{"dev.outlast/ticket":"T1"},"content":[{"text":"`build` is still running; its result is not lost. Call the tool `srv_wait` with {\"ticket\": \"T1\"} to get it. To stop it instead, call `srv_cancel` with the same ticket. Do not call `build` again: that would run it a second time.","type":"text"}]}}
+        << {"jsonrpc":"2.0","id":"a","result":{"_meta":{"dev.outlast/ticket":"T1","dev.outlast/why":"client-cap 1m"},"content":[{"text":"`build` is still running. Call the tool `outlast_wait` with {\"ticket\": \"T1\"} now: it waits and returns the result. Do not call `build` again, that would run it twice. If you see no tool `outlast_wait`, look for one whose name ends in outlast_wait, or search your tools for it. (`outlast_cancel` with the same ticket stops `build`.)","type":"text"}]}}
         # Its request is answered: nothing more on its token, and its cancel cancels nothing.
         < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":2}}
         wait 30s
@@ -86,8 +86,8 @@ fn without_a_cap_nothing_is_handed_off_and_no_tool_is_added() {
         >> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
         << {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
-        >> …srv_wait…
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
+        >> …outlast_wait…
         wait 1h
         "#,
     );
@@ -144,7 +144,7 @@ fn calls_that_are_due_together_are_all_handed_off() {
         stored 2
         << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"dev.outlast/ticket":"…
         stored 1
-        << {"jsonrpc":"2.0","id":1,"result":{"_meta":{"dev.outlast/ticket":"T1"}…
+        << {"jsonrpc":"2.0","id":1,"result":{"_meta":{"dev.outlast/ticket":"T1"…
         "#,
     );
 }
@@ -163,7 +163,7 @@ fn a_tool_with_an_output_schema_gets_an_error_in_place_of_its_content() {
         @55s
         .. store 1: create
         stored 1
-        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"dev.outlast/ticket":"T1"},"content":[…],"isError":true}}
+        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"dev.outlast/ticket":"T1",…},"content":[…],"isError":true}}
         "#,
     );
 }
@@ -174,20 +174,20 @@ fn the_tools_are_listed_on_the_last_page_only_and_keep_clear_of_the_servers_own(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
         >> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"srv_wait"}],"nextCursor":"2"}}
-        << {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"srv_wait"}],"nextCursor":"2"}}
+        < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"outlast_wait"}],"nextCursor":"2"}}
+        << {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"outlast_wait"}],"nextCursor":"2"}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}
         >> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}
         < {"jsonrpc":"2.0","id":2,"result":{"tools":[ {"name":"build"} ],"x":1.0}}
-        << {"jsonrpc":"2.0","id":2,"result":{"tools":[ {"name":"build"} ,{…"name":"srv_wait2"},{…"name":"srv_cancel"}],"x":1.0}}
+        << {"jsonrpc":"2.0","id":2,"result":{"tools":[ {"name":"build"} ,{…"name":"outlast_wait2"},{…"name":"outlast_cancel"}],"x":1.0}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/list"}
         >> {"jsonrpc":"2.0","id":3,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":3,"result":{"tools":[]}}
-        << {"jsonrpc":"2.0","id":3,"result":{"tools":[{"annotations":{"idempotentHint":true,"readOnlyHint":true},"description":"…","inputSchema":{"properties":{"seconds":{…},"ticket":{…}},"required":["ticket"],"type":"object"},"name":"srv_wait2"},{…"name":"srv_cancel"}]}}
+        << {"jsonrpc":"2.0","id":3,"result":{"tools":[{"annotations":{"idempotentHint":true,"readOnlyHint":true},"description":"…","inputSchema":{"properties":{"after":{…},"seconds":{…},"ticket":{…}},"required":["ticket"],"type":"object"},"name":"outlast_wait2"},{…"name":"outlast_cancel"}]}}
         # The server's own tool is the server's.
-        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
-        >> …"name":"srv_wait"…
-        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"srv_wait2","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
+        >> …"name":"outlast_wait"…
+        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"outlast_wait2","arguments":{"ticket":"T1"}}}
         << {"jsonrpc":"2.0","id":5,"error":{"code":-31010,…
         "#,
     );
@@ -209,19 +209,19 @@ fn an_error_to_a_list_is_passed_on() {
 fn a_wait_returns_the_result_byte_for_byte_once_it_is_stored() {
     handed_off(
         r#"
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
         wait 20s
         < {"jsonrpc":"2.0","id":1,"result":{ "content":[], "n":1.0, "_meta":{"x":1e2} }}
         .. store 2: completed
         stored 2
         << {"jsonrpc":"2.0","id":2,"result":{ "content":[], "n":1.0, "_meta":{"x":1e2} }}
         # As often as it likes.
-        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
         << {"jsonrpc":"2.0","id":3,"result":{ "content":[], "n":1.0, "_meta":{"x":1e2} }}
-        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"srv_cancel","arguments":{"ticket":"T1"}}}
-        << {"jsonrpc":"2.0","id":4,"result":{…"text":"`build` has ended already; call `srv_wait` to get its result."…
+        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"outlast_cancel","arguments":{"ticket":"T1"}}}
+        << {"jsonrpc":"2.0","id":4,"result":{…"text":"`build` has already ended. Call the tool `outlast_wait` with {\"ticket\": \"T1\"} to get its result."…
         wait 1h
-        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
         << {"jsonrpc":"2.0","id":5,"error":{"code":-31010,"message":"no call has this ticket…","data":{"outlast":{"kind":"ticket-unknown",…
         "#,
     );
@@ -234,7 +234,7 @@ fn an_error_of_the_server_is_returned_as_it_came() {
         < {"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"no","data":{"n":1.0}}}
         .. store 2: failed
         stored 2
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
         << {"jsonrpc":"2.0","id":2,"error":{"code":-5,"message":"no","data":{"n":1.0}}}
         "#,
     );
@@ -248,7 +248,7 @@ fn an_answer_that_is_not_strict_json_is_not_lost() {
         !! warn: `srv` sent an answer that is not strict JSON; passed on unchanged
         .. store 2: completed
         stored 2
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
         << {"jsonrpc":"2.0","id":2,"result":{"text":"caf�"}}
         "#,
     );
@@ -258,10 +258,10 @@ fn an_answer_that_is_not_strict_json_is_not_lost() {
 fn a_wait_never_takes_longer_than_the_cap_allows() {
     handed_off(
         r#"
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1","seconds":600}}}
-        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1","seconds":2.5}}}
-        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1","seconds":0}}}
-        << {"jsonrpc":"2.0","id":4,"result":{"_meta":{"dev.outlast/ticket":"T1"},"content":[{"text":"`build` is still running, for 55s now. Call `srv_wait` again with {\"ticket\": \"T1\"}.","type":"text"}]}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1","seconds":600}}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1","seconds":2.5}}}
+        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1","seconds":0}}}
+        << {"jsonrpc":"2.0","id":4,"result":{"_meta":{"dev.outlast/ticket":"T1"},"content":[{"text":"`build` is still running, for 55s now. Call the tool `outlast_wait` with {\"ticket\": \"T1\", \"after\": 55} to wait on.","type":"text"}]}}
         wait 60s
         @57s500ms
         << {"jsonrpc":"2.0","id":3,"result":{…still running, for 57s now…
@@ -275,7 +275,7 @@ fn a_wait_never_takes_longer_than_the_cap_allows() {
 fn a_cancel_of_a_wait_leaves_the_call_alone() {
     handed_off(
         r#"
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
         wait 5s
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
         wait 5m
@@ -290,14 +290,14 @@ fn a_cancel_of_a_wait_leaves_the_call_alone() {
 fn the_cancel_tool_cancels_at_the_server() {
     handed_off(
         r#"
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
-        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_cancel","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"outlast_cancel","arguments":{"ticket":"T1"}}}
         .. store 2: cancelled
         >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,…
         stored 2
         << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"dev.outlast/ticket":"T1"},"content":[{"text":"`build` was cancelled; there is no result.","type":"text"}],"isError":true}}
         << {"jsonrpc":"2.0","id":3,"result":{"_meta":{"dev.outlast/ticket":"T1"},"content":[{"text":"`build` is cancelled.","type":"text"}]}}
-        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
         << {"jsonrpc":"2.0","id":4,"result":{…was cancelled…"isError":true}}
         "#,
     );
@@ -307,13 +307,13 @@ fn the_cancel_tool_cancels_at_the_server() {
 fn every_ticket_that_is_not_ones_own_gets_the_same_answer() {
     handed_off(
         r#"
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T2"}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T2"}}}
         << {"jsonrpc":"2.0","id":2,"error":{"code":-31010,"message":"no call has this ticket: it is mistyped, expired, or belongs to somebody else. Copy the ticket exactly, or call the tool again.","data":{"outlast":{"kind":"ticket-unknown",…,"help":"outlast help -31010"}}}}
-        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_cancel","arguments":{"ticket":"no"}}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"outlast_cancel","arguments":{"ticket":"no"}}}
         << {"jsonrpc":"2.0","id":3,"error":{"code":-31010,…
-        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"srv_wait"}}
+        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"outlast_wait"}}
         << {"jsonrpc":"2.0","id":4,"error":{"code":-31010,…
-        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"srv_wait","arguments":[1]}}
+        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"outlast_wait","arguments":[1]}}
         << {"jsonrpc":"2.0","id":5,"error":{"code":-31010,…
         "#,
     );
@@ -327,7 +327,7 @@ fn a_result_is_still_there_after_a_restart() {
         .. store 2: completed
         stored 2
         again
-        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
         << {"jsonrpc":"2.0","id":1,"result":{"n":1.0}}
         "#,
     );
@@ -343,29 +343,10 @@ fn a_server_that_goes_away_leaves_its_reason() {
         !! warn: server-gone…
         .. store 2: failed
         stored 2
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
         << {"jsonrpc":"2.0","id":2,"error":{"code":-31002,…
         "#,
     );
-}
-
-#[test]
-fn a_verified_profile_is_a_cap_and_a_name_alone_is_none() {
-    for (name, lists) in [("hasty-agent", "{…srv_wait…"), ("patient", "{\"tools\":[]}}")] {
-        play(&format!(
-            r#"
-            set profiles
-            > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","clientInfo":{{"name":"{name}"}}}}}}
-            >> …
-            < {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
-            << …
-            > {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
-            >> …
-            < {{"jsonrpc":"2.0","id":2,"result":{{"tools":[]}}}}
-            << {{"jsonrpc":"2.0","id":2,"result":{lists}
-            "#
-        ));
-    }
 }
 
 #[test]
@@ -382,15 +363,15 @@ fn the_tools_are_in_a_list_from_memory_too() {
         << {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         {list}
         >> {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
-        < {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"srv_cancel"}}]}}}}
+        < {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"outlast_cancel"}}]}}}}
         .. remember initialize and 1 lists
-        << …srv_wait…srv_cancel2…
+        << …outlast_wait…outlast_cancel2…
         again
         {handshake}
         << {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         >> {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         {list}
-        << {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"srv_cancel"}},{{…"name":"srv_wait"}},{{…"name":"srv_cancel2"}}]}}}}
+        << {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"outlast_cancel"}},{{…"name":"outlast_wait"}},{{…"name":"outlast_cancel2"}}]}}}}
         "#
     ));
 }
@@ -405,6 +386,7 @@ fn a_modern_client_over_http_is_known_by_each_request() {
         set profiles
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
+        !! info: `hasty` gives tools up after 1m (measured of hasty on 2026-11-18): slow calls are handed off before
         >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"hasty"},"io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         wait 55s
@@ -414,9 +396,9 @@ fn a_modern_client_over_http_is_known_by_each_request() {
         @55s
         .. store 1: create
         stored 1
-        << 1: data: {"jsonrpc":"2.0","id":5,"result":{"_meta":{"dev.outlast/ticket":"T1"},"content":[…],"resultType":"complete"}}||
+        << 1: data: {"jsonrpc":"2.0","id":5,"result":{"_meta":{"dev.outlast/ticket":"T1","dev.outlast/why":"measured of hasty on 2026-11-18"},"content":[…],"resultType":"complete"}}||
         << 1: finish
-        post 2 version=2026-07-28 method=tools/call name=srv_wait {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"},META}}
+        post 2 version=2026-07-28 method=tools/call name=outlast_wait {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"},META}}
         << 2: 200 events
         << 2: : outlast||
         < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}
@@ -428,7 +410,7 @@ fn a_modern_client_over_http_is_known_by_each_request() {
         post 3 version=2026-07-28 method=tools/list {"jsonrpc":"2.0","id":7,"method":"tools/list","params":{META}}
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{META}}
         < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[]}}
-        << 3: 200 …srv_wait…srv_cancel…
+        << 3: 200 …outlast_wait…outlast_cancel…
         "#
         .replace("META", META),
     );
@@ -437,7 +419,7 @@ fn a_modern_client_over_http_is_known_by_each_request() {
 #[test]
 fn a_wait_that_hangs_up_leaves_the_call_alone_and_a_stranger_sees_nothing() {
     let handshake = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
-    let wait = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T2"}}}"#;
+    let wait = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T2"}}}"#;
     capped(&format!(
         r#"
         set serve
@@ -494,7 +476,7 @@ fn a_question_after_the_hand_off_is_asked_as_always() {
         << {"jsonrpc":"2.0","id":"1","method":"elicitation/create","params":{"message":"sure?"}}
         .. store 2: input_required
         stored 2
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1","seconds":1}}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1","seconds":1}}}
         wait 1s
         @56s
         << {"jsonrpc":"2.0","id":2,"result":{…still running…
@@ -565,19 +547,19 @@ fn calls_with_one_key_are_handed_off_with_one_ticket() {
         {WITH_KEY}
         wait 30s
         > {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"build","idempotencyKey":"k"}}}}
-        !! info: a call of `build` at `srv` joined an earlier call with the same idempotency key
+        !! info: a call of `build` at `srv` joined an earlier call that is the same (idempotency key or join-repeats)
         wait 25s
         @55s
         .. store 2: create
         stored 2
-        << {{"jsonrpc":"2.0","id":1,"result":{{"_meta":{{"dev.outlast/ticket":"T1"}}…
+        << {{"jsonrpc":"2.0","id":1,"result":{{"_meta":{{"dev.outlast/ticket":"T1"…
         wait 30s
         @1m25s
-        << {{"jsonrpc":"2.0","id":2,"result":{{"_meta":{{"dev.outlast/ticket":"T1"}}…
+        << {{"jsonrpc":"2.0","id":2,"result":{{"_meta":{{"dev.outlast/ticket":"T1"…
         < {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
         .. store 3: completed
         stored 3
-        > {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"srv_wait","arguments":{{"ticket":"T1"}}}}}}
+        > {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"outlast_wait","arguments":{{"ticket":"T1"}}}}}}
         << {{"jsonrpc":"2.0","id":3,"result":{{"n":1.0}}}}
         "#
     ));
@@ -592,73 +574,16 @@ fn the_key_of_a_call_that_was_handed_off_finds_its_result_after_a_restart() {
         @55s
         .. store 2: create
         stored 2
-        << {{"jsonrpc":"2.0","id":1,"result":{{"_meta":{{"dev.outlast/ticket":"T1"}},"content":[{{"text":"`build` is still running; its result is not lost. Call the tool `srv_wait` with {{\"ticket\": \"T1\"}} to get it. To stop it instead, call `srv_cancel` with the same ticket. Do not call `build` again: that would run it a second time.","type":"text"}}]}}}}
+        << {{"jsonrpc":"2.0","id":1,"result":{{"_meta":{{"dev.outlast/ticket":"T1",…still running. Call the tool `outlast_wait` with {{\"ticket\": \"T1\"}} now…
         < {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
         .. store 3: completed
         stored 3
         again
         > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"build","idempotencyKey":"k"}}}}
-        !! info: a call of `build` at `srv` joined an earlier call with the same idempotency key
+        !! info: a call of `build` at `srv` joined an earlier call that is the same (idempotency key or join-repeats)
         << {{"jsonrpc":"2.0","id":1,"result":{{"n":1.0}}}}
         "#
     ));
-}
-
-/// A client without a known cap, whose cancels are looked at.
-#[track_caller]
-fn cancelled_after(times: &[&str], notes: &str) {
-    let calls: String = times
-        .iter()
-        .enumerate()
-        .map(|(n, time)| {
-            format!(
-                r#"
-                > {{"jsonrpc":"2.0","id":{n},"method":"tools/call","params":{{"name":"x"}}}}
-                >> …
-                wait {time}
-                > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{n}}}}}
-                "#
-            ) + if n + 1 == times.len() { notes } else { "" }
-                + "\n>> …\n"
-        })
-        .collect();
-    play(&calls);
-}
-
-#[test]
-fn two_cancels_at_the_same_age_are_noted_as_a_likely_cap() {
-    let note = "!! warn: the client has cancelled two silent calls after 1m, which looks like a limit of its own; with --client-cap 1m such calls are handed off before it";
-    cancelled_after(&["60s", "60s50ms"], note);
-    cancelled_after(&["60s", "5s"], "");
-    cancelled_after(&["5s", "5s"], "");
-    cancelled_after(&["60s", "80s"], "");
-}
-
-#[test]
-fn a_likely_cap_is_noted_once_and_only_of_silent_calls() {
-    play(
-        r#"
-        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}
-        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"x"}}
-        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
-        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
-        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
-        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"x"}}
-        >> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"x"}}
-        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}
-        wait 30s
-        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
-        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
-        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
-        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
-        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
-        !! warn: …--client-cap 30s…
-        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
-        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}
-        >> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}
-        "#,
-    );
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn an_answer_from_the_store_reaches_a_client_that_has_closed_its_end() {
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","idempotencyKey":"k"}}
         eof
         read
-        !! info: a call of `x` at `srv` joined an earlier call with the same idempotency key
+        !! info: a call of `x` at `srv` joined an earlier call that is the same (idempotency key or join-repeats)
         << {"jsonrpc":"2.0","id":2,"result":{"content":[],"n":1.0}}
         .. close-input
         tick

@@ -513,14 +513,14 @@ const HANDED_OFF: &str = r#"
         .. store 1: create
         stored 1
         .. store 2: working
-        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"dev.outlast/ticket":"T1"}…
+        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"dev.outlast/ticket":"T1"…
         stored 2
 "#;
 
 #[test]
 fn a_call_that_is_a_task_of_its_server_is_handed_off_too() {
     let scenario = r#"
-        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_wait","arguments":{"ticket":"T1"}}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"outlast_wait","arguments":{"ticket":"T1"}}}
         wait 15s
         @…
         >> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"t-1"}}
@@ -574,9 +574,9 @@ fn a_modern_call_that_is_a_task_of_its_server_is_handed_off_too() {
         .. store 1: create
         stored 1
         .. store 2: working
-        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"dev.outlast/ticket":"T1"}…
+        << {"jsonrpc":"2.0","id":2,"result":{"_meta":{"dev.outlast/ticket":"T1"…
         stored 2
-        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv_cancel","arguments":{"ticket":"T1"},META}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"outlast_cancel","arguments":{"ticket":"T1"},META}}
         .. store 3: cancelled
         >> {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"t-1",…
         stored 3

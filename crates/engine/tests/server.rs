@@ -604,7 +604,7 @@ fn a_restart_that_fails_is_tried_again_later() {
         !! warn: restart of `srv` failed: it ended: exit status 7
         !! warn: `srv` has failed too often (it ended); outlast tries again every 30s
         !! warn: server-failed …
-        << {{"jsonrpc":"2.0","id":1,"error":{{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row; the next try is in 30s.",…}}}}
+        << {{"jsonrpc":"2.0","id":1,"error":{{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (exit status 7); the next try is in 30s.",…}}}}
         "#
     ));
 }
@@ -645,7 +645,7 @@ fn a_failed_server_answers_at_once() {
         r#"{TOO_MANY}
         wait 10s
         > {{"id":2,"method":"tools/call","params":{{"name":"x"}}}}
-        << {{"jsonrpc":"2.0","id":2,"error":{{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row; the next try is in 20s.",…"serverState":"never-reached","retry":"pointless",…}}}}
+        << {{"jsonrpc":"2.0","id":2,"error":{{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (exit status 1); the next try is in 20s.",…"serverState":"never-reached","retry":"pointless",…}}}}
         "#
     ));
 }

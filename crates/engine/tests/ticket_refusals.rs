@@ -128,7 +128,7 @@ fn tickets_of_a_hand_off_are_refused_alike() {
     let answer = "server-1 < {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\nstored 2\nwait 11s";
     let base = [settings, &ann, &bob, call];
     let (ann, bob) = ("principal=ann session=1", "principal=bob session=2");
-    for tool in ["srv_wait", "srv_cancel"] {
+    for tool in ["outlast_wait", "outlast_cancel"] {
         let ask = |more: &[&str], whose: &str, ticket: &str| {
             let ask = format!(
                 r#"post 9 {whose} {{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{"name":"{tool}","arguments":{{"ticket":"{ticket}"}}}}}}"#

@@ -4,6 +4,7 @@
 //! is which command.
 
 mod cache;
+mod clients;
 mod completions;
 mod doctor;
 mod flags;
@@ -57,6 +58,7 @@ enum Task {
     Doctor(crate::doctor::Options, Vec<OsString>),
     DoctorClient,
     Tasks(crate::tasks::Request),
+    Clients(crate::clients::Request),
 }
 
 /// One line about what is wrong.
@@ -98,6 +100,8 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
         "timeout-mcp" => timeout_mcp::parse(words.split_off(1)),
         "doctor" => doctor::parse(words.split_off(1)),
         "serve" => serve::parse(words.split_off(1)),
+        "install" => install::parse(installer::Aim::Install, words.split_off(1)),
+        "uninstall" => install::parse(installer::Aim::Uninstall, words.split_off(1)),
         crate::sys::guardian::GUARDIAN => Ok(Task::Guardian(words.split_off(1))),
         crate::keep::SERVICE => keep::service(words.split_off(1)),
         _ => wrap::parse(words),
@@ -111,13 +115,14 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "demo" => without_options(&mut parser, "demo", Task::Demo),
         "demo-server" => without_options(&mut parser, "demo-server", Task::DemoServer),
         "man" => without_options(&mut parser, "man", Task::Print(manual::page())),
+        "clients" => clients::parse(parser),
         "completions" => completions::parse(parser),
         "cache" => cache::parse(parser),
         "token" => token::parse(parser),
         "tasks" => tasks::parse(parser),
         "keep" => keep::parse(parser),
-        "install" => install::parse(installer::Aim::Install, parser),
-        "uninstall" => install::parse(installer::Aim::Uninstall, parser),
+        "install" => install::parse(installer::Aim::Install, parser.raw_args()?.collect()),
+        "uninstall" => install::parse(installer::Aim::Uninstall, parser.raw_args()?.collect()),
         "help" => help::parse(&parser.raw_args()?.collect::<Vec<_>>()),
         // These stand first, so that they can read options of their own.
         "doctor" | "serve" | "timeout-mcp" => {

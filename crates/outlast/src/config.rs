@@ -11,8 +11,9 @@ use crate::observe::log::{Format, Log};
 use crate::store::Place;
 use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::policy::Rules;
+use outlast_engine::profile::{Learn, Profile};
 use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
-use outlast_engine::{Config, Level, Manner, Restart, ServerConfig, Share, Transport};
+use outlast_engine::{ClientCap, Config, Level, Manner, Restart, ServerConfig, Share, Transport};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -267,7 +268,13 @@ impl Settings {
             (Key::TaskTtl, Value::Time(Some(time))) => self.engine.task_ttl = time,
             (Key::TaskTtlMax, Value::Time(Some(time))) => self.engine.task_ttl_max = time,
             (Key::IdempotencyKey, Value::Text(path)) => self.take_key_place(&path)?,
-            (Key::ClientCap, Value::Time(time)) => self.engine.client_cap = time,
+            (Key::ClientCap, Value::Time(time)) => {
+                self.engine.client_cap = time.map_or(ClientCap::Off, ClientCap::After)
+            }
+            (Key::ClientProfile, Value::Text(row)) => {
+                self.engine.profiles.written.push(Profile::parse(&row, source)?)
+            }
+            (Key::Learn, Value::Text(word)) => self.engine.learn = learn(&word),
             (Key::State, Value::Text(path)) => self.state = Some(path),
             (Key::Share, Value::Text(word)) => self.engine.server_mut().share = share(&word),
             (Key::SessionIdle, Value::Time(Some(time))) => self.engine.session_idle = time,
@@ -345,6 +352,14 @@ fn network(text: &str) -> Result<Network, BadValue> {
     Network::parse(text.trim()).ok_or_else(|| {
         BadValue(format!("trusted-proxies: `{text}` is no address or network; write 10.0.0.1 or 10.0.0.0/8"))
     })
+}
+
+fn learn(word: &str) -> Learn {
+    match word {
+        "auto" => Learn::Auto,
+        "off" => Learn::Off,
+        _ => Learn::Ask,
+    }
 }
 
 fn level(word: &str) -> Level {

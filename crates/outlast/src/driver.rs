@@ -18,6 +18,7 @@ use crate::sys::proc::Root;
 use crate::sys::streams::Sink;
 use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
+use outlast_engine::profile::{Learn, Sighting};
 use outlast_engine::store::{Query, Trouble, Write};
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, wire};
 use std::collections::BTreeMap;
@@ -78,6 +79,11 @@ pub struct State {
     next_exchange: u64,
     /// What stands before each line of a server's stderr, where there are several.
     name: Option<Box<str>>,
+    /// What a server is called before it has said so itself.
+    server_name: Box<str>,
+    /// Whether a cap that was learned counts at once, and who writes it down.
+    learns_alone: bool,
+    learner: Option<std::thread::JoinHandle<()>>,
     /// The status to end with, and how long a slow reader is waited for.
     end: Option<(u8, Duration)>,
 }
@@ -98,6 +104,9 @@ impl Driver {
             state: Mutex::new(State {
                 me: me.clone(),
                 name: (config.manner == Manner::Serve).then(|| config.server.name.clone()),
+                server_name: config.server.name.clone(),
+                learns_alone: config.learn == Learn::Auto,
+                learner: None,
                 engine: Engine::new(config),
                 now: clock.now(),
                 clock,
@@ -412,10 +421,14 @@ impl Driver {
 
     /// Waits until everything that was given to the store is written.
     pub fn close_store(&self) {
-        let store = self.lock().store.take();
+        let (store, learner) = {
+            let mut state = self.lock();
+            (state.store.take(), state.learner.take())
+        };
         if let Some(store) = store {
             store.close();
         }
+        learner.map(std::thread::JoinHandle::join);
     }
 
     /// Lets go of the client.
@@ -519,6 +532,8 @@ impl State {
             Action::Store(number, writes) => return self.store(number, writes),
             Action::Load(number, query) => return self.load(number, query),
             Action::NeedEntropy => return Some(Event::Entropy(crate::random::bytes())),
+            Action::NeedIdentity => return Some(Event::Identity(self.identity())),
+            Action::Learn(seen) => self.learn(*seen),
             Action::Start(id, run) => return self.start(id, run),
             Action::CloseInput(id) => {
                 self.touch(id);
@@ -540,6 +555,27 @@ impl State {
             Action::End { status, patience } => self.end = Some((status, patience)),
         }
         None
+    }
+
+    /// What the server is called in the store.
+    fn identity(&mut self) -> Box<str> {
+        let key = crate::wrap::identity_key(&self.place, &mut self.observers);
+        match &self.starter.remote {
+            Some(remote) => remote.identity(&key),
+            None => key.of_command(&self.server_name, &self.starter.command),
+        }
+    }
+
+    /// Writes down what a client's cancel says, on a thread of its own: no call waits for a disk.
+    fn learn(&mut self, seen: Sighting) {
+        let before = self.learner.take();
+        let (place, counts) = (self.place.clone(), self.learns_alone);
+        let write = move || {
+            // One after the other; what cannot be written is not learned.
+            before.map(std::thread::JoinHandle::join);
+            let _ = crate::clients::learned::record(&place, &seen, counts);
+        };
+        self.learner = std::thread::Builder::new().name("learner".into()).spawn(write).ok();
     }
 
     /// Has a server's signs of life looked for; they come later, unless there are none to be had.

@@ -2,15 +2,18 @@
 //! file, and takes it away again.
 //!
 //! Map: `clients` knows the files; `json`, `toml`, `yaml` find servers in them (`server` is what they
-//! find); `edit` says what to change; `plan` puts it together and checks it; `diff` shows it; `write`
-//! replaces the file; `list` tells what is there. This file talks to the person.
+//! find); `fitting` says which flags fit a client and what will happen there; `edit` says what to change; `plan`
+//! puts it together and checks it; `diff` shows it; `write` replaces the file; `report` is all of it for a program;
+//! `list` tells what is there. This file talks to the person.
 
 pub mod clients;
 mod diff;
 mod edit;
+mod fitting;
 mod json;
 mod list;
 mod plan;
+mod report;
 #[cfg(test)]
 mod round_trips;
 mod server;
@@ -19,14 +22,17 @@ mod write;
 mod yaml;
 
 pub use edit::Aim;
+pub use server::INSTALLED;
 
 use crate::config;
 use crate::observe::stderr::say as tell;
 use crate::sys::files::is_program;
 use clients::{Client, Place, Scope};
 use diff::visible;
-use plan::Plan;
-use server::{Problem, line_of};
+use fitting::Fitting;
+use plan::{Plan, Wish};
+use report::Report;
+use server::{Problem, Server, line_of};
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -38,8 +44,14 @@ use write::Original;
 pub struct Request {
     /// In or out.
     pub aim: Aim,
-    /// Which client; without one, everything is listed.
-    pub client: Option<&'static Client>,
+    /// Which clients; without one, everything is listed.
+    pub clients: Vec<&'static Client>,
+    /// All of them were meant: those without a file are passed over.
+    pub all: bool,
+    /// Flags for outlast, as a person wrote them.
+    pub flags: Vec<String>,
+    /// Tell a program, not a person.
+    pub json: bool,
     /// Whose file; without it the person's own.
     pub scope: Option<Scope>,
     /// Which servers; if none is named, all.
@@ -65,10 +77,15 @@ impl Outcome {
 
 /// Does what was asked. Fails if something that was asked for was left alone.
 pub fn run(request: &Request) -> io::Result<ExitCode> {
-    let outcome = match request.client {
-        Some(client) => change(request, client)?,
-        None => list::list()?,
-    };
+    let mut report = Report::new(request.json);
+    let mut outcome = Outcome::Done;
+    for client in &request.clients {
+        outcome = outcome.and(change(request, client, &mut report)?);
+    }
+    if request.clients.is_empty() {
+        outcome = list::list()?;
+    }
+    report.print(outcome == Outcome::Done)?;
     Ok(if outcome == Outcome::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -96,29 +113,58 @@ fn shown(place: &Place, original: &Original) -> String {
     if elsewhere { format!("{path} -> {}", visible(&original.path.to_string_lossy())) } else { path }
 }
 
-fn change(request: &Request, client: &Client) -> io::Result<Outcome> {
+fn change(request: &Request, client: &'static Client, report: &mut Report) -> io::Result<Outcome> {
     let word = own_word()?;
     let places = client.places(request.scope.unwrap_or(Scope::User));
     let (found, mut outcome) = existing(&places);
+    let fitting = Fitting::of(client);
+    let flags = |server: &Server| wanted_flags(request, fitting.flags(server));
     let mut meant = 0;
     for (place, original) in &found {
         let ours = plan::ours(&word, place.shape);
-        let one = match plan::plan(&original.text, place.shape, request.aim, &ours, &request.servers) {
+        let wish = Wish { aim: request.aim, ours: &ours, only: &request.servers, flags: &flags };
+        let one = match plan::plan(&original.text, place.shape, wish) {
             Ok(plan) => {
                 meant += plan.meant;
-                change_file(request, client, place, original, &plan)?
+                let says = request.aim == Aim::Install;
+                let job =
+                    Job { request, client, place, original, plan: &plan, fitting: says.then_some(&fitting) };
+                change_file(&job, report)?
             }
             Err(problem) => not_understood(place, original, &problem),
         };
         outcome = outcome.and(one);
     }
-    if outcome == Outcome::Done && found.is_empty() {
+    if outcome == Outcome::Done && found.is_empty() && !request.all {
         outcome = missing(client, &places);
     } else if outcome == Outcome::Done && meant == 0 && !request.servers.is_empty() {
         outcome = no_such_server(request, &found);
     }
-    mention_project(request, client)?;
+    mention_project(request, client, report)?;
     Ok(outcome)
+}
+
+/// The flags that fit, and those that a person wrote: of two of the same name the person's.
+fn wanted_flags(request: &Request, fitting: Vec<String>) -> Vec<String> {
+    let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+    let written: Vec<String> =
+        request.flags.iter().filter(|word| word.starts_with("--")).map(|word| name(word)).collect();
+    let mut wanted = Vec::new();
+    let mut overruled = false;
+    for word in fitting {
+        if word.starts_with("--") {
+            overruled = written.contains(&word);
+        }
+        if !overruled {
+            wanted.push(word);
+        }
+    }
+    wanted.extend(request.flags.iter().cloned());
+    if wanted.iter().any(|flag| flag == "--keep") {
+        // A server that runs in the background has no start to wait for.
+        wanted.retain(|flag| flag != "--instant");
+    }
+    wanted
 }
 
 /// The files that are there, each once; one that cannot be read is told of.
@@ -166,58 +212,114 @@ fn no_such_server(request: &Request, found: &[(&Place, Original)]) -> Outcome {
 }
 
 /// Without `--scope` only the person's own file is changed; a project's is shared, but worth a word.
-fn mention_project(request: &Request, client: &Client) -> io::Result<()> {
+fn mention_project(request: &Request, client: &Client, report: &Report) -> io::Result<()> {
     if request.scope.is_some() {
         return Ok(());
     }
     for place in client.places(Scope::Project).iter().filter(|place| place.path.exists()) {
-        say(&format!("This project has {} too: add --scope project to change it.", place.path.display()))?;
+        let path = place.path.display();
+        report.say(&format!("This project has {path} too: add --scope project to change it."))?;
     }
     Ok(())
 }
 
-fn change_file(
-    request: &Request,
-    client: &Client,
-    place: &Place,
-    original: &Original,
-    plan: &Plan,
-) -> io::Result<Outcome> {
-    let path = shown(place, original);
-    let mut outcome = Outcome::Done;
-    for (at, name, why) in &plan.unclear {
-        let line = line_of(&original.text, *at);
+/// A file, what is to become of it, and who wants that.
+struct Job<'a> {
+    request: &'a Request,
+    client: &'static Client,
+    place: &'a Place,
+    original: &'a Original,
+    plan: &'a Plan,
+    /// What will happen there, if outlast is to be there.
+    fitting: Option<&'a Fitting<'a>>,
+}
+
+fn change_file(job: &Job<'_>, report: &mut Report) -> io::Result<Outcome> {
+    let outcome = tell_what_is_left(job, report)?;
+    let changes = write_file(job, report, outcome)?;
+    report.add(job, changes == Written::Yes)?;
+    Ok(if changes == Written::No { Outcome::Left } else { outcome })
+}
+
+/// Names what is left alone, and why.
+fn tell_what_is_left(job: &Job<'_>, report: &Report) -> io::Result<Outcome> {
+    let path = shown(job.place, job.original);
+    for (at, name, why) in &job.plan.unclear {
+        let line = line_of(&job.original.text, *at);
         tell(&format!("{path}: line {line}: `{}` is left alone: {why}", visible(name)));
-        outcome = Outcome::Left;
     }
+    for name in &job.plan.by_hand {
+        let name = visible(name);
+        report.say(&format!(
+            "{path}: `{name}` was put behind outlast by hand and stays so; --all takes it out too"
+        ))?;
+    }
+    Ok(if job.plan.unclear.is_empty() { Outcome::Done } else { Outcome::Left })
+}
+
+/// Whether a file was changed, was not to be, or was to be and was not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Yes,
+    NotWanted,
+    No,
+}
+
+fn write_file(job: &Job<'_>, report: &Report, outcome: Outcome) -> io::Result<Written> {
+    let Job { request, client, place, original, plan, .. } = *job;
+    let path = shown(place, original);
     let Some(text) = &plan.text else {
-        if outcome == Outcome::Done && (plan.meant > 0 || request.servers.is_empty()) {
-            say(&format!("{path}: {}", nothing_to_do(request.aim)))?;
+        let whole = outcome == Outcome::Done && (plan.meant > 0 || request.servers.is_empty());
+        if whole && plan.by_hand.is_empty() {
+            report.say(&format!("{path}: {}", nothing_to_do(request.aim)))?;
         }
-        return Ok(outcome);
+        return Ok(Written::NotWanted);
     };
-    say(&format!("{path}\n{}", plan.diff.trim_end()))?;
+    report.say(&format!("{path}\n{}", plan.diff.trim_end()))?;
+    for line in happens(job) {
+        report.say(&line)?;
+    }
     if request.dry_run {
-        say("Nothing was changed: --dry-run.")?;
-        return Ok(outcome);
+        report.say("Nothing was changed: --dry-run.")?;
+        return Ok(Written::NotWanted);
     }
     if !request.yes && !agreed(&path)? {
-        return Ok(Outcome::Left);
+        return Ok(Written::No);
     }
     match write::replace(original, text) {
         Ok(backup) => {
-            say(&format!("Changed. The old file is {}.", visible(&backup.to_string_lossy())))?;
-            say(&format!("Restart {} for it to take effect.", client.name))?;
-            Ok(outcome)
+            report.say(&format!("Changed. The old file is {}.", visible(&backup.to_string_lossy())))?;
+            report.say(&format!("Restart {} for it to take effect.", client.name))?;
+            Ok(Written::Yes)
         }
-        Err(why) => Ok(left(&place.path, &why)),
+        Err(why) => {
+            left(&place.path, &why);
+            Ok(Written::No)
+        }
+    }
+}
+
+/// What will happen in the client: one line, or one for each server where they differ.
+fn happens(job: &Job<'_>) -> Vec<String> {
+    let Some(fitting) = job.fitting else { return Vec::new() };
+    let servers = plan::servers(&job.original.text, job.place.shape).unwrap_or_default();
+    let changed = |server: &&Server| job.plan.changed.iter().any(|(name, _)| *name == server.name);
+    let says: Vec<(String, String)> =
+        servers.iter().filter(changed).map(|server| (visible(&server.name), fitting.says(server))).collect();
+    match says.first() {
+        Some((_, first)) if says.iter().all(|(_, other)| other == first) => {
+            vec![format!("In {}: {first}.", job.client.name)]
+        }
+        _ => {
+            says.iter().map(|(server, says)| format!("In {}, `{server}`: {says}.", job.client.name)).collect()
+        }
     }
 }
 
 fn nothing_to_do(aim: Aim) -> &'static str {
     match aim {
         Aim::Install => "nothing to do: every stdio server that we can change runs through outlast",
-        Aim::Uninstall => "nothing to do: no server runs through outlast",
+        Aim::Uninstall | Aim::UninstallAll => "nothing to do: no server runs through outlast",
     }
 }
 

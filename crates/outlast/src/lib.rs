@@ -6,13 +6,14 @@
 //! `http1` handle bytes; `identity` says which server is meant; `memory` keeps what an instant start
 //! needs; `observe` is the log and the record; `clock` reads time, `random` randomness; `sys` is what
 //! differs by system; `demo` shows it all in ten seconds;
-//! `install` edits the files of clients; `doctor` examines servers and clients; `store` keeps what
+//! `install` edits the files of clients; `doctor` examines servers and clients; `clients` shows what is known of clients; `store` keeps what
 //! outlives a connection, `tasks` shows it; `keep` is what `--keep` starts, and the way to it.
 
 #![deny(clippy::print_stderr)] // `observe/stderr.rs` is the way to stderr
 
 pub mod cli;
 mod client;
+mod clients;
 mod clock;
 mod config;
 mod demo;

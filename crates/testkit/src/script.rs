@@ -24,28 +24,26 @@ use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
-use outlast_engine::profile::Profile;
+use outlast_engine::profile::{Learn, Profile, Sighting};
 use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Origin, State, Ticket};
 use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::store::{Committed, Mail, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
-    Action, Config, Engine, Event, Level, Manner, Mono, Now, Restart, ServerConfig, Share, Transport, Wall,
-    wire,
+    Action, ClientCap, Config, Engine, Event, Level, Manner, Mono, Now, Restart, ServerConfig, Share,
+    Transport, Wall, wire,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A client whose limit is known, for `set profiles`.
-const HASTY: &[Profile] = &[Profile {
-    client: "Hasty",
-    name: "hasty*",
-    cap: Some(Duration::from_secs(60)),
-    resets: Some(false),
-    token: Some(false),
-    tasks: Some(false),
-    verified: true,
-}];
+/// Clients whose limits are known, for `set profiles`.
+const HASTY: &str = "
+    hasty*=version:1+,cap:60s,progress:no,measured:2026-11-18
+    hasty=cap:60s,progress:no,measured:2026-11-18
+    talkative=cap:15s,progress:yes,token:yes,total:10m,measured:2026-11-18
+    twin=token:no,cap:60s,progress:no,measured:2026-11-18
+    twin=token:no,cap:30s,progress:no,measured:2026-11-18
+";
 
 const CLIENT: ClientId = ClientId(0);
 const SERVER: ServerId = ServerId(0);
@@ -564,8 +562,23 @@ impl World {
             "door" => return self.config.door = true,
             "task-ttl" => return self.config.task_ttl = parse_duration(value).expect(text),
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
-            "client-cap" => return self.config.client_cap = parse_duration(value).ok(),
-            "profiles" => return self.config.profiles = HASTY,
+            "client-cap" => {
+                let cap = parse_duration(value).map_or(ClientCap::Off, ClientCap::After);
+                return self.config.client_cap = cap;
+            }
+            "profiles" => return self.config.profiles.table = HASTY,
+            "client-profile" => {
+                let row = Profile::parse(value, "--client-profile").expect(text);
+                return self.config.profiles.written.push(row);
+            }
+            "learn" => {
+                return self.config.learn = match value {
+                    "auto" => Learn::Auto,
+                    "off" => Learn::Off,
+                    _ => Learn::Ask,
+                };
+            }
+            "sighting" => return self.config.profiles.sightings.push(sighting(value)),
             "trust" => return self.config.server_mut().trust = true,
             "idempotency-key" => {
                 return self.config.key_places = vec![KeyPlace::parse(value).expect(text)];
@@ -637,6 +650,10 @@ impl World {
                     self.engine.handle(now, Event::Entropy(name));
                     continue;
                 }
+                Action::NeedIdentity => {
+                    self.engine.handle(now, Event::Identity("srv".into()));
+                    continue;
+                }
                 Action::Store(number, ref writes)
                     if writes.iter().all(|write| matches!(write, Write::Renew | Write::Expire)) =>
                 {
@@ -676,6 +693,13 @@ impl World {
         }
         out
     }
+}
+
+/// `NAME VERSION AGE`.
+fn sighting(text: &str) -> Sighting {
+    let words: Vec<&str> = text.split(' ').collect();
+    let [name, version, age] = words[..] else { panic!("{text}") };
+    Sighting { name: name.into(), version: version.into(), age: parse_duration(age).expect(text), cap: None }
 }
 
 /// What an action is, without what is in it.
@@ -838,6 +862,11 @@ fn show(action: &Action) -> String {
         }
         Action::Finish(exchange) => format!("<< {}: finish", exchange.0),
         Action::NeedEntropy => ".. entropy".into(),
+        Action::NeedIdentity => ".. identity".into(),
+        Action::Learn(seen) => {
+            let cap = seen.cap.map_or_else(|| "one".into(), show_duration);
+            format!(".. learn {} {} {}: {cap}", seen.name, seen.version, show_duration(seen.age))
+        }
         Action::Store(number, _) => format!(".. store {number}"),
         Action::Load(number, _) => format!(".. load {number}"),
         Action::LetGo(server) => format!(".. let go of {}", server.0),

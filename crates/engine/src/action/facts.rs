@@ -31,7 +31,14 @@ impl Note {
             Note::StoredAtLast { count } => json!({"count": count}),
             Note::NeverStored { count, why } => json!({"count": count, "why": why}),
             Note::SessionSleeps { session } => json!({"session": session}),
-            Note::LikelyCap { cap } => json!({"capMs": millis(cap)}),
+            Note::LikelyCap { cap, client, .. } => json!({"capMs": millis(cap), "client": client}),
+            Note::CapKnown { client, cap, from } => {
+                json!({"client": client, "capMs": millis(cap), "from": from})
+            }
+            Note::ClientUnclear { client } => json!({"client": client}),
+            Note::WaitsLonger { client, cap, age } => {
+                json!({"client": client, "capMs": millis(cap), "ageMs": millis(age)})
+            }
             Note::UnknownAnswer { from, id } => json!({"from": from, "id": id}),
             Note::Slept { time } => json!({"timeMs": millis(time)}),
             Note::Ending { why, calls } => json!({"why": why, "calls": calls}),

@@ -4,6 +4,7 @@
 //! answered with a ticket, and goes on. Not here: how that is stored and said (`engine/tasks/handoff.rs`),
 //! which clients have such a cap (`profile.rs`).
 
+use crate::hash::fingerprint;
 use crate::json;
 use crate::limits;
 use serde::Deserialize;
@@ -15,10 +16,14 @@ use std::time::Duration;
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// Cancels of a younger call are a person's.
-const LIKELY: Duration = Duration::from_secs(10);
+pub(crate) const LIKELY: Duration = Duration::from_secs(10);
 
-/// Characters of a tool's name that every model provider takes.
-const NAME: usize = 64;
+/// Characters of our tools' names at most. Model providers take 64, and many clients put the name of the server in
+/// front.
+const NAME: usize = 40;
+
+/// What our tools are named after if the server has not said what it is called.
+const UNNAMED: &str = "outlast";
 
 /// How long a call of a client with this cap may wait for its answer.
 pub(crate) fn patience(cap: Duration) -> Duration {
@@ -34,9 +39,27 @@ pub(crate) fn wait(cap: Duration, wish: Option<f64>) -> Duration {
 /// The cap that two cancels of silent calls speak for, as a person would write it.
 pub(crate) fn likely_cap(earlier: Duration, later: Duration) -> Option<Duration> {
     let shorter = earlier.min(later);
-    let apart = earlier.abs_diff(later);
-    let same = apart <= (shorter / 50).max(Duration::from_secs(1));
-    (same && shorter >= LIKELY).then(|| Duration::from_secs(shorter.as_secs()))
+    (are_alike(earlier, later) && shorter >= LIKELY).then(|| Duration::from_secs(shorter.as_secs()))
+}
+
+fn are_alike(one: Duration, other: Duration) -> bool {
+    one.abs_diff(other) <= (one.min(other) / 50).max(Duration::from_secs(1))
+}
+
+/// The limit that a cancel's own reason names, if the call is as old as that: `timed out after 5s`, as the Python SDK
+/// writes it. Once is enough.
+pub(crate) fn stated_cap(reason: &str, age: Duration) -> Option<Duration> {
+    let (_, rest) = reason.split_once("timed out after ")?;
+    let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').map_or(rest, |end| &rest[..end]);
+    let unit = rest[number.len()..].trim_start();
+    let seconds = unit.starts_with('s') || unit.is_empty();
+    let cap = Duration::try_from_secs_f64(number.parse().ok().filter(|_| seconds)?).ok()?;
+    (cap >= Duration::from_secs(1) && are_alike(cap, age)).then_some(cap)
+}
+
+/// Whether a call that its client gave up only now shows that the client waits longer than that.
+pub(crate) fn is_beyond(cap: Duration, age: Duration) -> bool {
+    age > cap + (cap / 20).max(Duration::from_secs(1))
 }
 
 /// What must be known of a server's tools to hand its calls off.
@@ -46,6 +69,8 @@ pub(crate) struct KnownTools {
     schemas: BTreeSet<Box<str>>,
     /// Those that might be called as ours are.
     taken: BTreeSet<Box<str>>,
+    /// What the server calls itself, as our tools' names begin.
+    stem: Option<Box<str>>,
 }
 
 impl KnownTools {
@@ -79,18 +104,46 @@ impl KnownTools {
         self.schemas.contains(tool)
     }
 
+    /// The server says what it is called: in the answer to its handshake, or in every answer of the modern era. The
+    /// first time counts, so that what a client has seen stays.
+    pub(crate) fn learn_name(&mut self, result: &[u8]) {
+        if self.stem.is_some() {
+            return;
+        }
+        let modern = || json::member(json::member(result, "_meta")?, "io.modelcontextprotocol/serverInfo");
+        let info = json::member(result, "serverInfo").or_else(modern);
+        let name = info.and_then(|info| json::member(info, "name"));
+        let name: Option<String> = name.and_then(|raw| serde_json::from_slice(raw).ok());
+        self.stem = name.and_then(|name| stem(&name));
+    }
+
     /// The names of our tools at this server.
-    pub(crate) fn names(&self, server: &str) -> Names {
-        Names { wait: self.free(server, "_wait"), cancel: self.free(server, "_cancel") }
+    pub(crate) fn names(&self) -> Names {
+        Names { wait: self.free("_wait"), cancel: self.free("_cancel") }
+    }
+
+    /// Which of our tools a name stands for.
+    pub(crate) fn own(&self, tool: &str) -> Option<OwnTool> {
+        let names = self.names();
+        let own = |waits, certain| Some(OwnTool { waits, certain });
+        match tool {
+            _ if tool == names.wait => own(true, true),
+            _ if tool == names.cancel => own(false, true),
+            // An earlier process of ours may have known what the server calls itself.
+            _ if self.stem.is_some() || self.taken.contains(tool) => None,
+            _ if tool.ends_with("_wait") => own(true, false),
+            _ if tool.ends_with("_cancel") => own(false, false),
+            _ => None,
+        }
     }
 
     /// `server_wait`; or, if the server has such a tool itself, `server_wait2`.
-    fn free(&self, server: &str, what: &str) -> String {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    fn free(&self, what: &str) -> String {
+        let stem = self.stem.as_deref().unwrap_or(UNNAMED);
         let mut number = 1;
         loop {
             let end = if number == 1 { what.to_owned() } else { format!("{what}{number}") };
-            let begin: String = server.chars().map(plain).take(NAME - end.len()).collect();
+            let begin: String = stem.chars().take(NAME - end.len()).collect();
             let name = begin + &end;
             if !self.taken.contains(name.as_str()) {
                 return name;
@@ -98,6 +151,34 @@ impl KnownTools {
             number += 1;
         }
     }
+}
+
+/// What a server calls itself, in letters that every model provider takes: ASCII letters, digits, `_` and `-`, not a
+/// digit first. A long name is cut, and told from others that begin alike by a number. `None` if nothing is left.
+fn stem(name: &str) -> Option<Box<str>> {
+    const LONGEST: usize = NAME - "_cancel".len();
+    const NUMBER: usize = "_ffff".len();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let letters: String = name.chars().map(plain).collect();
+    let words: Vec<&str> = letters.split('_').filter(|word| !word.is_empty()).collect();
+    let mut stem = words.join("_").trim_matches(['-', '_']).to_owned();
+    if stem.starts_with(|c: char| c.is_ascii_digit()) {
+        stem.insert(0, '_');
+    }
+    if stem.len() > LONGEST {
+        stem.truncate(LONGEST - NUMBER);
+        stem += &format!("_{:04x}", fingerprint(name.as_bytes()) & 0xffff);
+    }
+    (!stem.is_empty()).then(|| stem.into())
+}
+
+/// A tool of ours that somebody calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnTool {
+    /// It fetches a result; the other one cancels.
+    pub(crate) waits: bool,
+    /// Nobody else's tool has this name. If not, the ticket decides.
+    pub(crate) certain: bool,
 }
 
 /// What our tools are called at one server.
@@ -146,16 +227,72 @@ mod tests {
     }
 
     #[test]
-    fn names_are_what_every_model_takes_and_nobody_elses() {
+    fn a_cancel_may_say_itself_what_the_limit_is() {
+        let stated = |reason, millis| stated_cap(reason, Duration::from_millis(millis));
+        assert_eq!(stated("timed out after 5s", 5_010), Some(secs(5)));
+        assert_eq!(stated("request 3 timed out after 300.0s", 300_100), Some(secs(300)));
+        // A person, another time, no figure, another unit.
+        for reason in [
+            "",
+            "user",
+            "timed out after 60s",
+            "Request timed out",
+            "timed out after 5 m",
+            "timed out after s",
+        ] {
+            assert_eq!(stated(reason, 5_000), None, "{reason}");
+        }
+    }
+
+    fn named(name: &str) -> KnownTools {
         let mut known = KnownTools::default();
-        let names = known.names("some.server@latest");
-        assert_eq!((&*names.wait, &*names.cancel), ("some_server_latest_wait", "some_server_latest_cancel"));
+        known.learn_name(serde_json::json!({"serverInfo": {"name": name}}).to_string().as_bytes());
+        known
+    }
+
+    #[test]
+    fn tools_are_named_after_what_the_server_calls_itself() {
+        for (name, wait) in [
+            ("postgres", "postgres_wait"),
+            ("Some Server (v2)", "Some_Server_v2_wait"),
+            ("io.github.me/files@latest", "io_github_me_files_latest_wait"),
+            ("7zip", "_7zip_wait"),
+            ("-x-", "x_wait"),
+            // Nothing is left of it, or it says nothing: never after a command.
+            ("\u{670d}\u{52a1}", "outlast_wait"),
+            ("", "outlast_wait"),
+        ] {
+            assert_eq!(named(name).names().wait, wait, "{name}");
+        }
+        let mut modern = KnownTools::default();
+        modern.learn_name(br#"{"tools":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"files"}}}"#);
+        assert_eq!(modern.names().cancel, "files_cancel");
+        modern.learn_name(br#"{"serverInfo":{"name":"other"}}"#);
+        assert_eq!(modern.names().cancel, "files_cancel", "the first name stays");
+    }
+
+    #[test]
+    fn names_are_what_every_model_takes_and_nobody_elses() {
+        let mut known = named("s");
         known.learn(br#"{"tools":[{"name":"s_wait"},{"name":"s_wait2","outputSchema":{}},{"nam":1}]}"#);
-        let names = known.names("s");
+        let names = known.names();
         assert_eq!((&*names.wait, &*names.cancel), ("s_wait3", "s_cancel"));
-        let long = known.names(&"ü".repeat(99));
-        assert_eq!((long.wait.len(), long.cancel.len()), (64, 64));
-        assert!(long.cancel.ends_with("_cancel"));
+        let [long, other] = ["one", "two"].map(|end| named(&format!("{}{end}", "long".repeat(20))).names());
+        assert_ne!(long, other, "names that begin alike stay apart");
+        assert_eq!(long.cancel.len(), NAME);
+        assert!(long.cancel.starts_with("longlong") && long.cancel.ends_with("_cancel"), "{}", long.cancel);
+    }
+
+    #[test]
+    fn a_name_of_an_earlier_process_is_known_by_its_ticket() {
+        let own = |known: &KnownTools, tool: &str| known.own(tool).map(|own| (own.waits, own.certain));
+        let unnamed = KnownTools::default();
+        assert_eq!(own(&unnamed, "outlast_wait"), Some((true, true)));
+        assert_eq!(own(&unnamed, "files_wait"), Some((true, false)));
+        assert_eq!(own(&unnamed, "files_cancel"), Some((false, false)));
+        assert_eq!(own(&unnamed, "build"), None);
+        assert_eq!(own(&named("files"), "other_wait"), None);
+        assert_eq!(own(&named("files"), "files_wait"), Some((true, true)));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::calls::progress::Progress;
 use crate::calls::resume;
+use crate::clients::identity::IdentityNo;
 use crate::clients::session::Session;
 use crate::hash::IdMap;
 use crate::id::{AttemptId, BatchId, CallId, DefinitionId, JsonId, KeyNo, ServerId, StreamId, TaskNo};
@@ -13,7 +14,6 @@ use crate::small_map::SmallMap;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
 /// What a client's id stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,23 +70,14 @@ pub(crate) struct Client {
     pub(crate) congested: bool,
     /// It closed its end: it hears what its server says, and nothing of ours but limits.
     pub(crate) finished: bool,
-    /// When it gives a tool up, as its profile says.
-    pub(crate) cap: Option<Duration>,
-    /// The age of the last silent call that it cancelled, until that has been noted.
-    pub(crate) gave_up: GaveUp,
+    /// Who it is, as far as it has said.
+    pub(crate) identity: Option<IdentityNo>,
+    /// It was given a list with our tools in it.
+    pub(crate) shows_our_tools: bool,
     /// It declared `resumableRequests`.
     pub(crate) resumes: bool,
     /// It speaks the modern revision.
     pub(crate) modern: bool,
-}
-
-/// What a client's cancels say about its patience.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum GaveUp {
-    Never,
-    After(Duration),
-    /// It was noted, which is enough.
-    Noted,
 }
 
 /// An array of requests whose answers are collected.
@@ -167,8 +158,8 @@ impl Client {
             task_tokens: VecDeque::new(),
             congested: false,
             finished: false,
-            cap: None,
-            gave_up: GaveUp::Never,
+            identity: None,
+            shows_our_tools: false,
             resumes,
             modern: false,
         }

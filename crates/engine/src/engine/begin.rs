@@ -47,6 +47,7 @@ impl Engine {
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
             cap: request.cap.filter(|_| request.method == Method::ToolsCall).map(Duration::from),
+            silence: self.silence_of(request),
             wish: wish(message),
             declared: &self.servers.get(&request.server)?.declared,
         });

@@ -84,6 +84,7 @@ impl Engine {
 
     fn client_leaves(&mut self, now: Mono, client: ClientId, why: &'static str, drains: bool) {
         let Some(servers) = self.clients.finishes(client) else { return };
+        self.forget_repeats_of(client);
         let unsent = self.unsent();
         let calls = self.calls.len() + unsent;
         let begun = self.ending.as_ref().map(|ending| ending.stage);

@@ -84,6 +84,7 @@ impl Engine {
     /// Ends a client and everything of it.
     pub(super) fn end_client(&mut self, now: Mono, id: ClientId) {
         self.cancel_everything(id);
+        self.forget_repeats_of(id);
         self.drop_asks_by(now, id);
         let session = self.clients.get(&id).and_then(Client::session);
         let streams: Vec<_> = session.iter().flat_map(|session| session.streams.iter()).copied().collect();

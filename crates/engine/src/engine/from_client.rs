@@ -8,6 +8,7 @@ use crate::clients::{Open, Subscription, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, own_id};
+use crate::json;
 use crate::limits;
 use crate::method::Method;
 use crate::servers::Readiness;
@@ -77,10 +78,7 @@ impl Engine {
             return self.refuse_in_array(client, way, &id, &method);
         }
         if method == Method::Initialize {
-            self.meet(client, message);
-            if way == Way::Line {
-                self.learn_to_resume(client, message);
-            }
+            self.introduces_itself(client, message, way);
         }
         // One that was forgotten meanwhile waits for nothing.
         let Some(server) = self.server_for(client) else { return };
@@ -92,10 +90,9 @@ impl Engine {
             return;
         }
         let modern = is_modern(&method, message);
-        if modern && self.clients.is_modern(client) {
-            self.tickets.orphans_may_go_on();
-        }
-        if !modern && !matches!(method, Method::Initialize | Method::Ping) {
+        if modern {
+            self.speaks_modern(client, &method, message);
+        } else if !matches!(method, Method::Initialize | Method::Ping) {
             self.goes_on_without_initialized(server);
         }
         let request = self.read_request(client, server, id, method, message, way);
@@ -124,7 +121,7 @@ impl Engine {
         let remembered = method.is_handshake() && self.definition_of(server).instant;
         let handshake_digest = if remembered { crate::memory::client_of(message) } else { None };
         let handshake_digest = handshake_digest.and_then(NonZeroU64::new);
-        let cap = self.cap_of(client, &method, message).map(Span::from);
+        let cap = self.cap_of(client, &method, token.is_some()).map(Span::from);
         let key_no = None;
         Request {
             client,
@@ -141,6 +138,24 @@ impl Engine {
             cap,
             key_no,
         }
+    }
+
+    /// A client of the legacy era says who it is, and what it can do.
+    #[cold]
+    fn introduces_itself(&mut self, client: ClientId, message: &Message, way: Way) {
+        self.meet(client, message);
+        if way == Way::Line {
+            self.learn_to_resume(client, message);
+        }
+    }
+
+    /// A client of the modern era has no handshake: its first request is one, and each says who it is.
+    #[inline]
+    fn speaks_modern(&mut self, client: ClientId, method: &Method, message: &Message) {
+        if self.clients.is_modern(client) {
+            self.tickets.orphans_may_go_on();
+        }
+        self.meet_in_passing(client, method, message);
     }
 
     /// Whose a request is: our own tools', our tasks' and tickets', or the server's.
@@ -302,7 +317,12 @@ impl Engine {
         if self.leave_to_others(id) {
             return;
         }
-        self.note_likely_cap(id);
+        let reason = message.raw(Field::Params).and_then(|params| json::member(params, "reason"));
+        let reason: Option<String> = reason.and_then(|raw| serde_json::from_slice(raw).ok());
+        self.note_likely_cap(id, reason.as_deref());
+        if self.awaits_a_repeat(id) {
+            return;
+        }
         self.settle(id, None);
         if let Some(attempt) = attempt {
             self.forward_cancel(server, attempt, modern, text, message);

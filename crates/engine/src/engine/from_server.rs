@@ -10,7 +10,7 @@ use crate::clients::Way;
 use crate::era::Era;
 use crate::error::{Kind, cut, error_answer};
 use crate::event::Line;
-use crate::id::{AttemptId, CallId, JsonId, ServerId, read_own_id};
+use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, read_own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::mirror;
@@ -314,20 +314,23 @@ impl Engine {
         edits.extend(self.add_tasks_to_tools(server, message));
         // What stands between would refuse their calls.
         let filtered = modern && remote;
-        edits.extend(self.change_tools(server, cap, filtered, message));
+        edits.extend(self.change_tools((client, server), cap, filtered, message));
     }
 
     /// What a client's list of tools has less than the server's, and more.
     pub(super) fn change_tools(
         &mut self,
-        server: ServerId,
+        (client, server): (ClientId, ServerId),
         cap: Option<Duration>,
         filtered: bool,
         message: &Message,
     ) -> Option<Edit> {
         let result = message.raw(Field::Result)?;
-        self.learn_tools(server, result);
-        let own = self.own_tools(server, cap, result);
+        let own = cap.and_then(|_| {
+            self.servers.learn_tools(server, result);
+            self.clients.shows_our_tools(client);
+            self.own_tools(server, result)
+        });
         let less =
             filtered.then(|| mirror::without_invalid_tools(message, own.as_deref().unwrap_or_default()));
         less.flatten().or_else(|| add_to_tools(&message.bytes, result, &own?))

@@ -81,10 +81,10 @@ impl Engine {
         let Some(answer) = answer(id, &list) else { return false };
         let mut edits = Vec::new();
         if *method == Method::ToolsList {
-            let cap = self.cap_of(client, method, message);
+            let cap = self.cap_of(client, method, false);
             self.learn_task_tools(server_id, &answer);
             edits.extend(self.add_tasks_to_tools(server_id, &answer));
-            edits.extend(self.change_tools(server_id, cap, false, &answer));
+            edits.extend(self.change_tools((client, server_id), cap, false, &answer));
         }
         self.servers.keep_list(server_id, method, message, seen);
         self.reply(client, way, Some(id), Outgoing::edited(answer.bytes, edits));

@@ -11,6 +11,7 @@
 //!
 //! Not here: what a key is and which arguments are equal (`idempotency.rs`).
 
+mod repeats;
 mod stored;
 
 use super::Engine;
@@ -29,6 +30,7 @@ use crate::tickets::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message, Outgoing, Scanned, scan, scan_tolerant};
 use bytes::Bytes;
+use std::time::Duration;
 
 /// An answer for those who joined a call that is settled.
 pub(super) struct Shared {
@@ -49,7 +51,9 @@ impl Engine {
     }
 
     fn is_taken_by_key(&mut self, now: Mono, request: &mut Request, message: &Message) -> bool {
-        let Some(key) = idempotency::key_of(&self.config.key_places, message) else { return false };
+        let Some(key) = idempotency::key_of(&self.config.key_places, message) else {
+            return self.is_a_repeat(now, request, message);
+        };
         self.has_key(now, key, request, message)
     }
 
@@ -64,7 +68,7 @@ impl Engine {
             return self.meets(now, no, request, message, arguments);
         }
         let asks = self.config.tasks
-            || self.may_hand_off()
+            || request.cap.is_some()
             || self.definition_of(request.server).rules.any_keeps_answers();
         let query = Query::Key {
             principal: name.0.clone(),
@@ -282,8 +286,7 @@ impl Engine {
 
     /// A modern client hung up. What has a key goes on for a while: it may ask again.
     pub(super) fn leave_behind(&mut self, now: Mono, client: ClientId) {
-        let wait = self.config.resume_wait;
-        if self.ending.is_some() || wait.is_zero() {
+        if self.ending.is_some() || self.config.resume_wait.is_zero() {
             return;
         }
         let open = self.clients.get(&client).map(|client| client.all_open().collect::<Vec<_>>());
@@ -291,14 +294,19 @@ impl Engine {
             let Open::Call(id) = open else { continue };
             let Some(call) = self.calls.get(id).filter(|call| !call.is_joined()) else { continue };
             let key_no = call.request.key_no;
-            if self.keys.get(key_no).is_none_or(|key| !key.joined().is_empty()) {
-                continue;
-            }
-            self.goes_on_alone(id);
-            let Some(no) = key_no else { continue };
-            self.keys.wait_for_client(&mut self.timers, no, now + wait);
-            self.arm_call(now, id);
+            let Some(key) = self.keys.get(key_no).filter(|key| key.joined().is_empty()) else { continue };
+            let wait = key.repeats.unwrap_or(self.config.resume_wait);
+            self.waits_for_client(now, id, wait);
         }
+    }
+
+    /// A call goes on until its client comes back for it, or its time is over.
+    fn waits_for_client(&mut self, now: Mono, id: CallId, wait: Duration) {
+        let key_no = self.calls.get(id).and_then(|call| call.request.key_no);
+        self.goes_on_alone(id);
+        let Some(no) = key_no else { return };
+        self.keys.wait_for_client(&mut self.timers, no, now + wait);
+        self.arm_call(now, id);
     }
 
     /// A call goes on for nobody.
@@ -317,7 +325,7 @@ impl Engine {
     /// The client did not come back.
     pub(super) fn key_due(&mut self, no: KeyNo) {
         match self.keys.ring(no) {
-            Some(Overdue::Call(first)) => self.give_up(first, "the client hung up and did not come back"),
+            Some(Overdue::Call(first)) => self.give_up(first, "the client gave up and did not come back"),
             Some(Overdue::Answer) => self.keys.forget(&mut self.timers, no),
             None => {}
         }
@@ -453,7 +461,8 @@ impl Engine {
             return false;
         }
         let Ok(Scanned::Message(answer)) = scan(answer.to_vec().into()) else { return false };
-        let stored = keyed.keeps && self.store_answer(no, request, keyed, &answer);
+        let made = self.keys.get(Some(no)).is_some_and(|key| key.repeats.is_some());
+        let stored = keyed.keeps && !made && self.store_answer(no, request, keyed, &answer);
         let waits = unfetched && self.keys.has_room_for(&answer);
         if !stored && !waits {
             return false;

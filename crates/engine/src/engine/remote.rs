@@ -456,7 +456,15 @@ impl Engine {
     fn patience_for_tools(&self, id: ServerId) -> Option<Duration> {
         let server = self.servers.get(&id)?;
         let (method, declared) = (&Method::ToolsList, &server.declared);
-        let facts = CallFacts { method, tool: None, has_token: false, cap: None, wish: None, declared };
+        let facts = CallFacts {
+            method,
+            tool: None,
+            has_token: false,
+            cap: None,
+            silence: None,
+            wish: None,
+            declared,
+        };
         server.config.rules.for_call(facts).timeout.map(|limit| limit.time)
     }
 

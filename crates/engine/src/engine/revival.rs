@@ -115,8 +115,10 @@ impl Engine {
     pub(super) fn next_try(&self, now: Mono, id: ServerId) -> String {
         let at = self.servers.get(&id).and_then(|server| server.armed);
         let wait = at.map_or(self.definition_of(id).reconnect_every, |at| at.since(now));
-        let why = self.servers.get(&id).and_then(|server| server.last_trouble.as_deref());
-        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        let server = self.servers.get(&id);
+        let trouble = server.and_then(|server| server.last_trouble.as_ref().map(ToString::to_string));
+        let exit = || server.and_then(|server| server.exit.as_ref().map(ToString::to_string));
+        let why = trouble.or_else(exit).map(|why| format!(" ({why})")).unwrap_or_default();
         format!("it has failed several times in a row{why}; the next try is in {}", show_duration(wait))
     }
 
@@ -155,7 +157,15 @@ impl Engine {
     pub(super) fn limit_of_handshake(&self, id: ServerId) -> Option<Limit> {
         let server = self.servers.get(&id)?;
         let (method, declared) = (&Method::Initialize, &server.declared);
-        let facts = CallFacts { method, tool: None, has_token: false, cap: None, wish: None, declared };
+        let facts = CallFacts {
+            method,
+            tool: None,
+            has_token: false,
+            cap: None,
+            silence: None,
+            wish: None,
+            declared,
+        };
         server.config.rules.for_call(facts).timeout
     }
 
@@ -373,7 +383,7 @@ impl Engine {
 
     /// Tells whoever wants to know: a client of the legacy era in any case, one of the modern era on
     /// each subscription that asked for it.
-    fn list_changed(&mut self, id: ServerId, method: &Method) {
+    pub(super) fn list_changed(&mut self, id: ServerId, method: &Method) {
         let (what, wanted) = match method {
             Method::ToolsList => ("tools", "\"toolsListChanged\":true"),
             Method::PromptsList => ("prompts", "\"promptsListChanged\":true"),

@@ -4,6 +4,7 @@
 //! tasks of its own is left to it.
 
 mod asking;
+mod capped;
 mod client_resumes;
 mod ends;
 mod following;

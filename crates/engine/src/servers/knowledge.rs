@@ -5,8 +5,20 @@ use crate::id::ServerId;
 use crate::json;
 use crate::limits;
 use crate::policy::Declared;
+use std::sync::Arc;
 
 impl Servers {
+    /// What every server is called in the store that has no name there yet.
+    pub(crate) fn are_called(&mut self, identity: &str) {
+        let all: Vec<ServerId> = self.iter().map(|(id, _)| *id).collect();
+        for id in all {
+            let server = self.at(id).filter(|server| server.config.identity.is_empty());
+            server
+                .into_iter()
+                .for_each(|server| Arc::make_mut(&mut server.config).identity = identity.into());
+        }
+    }
+
     /// It has tasks of its own.
     pub(crate) fn has_own_tasks(&mut self, id: ServerId) {
         if let Some(server) = self.at(id) {
@@ -24,6 +36,7 @@ impl Servers {
             return false;
         }
         let Some(server) = self.at(id) else { return false };
+        server.tools.learn_name(result);
         let Ok(Handshake { capabilities: Some(capabilities) }) = serde_json::from_slice(result) else {
             return false;
         };
@@ -63,6 +76,7 @@ impl Servers {
     /// What a hand-off must know of its tools.
     pub(crate) fn learn_tools(&mut self, id: ServerId, result: &[u8]) {
         if let Some(server) = self.at(id) {
+            server.tools.learn_name(result);
             server.tools.learn(result);
         }
     }

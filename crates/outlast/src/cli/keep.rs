@@ -7,6 +7,7 @@ use crate::client::http::addresses;
 use crate::client::http::visitor::Doorman;
 use crate::config::{self, Settings};
 use crate::identity;
+use crate::install::INSTALLED;
 use crate::keep::{self, Request, Room, Way, What};
 use crate::serve::{Entrance, Service};
 use crate::server::http::{Options, Remote};
@@ -15,8 +16,9 @@ use crate::sys::guardian::missing;
 use crate::sys::limits::FileLimit;
 use http::Uri;
 use lexopt::prelude::*;
-use outlast_engine::Transport;
+use outlast_engine::profile::Learn;
 use outlast_engine::settings::{Key, Mode, Setting, nearest};
+use outlast_engine::{ClientCap, Transport};
 use std::ffi::OsString;
 use std::io;
 
@@ -32,7 +34,10 @@ pub(super) fn door(
     command: Vec<OsString>,
     mode: Mode,
 ) -> Result<Task, Wrong> {
-    words.retain(|word| word != "--keep" && word != "--keep=true");
+    let is_ours = |word: &OsString| {
+        word == "--keep" || word == "--keep=true" || word.to_string_lossy().starts_with(INSTALLED)
+    };
+    words.retain(|word| !is_ours(word));
     // What is wrong with them is said here, where a person reads it, and not in the service's log.
     let written = take(Settings::new(&command), flags, mode)?;
     if missing(&command).is_some() {
@@ -51,6 +56,8 @@ pub(super) fn door(
     let mut settings = Settings::new(&command);
     settings.engine.server_mut().transport = Transport::Http;
     settings.engine.door = true;
+    // Its service knows the client too, and keeps the calls.
+    (settings.engine.client_cap, settings.engine.learn) = (ClientCap::Off, Learn::Off);
     settings.engine.rules_mut().add(Key::Method, NO_LIMITS, "--keep")?;
     settings.engine.max_message = written.engine.max_message;
     settings.engine.drain = written.engine.drain;

@@ -15,10 +15,7 @@ use std::process::ExitCode;
 pub(super) fn run(task: Task) -> ExitCode {
     let done = match task {
         Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
-        Task::PrintAndTell(text, told) => {
-            say(&told);
-            std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS)
-        }
+        Task::PrintAndTell(text, told) => print_and_tell(&text, &told),
         Task::Wrap(settings, command) => {
             return with_observers(*settings, |config, observers, place| {
                 wrap::run(config, observers, place, &command)
@@ -54,11 +51,17 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Doctor(options, command) => crate::doctor::server(options, &command),
         Task::DoctorClient => crate::doctor::client(),
         Task::Tasks(request) => crate::tasks::run(&request),
+        Task::Clients(request) => crate::clients::run(&request),
     };
     done.unwrap_or_else(|error| {
         say(&error.to_string());
         ExitCode::FAILURE
     })
+}
+
+fn print_and_tell(text: &str, told: &str) -> std::io::Result<ExitCode> {
+    say(told);
+    std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS)
 }
 
 fn clear_cache(place: &Place) -> std::io::Result<ExitCode> {
@@ -80,7 +83,7 @@ fn with_observers(
 }
 
 fn with_log(
-    settings: Settings,
+    mut settings: Settings,
     stderr: Stderr,
     run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
 ) -> ExitCode {
@@ -96,6 +99,7 @@ fn with_log(
         }
     };
     let place = settings.place();
+    crate::clients::learned::teach(&mut settings.engine, &place);
     let observers = Observers::new(stderr, settings.log, trace);
     run(settings.engine, observers, place).unwrap_or_else(|error| {
         say(&format!("cannot start: {error}"));

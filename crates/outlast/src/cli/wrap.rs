@@ -26,6 +26,8 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
             Long("help") => return Ok(Task::Print(help::text())),
             Long("all") if written.iter().any(|word| word == "--help") => {}
             Long("version") | Short('V') => return version::parse(parser),
+            // What `outlast install` marks its entries with.
+            Long("installed") => drop(parser.optional_value()),
             Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             Value(word) if remote::is_url(&word) && url.is_none() => url = Some(word),
             Value(word) if url.is_some() => return Err(not_understood(&word)),

@@ -3,6 +3,7 @@
 //! docs/install.md says where each place was found written. To add a client, add an item to `CLIENTS`
 //! and a pair of files to tests/install/fixtures.
 
+use super::fitting::Unit;
 use crate::config;
 use std::path::PathBuf;
 
@@ -60,6 +61,10 @@ enum Base {
 #[derive(Debug)]
 pub struct Client {
     pub name: &'static str,
+    /// What the table of clients calls it.
+    pub called: &'static str,
+    /// Where a server's entry says how long the client waits for a tool.
+    pub limit: Option<(&'static str, Unit)>,
     places: &'static [(Base, &'static str, Shape)],
 }
 
@@ -75,6 +80,8 @@ pub struct Place {
 pub const CLIENTS: &[Client] = &[
     Client {
         name: "claude-code",
+        called: "Claude Code",
+        limit: None,
         places: &[
             (Base::Project, ".mcp.json", Shape::McpServers),
             (Base::ClaudeCode, ".claude.json", Shape::ClaudeUser),
@@ -82,10 +89,14 @@ pub const CLIENTS: &[Client] = &[
     },
     Client {
         name: "claude-desktop",
+        called: "Claude Desktop",
+        limit: None,
         places: &[(Base::Programs, "Claude/claude_desktop_config.json", Shape::McpServers)],
     },
     Client {
         name: "cursor",
+        called: "Cursor",
+        limit: None,
         places: &[
             (Base::Project, ".cursor/mcp.json", Shape::McpServers),
             (Base::Home, ".cursor/mcp.json", Shape::McpServers),
@@ -93,6 +104,8 @@ pub const CLIENTS: &[Client] = &[
     },
     Client {
         name: "vscode",
+        called: "VS Code",
+        limit: None,
         places: &[
             (Base::Project, ".vscode/mcp.json", Shape::Servers),
             (Base::Programs, "Code/User/mcp.json", Shape::Servers),
@@ -101,6 +114,8 @@ pub const CLIENTS: &[Client] = &[
     },
     Client {
         name: "codex",
+        called: "Codex CLI",
+        limit: Some(("tool_timeout_sec", Unit::Seconds)),
         places: &[
             (Base::Project, ".codex/config.toml", Shape::Codex),
             (Base::Codex, "config.toml", Shape::Codex),
@@ -108,6 +123,8 @@ pub const CLIENTS: &[Client] = &[
     },
     Client {
         name: "gemini",
+        called: "Gemini CLI",
+        limit: Some(("timeout", Unit::Milliseconds)),
         places: &[
             (Base::Project, ".gemini/settings.json", Shape::McpServers),
             (Base::Home, ".gemini/settings.json", Shape::McpServers),
@@ -115,6 +132,8 @@ pub const CLIENTS: &[Client] = &[
     },
     Client {
         name: "cline",
+        called: "Cline CLI",
+        limit: Some(("timeout", Unit::Seconds)),
         places: &[
             (Base::Home, ".cline/data/settings/cline_mcp_settings.json", Shape::McpServers),
             (
@@ -126,6 +145,8 @@ pub const CLIENTS: &[Client] = &[
     },
     Client {
         name: "windsurf",
+        called: "Windsurf",
+        limit: None,
         places: &[
             (Base::Home, ".codeium/windsurf/mcp_config.json", Shape::McpServers),
             (Base::Config, "devin/mcp_config.json", Shape::McpServers),
@@ -133,6 +154,8 @@ pub const CLIENTS: &[Client] = &[
     },
     Client {
         name: "opencode",
+        called: "opencode",
+        limit: Some(("timeout", Unit::Milliseconds)),
         places: &[
             (Base::Project, "opencode.json", Shape::OpenCode),
             (Base::Project, "opencode.jsonc", Shape::OpenCode),
@@ -142,7 +165,12 @@ pub const CLIENTS: &[Client] = &[
             (Base::Config, "opencode/opencode.jsonc", Shape::OpenCode),
         ],
     },
-    Client { name: "goose", places: &[(Base::Config, "goose/config.yaml", Shape::Goose)] },
+    Client {
+        name: "goose",
+        called: "goose",
+        limit: Some(("timeout", Unit::Seconds)),
+        places: &[(Base::Config, "goose/config.yaml", Shape::Goose)],
+    },
 ];
 
 impl Client {

@@ -6,8 +6,11 @@
 //! is `…`, unless it is punctuation. So no rule has to guess what a secret looks like.
 
 use super::edit::Edit;
-use super::server::{Kind, Server, Span, is_outlast, line_end, line_start, may_show};
+use super::server::{
+    INSTALLED, Kind, Launch, Server, Span, Word, is_outlast, line_end, line_start, may_show,
+};
 use crate::observe::text::escape_up_to;
+use outlast_engine::settings::{Kind as Values, Setting};
 use std::fmt::Write;
 
 /// One version of a file.
@@ -55,10 +58,11 @@ impl Side<'_> {
             shown.extend(launch.keys.iter().cloned());
             let mut words = vec![&launch.command];
             if is_outlast(program, ours) {
-                let count = launch.wrapped().map_or(0, |program| program + 1);
-                words.extend(&launch.arguments()[..count]);
+                words.extend(own_words(launch));
             }
-            let harmless = |text: &Option<String>| text.as_deref().is_some_and(may_show);
+            let harmless = |text: &Option<String>| {
+                text.as_deref().is_some_and(|text| may_show(text) || text.starts_with(INSTALLED))
+            };
             shown.extend(words.into_iter().filter(|word| harmless(&word.text)).map(|word| word.span.clone()));
         }
         shown.sort_by_key(|span| span.start);
@@ -76,6 +80,26 @@ impl Side<'_> {
         }
         names.join(", ")
     }
+}
+
+/// Our words among the arguments: the mark, flags that cannot hold a secret, `--`, the program behind it.
+fn own_words(launch: &Launch) -> Vec<&Word> {
+    let count = launch.wrapped().map_or(0, |program| program + 1);
+    let arguments = &launch.arguments()[..count];
+    let text = |at: usize| arguments.get(at).and_then(|word| word.text.as_deref()).unwrap_or_default();
+    let shows = |at: usize| {
+        let value_of_harmless = at > 0 && is_harmless(text(at - 1)) && !text(at).starts_with("--");
+        at + 2 >= count || is_harmless(text(at)) || value_of_harmless
+    };
+    arguments.iter().enumerate().filter(|(at, _)| shows(*at)).map(|(_, word)| word).collect()
+}
+
+/// Whether a flag and its value may be shown: a time, a number, a switch or one of a few words.
+fn is_harmless(flag: &str) -> bool {
+    let Some(name) = flag.strip_prefix("--") else { return false };
+    let kind = Setting::named(name).map(|setting| setting.kind);
+    let open = |kind: Values| matches!(kind, Values::Path | Values::Rules | Values::Lines(_));
+    flag.starts_with(INSTALLED) || kind.is_some_and(|kind| !open(kind))
 }
 
 /// The lines that edits touch, on both sides; edits on the same line are one.

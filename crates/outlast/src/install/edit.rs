@@ -1,9 +1,12 @@
 //! Puts outlast in front of a server and takes it away again, as edits of the text.
 //!
-//! `wrap` only replaces one word and inserts two, so what it does can be undone to the byte:
-//! the old program moves as the literal that it was.
+//! Words are only inserted, and one is replaced, so what install does can be undone to the byte: the old program
+//! moves as the literal that it was. An entry that ran through outlast before keeps what it had; words are added to
+//! it, and uninstall takes out those and no others.
 
-use super::server::{DASHES, Kind, Launch, List, Server, Span, is_outlast, not_movable};
+use super::server::{
+    DASHES, INSTALLED, Kind, Launch, List, Mark, Server, Span, is_outlast, not_movable, quoted,
+};
 
 /// Bytes and what takes their place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +19,10 @@ pub struct Edit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
     Install,
+    /// Takes out what install put there.
     Uninstall,
+    /// Takes outlast out wherever it is.
+    UninstallAll,
 }
 
 /// What is to be done about one server.
@@ -25,13 +31,15 @@ pub enum Verdict {
     Change(Vec<Edit>),
     /// It is as it should be, or nothing of ours.
     Fine,
+    /// It was put behind outlast by hand, and stays so.
+    ByHand,
     /// It is left alone for this reason.
     Unclear(&'static str),
 }
 
 /// Decides what is to be done about a server. `ours` is what we write for ourselves, with and
-/// without the file's quotes.
-pub fn judge(source: &str, server: &Server, aim: Aim, ours: &Ours) -> Verdict {
+/// without the file's quotes; `flags` are those that it is to have.
+pub fn judge(source: &str, server: &Server, aim: Aim, ours: &Ours, flags: &[String]) -> Verdict {
     let launch = match &server.kind {
         Kind::Stdio(launch) => launch,
         Kind::Unclear(why) => return Verdict::Unclear(why),
@@ -40,13 +48,19 @@ pub fn judge(source: &str, server: &Server, aim: Aim, ours: &Ours) -> Verdict {
     let Some(program) = launch.command.text.as_deref() else {
         return Verdict::Unclear("its command is no text");
     };
-    match (aim, is_outlast(program, &ours.word)) {
-        (Aim::Install, true) | (Aim::Uninstall, false) => Verdict::Fine,
-        (Aim::Install, false) => match not_movable(program) {
+    let changed = |edits: Result<Vec<Edit>, _>| edits.map_or_else(Verdict::Unclear, Verdict::Change);
+    match (aim, is_outlast(program, &ours.word), launch.mark()) {
+        (Aim::Install, false, _) => match not_movable(program) {
             Some(why) => Verdict::Unclear(why),
-            None => Verdict::Change(wrap(source, launch, &ours.literal)),
+            None => Verdict::Change(wrap(source, launch, ours, flags)),
         },
-        (Aim::Uninstall, true) => unwrap(source, launch).map_or_else(Verdict::Unclear, Verdict::Change),
+        (Aim::Install, true, None) => {
+            add(launch, flags).map_or(Verdict::Fine, |edit| Verdict::Change(vec![edit]))
+        }
+        (Aim::Install, true, Some(_)) | (Aim::Uninstall | Aim::UninstallAll, false, _) => Verdict::Fine,
+        (Aim::Uninstall, true, None) => Verdict::ByHand,
+        (Aim::Uninstall, true, Some(Mark::Added(count))) => changed(take_added(source, launch, count)),
+        (Aim::Uninstall | Aim::UninstallAll, true, _) => changed(unwrap(source, launch)),
     }
 }
 
@@ -57,24 +71,79 @@ pub struct Ours {
     pub literal: String,
 }
 
-fn wrap(source: &str, launch: &Launch, ours: &str) -> Vec<Edit> {
-    let program = &source[launch.command.span.clone()];
-    let replaced = Edit { span: launch.command.span.clone(), text: ours.to_owned() };
+fn wrap(source: &str, launch: &Launch, ours: &Ours, flags: &[String]) -> Vec<Edit> {
+    let program = source[launch.command.span.clone()].to_owned();
+    let replaced = Edit { span: launch.command.span.clone(), text: ours.literal.clone() };
+    let mut words = vec![quoted(INSTALLED)];
+    words.extend(flags.iter().map(|flag| quoted(flag)));
+    words.push(quoted(DASHES));
     match &launch.list {
         Some(list) if launch.joined => {
-            vec![insert(launch.command.span.start, format!("{ours}{0}{DASHES}{0}", list.joint))]
+            words.insert(0, ours.literal.clone());
+            vec![insert(launch.command.span.start, words.join(&list.joint) + &list.joint)]
         }
-        Some(list) => vec![replaced, front(list, program)],
-        None => vec![replaced, insert(launch.missing.at, launch.missing.text(program))],
+        Some(list) => {
+            words.push(program);
+            vec![replaced, front(list, &words)]
+        }
+        None => {
+            words.push(program);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            vec![replaced, insert(launch.missing.at, launch.missing.text(&words))]
+        }
     }
 }
 
-fn front(list: &List, program: &str) -> Edit {
+fn front(list: &List, words: &[String]) -> Edit {
     match list.items.first() {
-        Some(first) => insert(first.span.start, format!("{DASHES}{0}{program}{0}", list.joint)),
+        Some(first) => insert(first.span.start, words.join(&list.joint) + &list.joint),
         // Without a space: see `Missing::text`.
-        None => insert(list.span.start + 1, format!("{DASHES},{program}")),
+        None => insert(list.span.start + 1, words.join(",")),
     }
+}
+
+/// Adds flags to an entry that runs through outlast already: those that it does not have. `None` if it has all, or if
+/// it is another command of outlast than the one that takes them.
+fn add(launch: &Launch, flags: &[String]) -> Option<Edit> {
+    let missing = missing_flags(launch, flags);
+    let (first, list) = launch.arguments().first().zip(launch.list.as_ref())?;
+    let takes_flags = launch.wrapped().is_some() && first.text.as_deref()?.starts_with("--");
+    if missing.is_empty() || !takes_flags {
+        return None;
+    }
+    let mut words = vec![quoted(&format!("{INSTALLED}={}", missing.len()))];
+    words.extend(missing.iter().map(|word| quoted(word)));
+    Some(insert(first.span.start, words.join(&list.joint) + &list.joint))
+}
+
+/// Flags with their values, without those that an entry has.
+fn missing_flags<'a>(launch: &Launch, flags: &'a [String]) -> Vec<&'a str> {
+    let mut missing = Vec::new();
+    let mut has = false;
+    for word in flags {
+        if word.starts_with("--") {
+            let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+            let kept = word == "--instant" && launch.flags().any(|flag| flag == "--keep");
+            has = kept || launch.flags().any(|flag| name(flag) == name(word));
+        }
+        if !has {
+            missing.push(word.as_str());
+        }
+    }
+    missing
+}
+
+/// Takes out what install added to an entry that ran through outlast before.
+fn take_added(source: &str, launch: &Launch, count: usize) -> Result<Vec<Edit>, &'static str> {
+    let list = launch.list.as_ref().ok_or("its arguments are no list")?;
+    let before = usize::from(launch.joined);
+    let words = list.items.get(before..).unwrap_or_default();
+    let next = words.get(count + 1).ok_or("it has fewer arguments than install has added")?;
+    let gaps = words[..count + 2].windows(2).map(|pair| pair[0].span.end..pair[1].span.start);
+    if gaps.into_iter().any(|gap| !is_joint(&source[gap])) {
+        return Err("a comment stands between the words that would go");
+    }
+    Ok(vec![Edit { span: words[0].span.start..next.span.start, text: String::new() }])
 }
 
 fn insert(at: usize, text: String) -> Edit {
@@ -89,9 +158,9 @@ fn unwrap(source: &str, launch: &Launch) -> Result<Vec<Edit>, &'static str> {
         // Among all words, not among the arguments: everything before the program goes.
         return Ok(vec![remove(source, list, program + 1)?]);
     }
-    let literal = &source[list.items[program].span.clone()];
-    let restored = Edit { span: launch.command.span.clone(), text: literal.to_owned() };
-    let written = launch.missing.text(literal);
+    let words: Vec<&str> = list.items[..=program].iter().map(|word| &source[word.span.clone()]).collect();
+    let restored = Edit { span: launch.command.span.clone(), text: words[program].to_owned() };
+    let written = launch.missing.text(&words);
     let at = launch.missing.at;
     if source[at..].starts_with(&written) && list.span.end == at + written.len() {
         return Ok(vec![restored, Edit { span: at..at + written.len(), text: String::new() }]);

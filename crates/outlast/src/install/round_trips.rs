@@ -4,8 +4,8 @@
 use super::clients::Shape;
 use super::edit::Aim;
 use super::json::{self, Node, Value as Kind};
-use super::plan::{ours, plan, servers};
-use super::server::{Kind as ServerKind, not_movable};
+use super::plan::{Plan, Wish, ours, plan, servers};
+use super::server::{Kind as ServerKind, Problem, not_movable};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -162,11 +162,42 @@ fn expected(entries: &[Entry], front: &[&str]) -> Vec<Vec<String>> {
     entries.iter().map(|entry| if entry.remote { Vec::new() } else { words(entry) }).collect()
 }
 
+/// Plans a file without flags.
+fn plain(text: &str, shape: Shape, aim: Aim) -> Result<Plan, Problem> {
+    plan(text, shape, Wish { aim, ours: &ours("outlast", shape), only: &[], flags: &|_| Vec::new() })
+}
+
+/// Puts every server behind outlast as a person might, adds to that, and takes it away again.
+fn by_hand_and_back(source: &str, shape: Shape) {
+    // What install writes without its mark is what a person writes.
+    let Some(marked) = plain(source, shape, Aim::Install).unwrap().text else { return };
+    let (mark, dashes) = (quoted("--installed"), quoted("--"));
+    let by_hand =
+        marked.replace(&mark, &quoted("--max")).replace(&dashes, &format!("{},{dashes}", quoted("1h")));
+    if shape == Shape::Goose || servers(&by_hand, shape).is_err() {
+        return;
+    }
+    let flags = |_: &super::server::Server| ["--max", "2h", "--timeout", "10m"].map(str::to_owned).into();
+    let ours = ours("outlast", shape);
+    let wish = |aim| Wish { aim, ours: &ours, only: &[], flags: &flags };
+    let added = plan(&by_hand, shape, wish(Aim::Install)).unwrap().text.expect("a flag is added");
+    assert!(added.contains("\"--installed=2\"") && !added.contains("2h"), "{added}");
+    assert_eq!(plan(&added, shape, wish(Aim::Install)).unwrap().text, None, "{added}");
+    assert_eq!(
+        plan(&added, shape, wish(Aim::Uninstall)).unwrap().text.as_deref(),
+        Some(&*by_hand),
+        "{added}"
+    );
+    assert_eq!(plan(&by_hand, shape, wish(Aim::Uninstall)).unwrap().text, None, "it was there before");
+}
+
 /// Install, install again, uninstall.
 fn there_and_back(source: &str, shape: Shape, entries: &[Entry]) {
     assert_eq!(commands(source, shape), expected(entries, &[]), "{source}");
     let ours = ours("/opt/my tools/outlast", shape);
-    let make = |text: &str, aim| match plan(text, shape, aim, &ours, &[]) {
+    let flags = |_: &super::server::Server| vec!["--timeout".to_owned(), "10m".to_owned()];
+    let make = |text: &str, aim| match plan(text, shape, Wish { aim, ours: &ours, only: &[], flags: &flags })
+    {
         Ok(plan) => {
             assert!(plan.unclear.is_empty(), "{:?} in {text}", plan.unclear);
             plan.text
@@ -179,11 +210,13 @@ fn there_and_back(source: &str, shape: Shape, entries: &[Entry]) {
     let Some(installed) = installed else { return };
     assert_eq!(
         commands(&installed, shape),
-        expected(entries, &["/opt/my tools/outlast", "--"]),
+        expected(entries, &["/opt/my tools/outlast", "--installed", "--timeout", "10m", "--"]),
         "{installed}"
     );
     assert_eq!(make(&installed, Aim::Install), None, "{installed}");
     assert_eq!(make(&installed, Aim::Uninstall).as_deref(), Some(source), "{installed}");
+    assert_eq!(make(&installed, Aim::UninstallAll).as_deref(), Some(source), "{installed}");
+    by_hand_and_back(source, shape);
 }
 
 const JSON_COMMENTS: &[&str] = &[" /* it's \"x\": [{, */ ", " // it's \"x\": [{,\n"];
@@ -286,12 +319,12 @@ proptest! {
     #[test]
     fn only_the_command_lines_change(entries in prop::collection::vec(entry(), 1..4), choices in prop::collection::vec(any::<u8>(), 0..160)) {
         let source = jsonc(&entries, &mut Form::new(choices, JSON_COMMENTS), false);
-        let installed = plan(&source, Shape::McpServers, Aim::Install, &ours("outlast", Shape::McpServers), &[]).unwrap().text;
+        let installed = plain(&source, Shape::McpServers, Aim::Install).unwrap().text;
         let read = |text: &str| meaning(text, &json::parse(text).unwrap());
         let mut wanted = read(&source);
         for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.remote) {
             let server = &mut wanted["mcpServers"][format!("s{index}")];
-            let words = expected(std::slice::from_ref(entry), &["--"]);
+            let words = expected(std::slice::from_ref(entry), &["--installed", "--"]);
             server["command"] = json!("outlast");
             server["args"] = json!(words[0]);
         }
@@ -310,7 +343,7 @@ proptest! {
         for (shape, text) in whole {
             let text = damaged(text, at.index(1 << 16), cut, &put);
             for aim in [Aim::Install, Aim::Uninstall] {
-                let Ok(plan) = plan(&text, shape, aim, &ours("outlast", shape), &[]) else { continue };
+                let Ok(plan) = plain(&text, shape, aim) else { continue };
                 let installed = plan.text.filter(|_| aim == Aim::Install);
                 // A plan proves itself, so what broke but is understood comes back too.
                 prop_assert!(installed.is_none_or(|text| servers(&text, shape).is_ok()));

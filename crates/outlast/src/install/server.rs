@@ -9,8 +9,17 @@ use std::ops::Range;
 /// Bytes of a text.
 pub type Span = Range<usize>;
 
-/// The word that ends our own flags, as every format here writes it.
-pub const DASHES: &str = "\"--\"";
+/// The word that ends our own flags.
+pub const DASHES: &str = "--";
+
+/// The first argument of an entry that install has changed: alone, if install put outlast there; with a number, if
+/// outlast was there and so many words were added behind it. Uninstall goes by it.
+pub const INSTALLED: &str = "--installed";
+
+/// A word as every format here may write it.
+pub fn quoted(word: &str) -> String {
+    serde_json::Value::from(word).to_string()
+}
 
 /// One server of a file.
 #[derive(Debug)]
@@ -19,6 +28,8 @@ pub struct Server {
     /// Where its name stands, for messages.
     pub at: usize,
     pub kind: Kind,
+    /// Its members that are numbers: one of them may be the client's limit.
+    pub numbers: Vec<(String, f64)>,
 }
 
 #[derive(Debug)]
@@ -77,10 +88,10 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// The text of the list `--`, `command`. A space follows its comma; `edit.rs` writes none when it
+    /// The text of a list of our words and the command. A space follows its commas; `edit.rs` writes none when it
     /// fills a list that was there and empty. So uninstall knows which of the two it finds.
-    pub fn text(&self, command: &str) -> String {
-        format!("{}{DASHES}{}{command}{}", self.before, self.between, self.after)
+    pub fn text(&self, words: &[&str]) -> String {
+        format!("{}{}{}", self.before, words.join(&self.between), self.after)
     }
 }
 
@@ -98,12 +109,36 @@ impl Launch {
         if self.joined { items.get(1..).unwrap_or_default() } else { items }
     }
 
+    /// Whether install has changed the entry, and how.
+    pub fn mark(&self) -> Option<Mark> {
+        let first = self.arguments().first()?.text.as_deref()?;
+        match first.strip_prefix(INSTALLED)? {
+            "" => Some(Mark::Put),
+            rest => rest.strip_prefix('=')?.parse().ok().map(Mark::Added),
+        }
+    }
+
+    /// The flags of ours that an entry has.
+    pub fn flags(&self) -> impl Iterator<Item = &str> {
+        let words = self.arguments().iter().map_while(|word| word.text.as_deref());
+        words.take_while(|word| *word != DASHES).filter(|word| word.starts_with("--"))
+    }
+
     /// Where the server's own program stands among the arguments, if they are ours: behind `--`.
     pub fn wrapped(&self) -> Option<usize> {
         let arguments = self.arguments();
-        let dashes = arguments.iter().position(|word| word.text.as_deref() == Some("--"))?;
+        let dashes = arguments.iter().position(|word| word.text.as_deref() == Some(DASHES))?;
         arguments.get(dashes + 1).and_then(|word| word.text.as_ref()).map(|_| dashes + 1)
     }
+}
+
+/// What install did to an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// It put outlast in front.
+    Put,
+    /// Outlast was there; so many words were added.
+    Added(usize),
 }
 
 /// Whether a program is outlast: by its name, or because it is what we would write ourselves.

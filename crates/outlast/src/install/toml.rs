@@ -27,7 +27,11 @@ fn start(key: &Key) -> usize {
 
 fn server(source: &str, map: &dyn TableLike, name: &str) -> Option<Server> {
     let (key, item) = map.get_key_value(name)?;
-    Some(Server { name: name.to_owned(), at: start(key), kind: kind(source, item) })
+    let table = item.as_table_like();
+    let number = |value: &Item| value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+    let numbers = table.into_iter().flat_map(|table| table.iter());
+    let numbers = numbers.filter_map(|(name, value)| Some((name.to_owned(), number(value)?))).collect();
+    Some(Server { name: name.to_owned(), at: start(key), kind: kind(source, item), numbers })
 }
 
 fn kind(source: &str, item: &Item) -> Kind {

@@ -99,11 +99,13 @@ fn extension(source: &str, lines: &[Line], indent: usize) -> Result<Server, Prob
     }
     let (span, name) = key(source, head.start..head.end).ok_or_else(|| bad(head, "expected `name:`"))?;
     let rest = value(source, span.end + 1..head.end).ok_or_else(|| bad(head, "this is not understood"))?;
-    let kind = match (rest.is_empty(), fields(source, &lines[1..])?) {
-        (true, fields) if !fields.is_empty() => kind(source, &fields),
+    let fields = fields(source, &lines[1..])?;
+    let kind = match rest.is_empty() {
+        true if !fields.is_empty() => kind(source, &fields),
         _ => Kind::Unclear("it is not written line by line"),
     };
-    Ok(Server { name, at: head.start, kind })
+    let number = |field: &Field| Some((field.name.clone(), source[field.value.clone()].trim().parse().ok()?));
+    Ok(Server { name, at: head.start, kind, numbers: fields.iter().filter_map(number).collect() })
 }
 
 /// The fields of one extension. A list may stand as far left as the name it belongs to.

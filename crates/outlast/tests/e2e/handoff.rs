@@ -22,7 +22,7 @@ fn kept_in(folder: &std::path::Path) -> Command {
 fn ticket(answer: &Value) -> String {
     let ticket = answer["result"]["_meta"]["dev.outlast/ticket"].as_str().expect("a ticket");
     let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
-    assert!(text.contains(ticket) && text.contains("fake_server_wait"), "{text}");
+    assert!(text.contains(ticket) && text.contains("_wait` with {"), "{text}");
     ticket.to_owned()
 }
 
@@ -35,21 +35,21 @@ fn a_slow_call_is_answered_before_the_cap_and_fetched_later_even_after_a_restart
     let tools = client.answer(&id)["result"]["tools"].clone();
     let names: Vec<&str> =
         tools.as_array().expect("tools").iter().filter_map(|t| t["name"].as_str()).collect();
-    assert_eq!(names, ["echo", "fake_server_wait", "fake_server_cancel"]);
+    assert_eq!(names, ["echo", "fake-server_wait", "fake-server_cancel"]);
     let began = Instant::now();
     let handed_off = client.call("silent", &json!({"ms": 4000}));
     assert!(began.elapsed() < CAP, "{:?}", began.elapsed());
     let ticket = ticket(&handed_off);
     let arguments = json!({"ticket": ticket});
-    let running = client.call("fake_server_wait", &json!({"ticket": ticket, "seconds": 0}));
+    let running = client.call("fake-server_wait", &json!({"ticket": ticket, "seconds": 0}));
     assert!(running["result"]["content"][0]["text"].as_str().expect("text").contains("still running"));
-    assert_eq!(client.value_of("fake_server_wait", &arguments), json!("done"));
+    assert_eq!(client.value_of("fake-server_wait", &arguments), json!("done"));
     client.hang_up();
 
     let mut client = Peer::start(&mut kept_in(folder.path()));
     client.handshake();
-    assert_eq!(client.value_of("fake_server_wait", &arguments), json!("done"));
-    let unknown = client.call("fake_server_wait", &json!({"ticket": "0".repeat(32)}));
+    assert_eq!(client.value_of("fake-server_wait", &arguments), json!("done"));
+    let unknown = client.call("fake-server_wait", &json!({"ticket": "0".repeat(32)}));
     assert_eq!(unknown["error"]["code"], -31010, "{unknown}");
 }
 
@@ -58,8 +58,8 @@ fn a_call_that_was_handed_off_is_cancelled_at_its_server() {
     let mut client = Peer::start(&mut wrapping(&["--client-cap", "1s", "--state", "none"], &[]));
     client.handshake();
     let arguments = json!({"ticket": ticket(&client.call("hang", &json!({})))});
-    let wait = client.begin("fake_server_wait", &arguments);
-    let done = client.call("fake_server_cancel", &arguments);
+    let wait = client.begin("fake-server_wait", &arguments);
+    let done = client.call("fake-server_cancel", &arguments);
     assert!(done["result"]["content"][0]["text"].as_str().expect("text").contains("is cancelled"));
     assert_eq!(client.answer(&wait)["result"]["isError"], true);
     assert_eq!(cancels(&mut client).len(), 1);
@@ -69,10 +69,10 @@ fn a_call_that_was_handed_off_is_cancelled_at_its_server() {
 fn a_modern_client_over_http_fetches_its_result_on_another_connection() {
     let served = serve(&["--client-cap", "2s", "--state", "none"], &[]);
     let listed = answer_of(&mut served.modern("tools/list", &json!({"_meta": modern_meta()}), &[]));
-    assert_eq!(listed["result"]["tools"][1]["name"], "fake_server_wait", "{listed}");
+    assert_eq!(listed["result"]["tools"][1]["name"], "outlast_wait", "{listed}");
     let call = modern_call("silent", &json!({"ms": 3000}));
     let ticket = ticket(&answer_of(&mut served.modern("tools/call", &call, &[])));
-    assert_eq!(served.modern_value_of("fake_server_wait", &json!({"ticket": ticket})), json!("done"));
+    assert_eq!(served.modern_value_of("outlast_wait", &json!({"ticket": ticket})), json!("done"));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_session_fetches_its_result_and_another_one_does_not() {
     let served = serve(&["--client-cap", "2s", "--state", "none"], &[]);
     let mut session = served.session();
     let arguments = json!({"ticket": ticket(&session.call("silent", &json!({"ms": 3000})))});
-    let stranger = served.session().call("fake_server_wait", &arguments);
+    let stranger = served.session().call("fake-server_wait", &arguments);
     assert_eq!(stranger["error"]["code"], -31010, "{stranger}");
-    assert_eq!(session.value_of("fake_server_wait", &arguments), json!("done"));
+    assert_eq!(session.value_of("fake-server_wait", &arguments), json!("done"));
 }

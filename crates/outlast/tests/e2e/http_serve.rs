@@ -177,7 +177,9 @@ fn a_server_that_ends_at_once_is_told_to_every_session_and_serve_goes_on() {
     let mut served = serve(&["--restart-backoff", "10ms"], &["--exit", "3"]);
     for _ in 0..2 {
         let answer = told(&served);
-        assert_eq!(data(&answer)["kind"], "server-gone", "{answer}");
+        // Whether it ended before it was asked or after is up to the system.
+        let kind = &data(&answer)["kind"];
+        assert!(kind == "server-gone" || kind == "server-failed", "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains("exit status 3"), "{answer}");
     }
     assert!(served.process.exited().is_none());

@@ -39,6 +39,7 @@ mod limits;
 mod log;
 mod many_tasks;
 mod own_tasks;
+mod patience;
 mod pressure;
 mod printed;
 mod process;

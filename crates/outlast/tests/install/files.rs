@@ -61,7 +61,10 @@ fn a_file_with_two_names_is_changed_once() {
     symlink("opencode.json", world.home(".config/opencode/opencode.jsonc")).unwrap();
     let said = world.run(&["install", "opencode", "--yes"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
-    assert_eq!(text(&real), r#"{"mcp": {"a": {"type": "local", "command": ["outlast", "--", "x"]}}}"#);
+    assert_eq!(
+        text(&real),
+        r#"{"mcp": {"a": {"type": "local", "command": ["outlast", "--installed", "--", "x"]}}}"#
+    );
 }
 
 #[test]

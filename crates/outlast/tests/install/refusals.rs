@@ -99,7 +99,7 @@ fn the_other_servers_of_the_file_are_changed_all_the_same() {
     let said = world.run(&["install", "cursor", "--yes"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("`odd` is left alone"), "{}", said.err);
-    let expected = r#"{"mcpServers": {"odd": {"command": "sh -c x"}, "good": {"command": "outlast", "args": ["--", "x", "y"]}}}"#;
+    let expected = r#"{"mcpServers": {"odd": {"command": "sh -c x"}, "good": {"command": "outlast", "args": ["--installed", "--", "x", "y"]}}}"#;
     assert_eq!(text(&file), expected);
 }
 
@@ -109,15 +109,15 @@ fn uninstall_leaves_alone_what_it_cannot_take_apart() {
     let file = world.home(".cursor/mcp.json");
     for (body, part) in [
         (r#""args": ["timeout-mcp", "30", "npx"]"#, "no `--`"),
-        (r#""args": ["--"]"#, "no `--`"),
-        (r#""args": ["--", 1]"#, "no `--`"),
+        (r#""args": ["--installed", "--"]"#, "no `--`"),
+        (r#""args": ["--installed", "--", 1]"#, "no `--`"),
         (r#""env": {}"#, "no `--`"),
         ("\"args\": [\"--\", // CANARY\n \"npx\"]", "a comment"),
         ("\"args\": [\"--\", \"npx\", /* CANARY */ \"x\"]", "a comment"),
     ] {
         let source = format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"outlast\", {body}}}}}}}");
         put(&file, &source);
-        let said = world.run(&["uninstall", "cursor", "--yes"]);
+        let said = world.run(&["uninstall", "cursor", "--all", "--yes"]);
         assert_eq!(said.code, 1, "{source}");
         assert!(said.err.contains(part) && said.err.contains("line 1"), "{}", said.err);
         assert_eq!(text(&file), source);

@@ -32,6 +32,7 @@ const FILES: &[(&str, &str, &str, &str)] = &[
 ];
 
 struct Fixture {
+    folder: PathBuf,
     world: World,
     file: PathBuf,
     before: String,
@@ -50,7 +51,25 @@ fn fixture(folder: &str, scope: &str, place: &str) -> Fixture {
     let file = if scope == "project" { world.project(&place) } else { world.home(&place) };
     let (before, after, shown) = (named("before"), named("after"), named("shown"));
     put(&file, &before);
-    Fixture { world, file, before, after, shown: shown.replace("~/.config/C", &format!("~/{PROGRAMS}/C")) }
+    Fixture {
+        folder,
+        world,
+        file,
+        before,
+        after,
+        shown: shown.replace("~/.config/C", &format!("~/{PROGRAMS}/C")),
+    }
+}
+
+impl Fixture {
+    /// Takes what is there now for what is right: a row of the table of clients has changed.
+    fn bless(&self, shown: &str) {
+        let mut after = fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().path());
+        let after = after.find(|path| path.file_stem().unwrap() == "after").unwrap();
+        fs::copy(&self.file, after).unwrap();
+        fs::write(self.folder.join("shown.txt"), shown.replace(&format!("~/{PROGRAMS}/C"), "~/.config/C"))
+            .unwrap();
+    }
 }
 
 #[test]
@@ -61,7 +80,11 @@ fn every_client_s_file_becomes_what_is_expected_and_comes_back_to_the_byte() {
 
         let said = run("install");
         assert_eq!((said.code, said.err.as_str()), (0, ""), "{folder}");
-        assert_eq!(said.out, fixture.shown, "{folder}");
+        if std::env::var_os("BLESS").is_some() {
+            fixture.bless(&said.out);
+            continue;
+        }
+        assert_eq!(said.out, fixture.shown, "{folder}: if this is right, run the test with BLESS=1");
         assert_eq!(text(&fixture.file), fixture.after, "{folder}");
 
         let said = run("install");
@@ -105,7 +128,7 @@ fn every_file_that_a_client_reads_is_changed() {
     }
     assert_eq!(world.run(&["install", "cline", "--yes"]).code, 0);
     for place in &places {
-        assert_eq!(text(&world.home(place)), crate::world::WRAPPED);
+        assert!(text(&world.home(place)).contains("\"--installed\""), "{}", text(&world.home(place)));
     }
 }
 
@@ -141,15 +164,15 @@ fn uninstall_takes_flags_and_keeps_what_was_edited() {
     let file = world.home(".cursor/mcp.json");
     for (edited, expected) in [
         (
-            r#"{"mcpServers": {"a": {"command": "/opt/outlast", "args": ["--timeout", "5m", "--", "npx", "-y"]}}}"#,
+            r#"{"mcpServers": {"a": {"command": "/opt/outlast", "args": ["--installed", "--timeout", "5m", "--", "npx", "-y"]}}}"#,
             r#"{"mcpServers": {"a": {"command": "npx", "args": ["-y"]}}}"#,
         ),
         (
-            "{\"mcpServers\": {\"a\": {\"command\": \"outlast\", \"args\": [\n  \"--\",\n  \"npx\",\n]}}}",
+            "{\"mcpServers\": {\"a\": {\"command\": \"outlast\", \"args\": [\n  \"--installed\",\n  \"--\",\n  \"npx\",\n]}}}",
             "{\"mcpServers\": {\"a\": {\"command\": \"npx\", \"args\": [\n  \n]}}}",
         ),
         (
-            r#"{"mcpServers": {"a": {"command": "outlast", "args": ["--", "npx", "--", "x"]}}}"#,
+            r#"{"mcpServers": {"a": {"command": "outlast", "args": ["--installed", "--", "npx", "--", "x"]}}}"#,
             r#"{"mcpServers": {"a": {"command": "npx", "args": ["--", "x"]}}}"#,
         ),
     ] {
@@ -160,9 +183,9 @@ fn uninstall_takes_flags_and_keeps_what_was_edited() {
     let file = world.home(".config/goose/config.yaml");
     put(
         &file,
-        "extensions:\n  a:\n    type: stdio\n    cmd: outlast\n    args:\n      - --max\n      - 1h\n      - --\n      - npx\n",
+        "extensions:\n  a:\n    type: stdio\n    cmd: outlast\n    args:\n      - --installed\n      - --max\n      - 1h\n      - --\n      - npx\n",
     );
-    assert_eq!(world.run(&["uninstall", "goose", "--yes"]).code, 0);
+    assert_eq!(world.run(&["uninstall", "goose", "--yes"]).code, 0, "{}", text(&file));
     assert_eq!(text(&file), "extensions:\n  a:\n    type: stdio\n    cmd: npx\n    args: []\n");
 }
 
@@ -180,4 +203,32 @@ fn an_empty_list_and_none_are_told_apart() {
         assert_eq!(world.run(&["uninstall", "cursor", "--yes"]).code, 0);
         assert_eq!(text(&file), before);
     }
+}
+
+/// What somebody wrote by hand stays as it is, also when install adds to it; only `--all` takes it away.
+#[test]
+fn what_was_wrapped_by_hand_is_kept_and_comes_back_to_the_byte() {
+    let world = World::new();
+    let file = world.home(".cursor/mcp.json");
+    let before = r#"{"mcpServers": {"a": {"command": "outlast", "args": ["--timeout", "5m", "--header", "X: CANARY", "--", "npx", "-y"]}, "b": {"command": "x"}}}"#;
+    put(&file, before);
+    let flags = ["install", "cursor", "--yes", "--", "--timeout", "10m", "--client-cap=60s"];
+    let said = world.run(&flags);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{}", said.out);
+    let after = r#"{"mcpServers": {"a": {"command": "outlast", "args": ["--installed=1", "--client-cap=60s", "--timeout", "5m", "--header", "X: CANARY", "--", "npx", "-y"]}, "b": {"command": "outlast", "args": ["--installed", "--timeout", "10m", "--client-cap=60s", "--", "x"]}}}"#;
+    assert_eq!(text(&file), after);
+    assert!(world.run(&flags).out.contains("nothing to do"));
+    assert_eq!(world.run(&["uninstall", "cursor", "--yes"]).code, 0);
+    assert_eq!(text(&file), before);
+    let said = world.run(&["uninstall", "cursor", "--yes"]);
+    assert!(
+        said.out.contains("`a` was put behind outlast by hand and stays so; --all takes it out too"),
+        "{}",
+        said.out
+    );
+    assert_eq!(world.run(&["uninstall", "cursor", "--all", "--yes"]).code, 0);
+    assert_eq!(
+        text(&file),
+        r#"{"mcpServers": {"a": {"command": "npx", "args": ["-y"]}, "b": {"command": "x"}}}"#
+    );
 }

@@ -174,7 +174,7 @@ fn a_renamed_program_knows_itself() {
         assert!(command.current_dir(world.project("")).output().unwrap().status.success());
     }
     let new = text(&world.home(".cursor/mcp.json"));
-    assert_eq!((new.matches("keeper").count(), new.matches("--").count()), (1, 1), "{new}");
+    assert_eq!((new.matches("keeper").count(), new.matches("\"--\"").count()), (1, 1), "{new}");
 }
 
 #[test]

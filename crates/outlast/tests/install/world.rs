@@ -94,5 +94,4 @@ pub fn names(folder: &Path) -> Vec<String> {
 
 /// One server in the file of a client that has nothing special.
 pub const PLAIN: &str = r#"{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}"#;
-pub const WRAPPED: &str =
-    r#"{"mcpServers": {"time": {"command": "outlast", "args": ["--", "uvx", "mcp-server-time"]}}}"#;
+pub const WRAPPED: &str = r#"{"mcpServers": {"time": {"command": "outlast", "args": ["--installed", "--", "uvx", "mcp-server-time"]}}}"#;

@@ -491,7 +491,8 @@ impl World {
                 self.lives[life].ends_in_order = true;
                 self.agenda.plan(Duration::from_millis(100), Plan::Ends(life));
             }
-            Action::Remember(..) | Action::Forget(_) | Action::LetGo(_) => {}
+            Action::NeedIdentity => self.lives[life].engine.handle(now, Event::Identity("sim".into())),
+            Action::Remember(..) | Action::Forget(_) | Action::LetGo(_) | Action::Learn(_) => {}
             action => self.tell_server(life, action),
         }
     }

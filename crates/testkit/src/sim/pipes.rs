@@ -289,8 +289,9 @@ impl World {
                 let after = self.store_takes();
                 self.agenda.plan(after, Plan::Finds(number, query));
             }
+            Action::NeedIdentity => self.engine.handle(now, Event::Identity("sim".into())),
             Action::Note(note) => drop(note.to_string()),
-            Action::Remember(..) | Action::Forget(_) => {}
+            Action::Remember(..) | Action::Forget(_) | Action::Learn(_) => {}
             // One client and one process: this world knows no HTTP.
             other @ (Action::Post(..)
             | Action::Reconnect(..)

@@ -497,7 +497,8 @@ impl World {
             }
             Action::Note(note) => drop(note.to_string()),
             Action::End { .. } => self.ended = true,
-            Action::Remember(..) | Action::Forget(_) => {}
+            Action::NeedIdentity => return Some(Event::Identity("sim".into())),
+            Action::Remember(..) | Action::Forget(_) | Action::Learn(_) => {}
             Action::ToClient(..) => panic!("{action:?} in a world without pipes to clients"),
             action => self.tell_server(action),
         }

@@ -155,7 +155,7 @@ impl Engine {
 
     /// The key under which a new task is stored. One that shares its call has none: the first one is found.
     pub(in crate::engine) fn key_to_store(&self, key_no: Option<KeyNo>) -> Option<Box<str>> {
-        let key = self.keys.get(key_no).filter(|key| !key.elsewhere)?;
+        let key = self.keys.get(key_no).filter(|key| !key.elsewhere && key.repeats.is_none())?;
         self.open_ticket(key).is_none().then(|| key.name.1.clone())
     }
 

@@ -4,19 +4,16 @@
 //! as often as it likes, and gets the server's answer as the server gave it.
 
 use super::asking::{About, Asked};
-use crate::action::Note;
-use crate::calls::handoff::{self, KnownTools, Names};
+use crate::calls::handoff::{self, KnownTools, Names, OwnTool};
 use crate::calls::{Call, Request};
-use crate::clients::{Client, Open};
-use crate::config::Manner;
+use crate::clients::Open;
 use crate::engine::Engine;
 use crate::error::{Failure, Kind, Retry, ServerState, cut};
-use crate::id::{CallId, ClientId, ServerId, TaskNo};
+use crate::id::{ClientId, ServerId, TaskNo};
 use crate::json;
 use crate::limits;
 use crate::memory;
 use crate::method::Method;
-use crate::profile;
 use crate::record::{Answer, Faces, State, Ticket};
 use crate::servers::Server;
 use crate::settings::show_duration;
@@ -25,60 +22,6 @@ use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch};
 use serde_json::json;
 use std::time::Duration;
-
-// Which clients.
-
-impl Engine {
-    /// A client says who it is.
-    pub(in crate::engine) fn meet(&mut self, client: ClientId, handshake: &Message) {
-        let cap = profile::hard_cap(self.config.profiles, handshake);
-        self.clients.has_cap(client, cap);
-    }
-
-    /// When the client of a request gives it up whatever progress it sees, if that is known.
-    pub(in crate::engine) fn cap_of(
-        &self,
-        client: ClientId,
-        method: &Method,
-        message: &Message,
-    ) -> Option<Duration> {
-        let about_tools = matches!(method, Method::ToolsCall | Method::ToolsList);
-        if !about_tools || self.config.manner == Manner::TimeoutMcp {
-            return None;
-        }
-        let profile = || self.clients.get(&client)?.cap;
-        let modern = || {
-            message.raw(Field::MetaProtocolVersion)?;
-            profile::hard_cap(self.config.profiles, message)
-        };
-        self.config.client_cap.or_else(profile).or_else(modern)
-    }
-
-    /// Whether there may be clients whose calls are handed off.
-    pub(in crate::engine) fn may_hand_off(&self) -> bool {
-        self.config.client_cap.is_some() || self.config.profiles.iter().any(|profile| profile.verified)
-    }
-
-    /// A client gives a call up. The second time at the same age is hardly a person's doing.
-    pub(in crate::engine) fn note_likely_cap(&mut self, call: CallId) {
-        let Some(call) = self.calls.get(call) else { return };
-        if call.request.method != Method::ToolsCall || call.sign.is_some() {
-            return;
-        }
-        let age = self.at.since(call.began);
-        if let Some(cap) = self.clients.gives_up(call.request.client, age) {
-            self.note(Note::LikelyCap { cap });
-        }
-    }
-
-    /// A client of the modern era gives up what it asked by hanging up.
-    pub(in crate::engine) fn hung_up_on_calls(&mut self, client: ClientId) {
-        let open = self.clients.get(&client).into_iter().flat_map(Client::all_open);
-        let calls = open.filter_map(|open| if let Open::Call(call) = open { Some(call) } else { None });
-        let calls: Vec<CallId> = calls.collect();
-        calls.into_iter().for_each(|call| self.note_likely_cap(call));
-    }
-}
 
 // The call.
 
@@ -102,19 +45,30 @@ impl Engine {
         let (Some(cap), Some(tool)) = (request.cap, request.tool.as_deref()) else { return false };
         let arguments = || json::member(message.raw(Field::Params)?, "arguments");
         let argument = |name: &str| json::member(arguments()?, name);
-        let names = self.own_names(self.servers.get(&request.server));
-        let about = if tool == names.wait {
+        let Some(own) = self.own_tool(request.server, tool) else { return false };
+        let ticket: Option<String> = argument("ticket").and_then(|raw| serde_json::from_slice(raw).ok());
+        let ticket = ticket.and_then(|text| Ticket::parse(text.trim()));
+        if !own.certain && ticket.is_none() {
+            return false;
+        }
+        let about = if own.waits {
             let wish = argument("seconds").and_then(|raw| serde_json::from_slice(raw).ok());
             About::Fetch(now + handoff::wait(cap.into(), wish))
-        } else if tool == names.cancel {
-            About::Stop
         } else {
-            return false;
+            About::Stop
         };
         let asked = self.asked(request, about);
-        let ticket: Option<String> = argument("ticket").and_then(|raw| serde_json::from_slice(raw).ok());
-        self.ask_about(now, ticket.and_then(|text| Ticket::parse(text.trim())), asked);
+        self.ask_about(now, ticket, asked);
         true
+    }
+
+    /// Which of our tools a name stands for.
+    fn own_tool(&self, server: ServerId, tool: &str) -> Option<OwnTool> {
+        let server = self.servers.get(&server);
+        match server {
+            Some(server) => server.tools.own(tool),
+            None => KnownTools::default().own(tool),
+        }
     }
 
     /// Whoever waits longer than its time hears that the call still runs.
@@ -137,41 +91,32 @@ impl Engine {
 
     fn own_names(&self, server: Option<&Server>) -> Names {
         match server {
-            Some(server) => server.tools.names(&server.config.name),
-            None => KnownTools::default().names(&self.config.server.name),
-        }
-    }
-
-    /// Learns from a page of a list of tools what a hand-off must know.
-    pub(in crate::engine) fn learn_tools(&mut self, server: ServerId, result: &[u8]) {
-        if self.may_hand_off() {
-            self.servers.learn_tools(server, result);
+            Some(server) => server.tools.names(),
+            None => KnownTools::default().names(),
         }
     }
 
     /// Our tools, as the end of a list has them for a client that needs them.
-    pub(in crate::engine) fn own_tools(
-        &self,
-        server: ServerId,
-        cap: Option<Duration>,
-        result: &[u8],
-    ) -> Option<String> {
-        cap?;
+    pub(in crate::engine) fn own_tools(&self, server: ServerId, result: &[u8]) -> Option<String> {
         if !memory::is_complete(result) {
             return None;
         }
         let Names { wait, cancel } = self.own_names(self.servers.get(&server));
-        let ticket =
-            json!({"type": "string", "description": "The ticket, word for word as it was given to you."});
+        let ticket = json!({"type": "string", "description": "The ticket from the answer. Copy it exactly."});
         let wait = json!({
             "name": wait,
-            "description": "Waits for a call of another tool of this server that was still running when it was \
-                answered with a ticket, and returns its result. If it still runs then, call this again.",
+            "description": "Gets the result of a call that is still running. Use it when another tool of this server \
+                answers with a ticket instead of a result. Waits and returns the result. If the call is still running \
+                then, call this tool again with the same ticket.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
                     "ticket": ticket,
-                    "seconds": {"type": "number", "minimum": 0, "description": "How long to wait at most."},
+                    "seconds": {
+                        "type": "number", "minimum": 0,
+                        "description": "Optional. How long to wait at most. Leave it out.",
+                    },
+                    "after": {"type": "number", "description": "Optional. Copy it from the last answer."},
                 },
                 "required": ["ticket"],
             },
@@ -179,7 +124,8 @@ impl Engine {
         });
         let cancel = json!({
             "name": cancel,
-            "description": "Cancels a call of another tool of this server that was answered with a ticket.",
+            "description": "Stops a call that is still running. Use it only when its result is no longer wanted. Needs \
+                the ticket that another tool of this server answered with.",
             "inputSchema": {"type": "object", "properties": {"ticket": ticket}, "required": ["ticket"]},
             "annotations": {"readOnlyHint": false, "idempotentHint": true},
         });
@@ -225,40 +171,24 @@ impl Engine {
     /// A tool's result that says in words how a call stands.
     fn hand_off_words(&self, task: &Task, waiter: &Waiter) -> Vec<u8> {
         let server = self.server_of(waiter.client);
-        let Names { wait, cancel } = self.own_names(server);
+        let names = self.own_names(server);
         let (tool, ticket) = (cut(&task.tool, limits::NAME), task.ticket.as_str());
+        let words = Words { names: &names, tool, ticket };
+        let mut meta = json!({"dev.outlast/ticket": ticket});
         let (text, failed) = match (waiter.wants, task.shown()) {
             (Wants::Handle, _) => {
-                let text = format!(
-                    "`{tool}` is still running; its result is not lost. Call the tool `{wait}` with \
-                     {{\"ticket\": \"{ticket}\"}} to get it. To stop it instead, call `{cancel}` with the same \
-                     ticket. Do not call `{tool}` again: that would run it a second time."
-                );
-                let schema = server.is_some_and(|server| server.tools.has_schema(&task.tool));
-                (text, schema)
+                meta["dev.outlast/why"] = self.origin_of_cap(waiter.client).into();
+                (words.handed_off(), server.is_some_and(|server| server.tools.has_schema(&task.tool)))
             }
             (Wants::Until(_), State::Cancelled) => {
                 (format!("`{tool}` was cancelled; there is no result."), true)
             }
-            (Wants::Until(_), _) => {
-                let age = show_duration(Duration::from_secs(self.age_of(task).as_secs()));
-                let text = format!(
-                    "`{tool}` is still running, for {age} now. Call `{wait}` again with {{\"ticket\": \
-                     \"{ticket}\"}}."
-                );
-                (text, false)
-            }
+            (Wants::Until(_), _) => (words.still_running(self.age_of(task).as_secs()), false),
             (_, State::Cancelled) => (format!("`{tool}` is cancelled."), false),
             (_, state) if state.is_open() => (format!("`{tool}` is being cancelled."), false),
-            (_, _) => {
-                let text = format!("`{tool}` has ended already; call `{wait}` to get its result.");
-                (text, false)
-            }
+            (_, _) => (words.has_ended(), false),
         };
-        let mut result = json!({
-            "content": [{"type": "text", "text": text}],
-            "_meta": {"dev.outlast/ticket": ticket},
-        });
+        let mut result = json!({"content": [{"type": "text", "text": text}], "_meta": meta});
         if failed {
             result["isError"] = true.into();
         }
@@ -297,6 +227,45 @@ impl Engine {
         let id = asked.id.patch();
         let answer = failure.answer(id.as_slice(), asked.modern, self.config.manner.wording());
         self.reply(asked.client, asked.way, Some(&asked.id), Outgoing::plain(answer));
+    }
+}
+
+/// What a model is told. Each text that asks for something begins with one order: the tool and its arguments, ready to
+/// be copied. Explanations follow it, because a small model obeys what it reads first.
+struct Words<'a> {
+    names: &'a Names,
+    tool: &'a str,
+    ticket: &'a str,
+}
+
+impl Words<'_> {
+    fn order(&self) -> String {
+        format!("Call the tool `{}` with {{\"ticket\": \"{}\"}}", self.names.wait, self.ticket)
+    }
+
+    fn handed_off(&self) -> String {
+        let Words { names: Names { wait, cancel }, tool, .. } = self;
+        format!(
+            "`{tool}` is still running. {} now: it waits and returns the result. Do not call `{tool}` again, that would \
+             run it twice. If you see no tool `{wait}`, look for one whose name ends in {wait}, or search your tools \
+             for it. (`{cancel}` with the same ticket stops `{tool}`.)",
+            self.order()
+        )
+    }
+
+    /// Some clients take the same call with the same arguments, a few times in a row, for a model that has lost its way:
+    /// `after` makes them differ.
+    fn still_running(&self, seconds: u64) -> String {
+        let Words { names: Names { wait, .. }, tool, ticket } = self;
+        let age = show_duration(Duration::from_secs(seconds));
+        format!(
+            "`{tool}` is still running, for {age} now. Call the tool `{wait}` with {{\"ticket\": \"{ticket}\", \
+             \"after\": {seconds}}} to wait on."
+        )
+    }
+
+    fn has_ended(&self) -> String {
+        format!("`{}` has already ended. {} to get its result.", self.tool, self.order())
     }
 }
 

@@ -182,6 +182,7 @@ impl Engine {
             tool: request.tool.as_deref(),
             has_token: true,
             cap: None,
+            silence: None,
             wish: None,
             declared,
         })

@@ -33,6 +33,13 @@ pub const COMMANDS: &[Command] = &[
         short: "what is wrong with a server, or how a client behaves",
         text: doctor,
     },
+    Command {
+        name: "clients",
+        listed: true,
+        then: &["learn", "forget"],
+        short: "which clients are known, and their limits",
+        text: clients,
+    },
     Command { name: "demo", listed: true, then: &[], short: "see outlast work in ten seconds", text: demo },
     Command { name: "serve", listed: true, then: &[], short: "serve MCP over HTTP", text: serve },
     Command {
@@ -148,17 +155,21 @@ fn install() -> String {
     let clients: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
     format!(
         "Put outlast in front of the stdio servers in a client's own file, or undo that.
-Usage: outlast install [CLIENT] [OPTIONS]
-       outlast uninstall CLIENT [OPTIONS]
+Usage: outlast install [CLIENT|all] [OPTIONS] [-- FLAGS...]
+       outlast uninstall CLIENT|all [OPTIONS]
 
   outlast install             list the clients and servers that are found
   outlast install CLIENT      show what would change, ask, change the file
+  outlast install all         the same for every client that has a file here
+  outlast install cursor -- --timeout 10m    the same, with flags for outlast
   outlast uninstall CLIENT    restore the file
 
       --scope project|user   the file in the working directory, or your own
                              [default: user]
       --server NAME          only this server; may be given several times
       --dry-run              show what would change, and change nothing
+      --json                 print one JSON object; needs --yes or --dry-run
+      --all                  uninstall: also where outlast was put by hand
   -y, --yes                  do not ask
   -h, --help                 this text
 
@@ -168,6 +179,26 @@ a bad command line.
 ",
         super::wrapped(&clients.join(", "), 9)
     )
+}
+
+fn clients() -> String {
+    "Show which clients are known: how long each waits for a tool, what outlast does
+for it, and where that is known from.
+Usage: outlast clients [--json] [--state DIR]
+       outlast clients learn [NAME]
+       outlast clients forget NAME
+
+`learn` shows the limits that were learned on this machine from cancels; with
+the name of a client, its limit counts from now on. `forget` removes it.
+
+      --json        print one JSON object
+      --state DIR   the state directory, where it is kept
+  -h, --help        this text
+
+To add a client: --client-profile 'NAME=cap:60s,progress:no'. To measure one:
+outlast doctor client.
+"
+    .into()
 }
 
 fn doctor() -> String {

@@ -56,7 +56,12 @@ fn is_map_of_servers(entry: &Member, shape: Shape) -> bool {
 }
 
 fn server(source: &str, entry: &Member, joined: bool) -> Server {
-    Server { name: entry.name.clone(), at: entry.key.start, kind: kind(source, &entry.node, joined) }
+    let numbers = entry.node.members().iter().filter_map(|member| {
+        let text = &source[member.node.span.clone()];
+        matches!(member.node.value, Value::Plain).then(|| Some((member.name.clone(), text.parse().ok()?)))?
+    });
+    let numbers = numbers.collect();
+    Server { name: entry.name.clone(), at: entry.key.start, kind: kind(source, &entry.node, joined), numbers }
 }
 
 fn kind(source: &str, node: &Node, joined: bool) -> Kind {

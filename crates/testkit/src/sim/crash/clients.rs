@@ -171,13 +171,13 @@ impl Errand {
             Asked::Task => ("tasks/get", json!({"taskId": ticket})),
             Asked::Result => ("tasks/result", json!({"taskId": ticket})),
             Asked::Wait => {
-                ("tools/call", json!({"name": "sim_wait", "arguments": {"ticket": ticket, "seconds": 1}}))
+                ("tools/call", json!({"name": "outlast_wait", "arguments": {"ticket": ticket, "seconds": 1}}))
             }
             Asked::Resume => ("requests/resume", json!({"resumeToken": ticket})),
             Asked::Status => ("requests/getStatus", json!({"requestId": self.id, "resumeToken": ticket})),
             Asked::Cancel => match self.face {
                 Face::HandOff => {
-                    ("tools/call", json!({"name": "sim_cancel", "arguments": {"ticket": ticket}}))
+                    ("tools/call", json!({"name": "outlast_cancel", "arguments": {"ticket": ticket}}))
                 }
                 Face::Resume => ("notifications/cancelled", json!({"requestId": self.id})),
                 _ => ("tasks/cancel", json!({"taskId": ticket})),

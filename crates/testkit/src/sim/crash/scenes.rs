@@ -5,21 +5,13 @@ use super::servers::PATIENCE;
 use super::{Crashes, Fate, World};
 use crate::sim::Outcome;
 use crate::sim::rng::Rng;
-use outlast_engine::profile::Profile;
+use outlast_engine::profile::Profiles;
 use outlast_engine::settings::Key;
 use outlast_engine::{Config, Manner, Restart, ServerConfig, Transport};
 use std::time::Duration;
 
 /// A client that hands off after nine tenths of this.
-const HASTY: &[Profile] = &[Profile {
-    client: "Hasty",
-    name: "hasty",
-    cap: Some(Duration::from_secs(1)),
-    resets: Some(false),
-    token: Some(false),
-    tasks: Some(false),
-    verified: true,
-}];
+const HASTY: &str = "hasty=cap:1s,progress:no,measured:2026-11-18";
 
 /// One call of a scene: its tool, whether it has a key, whether it is cancelled.
 type Call = (&'static str, bool, bool);
@@ -135,13 +127,16 @@ impl Scene {
             tasks: true,
             resumable: true,
             task_after: PATIENCE,
-            profiles: HASTY,
+            profiles: Profiles { table: HASTY, ..Profiles::default() },
             resume_wait: Duration::from_secs(60),
             session_idle: Duration::from_secs(60),
             ..server.into()
         };
         config.is_called("sim".into());
         config.rules_mut().add(Key::Tool, "safe_*=repeatable:true,retries:3", "--tool").expect("a rule");
+        if self.cast.len().is_multiple_of(2) {
+            config.rules_mut().add(Key::Tool, "*=join-repeats:2s", "--tool").expect("a rule");
+        }
         config
     }
 }

@@ -355,6 +355,7 @@ impl Judge {
             tool: message.text(Field::ParamsName).as_deref(),
             has_token: token.is_some(),
             cap: None,
+            silence: None,
             wish: None,
             declared: &Declared::default(),
         });
