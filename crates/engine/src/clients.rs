@@ -13,7 +13,7 @@ pub(crate) mod session;
 mod sessions;
 mod streams;
 
-pub(crate) use client::{Batch, Client, Door, Open, Subscription, TaskToken, Watched, Way};
+pub(crate) use client::{Batch, Client, Door, Entry, Open, Subscription, TaskToken, Watched, Way};
 pub(crate) use identity::{Identity, IdentityNo};
 pub(crate) use listens::Listens;
 pub(crate) use sessions::Sleep;

@@ -4,6 +4,7 @@
 //! the definition that it was started with. A call holds the rules that were in force when it began.
 
 use crate::error::Wording;
+use crate::id::DefinitionId;
 use crate::idempotency::KeyPlace;
 use crate::limits;
 use crate::policy::Rules;
@@ -147,8 +148,10 @@ impl Default for ServerConfig {
 /// What is settled before the first event.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The server that the command line names: the first definition, and the only one.
+    /// The server that the command line names, or the first of a file.
     pub server: Arc<ServerConfig>,
+    /// The other servers of a file, in its order.
+    pub others: Vec<Arc<ServerConfig>>,
     /// Whose habits we have.
     pub manner: Manner,
     /// How long an HTTP session may be unused before what it holds is freed.
@@ -203,6 +206,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             server: Arc::default(),
+            others: Vec::new(),
             manner: Manner::Wrap,
             session_idle: Duration::from_secs(5 * 60),
             resume_wait: Duration::from_secs(10 * 60),
@@ -243,6 +247,20 @@ impl Config {
         Arc::make_mut(&mut self.server)
     }
 
+    /// What a server is. `None` if there is no such definition.
+    pub fn definition(&self, id: DefinitionId) -> Option<&Arc<ServerConfig>> {
+        match usize::from(id.0).checked_sub(1) {
+            None => Some(&self.server),
+            Some(other) => self.others.get(other),
+        }
+    }
+
+    /// Every definition and its number.
+    pub fn definitions(&self) -> impl Iterator<Item = (DefinitionId, &Arc<ServerConfig>)> {
+        let all = std::iter::once(&self.server).chain(&self.others);
+        (0..).map(DefinitionId).zip(all)
+    }
+
     /// Its limits per method and tool, to be added to.
     pub fn rules_mut(&mut self) -> &mut Rules {
         Arc::make_mut(&mut self.server_mut().rules)
@@ -262,6 +280,8 @@ impl Config {
     /// Whether anything may be stored whoever the client is, so that the server needs a name in the store. For a
     /// client whose calls are handed off because of what is known of it, `Action::NeedIdentity` asks for one.
     pub fn uses_store(&self) -> bool {
-        self.has_tickets() || self.durable || self.server.rules.any_keeps_answers()
+        self.has_tickets()
+            || self.durable
+            || self.definitions().any(|(_, server)| server.rules.any_keeps_answers())
     }
 }

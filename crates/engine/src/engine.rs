@@ -217,6 +217,16 @@ impl Engine {
         self.ending.is_none() && !self.ended && !self.servers.is_given_up()
     }
 
+    /// What a server is one of.
+    pub fn definition(&self, server: ServerId) -> Option<DefinitionId> {
+        self.servers.get(&server).map(|server| server.definition)
+    }
+
+    /// What people call a server.
+    pub fn name_of(&self, server: ServerId) -> Option<&str> {
+        self.servers.get(&server).map(|server| &*server.config.name)
+    }
+
     /// Whether what this attempt says still counts.
     pub fn expects(&self, server: ServerId, run: Run, attempt: AttemptId) -> bool {
         self.is_current(server, run) && self.calls.awaits(attempt)
@@ -239,16 +249,21 @@ impl Engine {
         self.calls.new_attempt()
     }
 
-    /// The server that what a client says is for. `None` if the client is gone, or sleeps.
+    /// The server that what a client says is for. `None` if the client is gone or sleeps, or if each message says it.
     #[inline]
     fn server_for(&self, client: ClientId) -> Option<ServerId> {
-        self.clients.get(&client)?.server_of(DefinitionId::FIRST)
+        self.clients.get(&client)?.only_server()
     }
 
     /// What a server is. Nothing that is asked about a server that is gone still matters.
     #[inline]
     fn definition_of(&self, server: ServerId) -> &ServerConfig {
         self.servers.get(&server).map_or(&self.config.server, |server| &server.config)
+    }
+
+    /// The definition that is called so in the store.
+    fn definition_called(&self, identity: &str) -> Option<DefinitionId> {
+        self.config.definitions().find(|(_, config)| *config.identity == *identity).map(|(id, _)| id)
     }
 
     #[inline]

@@ -14,6 +14,8 @@ pub const SAME_USER: &str = "(same user)";
 /// and the token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
+    /// The server that the address names, `/mcp/NAME`; `None` at `/mcp`.
+    pub server: Option<Box<str>>,
     /// The name of the token; `None` without authentication.
     pub principal: Option<Box<str>>,
     /// `Mcp-Session-Id`.

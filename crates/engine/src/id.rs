@@ -14,11 +14,11 @@ pub(crate) const NOBODY: ClientId = ClientId(u64::MAX);
 
 /// What a server is (`ServerConfig`). A client may use one server of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DefinitionId(pub(crate) u16);
+pub struct DefinitionId(pub u16);
 
 impl DefinitionId {
-    /// The server that the command line names.
-    pub(crate) const FIRST: DefinitionId = DefinitionId(0);
+    /// The server that the command line names, or the first of a file.
+    pub const FIRST: DefinitionId = DefinitionId(0);
 }
 
 /// A server that we were told to reach. It keeps its id when its process is replaced.

@@ -43,7 +43,7 @@ enum Task {
     PrintAndTell(String, String),
     Wrap(Box<Settings>, Vec<OsString>),
     Remote(Box<Settings>, std::sync::Arc<crate::server::http::Remote>),
-    Serve(Box<Settings>, Box<crate::serve::Service>, crate::serve::Target),
+    Serve(Box<Settings>, Box<crate::serve::Service>, crate::program::Program),
     Guardian(Vec<OsString>),
     /// The service behind `--keep`, by the name of its files.
     KeepService(String, Box<Settings>, Vec<OsString>),

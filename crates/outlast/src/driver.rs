@@ -77,8 +77,8 @@ pub struct State {
     client: Outlet,
     flows: IdMap<ExchangeId, Arc<Flow>>,
     next_exchange: u64,
-    /// What stands before each line of a server's stderr, where there are several.
-    name: Option<Box<str>>,
+    /// Each line of a server's stderr begins with the server's name, because there may be several.
+    names_servers: bool,
     /// What a server is called before it has said so itself.
     server_name: Box<str>,
     /// Whether a cap that was learned counts at once, and who writes it down.
@@ -103,7 +103,7 @@ impl Driver {
             serves: config.manner == Manner::Serve,
             state: Mutex::new(State {
                 me: me.clone(),
-                name: (config.manner == Manner::Serve).then(|| config.server.name.clone()),
+                names_servers: config.manner == Manner::Serve,
                 server_name: config.server.name.clone(),
                 learns_alone: config.learn == Learn::Auto,
                 learner: None,
@@ -560,10 +560,8 @@ impl State {
     /// What the server is called in the store.
     fn identity(&mut self) -> Box<str> {
         let key = crate::wrap::identity_key(&self.place, &mut self.observers);
-        match &self.starter.remote {
-            Some(remote) => remote.identity(&key),
-            None => key.of_command(&self.server_name, &self.starter.command),
-        }
+        let program = self.starter.programs.first();
+        program.map(|program| program.identity(&key, &self.server_name)).unwrap_or_default()
     }
 
     /// Writes down what a client's cancel says, on a thread of its own: no call waits for a disk.
@@ -643,8 +641,9 @@ impl State {
 
     fn start(&mut self, id: ServerId, run: Run) -> Option<Event> {
         let driver = self.me.upgrade()?;
+        let definition = self.engine.definition(id)?;
         let before = self.links.remove(&id);
-        match self.starter.start(&driver, id, run, before) {
+        match self.starter.start(&driver, definition, (id, run), before) {
             Ok((link, event)) => {
                 self.links.insert(id, link);
                 event
@@ -664,7 +663,7 @@ impl State {
         let mut shown = bytes.clone();
         if let Some(Link::Process(process)) = self.links.get_mut(&id) {
             process.stderr += bytes.len() as u64;
-            if let Some(name) = &self.name {
+            if let Some(name) = self.engine.name_of(id).filter(|_| self.names_servers) {
                 shown = process.lines_of_stderr(name, &bytes).into();
             }
         }

@@ -9,13 +9,14 @@
 //! password nobody can find the password by trying.
 
 use crate::config;
+use crate::program::Command;
 use crate::random;
 use crate::store::Place;
 use crate::sys::files::{make_folder, private, read_small};
 use http::header::{HeaderName, HeaderValue};
 use outlast_engine::hex;
 use ring::hmac;
-use std::ffi::OsString;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -135,7 +136,7 @@ impl Key {
     }
 
     /// What the server of a command is called in the store: its name for people, and a digest.
-    pub fn of_command(&self, name: &str, command: &[OsString]) -> Box<str> {
+    pub fn of_command(&self, name: &str, command: &Command) -> Box<str> {
         format!("{name}#{}", self.digest(&parts_of(command))).into()
     }
 
@@ -150,13 +151,16 @@ impl Key {
 }
 
 /// All that says who the server of a command is.
-pub fn parts_of(command: &[OsString]) -> Vec<Vec<u8>> {
-    let mut parts = vec![config::working_directory().unwrap_or_default().into_bytes()];
-    parts.extend(command.iter().map(|word| word.as_encoded_bytes().to_vec()));
+pub fn parts_of(command: &Command) -> Vec<Vec<u8>> {
+    let here = || config::working_directory().unwrap_or_default().into_bytes();
+    let named = command.directory.as_ref().map(|folder| folder.as_os_str().as_encoded_bytes().to_vec());
+    let mut parts = vec![named.unwrap_or_else(here)];
+    parts.extend(command.words.iter().map(|word| word.as_encoded_bytes().to_vec()));
     parts.push(b"environment".to_vec());
-    let mut variables: Vec<_> =
+    let mut variables: BTreeMap<_, _> =
         config::servers_variables().filter(|(name, _)| counts(&name.to_string_lossy())).collect();
-    variables.sort();
+    // What a person wrote for this server counts whatever it is called.
+    variables.extend(command.variables.iter().cloned());
     for (name, value) in variables {
         parts.extend([&name, &value].map(|word| word.as_encoded_bytes().to_vec()));
     }

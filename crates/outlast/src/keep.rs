@@ -115,7 +115,7 @@ pub fn name(key: &Key, words: &[OsString], command: &[OsString]) -> String {
     }
     parts.extend(words.iter().map(|word| word.as_encoded_bytes().to_vec()));
     parts.push(b"--".to_vec());
-    parts.extend(identity::parts_of(command));
+    parts.extend(identity::parts_of(&command.to_vec().into()));
     key.digest(&parts)
 }
 

@@ -29,6 +29,7 @@ mod memory;
 mod observe;
 mod outbox;
 mod pool;
+mod program;
 mod random;
 mod serve;
 mod server;

@@ -2,6 +2,7 @@
 
 use crate::driver::{Driver, Peer};
 use crate::outbox::Outbox;
+use crate::program::{Command, Program};
 use crate::server::http::{Feed, Happening, Remote, Session};
 use crate::server::stdio;
 use crate::sys::guardian::{Ends, Guardian, Guardians};
@@ -11,9 +12,8 @@ use crate::sys::streams::Sink;
 use bytes::Bytes;
 use outlast_engine::Event;
 use outlast_engine::event::{Exit, StartFailure};
-use outlast_engine::id::{Run, ServerId};
+use outlast_engine::id::{DefinitionId, Run, ServerId};
 use outlast_engine::wire::Outgoing;
-use std::ffi::OsString;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -133,14 +133,12 @@ impl Link {
 pub struct Starter {
     /// The guardian that was forked before there were threads, and the server that it has been asked for.
     pub forked: Option<(Guardian, Ends)>,
-    /// The command of a server, for every guardian that is started later.
-    pub command: Vec<OsString>,
+    /// How the servers of each definition are reached.
+    pub programs: Vec<Program>,
     /// All of them.
     pub guardians: Guardians,
     /// How many descriptors a server may have, if we have raised that for ourselves.
     pub file_limit: Option<FileLimit>,
-    /// The remote server.
-    pub remote: Option<Arc<Remote>>,
 }
 
 impl Starter {
@@ -148,13 +146,16 @@ impl Starter {
     pub fn start(
         &mut self,
         driver: &Arc<Driver>,
-        id: ServerId,
-        run: Run,
+        definition: DefinitionId,
+        (id, run): (ServerId, Run),
         before: Option<Link>,
     ) -> Result<(Link, Option<Event>), StartFailure> {
-        if let Some(remote) = &self.remote {
-            return Ok(connect(driver, remote, id, run, before));
-        }
+        let command = match self.programs.get(usize::from(definition.0)) {
+            Some(Program::Remote(remote)) => return Ok(connect(driver, remote, id, run, before)),
+            Some(Program::Command(command)) => command.clone(),
+            // The engine knows no more definitions than there are programs.
+            None => return Err(StartFailure::NotFound),
+        };
         let refused = |error: io::Error| StartFailure::Refused(error.raw_os_error().unwrap_or_default());
         let before = match before {
             Some(Link::Process(process)) => Some(process),
@@ -166,7 +167,7 @@ impl Starter {
             .unwrap_or_default();
         let (guardian, begun) = match guardian {
             Some(guardian) => (guardian, None),
-            None => self.guard(driver, id).map_err(refused)?,
+            None => self.guard(driver, id, &command).map_err(refused)?,
         };
         if is_new {
             tokio::spawn(driver.clone().pump(Peer::Server(id)));
@@ -188,10 +189,15 @@ impl Starter {
     }
 
     /// A guardian for a new server, the server if it has been asked for, and who listens to the guardian.
-    fn guard(&mut self, driver: &Arc<Driver>, id: ServerId) -> io::Result<(Guardian, Option<Ends>)> {
+    fn guard(
+        &mut self,
+        driver: &Arc<Driver>,
+        id: ServerId,
+        command: &Command,
+    ) -> io::Result<(Guardian, Option<Ends>)> {
         let (guardian, begun) = match self.forked.take() {
             Some((guardian, ends)) => (guardian, Some(ends)),
-            None => (self.guardians.spawn(&self.command, self.file_limit)?, None),
+            None => (self.guardians.spawn(command, self.file_limit)?, None),
         };
         tokio::spawn(stdio::read_reports(driver.clone(), id, guardian.root(), guardian.reports()?));
         Ok((guardian, begun))

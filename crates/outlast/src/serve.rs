@@ -8,30 +8,19 @@ use crate::keep::Kept;
 use crate::link::Starter;
 use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
-use crate::server::http::Remote;
+use crate::program::Program;
 use crate::store::Place;
 use crate::sys::limits;
 use crate::wrap::{identity_key, watch_signals};
 use outlast_engine::{Config, Event};
-use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// Connections that the system may hold for us while we are busy.
 const BACKLOG: u32 = 1024;
-
-/// What is served.
-#[derive(Debug)]
-pub enum Target {
-    /// A stdio server, started by this command.
-    Command(Vec<OsString>),
-    /// A remote one.
-    Remote(Arc<Remote>),
-}
 
 /// Where clients come in.
 #[derive(Debug)]
@@ -71,21 +60,12 @@ pub fn run(
     mut observers: Observers,
     place: Place,
     service: Service,
-    target: Target,
+    program: Program,
 ) -> io::Result<ExitCode> {
     config.durable = matches!(place, Place::Folder(_));
     let key = identity_key(&place, &mut observers);
-    let mut starter = Starter::default();
-    match target {
-        Target::Command(command) => {
-            config.is_called(key.of_command(&config.server.name, &command));
-            starter.command = command;
-        }
-        Target::Remote(remote) => {
-            config.is_called(remote.identity(&key));
-            starter.remote = Some(remote);
-        }
-    }
+    config.is_called(program.identity(&key, &config.server.name));
+    let mut starter = Starter { programs: vec![program], ..Starter::default() };
     limits::adopt_orphans();
     starter.file_limit = limits::raise_file_limit();
     limits::return_large_buffers();

@@ -7,6 +7,7 @@ use crate::identity::Key;
 use crate::link::Starter;
 use crate::memory::Keeper;
 use crate::observe::Observers;
+use crate::program::Program;
 use crate::server::http::Remote;
 use crate::store::Place;
 use crate::sys::guardian::Guardians;
@@ -38,15 +39,14 @@ pub fn run(
     }
     if config.uses_store() || config.server.instant {
         let key = identity_key(&place, &mut observers);
-        config.is_called(key.of_command(&config.server.name, command));
+        config.is_called(key.of_command(&config.server.name, &command.to_vec().into()));
     }
     limits::adopt_orphans();
     let starter = Starter {
         forked: Some((guardian, ends)),
-        command: command.into(),
+        programs: vec![Program::Command(command.to_vec().into())],
         guardians,
         file_limit: limits::raise_file_limit(),
-        remote: None,
     };
     limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -83,7 +83,7 @@ pub fn run_remote(
     limits::raise_file_limit();
     limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let starter = Starter { remote: Some(remote), ..Starter::default() };
+    let starter = Starter { programs: vec![Program::Remote(remote)], ..Starter::default() };
     let status = runtime.block_on(serve(config, observers, place, starter, None))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(status))

@@ -542,6 +542,16 @@ impl World {
                 return;
             }
             "serve" => return self.config.manner = Manner::Serve,
+            // One more server, whose name in the store is its name for people.
+            "server" => {
+                let named = ServerConfig {
+                    name: value.into(),
+                    command: value.into(),
+                    identity: value.into(),
+                    ..ServerConfig::default()
+                };
+                return self.config.others.push(named.into());
+            }
             "http" => return self.config.server_mut().transport = Transport::Http,
             "share" => {
                 self.config.server_mut().share = match value {
@@ -708,7 +718,7 @@ fn kind(action: &Action) -> String {
     shown.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
-/// `session=1 version=V principal=P method=M name=N last=STREAM-NUMBER param-X=V accept=json`, then the body.
+/// `server=NAME session=1 version=V principal=P method=M name=N last=STREAM-NUMBER param-X=V accept=json`, then the body.
 fn head(text: &str) -> (Head, &str) {
     let body = text.find(['{', '[']).unwrap_or(text.len());
     let (words, body) = text.split_at(body);
@@ -717,6 +727,7 @@ fn head(text: &str) -> (Head, &str) {
         let (key, value) = word.split_once('=').expect(word);
         let text = || Some(value.into());
         match key {
+            "server" => head.server = text(),
             "session" => head.session = Some(session_name(value)),
             "version" => head.version = text(),
             "principal" => head.principal = text(),

@@ -43,6 +43,15 @@ pub(crate) enum Way {
     Nowhere,
 }
 
+/// What a client talks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// One server, as if we were not there.
+    Server(DefinitionId),
+    /// Us, in the place of all servers.
+    Merged,
+}
+
 /// How a client is reached.
 #[derive(Debug)]
 pub(crate) enum Door {
@@ -57,6 +66,7 @@ pub(crate) struct Client {
     /// The servers that it uses: one of each definition. None while it sleeps.
     servers: SmallMap<DefinitionId, ServerId>,
     pub(crate) door: Door,
+    pub(crate) entry: Entry,
     /// The name of its token.
     pub(crate) principal: Option<Box<str>>,
     /// By [`JsonId::key`]. If a client uses an id twice at once, the newer one is found.
@@ -141,7 +151,7 @@ impl Subscription {
 }
 
 impl Client {
-    pub(crate) fn new(door: Door, principal: Option<Box<str>>) -> Client {
+    pub(crate) fn new(door: Door, entry: Entry, principal: Option<Box<str>>) -> Client {
         let resumes = match &door {
             Door::Session(session) => resume::declares(&session.initialize),
             Door::Line | Door::Exchange(_) => false,
@@ -149,6 +159,7 @@ impl Client {
         Client {
             servers: SmallMap::default(),
             door,
+            entry,
             principal,
             open: IdMap::default(),
             shadowed: Vec::new(),
@@ -169,6 +180,15 @@ impl Client {
     #[inline]
     pub(crate) fn server_of(&self, definition: DefinitionId) -> Option<ServerId> {
         self.servers.get(&definition).copied()
+    }
+
+    /// The server that what it says is for. `None` while it sleeps, and where each message says it.
+    #[inline]
+    pub(crate) fn only_server(&self) -> Option<ServerId> {
+        match self.entry {
+            Entry::Server(definition) => self.server_of(definition),
+            Entry::Merged => None,
+        }
     }
 
     /// Every server that it uses.

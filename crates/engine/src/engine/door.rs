@@ -7,11 +7,11 @@ use super::Engine;
 use super::durable::What;
 use crate::action::Action;
 use crate::clients::session::{EventId, Session};
-use crate::clients::{Client, Door, Way};
+use crate::clients::{Client, Door, Entry, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
-use crate::id::{ClientId, ExchangeId, JsonId, ServerId, StreamId};
+use crate::id::{ClientId, DefinitionId, ExchangeId, JsonId, ServerId, StreamId};
 use crate::method::Method;
 use crate::mirror;
 use crate::time::Mono;
@@ -31,7 +31,7 @@ const NO_HANDSHAKE: &str = "Method not found: initialize; this revision begins w
 const NO_SESSION: i32 = -32001;
 
 /// Why a request is not taken: a status, a JSON-RPC code, and words.
-struct No(u16, i32, String);
+pub(super) struct No(u16, i32, String);
 
 impl Engine {
     pub(super) fn posted(&mut self, now: Mono, exchange: ExchangeId, head: &Head, line: &Line) {
@@ -83,6 +83,16 @@ impl Engine {
         asks_nothing && session.is_some_and(|session| !session.asleep)
     }
 
+    /// What the address of a request leads to. A server alone is reached at `/mcp`, too.
+    pub(super) fn entry_of(&self, head: &Head) -> Result<Entry, No> {
+        let Some(name) = head.server.as_deref() else {
+            let alone = self.config.others.is_empty();
+            return Ok(if alone { Entry::Server(DefinitionId::FIRST) } else { Entry::Merged });
+        };
+        let named = self.config.definitions().find(|(_, config)| *config.name == *name);
+        named.map(|(id, _)| Entry::Server(id)).ok_or_else(no_such_server)
+    }
+
     fn bad_body(&mut self, exchange: ExchangeId, refused: &Refused) {
         let answer = self.refusal(refused);
         self.respond(exchange, 400, Body::Json(answer.into()));
@@ -110,7 +120,10 @@ impl Engine {
         if message.shape == Shape::Answer {
             return Err(No(400, -32600, "Invalid request: clients of this revision send no answers".into()));
         }
-        let server = self.server_for_exchange(now, head.principal.as_deref());
+        let entry = self.entry_of(head)?;
+        let Entry::Server(definition) = entry else { return Err(no_such_server()) };
+        let server = self.server_for_exchange(now, definition, head.principal.as_deref());
+        let Some(server) = server else { return Err(no_such_server()) };
         if message.shape == Shape::Notification {
             // Closing a stream is the cancel of this revision, and an id alone would name nobody.
             if message.text(Field::Method).as_deref() != Some("notifications/cancelled") {
@@ -137,7 +150,7 @@ impl Engine {
         }
         let client = self.clients.new_id();
         let stream = self.clients.next_stream();
-        let new = Client::new(Door::Exchange(stream), head.principal.clone());
+        let new = Client::new(Door::Exchange(stream), entry, head.principal.clone());
         self.clients.open(client, new);
         self.join(client, server);
         self.clients.open_stream(client, Some(exchange), false, 1);
@@ -253,8 +266,11 @@ impl Engine {
             return Err(No(400, -32000, why.into()));
         };
         let client = self.clients.session_named(name);
-        let own =
-            |id: &ClientId| self.clients.get(id).is_some_and(|client| client.principal == head.principal);
+        let entry = self.entry_of(head)?;
+        let own = |id: &ClientId| {
+            let client = self.clients.get(id);
+            client.is_some_and(|client| client.principal == head.principal && client.entry == entry)
+        };
         client
             .filter(own)
             .ok_or_else(|| No(404, NO_SESSION, "Session not found; begin with initialize".into()))
@@ -313,6 +329,7 @@ impl Engine {
 
     fn new_session(&mut self, now: Mono, head: &Head, message: &Message) -> Result<ClientId, No> {
         self.room_for_session(head)?;
+        let entry = self.entry_of(head)?;
         let Some(entropy) = self.ledger.take_entropy() else {
             return Err(No(503, -32603, "no random bytes at hand; try again".into()));
         };
@@ -321,9 +338,12 @@ impl Engine {
         let client = self.clients.new_id();
         let standing = self.clients.next_stream();
         let session = Session::new(name.clone(), &entropy, message.owned(), standing, now);
-        let server = self.server_for_session(now, head.principal.as_deref(), session.handshake_digest);
+        let Entry::Server(definition) = entry else { return Err(no_such_server()) };
+        let principal = head.principal.as_deref();
+        let server = self.server_for_session(now, definition, principal, session.handshake_digest);
+        let Some(server) = server else { return Err(no_such_server()) };
         let door = Door::Session(Box::new(session));
-        self.clients.open(client, Client::new(door, head.principal.clone()));
+        self.clients.open(client, Client::new(door, entry, head.principal.clone()));
         self.meet(client, message);
         self.clients.open_stream(client, None, true, 1);
         self.join(client, server);
@@ -449,6 +469,10 @@ impl Engine {
             }
         }
     }
+}
+
+fn no_such_server() -> No {
+    No(404, -32000, "Not Found: there is no server of this name here; `outlast servers` lists them".into())
 }
 
 fn being_stopped() -> No {

@@ -21,7 +21,7 @@ use super::Engine;
 use super::ledger::Pending;
 use crate::action::Action;
 use crate::clients::session::{EventId, Session, Setup, Stream};
-use crate::clients::{Client, Door, Open, Way};
+use crate::clients::{Client, Door, Entry, Open, Way};
 use crate::error::{Kind, ServerState, Wording};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
@@ -67,7 +67,7 @@ impl Engine {
         let Some(state) = self.clients.get(&client) else { return };
         let Some(session) = state.session().filter(|session| !session.disowned) else { return };
         let kept = store::Session {
-            name: self.name_of_session(&session.id),
+            name: self.name_of_session(state.entry, &session.id),
             principal: state.principal.clone().unwrap_or_default(),
             initialize: session.initialize.bytes.clone(),
             initialized: session
@@ -90,15 +90,26 @@ impl Engine {
         }
     }
 
-    pub(super) fn forget_stored_session(&mut self, name: &str) {
-        if self.config.durable {
-            let stored = self.name_of_session(name);
+    pub(super) fn forget_stored_session(&mut self, client: ClientId, name: &str) {
+        let entry = self.clients.get(&client).map(|client| client.entry);
+        if let Some(entry) = entry.filter(|_| self.config.durable) {
+            let stored = self.name_of_session(entry, name);
             self.submit(Pending::Ended(name.into()), Write::EndSession(stored));
         }
     }
 
-    fn name_of_session(&self, id: &str) -> Name {
-        Name(format!("{}/{id}", self.config.identity).into())
+    fn name_of_session(&self, entry: Entry, id: &str) -> Name {
+        Name(format!("{}/{id}", self.address_of(entry)).into())
+    }
+
+    /// What the address of a door is called in the store. That of one server has the server's own name, so that its
+    /// sessions are found again whatever else the file says.
+    fn address_of(&self, entry: Entry) -> &str {
+        let definition = match entry {
+            Entry::Server(definition) => self.config.definition(definition),
+            Entry::Merged => None,
+        };
+        definition.map_or(&self.config.identity, |definition| &definition.identity)
     }
 
     /// Takes a session over that is not in memory. True if the request waits for that.
@@ -122,8 +133,9 @@ impl Engine {
             self.refuse_for_now(exchange);
             return true;
         }
+        let Ok(entry) = self.entry_of(head) else { return false };
         let principal = head.principal.clone().unwrap_or_default();
-        let take = Write::TakeSession { name: self.name_of_session(name), principal };
+        let take = Write::TakeSession { name: self.name_of_session(entry, name), principal };
         let knock = Knock { exchange, head: head.clone(), what: what() };
         self.submit(Pending::Session(Box::new(knock)), take);
         true
@@ -148,7 +160,7 @@ impl Engine {
 
     /// Takes a stored session in, asleep.
     fn take_in(&mut self, now: Mono, head: &Head, kept: &store::Session) {
-        let Some(name) = head.session.clone() else { return };
+        let (Some(name), Ok(entry)) = (head.session.clone(), self.entry_of(head)) else { return };
         if let Some(client) = self.clients.session_named(&name) {
             // Another request was quicker.
             return self.clients.is_owned_in(client, kept.epoch);
@@ -163,7 +175,7 @@ impl Engine {
         (session.asleep, session.epoch) = (true, kept.epoch);
         let client = self.clients.new_id();
         let door = Door::Session(Box::new(session));
-        self.clients.open(client, Client::new(door, head.principal.clone()));
+        self.clients.open(client, Client::new(door, entry, head.principal.clone()));
         self.meet(client, &initialize);
         self.clients.open_stream(client, None, true, 1);
         self.session_was_used(now, client);
@@ -230,17 +242,18 @@ impl Engine {
     }
 
     fn name_of_stream(&self, id: StreamId) -> Option<Name> {
-        let session = self.clients.get(&self.clients.stream(id)?.client)?.session()?;
-        Some(self.stored_name(session, &session.mark, id))
+        let client = self.clients.get(&self.clients.stream(id)?.client)?;
+        let session = client.session()?;
+        Some(self.stored_name(client.entry, session, &session.mark, id))
     }
 
-    fn stored_name(&self, session: &Session, mark: &str, id: StreamId) -> Name {
-        Name(format!("{}/{}/{mark}-{}", self.config.identity, session.id, id.0).into())
+    fn stored_name(&self, entry: Entry, session: &Session, mark: &str, id: StreamId) -> Name {
+        Name(format!("{}/{}/{mark}-{}", self.address_of(entry), session.id, id.0).into())
     }
 
     fn stored_name_of(&self, client: ClientId, event: &EventId) -> Option<Name> {
-        let session = self.clients.get(&client)?.session()?;
-        Some(self.stored_name(session, &event.mark, event.stream))
+        let client = self.clients.get(&client)?;
+        Some(self.stored_name(client.entry, client.session()?, &event.mark, event.stream))
     }
 
     /// Whether a stream with an open call is stored: then others must see that we live.
@@ -273,11 +286,12 @@ impl Engine {
         client: ClientId,
         after: EventId,
     ) -> bool {
-        let Some(session) = self.clients.get(&client).and_then(Client::session) else { return false };
+        let Some(state) = self.clients.get(&client) else { return false };
+        let Some(session) = state.session() else { return false };
         if !self.config.durable || after.mark == session.mark {
             return false;
         }
-        let stream = self.stored_name(session, &after.mark, after.stream);
+        let stream = self.stored_name(state.entry, session, &after.mark, after.stream);
         // With the event itself and the one before, which tell that it was sent; and with what is about the stream.
         let query = Query::Events { stream, after: after.number.saturating_sub(2).min(BEFORE - 1) };
         if reached!(KNOCKS, self.ledger.exchanges() >= limits::KNOCKS) {

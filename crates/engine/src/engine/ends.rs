@@ -76,7 +76,7 @@ impl Engine {
         }
         let name = self.clients.get(&id).and_then(Client::session).map(|session| session.id.clone());
         if let Some(name) = name {
-            self.forget_stored_session(&name);
+            self.forget_stored_session(id, &name);
         }
         self.end_client(now, id);
     }

@@ -3,11 +3,11 @@
 use super::Engine;
 use super::revival::Why;
 use crate::action::{Action, Note};
-use crate::clients::{Client, Door};
+use crate::clients::{Client, Door, Entry};
 use crate::config::{Manner, Restart};
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
-use crate::id::{AttemptId, CallId, ClientId, Run, ServerId, read_own_id};
+use crate::id::{AttemptId, CallId, ClientId, DefinitionId, Run, ServerId, read_own_id};
 use crate::limits;
 use crate::servers::{Alarm, Life, Readiness, Server};
 use crate::settings::show_duration;
@@ -18,7 +18,7 @@ use bytes::Bytes;
 impl Engine {
     pub(super) fn opened(&mut self, client: ClientId, server: ServerId) {
         if !self.clients.contains_key(&client) {
-            self.clients.open(client, Client::new(Door::Line, None));
+            self.clients.open(client, Client::new(Door::Line, Entry::Server(DefinitionId::FIRST), None));
         }
         if !self.servers.contains_key(&server) {
             let run = self.servers.open(server, self.config.server.clone());

@@ -8,7 +8,7 @@
 
 use super::Engine;
 use crate::action::{Action, Note};
-use crate::clients::{Client, Open, Sleep, Way};
+use crate::clients::{Client, Entry, Open, Sleep, Way};
 use crate::config::Share;
 use crate::error::{Kind, error_answer};
 use crate::hash::fingerprint;
@@ -32,40 +32,56 @@ const OWN_INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initia
 impl Engine {
     /// The server for a modern exchange. A process is no session to this era, so all of a principal
     /// share one.
-    pub(super) fn server_for_exchange(&mut self, now: Mono, principal: Option<&str>) -> ServerId {
-        let alone = self.config.server.share != Share::All && !planted!(self, SharesAcrossPrincipals);
-        self.shared_server(now, principal.filter(|_| alone), None)
+    pub(super) fn server_for_exchange(
+        &mut self,
+        now: Mono,
+        definition: DefinitionId,
+        principal: Option<&str>,
+    ) -> Option<ServerId> {
+        let share = self.config.definition(definition)?.share;
+        let alone = share != Share::All && !planted!(self, SharesAcrossPrincipals);
+        self.shared_server(now, definition, principal.filter(|_| alone), None)
     }
 
     pub(super) fn server_for_session(
         &mut self,
         now: Mono,
+        definition: DefinitionId,
         principal: Option<&str>,
         handshake_digest: u64,
-    ) -> ServerId {
-        match (self.config.server.share, principal) {
-            (Share::All, _) => self.shared_server(now, None, Some(handshake_digest)),
-            (Share::Principal, Some(name)) => self.shared_server(now, Some(name), Some(handshake_digest)),
-            (Share::Principal, None) | (Share::Session, _) => self.new_server(now),
+    ) -> Option<ServerId> {
+        match (self.config.definition(definition)?.share, principal) {
+            (Share::All, _) => self.shared_server(now, definition, None, Some(handshake_digest)),
+            (Share::Principal, Some(name)) => {
+                self.shared_server(now, definition, Some(name), Some(handshake_digest))
+            }
+            (Share::Principal, None) | (Share::Session, _) => self.new_server(now, definition),
         }
     }
 
-    fn shared_server(&mut self, now: Mono, principal: Option<&str>, handshake: Option<u64>) -> ServerId {
-        let definition = DefinitionId::FIRST;
+    fn shared_server(
+        &mut self,
+        now: Mono,
+        definition: DefinitionId,
+        principal: Option<&str>,
+        handshake: Option<u64>,
+    ) -> Option<ServerId> {
         let key = ShareKey { definition, principal: principal.map(Box::from), handshake };
         if let Some(server) = self.servers.shared_by(&key) {
-            return server;
+            return Some(server);
         }
-        let server = self.new_server(now);
+        let server = self.new_server(now, definition)?;
         self.servers.share(key, server);
-        server
+        Some(server)
     }
 
-    fn new_server(&mut self, now: Mono) -> ServerId {
-        let (id, run) = self.servers.add(now, DefinitionId::FIRST, self.config.server.clone());
+    /// `None` if there is no such definition any more.
+    fn new_server(&mut self, now: Mono, definition: DefinitionId) -> Option<ServerId> {
+        let config = self.config.definition(definition)?.clone();
+        let (id, run) = self.servers.add(now, definition, config);
         self.act(Action::Start(id, run));
         self.arm_server(id, None);
-        id
+        Some(id)
     }
 
     /// A client uses a server from now on.
@@ -124,7 +140,7 @@ impl Engine {
     pub(super) fn handshake_failed(&mut self, client: ClientId) {
         let session = self.clients.get(&client).and_then(Client::session);
         if let Some(name) = session.map(|session| session.id.clone()) {
-            self.forget_stored_session(&name);
+            self.forget_stored_session(client, &name);
             self.fail_what_came_early(client);
             self.end_client(self.at, client);
         }
@@ -230,12 +246,16 @@ impl Engine {
         let Some(waking) = self.clients.wakes(id) else { return };
         // Many clients never send it, and a server may wait for it before it takes anything else.
         let initialized = waking.initialized.or_else(own_initialized);
+        let Some(Entry::Server(definition)) = self.clients.get(&id).map(|client| client.entry) else {
+            return;
+        };
         // What it set up would make a shared server its own.
         let server_id = if waking.setup.is_empty() {
-            self.server_for_session(now, waking.principal.as_deref(), waking.handshake_digest)
+            self.server_for_session(now, definition, waking.principal.as_deref(), waking.handshake_digest)
         } else {
-            self.new_server(now)
+            self.new_server(now, definition)
         };
+        let Some(server_id) = server_id else { return };
         self.join(id, server_id);
         self.servers.will_be_greeted(server_id, id, waking.initialize, initialized);
         self.servers.will_be_set_up(server_id, id, &waking.setup);
@@ -245,11 +265,17 @@ impl Engine {
 
     /// A server for a legacy call that an earlier process left there. Its client is gone, so the handshake is
     /// ours; calls of one principal share it.
-    pub(super) fn server_for_left(&mut self, now: Mono, principal: &str) -> Option<ServerId> {
+    pub(super) fn server_for_left(
+        &mut self,
+        now: Mono,
+        definition: DefinitionId,
+        principal: &str,
+    ) -> Option<ServerId> {
         let (initialize, initialized) = (own_message(OWN_HANDSHAKE)?, own_initialized()?);
-        let principal = Some(principal).filter(|_| self.config.server.share != Share::All);
+        let share = self.config.definition(definition)?.share;
+        let principal = Some(principal).filter(|_| share != Share::All);
         let handshake_digest = fingerprint(OWN_HANDSHAKE.as_bytes());
-        let id = self.shared_server(now, principal, Some(handshake_digest));
+        let id = self.shared_server(now, definition, principal, Some(handshake_digest))?;
         self.servers.will_be_greeted(id, NOBODY, initialize, Some(initialized));
         Some(id)
     }

@@ -68,6 +68,8 @@ pub(crate) struct Waiter {
 pub(crate) struct Task {
     pub(crate) ticket: Ticket,
     pub(crate) principal: Box<str>,
+    /// What its server is called in the store.
+    pub(crate) server: Box<str>,
     /// Who made it.
     pub(crate) client: ClientId,
     pub(crate) modern: bool,
@@ -167,7 +169,7 @@ impl Task {
     /// A task of a call of ours, which is not stored yet. It began at the first of the two times.
     pub(crate) fn new(
         ticket: Ticket,
-        principal: Box<str>,
+        (principal, server): (Box<str>, Box<str>),
         request: &Request,
         (faces, body): (Faces, Body),
         (created, now): (Wall, Wall),
@@ -176,6 +178,7 @@ impl Task {
         Task {
             ticket,
             principal,
+            server,
             client: request.client,
             modern: request.modern,
             epoch: 1,
@@ -207,6 +210,7 @@ impl Task {
         Task {
             ticket: head.ticket.clone(),
             principal: head.origin.principal.clone(),
+            server: head.origin.server.clone(),
             client,
             modern: head.faces.has(Faces::MODERN_TASK),
             epoch: head.epoch,
@@ -261,6 +265,7 @@ impl Task {
         Task {
             ticket: self.ticket.clone(),
             principal: self.principal.clone(),
+            server: self.server.clone(),
             body: self.body.clone(),
             answer: self.answer.clone(),
             start: None,

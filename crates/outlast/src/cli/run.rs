@@ -5,6 +5,7 @@ use crate::config::Settings;
 use crate::observe::Observers;
 use crate::observe::stderr::{Stderr, say};
 use crate::observe::trace::Trace;
+use crate::program::Program;
 use crate::store::Place;
 use crate::{demo, install, memory, wrap};
 use outlast_engine::event::StartFailure;
@@ -26,17 +27,17 @@ pub(super) fn run(task: Task) -> ExitCode {
                 wrap::run_remote(config, observers, place, remote)
             });
         }
-        Task::Serve(settings, service, target) => {
+        Task::Serve(settings, service, program) => {
             return with_observers(*settings, |config, observers, place| {
-                crate::serve::run(config, observers, place, *service, target)
+                crate::serve::run(config, observers, place, *service, program)
             });
         }
         Task::KeepService(name, settings, command) => match keep::enter(&name, &settings, &command) {
             Ok(None) => Ok(ExitCode::SUCCESS),
             Ok(Some(service)) => {
-                let target = crate::serve::Target::Command(command);
+                let program = Program::Command(command.into());
                 return with_log(*settings, service.log(), |config, observers, place| {
-                    crate::serve::run(config, observers, place, *service, target)
+                    crate::serve::run(config, observers, place, *service, program)
                 });
             }
             Err(error) => Err(error),

@@ -7,7 +7,8 @@ use crate::client::http::addresses;
 use crate::client::http::token::Tokens;
 use crate::client::http::visitor::{Doorman, is_loopback};
 use crate::config::Settings;
-use crate::serve::{Entrance, Service, Target};
+use crate::program::Program;
+use crate::serve::{Entrance, Service};
 use crate::sys::guardian::missing;
 use lexopt::prelude::*;
 use outlast_engine::Manner;
@@ -35,18 +36,18 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
 }
 
 fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags) -> Result<Task, Wrong> {
-    let (settings, target) = match (word, command) {
+    let (settings, program) = match (word, command) {
         (Some(word), None) => {
             let url = url(word)?;
             let mode = Mode { serves: true, keeps: false, remote: true };
             let settings = take(serving(Settings::for_remote(&url)), flags, mode)?;
             let remote = reach(url, &settings)?;
-            (settings, Target::Remote(remote))
+            (settings, Program::Remote(remote))
         }
         (None, Some(command)) if !command.is_empty() => {
             let mode = Mode { serves: true, keeps: false, remote: false };
             let settings = take(serving(Settings::new(&command)), flags, mode)?;
-            (settings, Target::Command(command))
+            (settings, Program::Command(command.into()))
         }
         _ => {
             let how = "outlast serve --listen 127.0.0.1:7600 -- npx -y some-server";
@@ -54,12 +55,12 @@ fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags)
         }
     };
     let service = service(&settings)?;
-    if let Target::Command(command) = &target
-        && let Some(why) = missing(command)
+    if let Program::Command(command) = &program
+        && let Some(why) = missing(&command.words)
     {
-        return Ok(Task::CannotStart(command[0].clone(), why));
+        return Ok(Task::CannotStart(command.words[0].clone(), why));
     }
-    Ok(Task::Serve(Box::new(settings), Box::new(service), target))
+    Ok(Task::Serve(Box::new(settings), Box::new(service), program))
 }
 
 /// What is built in for a service.

@@ -54,6 +54,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long the end waits for responses to be read.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
+/// Bytes of a server's name in an address. A longer one names nobody.
+const NAME_BYTES: usize = 256;
+
+const NO_ENDPOINT: &str = "outlast: the endpoint is /mcp, and /mcp/NAME for one of several servers\n";
+
 /// What connections come to.
 #[derive(Debug)]
 pub enum Listener {
@@ -232,17 +237,21 @@ impl Door {
             return Some(self.refused(refusal, from));
         }
         match path {
-            "/mcp" | "/mcp/" => self.mcp(request, connection, from).await,
+            "/mcp" | "/mcp/" => self.mcp(request, None, connection, from).await,
             "/healthz" => Some(Answer::text(StatusCode::OK, "ok\n")),
             "/readyz" if self.driver.is_ready() => Some(Answer::text(StatusCode::OK, "ready\n")),
             "/readyz" => Some(Answer::text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n")),
-            _ => Some(Answer::text(StatusCode::NOT_FOUND, "outlast: the endpoint is /mcp\n")),
+            path => match path.strip_prefix("/mcp/").map(|name| name.strip_suffix('/').unwrap_or(name)) {
+                Some(name) if is_name(name) => self.mcp(request, Some(name), connection, from).await,
+                _ => Some(Answer::text(StatusCode::NOT_FOUND, NO_ENDPOINT)),
+            },
         }
     }
 
     async fn mcp(
         self: &Arc<Door>,
         request: &Request,
+        server: Option<&str>,
         connection: &mut Connection,
         from: Option<IpAddr>,
     ) -> Option<Answer> {
@@ -251,7 +260,8 @@ impl Door {
             Err(refusal) => return Some(self.refused(refusal, from)),
         };
         connection.is_known();
-        let head = Box::new(head::read(&request.fields, principal.clone()));
+        let mut head = Box::new(head::read(&request.fields, principal.clone()));
+        head.server = server.map(Box::from);
         let mut visit = Visit::new(self.clone(), principal);
         match request.method {
             Method::POST => {
@@ -369,6 +379,11 @@ impl Door {
             }
         }
     }
+}
+
+/// Whether a server may be called so.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_BYTES && !name.contains('/')
 }
 
 /// Waits for a place and then for who takes it; `None` if that failed.

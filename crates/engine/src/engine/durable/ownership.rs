@@ -28,9 +28,10 @@ impl Engine {
     /// what it is used for, which does not wait.
     #[cold]
     pub(in crate::engine) fn confirm_owner(&mut self, now: Mono, client: ClientId) {
-        let Some(session) = self.clients.get(&client).and_then(Client::session) else { return };
+        let Some(state) = self.clients.get(&client) else { return };
+        let Some(session) = state.session() else { return };
         if self.config.durable && !session.disowned {
-            let name = self.name_of_session(&session.id);
+            let name = self.name_of_session(state.entry, &session.id);
             self.load(Pending::Owned(client), Query::Session(name));
         }
         self.clients.is_confirmed(client, now);

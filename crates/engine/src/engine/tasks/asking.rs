@@ -6,7 +6,7 @@
 use super::push::Listening;
 use crate::action::Action;
 use crate::calls::Request;
-use crate::clients::{Door, Open, Way};
+use crate::clients::{Door, Entry, Open, Way};
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::id::{ClientId, JsonId, TaskNo};
@@ -176,8 +176,19 @@ impl Engine {
 
     pub(super) fn may_see(&self, head: &Head, asked: &Asked) -> bool {
         head.origin.principal == asked.principal
-            && head.origin.server == self.config.server.identity
+            && self.is_behind(asked.client, &head.origin.server)
             && head.faces.has(asked.face())
+    }
+
+    /// Whether a client reaches the server that is called so in the store.
+    pub(super) fn is_behind(&self, client: ClientId, identity: &str) -> bool {
+        let entry = self.clients.get(&client).map(|client| client.entry);
+        let called = self.definition_called(identity);
+        called.is_some_and(|called| match entry {
+            Some(Entry::Server(definition)) => definition == called,
+            Some(Entry::Merged) => true,
+            None => false,
+        })
     }
 
     fn tell_about_ended(&mut self, record: &Record, asked: &Asked) {

@@ -393,7 +393,7 @@ impl Engine {
         let Head { origin, state, .. } = &record.head;
         let id = Resume::of_record(record).map(|resume| resume.id);
         origin.principal == resuming.principal
-            && origin.server == self.config.server.identity
+            && self.is_behind(resuming.client, &origin.server)
             && *state != State::Cancelled
             && id.is_some_and(|id| resuming.names(&id))
     }

@@ -94,11 +94,12 @@ impl Engine {
         // It is as old as its call, also to whoever finds it after a crash.
         let now = self.store_time();
         let body = self.body_of_new(request, wish);
-        let principal = self.principal_of(request.client);
-        let task = Task::new(ticket, principal, request, (faces, body), (now.before(ran), now), waiter);
+        let server = self.definition_of(request.server).identity.clone();
+        let whose = (self.principal_of(request.client), server);
+        let task = Task::new(ticket, whose, request, (faces, body), (now.before(ran), now), waiter);
         let origin = Origin {
             principal: task.principal.clone(),
-            server: self.definition_of(request.server).identity.clone(),
+            server: task.server.clone(),
             method: request.method.as_str().into(),
             tool: request.tool.clone().unwrap_or_default(),
             key: self.key_to_store(request.key_no),

@@ -19,7 +19,9 @@ use std::time::Duration;
 impl Engine {
     /// Where a task of ours says that its call is.
     pub(super) fn place_at_server(&self, no: TaskNo) -> Option<Place> {
-        Place::of(&self.tickets.get(no)?.body, self.config.server.transport == Transport::Http)
+        let task = self.tickets.get(no)?;
+        let definition = self.config.definition(self.definition_called(&task.server)?)?;
+        Place::of(&task.body, definition.transport == Transport::Http)
     }
 
     /// A call with a ticket begins, perhaps not for the first time.

@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::engine::sharing::own_initialized;
 use crate::error::{Failure, Kind, Retry, ServerState, Wording};
 use crate::http::SAME_USER;
-use crate::id::{ClientId, JsonId, NOBODY, ServerId, TaskNo};
+use crate::id::{ClientId, DefinitionId, JsonId, NOBODY, ServerId, TaskNo};
 use crate::method::Method;
 use crate::record::{Record, State, Ticket};
 use crate::servers::{Own, Readiness, Server};
@@ -90,7 +90,7 @@ impl Engine {
         let Some(task) = self.tickets.get(no) else { return };
         let failure = Failure {
             kind: Kind::ServerGone,
-            server: self.config.server.name.clone(),
+            server: self.name_in_store(&task.server),
             // No other call has a ticket.
             method: Method::ToolsCall.as_str().into(),
             tool: Some(task.tool.clone()).filter(|tool| !tool.is_empty()),
@@ -139,24 +139,31 @@ impl Engine {
             let greeted = server.handshake.is_over() || (orphan.modern && spoken());
             return greeted.then_some(*id);
         }
+        let definition = self.definition_called(&self.tickets.get(orphan.no)?.server)?;
         if orphan.modern {
-            return Some(self.server_for_exchange(now, name_of(&orphan.principal)));
+            return self.server_for_exchange(now, definition, name_of(&orphan.principal));
         }
+        let greeted = self.greeted_server(definition, &orphan.principal);
         if orphan.place.is_some() {
-            return self
-                .greeted_server(&orphan.principal)
-                .or_else(|| self.server_for_left(now, &orphan.principal));
+            return greeted.or_else(|| self.server_for_left(now, definition, &orphan.principal));
         }
-        self.greeted_server(&orphan.principal)
+        greeted
+    }
+
+    /// What people call the server that is called so in the store.
+    fn name_in_store(&self, identity: &str) -> Box<str> {
+        let definition = self.definition_called(identity).and_then(|id| self.config.definition(id));
+        definition.map_or_else(|| identity.into(), |definition| definition.name.clone())
     }
 
     /// A server that a session of this principal has shaken hands with, or that all share.
-    fn greeted_server(&self, principal: &str) -> Option<ServerId> {
+    fn greeted_server(&self, definition: DefinitionId, principal: &str) -> Option<ServerId> {
         let named = |client: &ClientId| self.principal_of(*client).as_ref() == principal;
         let fits = |server: &Server| {
             let all = server.config.share == Share::All;
             let greeted = server.handshake.done && server.handshake.is_over();
             let there = greeted && server.readiness() != Readiness::IsGone;
+            let there = there && server.definition == definition;
             there && server.clients.iter().any(|client| all || named(client))
         };
         self.servers.iter().find(|(_, server)| fits(server)).map(|(id, _)| *id)

@@ -14,14 +14,22 @@ use crate::time::Mono;
 impl Engine {
     /// The process begins: what an earlier one left is taken over, and what is over is forgotten.
     pub(in crate::engine) fn take_over_orphans(&mut self) {
-        let claim = Write::Claim { server: self.config.server.identity.clone() };
-        self.submit_all(Pending::Claimed, vec![claim, Write::Expire]);
+        let mut writes = self.claims();
+        writes.push(Write::Expire);
+        self.submit_all(Pending::Claimed, writes);
+    }
+
+    /// Takes over what is open at each of our servers and has lost its owner.
+    fn claims(&self) -> Vec<Write> {
+        let identities = self.config.definitions().map(|(_, server)| server.identity.clone());
+        identities.map(|server| Write::Claim { server }).collect()
     }
 
     /// Somebody asks for a task of another process, which may have ended since we began.
     pub(super) fn claim_if_abandoned(&mut self, now: Mono) {
         if self.tickets.claims(now) {
-            self.submit(Pending::Claimed, Write::Claim { server: self.config.server.identity.clone() });
+            let claims = self.claims();
+            self.submit_all(Pending::Claimed, claims);
         }
     }
 
@@ -47,7 +55,7 @@ impl Engine {
                 writes.push(Write::Renew);
             }
             if watches {
-                writes.push(Write::Claim { server: self.config.server.identity.clone() });
+                writes.extend(self.claims());
             }
             self.submit_all(Pending::Claimed, writes);
             self.write_ends_again();

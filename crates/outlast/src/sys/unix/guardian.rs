@@ -11,6 +11,7 @@
 use super::limits::{FileLimit, adopt_orphans};
 use super::proc::{Root, Table, signal_descendants};
 use super::streams::{CLOSED_ON_EXEC, End, close_on_exec, closed_on_exec_pipe};
+use crate::program;
 use crate::sys::report::Report;
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -159,14 +160,19 @@ impl Guardians {
     }
 
     /// Starts the guardian of a command as a program of its own, because there are threads by now.
-    pub fn spawn(&self, command: &[OsString], limit: Option<FileLimit>) -> io::Result<Guardian> {
+    pub fn spawn(&self, command: &program::Command, limit: Option<FileLimit>) -> io::Result<Guardian> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut living = self.lock();
-        let child = Command::new(crate::config::this_program()?)
+        let mut guardian = Command::new(crate::config::this_program()?);
+        if let Some(directory) = &command.directory {
+            guardian.current_dir(directory);
+        }
+        let child = guardian
+            .envs(command.variables.iter().cloned())
             .arg0("outlast")
             .arg(GUARDIAN)
             .arg(FileLimit::word(limit))
-            .args(command)
+            .args(&command.words)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -5,6 +5,7 @@ use super::job::Job;
 use super::limits::FileLimit;
 use super::proc::Root;
 use super::streams::End;
+use crate::program;
 use crate::sys::report::Report;
 use outlast_engine::event::{Exit, StartFailure};
 use std::ffi::{OsStr, OsString};
@@ -36,7 +37,7 @@ pub struct Guardians;
 /// Guards one server.
 #[derive(Debug)]
 pub struct Guardian {
-    command: Vec<OsString>,
+    command: program::Command,
     job: Arc<Job>,
     /// The process that runs, 0 for none.
     pid: Arc<AtomicU32>,
@@ -75,9 +76,13 @@ impl Reports {
 
 impl Guardians {
     pub fn fork(&self, command: &[OsString]) -> io::Result<Guardian> {
+        self.guard(command.to_vec().into())
+    }
+
+    fn guard(&self, command: program::Command) -> io::Result<Guardian> {
         let (told, reports) = channel(REPORTS);
         Ok(Guardian {
-            command: command.to_vec(),
+            command,
             job: Arc::new(Job::new()?),
             pid: Arc::default(),
             told,
@@ -85,8 +90,8 @@ impl Guardians {
         })
     }
 
-    pub fn spawn(&self, command: &[OsString], _: Option<FileLimit>) -> io::Result<Guardian> {
-        self.fork(command)
+    pub fn spawn(&self, command: &program::Command, _: Option<FileLimit>) -> io::Result<Guardian> {
+        self.guard(command.clone())
     }
 
     pub fn finish(&self, last: Vec<Guardian>) {
@@ -125,9 +130,13 @@ impl Guardian {
     }
 
     fn spawn(&self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> io::Result<Child> {
-        let (program, arguments) = self.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let (program, arguments) = self.command.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(find(program));
         command.args(arguments).stdin(stdin).stdout(stdout).stderr(stderr);
+        if let Some(directory) = &self.command.directory {
+            command.current_dir(directory);
+        }
+        command.envs(self.command.variables.iter().cloned());
         for (name, _) in crate::config::own_variables() {
             command.env_remove(name);
         }
