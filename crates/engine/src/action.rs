@@ -126,6 +126,10 @@ pub enum Note {
     Restarting { server: Box<str>, why: &'static str, wait: Duration },
     /// A restarted server answers again.
     Restarted { server: Box<str>, took: Duration },
+    /// A merged list was given without what this server lists, which takes too long.
+    ListLate { server: Box<str>, wait: Duration },
+    /// A list of a server ends before its end.
+    OddList { server: Box<str>, method: Box<str>, why: &'static str },
     /// A restart did not work.
     RestartFailed { server: Box<str>, why: String },
     /// A server took long to start, and nothing is remembered of it.
@@ -195,6 +199,8 @@ impl Note {
             | Note::StoredAtLast { .. }
             | Note::Retrying { .. }
             | Note::Restarted { .. }
+            | Note::ListLate { .. }
+            | Note::OddList { .. }
             | Note::RestartFailed { .. }
             | Note::Down { .. }
             | Note::SlowStart { .. }
@@ -240,6 +246,8 @@ impl Note {
             Note::Closed { .. } => "closed",
             Note::Restarting { .. } => "restarting",
             Note::Restarted { .. } => "restarted",
+            Note::ListLate { .. } => "list-late",
+            Note::OddList { .. } => "odd-list",
             Note::RestartFailed { .. } => "restart-failed",
             Note::SlowStart { .. } => "slow-start",
             Note::MemoryWasWrong { .. } => "memory-was-wrong",
@@ -316,6 +324,14 @@ impl std::fmt::Display for Note {
                 write!(f, "restarting `{server}` in {}: {why}", show(wait))
             }
             Note::Restarted { server, took } => write!(f, "`{server}` is back after {}", show(took)),
+            Note::ListLate { server, wait } => {
+                write!(
+                    f,
+                    "`{server}` did not list within {} (list-wait); it is left out until it does",
+                    show(wait)
+                )
+            }
+            Note::OddList { server, method, why } => write!(f, "`{server}`: {method} ends early: {why}"),
             Note::RestartFailed { server, why } => write!(f, "restart of `{server}` failed: {why}"),
             Note::SlowStart { server, took } => {
                 write!(

@@ -186,6 +186,18 @@ impl Clients {
         }
     }
 
+    /// It is to be told that a list has changed. False if it was, and has not looked since.
+    pub(crate) fn hears_of_change(&mut self, id: ClientId, list: u8) -> bool {
+        self.at(id).is_some_and(|client| client.hears_of_change(list))
+    }
+
+    /// It looks at a list.
+    pub(crate) fn looks_at(&mut self, id: ClientId, list: u8) {
+        if let Some(client) = self.at(id) {
+            client.looks_at(list);
+        }
+    }
+
     /// It speaks the modern revision. Whether that is news.
     pub(crate) fn is_modern(&mut self, id: ClientId) -> bool {
         self.at(id).is_some_and(|client| !std::mem::replace(&mut client.modern, true))

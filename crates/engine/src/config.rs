@@ -9,6 +9,7 @@ use crate::idempotency::KeyPlace;
 use crate::limits;
 use crate::policy::Rules;
 use crate::profile::{Learn, Profiles};
+use crate::settings::Glob;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,44 @@ pub enum Share {
     All,
 }
 
+/// How the tools of a server are shown at the merged door.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expose {
+    /// As `SERVER__NAME`.
+    #[default]
+    Names,
+    /// Under their own names, where no other server has the same.
+    PlainNames,
+    /// Not in the list: they are found by `find_tools`.
+    OnDemand,
+}
+
+/// What is seen of a server at the merged door.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exposure {
+    /// How its tools are shown.
+    pub expose: Expose,
+    /// Only these tools are there; all of them if there is none here.
+    pub allow: Vec<Glob>,
+    /// These are not.
+    pub deny: Vec<Glob>,
+    /// Names that a person chose: the server's own, and the public one.
+    pub aliases: Vec<(Box<str>, Box<str>)>,
+}
+
+impl Exposure {
+    /// Whether a tool is there.
+    pub fn shows(&self, tool: &str) -> bool {
+        let named = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
+        (self.allow.is_empty() || named(&self.allow)) && !named(&self.deny)
+    }
+
+    /// The name that a person chose for it.
+    pub fn alias(&self, name: &str) -> Option<&str> {
+        self.aliases.iter().find(|(own, _)| **own == *name).map(|(_, alias)| &**alias)
+    }
+}
+
 /// What a server is: the same for every process or session of it.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -120,6 +159,8 @@ pub struct ServerConfig {
     pub trust: bool,
     /// The handshake is answered from memory while the server starts.
     pub instant: bool,
+    /// What is seen of it at the merged door.
+    pub exposure: Arc<Exposure>,
 }
 
 impl Default for ServerConfig {
@@ -141,6 +182,7 @@ impl Default for ServerConfig {
             retry_backoff: Duration::from_millis(500),
             trust: false,
             instant: false,
+            exposure: Arc::default(),
         }
     }
 }
@@ -152,6 +194,10 @@ pub struct Config {
     pub server: Arc<ServerConfig>,
     /// The other servers of a file, in its order.
     pub others: Vec<Arc<ServerConfig>>,
+    /// What stands between a server's name and that of its tool.
+    pub separator: Box<str>,
+    /// How long a merged list waits for a slow server.
+    pub list_wait: Duration,
     /// Whose habits we have.
     pub manner: Manner,
     /// How long an HTTP session may be unused before what it holds is freed.
@@ -207,6 +253,8 @@ impl Default for Config {
         Config {
             server: Arc::default(),
             others: Vec::new(),
+            separator: "__".into(),
+            list_wait: Duration::from_secs(4),
             manner: Manner::Wrap,
             session_idle: Duration::from_secs(5 * 60),
             resume_wait: Duration::from_secs(10 * 60),

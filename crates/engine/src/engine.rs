@@ -16,6 +16,7 @@ mod keep_door;
 mod keyed;
 mod ledger;
 mod lifecycle;
+mod merged;
 mod remote;
 mod repeat;
 mod resources;
@@ -39,6 +40,7 @@ use crate::config::{Config, ServerConfig, Transport};
 use crate::event::Event;
 use crate::id::{AttemptId, CallId, ClientId, DefinitionId, Run, ServerId, StreamId};
 use crate::keys::Keys;
+use crate::merged::Merged;
 use crate::servers::{Alarm, Asks, Life, Servers};
 use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
@@ -59,6 +61,7 @@ pub struct Engine {
     asks: Asks,
     tickets: Tickets,
     keys: Keys,
+    merged: Merged,
     ledger: Ledger,
     /// The last event that the client of the request at hand has seen.
     confirmed: Option<(StreamId, u64)>,
@@ -85,6 +88,7 @@ impl Engine {
             asks: Asks::default(),
             tickets: Tickets::default(),
             keys: Keys::default(),
+            merged: Merged::default(),
             ledger: Ledger::default(),
             confirmed: None,
             tied: None,

@@ -27,6 +27,7 @@ pub mod reached;
 
 pub mod action;
 pub mod calls;
+mod catalog;
 mod chance;
 mod clients;
 pub mod config;
@@ -45,6 +46,7 @@ mod keys;
 pub mod life;
 pub mod limits;
 pub mod memory;
+mod merged;
 pub mod method;
 pub mod mirror;
 pub mod policy;
@@ -60,7 +62,7 @@ mod timers;
 pub mod wire;
 
 pub use action::{Action, Level, Note};
-pub use config::{ClientCap, Config, Manner, Restart, ServerConfig, Share, Transport};
+pub use config::{ClientCap, Config, Expose, Exposure, Manner, Restart, ServerConfig, Share, Transport};
 pub use engine::Engine;
 pub use event::Event;
 pub use time::{Mono, Now, Wall};

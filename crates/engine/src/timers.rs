@@ -4,7 +4,7 @@
 //! is the first, the old entry is left in the heap, and whoever takes it out asks its owner whether it
 //! still stands. When more than half of the entries are such leftovers, they are swept out together.
 
-use crate::id::{AskId, AttemptId, CallId, ClientId, KeyNo, ServerId, TaskNo};
+use crate::id::{AskId, AttemptId, CallId, ClientId, GatherNo, KeyNo, ServerId, TaskNo};
 use crate::time::Mono;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,6 +33,8 @@ pub(crate) enum Owner {
     Wait(TaskNo),
     /// Calls that nobody came back for.
     Resumes,
+    /// A request at the merged door that waits no longer.
+    Gather(GatherNo),
     /// The end of it all: see `ending.rs`.
     Ending,
 }
@@ -123,6 +125,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Server(ServerId(id)) => (2, u64::from(id)),
         Owner::Grace(ServerId(id)) => (3, u64::from(id)),
         Owner::Ending => (4, 0),
+        Owner::Gather(GatherNo(id)) => (13, id),
         Owner::Session(ClientId(id)) => (5, id),
         Owner::Standing(ServerId(id)) => (6, u64::from(id)),
         Owner::Listen(AttemptId(id)) => (7, id),
@@ -150,6 +153,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         2 => Owner::Server(ServerId(id as u32)),
         3 => Owner::Grace(ServerId(id as u32)),
         4 => Owner::Ending,
+        13 => Owner::Gather(GatherNo(id)),
         5 => Owner::Session(ClientId(id)),
         6 => Owner::Standing(ServerId(id as u32)),
         7 => Owner::Listen(AttemptId(id)),

@@ -60,6 +60,10 @@ impl Note {
             Note::Started { server, run } => json!({"server": server, "run": run.0}),
             Note::Exited { server, exit } => json!({"server": server, "exit": exit.to_string()}),
             Note::Closed { server, what } => json!({"server": server, "what": what}),
+            Note::ListLate { server, wait } => json!({"server": server, "waitMs": millis(wait)}),
+            Note::OddList { server, method, why } => {
+                json!({"server": server, "method": method, "why": why})
+            }
             Note::Restarted { server, took } | Note::SlowStart { server, took } => {
                 json!({"server": server, "tookMs": millis(took)})
             }

@@ -8,7 +8,9 @@ use crate::calls::resume;
 use crate::clients::identity::IdentityNo;
 use crate::clients::session::Session;
 use crate::hash::IdMap;
-use crate::id::{AttemptId, BatchId, CallId, DefinitionId, JsonId, KeyNo, ServerId, StreamId, TaskNo};
+use crate::id::{
+    AttemptId, BatchId, CallId, DefinitionId, GatherNo, JsonId, KeyNo, ServerId, StreamId, TaskNo,
+};
 use crate::record::Ticket;
 use crate::small_map::SmallMap;
 use crate::time::Mono;
@@ -26,6 +28,8 @@ pub(crate) enum Open {
     Look(u64),
     /// For what is known of its key.
     Key(KeyNo),
+    /// For what servers say, at the merged door.
+    Gather(GatherNo),
 }
 
 /// Where what belongs to a request goes.
@@ -88,6 +92,8 @@ pub(crate) struct Client {
     pub(crate) resumes: bool,
     /// It speaks the modern revision.
     pub(crate) modern: bool,
+    /// Lists that it was told have changed, and has not looked at since; at the merged door.
+    told: u8,
 }
 
 /// An array of requests whose answers are collected.
@@ -173,6 +179,7 @@ impl Client {
             shows_our_tools: false,
             resumes,
             modern: false,
+            told: 0,
         }
     }
 
@@ -209,6 +216,18 @@ impl Client {
     pub(super) fn take_servers(&mut self) -> Vec<ServerId> {
         let servers = std::mem::take(&mut self.servers);
         servers.values().copied().collect()
+    }
+
+    /// It is told that a list has changed. False if it knows.
+    pub(super) fn hears_of_change(&mut self, list: u8) -> bool {
+        let news = self.told & list == 0;
+        self.told |= list;
+        news
+    }
+
+    /// It looks at a list.
+    pub(super) fn looks_at(&mut self, list: u8) {
+        self.told &= !list;
     }
 
     /// The session that it is.

@@ -154,7 +154,8 @@ impl Session {
     }
 }
 
-fn version_wanted(initialize: &Message) -> Box<str> {
+/// The revision that a handshake asks for.
+pub(crate) fn version_wanted(initialize: &Message) -> Box<str> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {

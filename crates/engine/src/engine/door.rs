@@ -338,15 +338,22 @@ impl Engine {
         let client = self.clients.new_id();
         let standing = self.clients.next_stream();
         let session = Session::new(name.clone(), &entropy, message.owned(), standing, now);
-        let Entry::Server(definition) = entry else { return Err(no_such_server()) };
-        let principal = head.principal.as_deref();
-        let server = self.server_for_session(now, definition, principal, session.handshake_digest);
-        let Some(server) = server else { return Err(no_such_server()) };
+        let server = match entry {
+            Entry::Merged => None,
+            Entry::Server(definition) => {
+                let principal = head.principal.as_deref();
+                let server = self.server_for_session(now, definition, principal, session.handshake_digest);
+                Some(server.ok_or_else(no_such_server)?)
+            }
+        };
         let door = Door::Session(Box::new(session));
         self.clients.open(client, Client::new(door, entry, head.principal.clone()));
         self.meet(client, message);
         self.clients.open_stream(client, None, true, 1);
-        self.join(client, server);
+        match server {
+            Some(server) => self.join(client, server),
+            None => self.meet_servers(now, client, message),
+        }
         self.keep_session(client);
         Ok(client)
     }

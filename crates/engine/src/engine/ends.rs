@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a call | *calls* (attempt, timer, what was kept), *servers* (its task there; its place in the queue), *clients* (its id), *keys* (who shares it), counts of its principal and of what holds its server, then whoever waits for the answer |
 //! | a client | *calls*, *tickets*, *ledger*, *keys*, *listens* (what it has open, each given up), *asks* (what it was asked), *clients* (streams, name, timer), *servers* (who needs it no more) |
-//! | a server | *asks* (what it asked), *servers* (name, timers, memory) ; its calls and subscriptions have ended or moved before |
+//! | a server | *asks* (what it asked), *merged* (what it lists), *servers* (name, timers, memory) ; its calls and subscriptions have ended or moved before |
 //!
 //! What is open is matched without a default, and what a call leaves is taken apart without a rest, so that whoever
 //! adds to either is told here by the compiler. `Engine::check_nothing_is_left` names every machine in the same way.
@@ -107,6 +107,7 @@ impl Engine {
                 Open::Wait(no) => self.forget_waiter(id, no),
                 Open::Look(number) => self.forget_look(id, number),
                 Open::Key(no) => self.forget_asking_for_key(id, no),
+                Open::Gather(no) => self.forget_gathered(id, no),
                 Open::Subscription(attempt) => {
                     let Some(listen) = self.close_subscription(attempt) else { continue };
                     if !listen.is_ours_alone() {
@@ -132,6 +133,7 @@ fn order(open: &Open) -> (u8, u64) {
         Open::Wait(no) => (2, no.0),
         Open::Look(number) => (3, *number),
         Open::Key(no) => (4, no.0.get()),
+        Open::Gather(no) => (5, no.0),
     }
 }
 
@@ -141,6 +143,7 @@ impl Engine {
     pub(super) fn end_server(&mut self, id: ServerId) {
         // Whoever waits for a task here may be a client of another server.
         self.drop_asks_of(self.at, id);
+        self.merged.forget(id);
         self.servers.end(&mut self.timers, id);
         self.act(Action::LetGo(id));
     }

@@ -80,8 +80,9 @@ impl Engine {
         if method == Method::Initialize {
             self.introduces_itself(client, message, way);
         }
-        // One that was forgotten meanwhile waits for nothing.
-        let Some(server) = self.server_for(client) else { return };
+        let Some(server) = self.server_for(client) else {
+            return self.merged_request(now, (client, way), id, method, message);
+        };
         let instant = self.definition_of(server).instant;
         if instant
             && ((way == Way::Line && self.instant_handshake(now, client, &id, &method, message))
@@ -101,7 +102,7 @@ impl Engine {
 
     /// What is noted of a request for as long as it is open.
     #[inline]
-    fn read_request(
+    pub(super) fn read_request(
         &self,
         client: ClientId,
         server: ServerId,
@@ -159,7 +160,7 @@ impl Engine {
     }
 
     /// Whose a request is: our own tools', our tasks' and tickets', or the server's.
-    fn route(&mut self, now: Mono, request: Request, message: &Message) {
+    pub(super) fn route(&mut self, now: Mono, request: Request, message: &Message) {
         if self.own_tool_called(now, &request, message) {
             return;
         }
@@ -266,11 +267,14 @@ impl Engine {
     }
 
     fn client_notification(&mut self, client: ClientId, message: &Message) {
-        let Some(server) = self.server_for(client) else { return };
-        match message.text(Field::Method).as_deref() {
-            Some("notifications/cancelled") if message.has(Field::ParamsRequestId) => {
-                self.cancelled_by_client(client, message);
-            }
+        let method = message.text(Field::Method);
+        if method.as_deref() == Some("notifications/cancelled") && message.has(Field::ParamsRequestId) {
+            return self.cancelled_by_client(client, message);
+        }
+        let Some(server) = self.server_for(client) else {
+            return self.merged_notification(client, message);
+        };
+        match method.as_deref() {
             Some("notifications/initialized") => {
                 if self.initialized_by(client, message) {
                     self.keep_initialized(server, message);
@@ -302,6 +306,7 @@ impl Engine {
             Some(Open::Wait(no)) => self.stop_waiting(client, &id, no),
             Some(Open::Look(number)) => self.stop_looking(client, &id, number),
             Some(Open::Key(no)) => self.stop_asking_for_key(client, &id, no),
+            Some(Open::Gather(no)) => self.stop_gathering(client, &id, no),
             // Finished or unknown.
             None => self.clients.forget_collected(client, &key),
         }

@@ -150,7 +150,7 @@ impl Engine {
         match self.servers.take_own(server, attempt)? {
             Own::Poll(call) | Own::Fetch(call) => Some(call),
             own => {
-                self.own_is_lost(now, attempt, own);
+                self.own_is_lost(now, (server, attempt), own);
                 None
             }
         }
@@ -304,17 +304,22 @@ impl Engine {
         if method != Method::ToolsList {
             return;
         }
-        if self.definition_of(server).trust {
-            self.read_hints(server, message);
-        }
-        self.learn_task_tools(server, message);
-        if modern || remote {
-            self.learn_mirrors(server, message);
-        }
+        self.learn_tools(server, message, modern);
         edits.extend(self.add_tasks_to_tools(server, message));
         // What stands between would refuse their calls.
         let filtered = modern && remote;
         edits.extend(self.change_tools((client, server), cap, filtered, message));
+    }
+
+    /// What a list of tools says about the calls of each.
+    pub(super) fn learn_tools(&mut self, server: ServerId, message: &Message, modern: bool) {
+        if self.definition_of(server).trust {
+            self.read_hints(server, message);
+        }
+        self.learn_task_tools(server, message);
+        if modern || self.is_remote(server) {
+            self.learn_mirrors(server, message);
+        }
     }
 
     /// What a client's list of tools has less than the server's, and more.
@@ -372,6 +377,7 @@ impl Engine {
     }
 
     fn pass_to_client(&mut self, server: ServerId, message: &Message) {
+        self.catalog_changes(server, message);
         let Some(span) = message.envelope.get(Field::MetaSubscriptionId) else {
             return self.tell_audience(server, message);
         };

@@ -47,6 +47,7 @@ impl Engine {
             servers,
             tickets,
             keys,
+            merged,
             listens,
             asks,
             ledger,
@@ -77,6 +78,8 @@ impl Engine {
             ("orphans", tickets.orphans()),
             ("keys", keys.len()),
             ("bytes of keys", keys.bytes()),
+            ("servers with lists", merged.servers()),
+            ("requests that wait for lists", merged.waiting()),
             ("subscriptions", listens.len()),
             ("questions", asks.len()),
             ("submissions", ledger.submissions()),
@@ -129,6 +132,7 @@ impl Engine {
                 Open::Wait(no) => self.tickets.get(no).is_some(),
                 Open::Look(number) => self.ledger.looks_up(number),
                 Open::Key(no) => self.keys.is_awaited_by(no, id),
+                Open::Gather(no) => self.merged.is_waited_for(no),
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }
@@ -235,6 +239,7 @@ impl Engine {
             + self.clients.sessions()
             + self.listens.len()
             + self.keys.len()
+            + self.merged.waiting()
             + self.tickets.len()
             + 3;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())

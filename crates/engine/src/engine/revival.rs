@@ -101,6 +101,7 @@ impl Engine {
             let text = format!("server failed: {}", self.next_try(now, id));
             self.turn_away(id, &text);
         }
+        self.gathered_may_go_on(now, id);
     }
 
     fn fail_because_down(&mut self, now: Mono, id: ServerId, call_id: CallId) {
@@ -133,7 +134,7 @@ impl Engine {
         let same = self.is_remote(id) && server.exit.is_none();
         let Some((run, unanswered)) = self.servers.starts_again(id, same) else { return };
         for (attempt, own) in unanswered {
-            self.own_is_lost(now, attempt, own);
+            self.own_is_lost(now, (id, attempt), own);
         }
         self.act(Action::Start(id, run));
     }
@@ -263,6 +264,7 @@ impl Engine {
             }
         }
         self.poll_again(now, id);
+        self.lists_are_due(now, id, restarted);
         self.tickets.orphans_may_go_on();
         if self.ending.is_some() {
             // The client's end came while there was no process to tell.
@@ -366,6 +368,7 @@ impl Engine {
             Own::Tools(paging) => self.tools_are_listed(now, id, *paging, answer),
             Own::Poll(call) => self.task_is_reported(now, call, answer),
             Own::Fetch(call) => self.task_result_came(now, call, answer),
+            Own::Listing(kind) => self.page_came(now, (id, attempt), kind, answer),
             Own::List(method) => {
                 if self.remember_list(id, &method, answer) == Some(true) {
                     self.list_changed(id, &method);
@@ -442,7 +445,7 @@ fn with_version(initialize: &Message, version: &str) -> Option<Message> {
 }
 
 /// `notifications/…/list_changed`, for a subscription where there is one.
-fn list_changed_message(what: &str, subscription: Option<&JsonId>) -> Vec<u8> {
+pub(super) fn list_changed_message(what: &str, subscription: Option<&JsonId>) -> Vec<u8> {
     let head = format!(r#"{{"jsonrpc":"2.0","method":"notifications/{what}/list_changed""#);
     let Some(subscription) = subscription else { return format!("{head}}}").into_bytes() };
     let id = subscription.patch();

@@ -146,7 +146,7 @@ impl Engine {
         match client.only_open()? {
             Open::Call(id) => Some(id),
             Open::Wait(no) => self.tickets.get(no).filter(|task| task.resume.is_some())?.call,
-            Open::Subscription(_) | Open::Look(_) | Open::Key(_) => None,
+            Open::Subscription(_) | Open::Look(_) | Open::Key(_) | Open::Gather(_) => None,
         }
     }
 
@@ -230,7 +230,11 @@ impl Engine {
 
     /// Everybody, or of an updated resource those who subscribed to it.
     fn wanted_by(&self, server: ServerId, message: &Message) -> Vec<ClientId> {
-        let everybody = self.lasting_clients(server);
+        let mut everybody = self.lasting_clients(server);
+        if message.text(Field::Method).is_some_and(|method| method.ends_with("list_changed")) {
+            // At the merged door it means our list: see `catalog_changes`.
+            everybody.retain(|client| !self.is_merged(*client));
+        }
         let updated = message.text(Field::Method).as_deref() == Some("notifications/resources/updated");
         let uri = message.raw(Field::ParamsUri).filter(|_| updated && everybody.len() > 1);
         let subscribed = uri.and_then(|uri| self.servers.get(&server)?.handshake.subscribed.get(uri));

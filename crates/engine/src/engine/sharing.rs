@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// `None` if there is no such definition any more.
-    fn new_server(&mut self, now: Mono, definition: DefinitionId) -> Option<ServerId> {
+    pub(super) fn new_server(&mut self, now: Mono, definition: DefinitionId) -> Option<ServerId> {
         let config = self.config.definition(definition)?.clone();
         let (id, run) = self.servers.add(now, definition, config);
         self.act(Action::Start(id, run));
@@ -97,7 +97,9 @@ impl Engine {
 
     /// A session opens its handshake: to its own server, or to one that has heard the same before.
     pub(super) fn initialize_session(&mut self, now: Mono, client: ClientId, message: &Message, way: Way) {
-        let Some(server_id) = self.server_for(client) else { return };
+        let Some(server_id) = self.server_for(client) else {
+            return self.client_message(now, client, message, way);
+        };
         let Some(id) = message.raw(Field::Id).and_then(JsonId::new) else { return };
         match self.servers.greet(server_id, client, way, &id) {
             Some(Greeting::First) => self.client_message(now, client, message, way),
@@ -124,6 +126,7 @@ impl Engine {
                 self.handshake_failed(client);
             }
         }
+        self.gathered_may_go_on(self.at, id);
     }
 
     /// Sessions that wait for the answer to another's handshake will not get it: they are told so.
@@ -236,7 +239,8 @@ impl Engine {
 
     /// Keeps what a session sets up with its server, for the server that it is woken on.
     pub(super) fn keep_for_waking(&mut self, client: ClientId, method: &Method, message: &Message) {
-        if self.clients.sets_up(client, method, message) {
+        // At the merged door it is kept as the client said it.
+        if !self.is_merged(client) && self.clients.sets_up(client, method, message) {
             self.keep_session(client);
         }
     }
@@ -246,8 +250,10 @@ impl Engine {
         let Some(waking) = self.clients.wakes(id) else { return };
         // Many clients never send it, and a server may wait for it before it takes anything else.
         let initialized = waking.initialized.or_else(own_initialized);
+        // Its timer stands where it would have been forgotten.
+        self.clients.arm_session(&mut self.timers, id, now + self.config.session_idle);
         let Some(Entry::Server(definition)) = self.clients.get(&id).map(|client| client.entry) else {
-            return;
+            return self.wake_merged(now, id, &waking.initialize, &waking.setup);
         };
         // What it set up would make a shared server its own.
         let server_id = if waking.setup.is_empty() {
@@ -259,8 +265,6 @@ impl Engine {
         self.join(id, server_id);
         self.servers.will_be_greeted(server_id, id, waking.initialize, initialized);
         self.servers.will_be_set_up(server_id, id, &waking.setup);
-        // Its timer stands where it would have been forgotten.
-        self.clients.arm_session(&mut self.timers, id, now + self.config.session_idle);
     }
 
     /// A server for a legacy call that an earlier process left there. Its client is gone, so the handshake is

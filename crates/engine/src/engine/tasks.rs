@@ -51,6 +51,11 @@ impl Engine {
         if theirs && !self.is_about_running_task(message) {
             return false;
         }
+        self.task_request_of_ours(now, request, message)
+    }
+
+    /// The same where no server has tasks of its own.
+    pub(super) fn task_request_of_ours(&mut self, now: Mono, request: &Request, message: &Message) -> bool {
         if request.method == Method::Listen {
             return request.modern && self.listen_to_tasks(now, request, message);
         }

@@ -27,6 +27,7 @@ impl Engine {
                 Owner::Key(no) => self.key_due(no),
                 Owner::Wait(no) => self.waits_due(now, no),
                 Owner::Resumes => self.resumes_due(now),
+                Owner::Gather(no) => self.gathered_long_enough(now, no),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -201,6 +202,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Key(no) => engine.keys.armed(no),
         Owner::Wait(no) => engine.tickets.armed(no),
         Owner::Resumes => engine.tickets.resumes_armed(),
+        Owner::Gather(no) => engine.merged.armed(no),
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

@@ -27,6 +27,7 @@ use super::unsent::Unsent;
 use crate::calls::deadline::WorkClock;
 use crate::calls::handoff::KnownTools;
 use crate::calls::retry::Budget;
+use crate::catalog::Kind;
 use crate::clients::Way;
 use crate::config::ServerConfig;
 use crate::era::Eras;
@@ -227,6 +228,8 @@ pub(crate) enum Own {
     Poll(CallId),
     /// The result of its task for a call.
     Fetch(CallId),
+    /// A page of a list, for the merged door.
+    Listing(Kind),
 }
 
 /// A list that is read page by page on behalf of a call.

@@ -21,6 +21,11 @@ impl Setup {
         self.log_level.is_none() && self.subscribed.is_empty()
     }
 
+    /// What is for every server that a session has.
+    pub(crate) fn without_subscriptions(&self) -> Setup {
+        Setup { log_level: self.log_level.clone(), subscribed: BTreeMap::new() }
+    }
+
     /// Takes a request in. True if that changed anything.
     pub(crate) fn take(&mut self, method: &Method, message: &Message) -> bool {
         let uri: Box<[u8]> = message.raw(Field::ParamsUri).unwrap_or_default().into();

@@ -110,7 +110,8 @@ impl Engine {
     fn task_of(&self, ticket: &Ticket, asked: &Asked) -> Option<TaskNo> {
         let no = self.tickets.named(ticket)?;
         let task = self.tickets.get(no)?;
-        (task.principal == asked.principal && task.faces.has(asked.face())).then_some(no)
+        let seen = task.principal == asked.principal && task.faces.has(asked.face());
+        (seen && self.is_behind(asked.client, &task.server)).then_some(no)
     }
 
     /// Does with a task in memory what was asked.
@@ -276,10 +277,11 @@ impl Engine {
                 return self.answer_error(request.client, request.way, &request.id, -32602, text);
             }
         };
+        let merged = self.is_merged(request.client);
         let asked = self.asked(request, About::See);
         let query = Query::Heads {
             principal: Some(asked.principal.clone()),
-            server: Some(self.definition_of(request.server).identity.clone()),
+            server: (!merged).then(|| self.definition_of(request.server).identity.clone()),
             before,
             limit: PAGE + 1,
         };

@@ -260,14 +260,20 @@ impl Engine {
     pub(in crate::engine) fn asked_in_vain(&mut self, now: Mono, id: ServerId, attempt: Option<AttemptId>) {
         let Some(attempt) = attempt else { return };
         if let Some(own) = self.servers.take_own(id, attempt) {
-            self.own_is_lost(now, attempt, own);
+            self.own_is_lost(now, (id, attempt), own);
         }
     }
 
-    pub(in crate::engine) fn own_is_lost(&mut self, now: Mono, attempt: AttemptId, own: Own) {
+    pub(in crate::engine) fn own_is_lost(
+        &mut self,
+        now: Mono,
+        (server, attempt): (ServerId, AttemptId),
+        own: Own,
+    ) {
         match own {
             Own::Poll(call) | Own::Fetch(call) => self.polled_in_vain(now, call, attempt),
             Own::Tools(paging) => self.go_on_without_tools(now, paging.call),
+            Own::Listing(kind) => self.page_is_lost(server, attempt, kind),
             Own::Quiet | Own::List(_) => {}
         }
     }

@@ -42,10 +42,22 @@ impl Engine {
         request: &Request,
         message: &Message,
     ) -> bool {
-        let (Some(cap), Some(tool)) = (request.cap, request.tool.as_deref()) else { return false };
+        let (Some(_), Some(tool)) = (request.cap, request.tool.as_deref()) else { return false };
+        let own = self.own_tool(request.server, tool);
+        own.is_some_and(|own| self.own_tool_is_called(now, request, &own, message))
+    }
+
+    /// The same of a tool that is called as one of ours is.
+    pub(in crate::engine) fn own_tool_is_called(
+        &mut self,
+        now: Mono,
+        request: &Request,
+        own: &OwnTool,
+        message: &Message,
+    ) -> bool {
+        let Some(cap) = request.cap else { return false };
         let arguments = || json::member(message.raw(Field::Params)?, "arguments");
         let argument = |name: &str| json::member(arguments()?, name);
-        let Some(own) = self.own_tool(request.server, tool) else { return false };
         let ticket: Option<String> = argument("ticket").and_then(|raw| serde_json::from_slice(raw).ok());
         let ticket = ticket.and_then(|text| Ticket::parse(text.trim()));
         if !own.certain && ticket.is_none() {
@@ -101,36 +113,46 @@ impl Engine {
         if !memory::is_complete(result) {
             return None;
         }
-        let Names { wait, cancel } = self.own_names(self.servers.get(&server));
-        let ticket = json!({"type": "string", "description": "The ticket from the answer. Copy it exactly."});
-        let wait = json!({
-            "name": wait,
-            "description": "Gets the result of a call that is still running. Use it when another tool of this server \
-                answers with a ticket instead of a result. Waits and returns the result. If the call is still running \
-                then, call this tool again with the same ticket.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "ticket": ticket,
-                    "seconds": {
-                        "type": "number", "minimum": 0,
-                        "description": "Optional. How long to wait at most. Leave it out.",
-                    },
-                    "after": {"type": "number", "description": "Optional. Copy it from the last answer."},
-                },
-                "required": ["ticket"],
-            },
-            "annotations": {"readOnlyHint": true, "idempotentHint": true},
-        });
-        let cancel = json!({
-            "name": cancel,
-            "description": "Stops a call that is still running. Use it only when its result is no longer wanted. Needs \
-                the ticket that another tool of this server answered with.",
-            "inputSchema": {"type": "object", "properties": {"ticket": ticket}, "required": ["ticket"]},
-            "annotations": {"readOnlyHint": false, "idempotentHint": true},
-        });
-        Some(format!("{wait},{cancel}"))
+        Some(tools_called(self.own_names(self.servers.get(&server))))
     }
+
+    /// The same at the merged door, where they are called after us.
+    pub(in crate::engine) fn own_tools_merged(&self) -> String {
+        tools_called(KnownTools::default().names())
+    }
+}
+
+/// Our tools under these names.
+fn tools_called(names: Names) -> String {
+    let Names { wait, cancel } = names;
+    let ticket = json!({"type": "string", "description": "The ticket from the answer. Copy it exactly."});
+    let wait = json!({
+        "name": wait,
+        "description": "Gets the result of a call that is still running. Use it when another tool of this server \
+            answers with a ticket instead of a result. Waits and returns the result. If the call is still running \
+            then, call this tool again with the same ticket.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "ticket": ticket,
+                "seconds": {
+                    "type": "number", "minimum": 0,
+                    "description": "Optional. How long to wait at most. Leave it out.",
+                },
+                "after": {"type": "number", "description": "Optional. Copy it from the last answer."},
+            },
+            "required": ["ticket"],
+        },
+        "annotations": {"readOnlyHint": true, "idempotentHint": true},
+    });
+    let cancel = json!({
+        "name": cancel,
+        "description": "Stops a call that is still running. Use it only when its result is no longer wanted. Needs \
+            the ticket that another tool of this server answered with.",
+        "inputSchema": {"type": "object", "properties": {"ticket": ticket}, "required": ["ticket"]},
+        "annotations": {"readOnlyHint": false, "idempotentHint": true},
+    });
+    format!("{wait},{cancel}")
 }
 
 /// Puts tools at the end of a list that is a part of `whole`.

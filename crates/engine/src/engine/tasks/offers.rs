@@ -17,25 +17,24 @@ impl Engine {
         client: ClientId,
         answer: &Message,
     ) -> Vec<Edit> {
-        let add = || {
-            let server = self.servers.get(&server)?;
-            if !self.config.tasks || server.own_tasks {
-                return None;
-            }
-            let result = answer.raw(Field::Result)?;
-            let capabilities = json::member(result, "capabilities")?;
-            if json::member(result, "supportedVersions").is_some() {
-                return add_extension(&answer.bytes, capabilities);
-            }
-            if json::member(result, "protocolVersion") != Some(b"\"2025-11-25\"") {
-                return None;
-            }
-            let listed = self.clients.get(&client).is_some_and(Client::may_list_tasks);
-            let list: &[u8] = if listed { br#""list":{},"# } else { b"" };
-            let tasks = [br#""tasks":{"#, list, br#""cancel":{},"requests":{"tools":{"call":{}}}}"#].concat();
-            json::insert_member(&answer.bytes, capabilities, &tasks)
-        };
-        add().into_iter().collect()
+        let own_tasks = self.servers.get(&server).is_none_or(|server| server.own_tasks);
+        if own_tasks { Vec::new() } else { self.offer_tasks(client, answer).into_iter().collect() }
+    }
+
+    /// Tasks that we make of calls, in the answer to a handshake.
+    pub(in crate::engine) fn offer_tasks(&self, client: ClientId, answer: &Message) -> Option<Edit> {
+        let result = answer.raw(Field::Result).filter(|_| self.config.tasks)?;
+        let capabilities = json::member(result, "capabilities")?;
+        if json::member(result, "supportedVersions").is_some() {
+            return add_extension(&answer.bytes, capabilities);
+        }
+        if json::member(result, "protocolVersion") != Some(b"\"2025-11-25\"") {
+            return None;
+        }
+        let listed = self.clients.get(&client).is_some_and(Client::may_list_tasks);
+        let list: &[u8] = if listed { br#""list":{},"# } else { b"" };
+        let tasks = [br#""tasks":{"#, list, br#""cancel":{},"requests":{"tools":{"call":{}}}}"#].concat();
+        json::insert_member(&answer.bytes, capabilities, &tasks)
     }
 
     /// What is added to a list of tools: which of them may be called as tasks.

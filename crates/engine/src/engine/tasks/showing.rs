@@ -11,12 +11,25 @@ use crate::tickets::{Task, Waiter, Wants};
 use crate::wire::Outgoing;
 
 impl Engine {
-    pub(super) fn answer_error(&mut self, client: ClientId, way: Way, id: &JsonId, code: i32, text: &str) {
+    pub(in crate::engine) fn answer_error(
+        &mut self,
+        client: ClientId,
+        way: Way,
+        id: &JsonId,
+        code: i32,
+        text: &str,
+    ) {
         let answer = error_answer(id.patch().as_slice(), code, text, None);
         self.reply(client, way, Some(id), Outgoing::plain(answer));
     }
 
-    pub(super) fn answer_result(&mut self, client: ClientId, way: Way, id: &JsonId, result: &[u8]) {
+    pub(in crate::engine) fn answer_result(
+        &mut self,
+        client: ClientId,
+        way: Way,
+        id: &JsonId,
+        result: &[u8],
+    ) {
         let id_text = id.patch();
         let answer =
             [br#"{"jsonrpc":"2.0","id":"#, id_text.as_slice(), br#","result":"#, result, b"}"].concat();

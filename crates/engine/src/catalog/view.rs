@@ -1,0 +1,294 @@
+//! What one client sees: the listings of its servers under public names.
+
+use super::listing::{Entry, Listing};
+use super::names::{self, Wish};
+use super::{Kind, bounds, template};
+use crate::config::{Expose, Exposure};
+use crate::error::json_text;
+use crate::id::DefinitionId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What one server adds.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) definition: DefinitionId,
+    pub(crate) server: Box<str>,
+    pub(crate) exposure: Arc<Exposure>,
+    pub(crate) listing: Arc<Listing>,
+}
+
+/// One entry as it is shown.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) public: Box<str>,
+    pub(crate) definition: DefinitionId,
+    pub(crate) entry: Entry,
+    /// It is found by those who look for it, and not listed.
+    pub(crate) on_demand: bool,
+    server: Box<str>,
+    /// Its place among those of its server.
+    nth: usize,
+}
+
+/// A merged list.
+#[derive(Debug)]
+pub(crate) struct View {
+    kind: Kind,
+    shown: Vec<Shown>,
+    by_name: BTreeMap<Box<str>, usize>,
+}
+
+impl View {
+    /// In the order of the servers' names, and of each in its own order.
+    pub(crate) fn new(kind: Kind, separator: &str, parts: &[Part]) -> View {
+        let mut parts: Vec<&Part> = parts.iter().collect();
+        parts.sort_by(|one, other| one.server.cmp(&other.server));
+        let visible =
+            |part: &&Part, entry: &&Entry| !matches!(kind, Kind::Tools) || part.exposure.shows(&entry.name);
+        let all: Vec<(&Part, &Entry)> = parts
+            .iter()
+            .flat_map(|part| part.listing.entries.iter().map(move |entry| (*part, entry)))
+            .filter(|(part, entry)| visible(part, entry))
+            .collect();
+        let publics = match kind {
+            Kind::Tools | Kind::Prompts => names::choose(separator, &wishes(&all)),
+            Kind::Resources | Kind::Templates => uris(&all),
+        };
+        let mut shown: Vec<Shown> = Vec::with_capacity(all.len());
+        for ((part, entry), public) in all.iter().zip(publics) {
+            let before = shown.last().filter(|before| before.server == part.server);
+            let nth = before.map_or(0, |before| before.nth + 1);
+            shown.push(show(kind, part, entry, (public, nth)));
+        }
+        let by_name = shown.iter().enumerate().map(|(at, shown)| (shown.public.clone(), at)).collect();
+        View { kind, shown, by_name }
+    }
+
+    /// What a public name means.
+    pub(crate) fn resolve(&self, public: &str) -> Option<&Shown> {
+        self.shown.get(*self.by_name.get(public)?)
+    }
+
+    /// The template that stands for a uri: the one that says most of it, then the first.
+    pub(crate) fn template_for(&self, uri: &str) -> Option<&Shown> {
+        let fitting = |shown: &Shown| template::matches(&shown.public, uri);
+        let found = self.shown.iter().rev().filter_map(|shown| Some((fitting(shown)?, shown)));
+        found.max_by_key(|(literal, _)| *literal).map(|(_, shown)| shown)
+    }
+
+    /// A page as the `result` of an answer, from a cursor of ours on. `None` for a cursor that is not ours.
+    ///
+    /// A cursor names the entry that the last page ended with. If that has gone meanwhile, the next page begins with
+    /// what would have come after it, so that nothing that stayed is lost.
+    pub(crate) fn page(&self, cursor: Option<&str>, more: &str) -> Option<Vec<u8>> {
+        let from = match cursor {
+            None => 0,
+            Some(cursor) => self.after(cursor)?,
+        };
+        let mut page = format!("{{\"{}\":[", self.kind.member()).into_bytes();
+        let (mut count, mut last) = (0, None);
+        for shown in self.shown[from..].iter().filter(|shown| !shown.on_demand) {
+            if count == bounds::LIST_PAGE || (count > 0 && page.len() > bounds::LIST_PAGE_BYTES) {
+                let cursor = last.map(Shown::cursor).unwrap_or_default();
+                page.extend_from_slice(b"],\"nextCursor\":");
+                page.extend_from_slice(&json_text(&cursor));
+                page.push(b'}');
+                return Some(page);
+            }
+            if count > 0 {
+                page.push(b',');
+            }
+            shown.write(&mut page);
+            (count, last) = (count + 1, Some(shown));
+        }
+        if !more.is_empty() {
+            page.extend_from_slice(if count > 0 { b"," } else { b"" });
+            page.extend_from_slice(more.as_bytes());
+        }
+        page.extend_from_slice(b"]}");
+        Some(page)
+    }
+
+    /// The place after the entry that a cursor names.
+    fn after(&self, cursor: &str) -> Option<usize> {
+        let (server, rest) = cursor.strip_prefix("outlast:")?.split_once(':')?;
+        let (nth, name) = rest.split_once(':')?;
+        let nth: usize = nth.parse().ok()?;
+        let of_server = || self.shown.iter().enumerate().filter(|(_, shown)| *shown.server == *server);
+        let same = of_server().find(|(_, shown)| *shown.entry.name == *name).map(|(at, _)| at + 1);
+        let beside = || of_server().nth(nth).map(|(at, _)| at);
+        let behind = || self.shown.iter().position(|shown| *shown.server > *server);
+        Some(same.or_else(beside).or_else(behind).unwrap_or(self.shown.len()))
+    }
+}
+
+impl Shown {
+    /// The entry under its public name; every other byte as it came.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let Entry { name, bytes, at } = &self.entry;
+        if *name == self.public {
+            return out.extend_from_slice(bytes);
+        }
+        out.extend_from_slice(&bytes[..at.start]);
+        out.extend_from_slice(&json_text(&self.public));
+        out.extend_from_slice(&bytes[at.end..]);
+    }
+
+    fn cursor(&self) -> String {
+        format!("outlast:{}:{}:{}", self.server, self.nth, self.entry.name)
+    }
+}
+
+fn wishes<'a>(all: &[(&'a Part, &'a Entry)]) -> Vec<Wish<'a>> {
+    let wish = |(part, entry): &(&'a Part, &'a Entry)| Wish {
+        server: &part.server,
+        name: &entry.name,
+        alias: part.exposure.alias(&entry.name),
+        plain: part.exposure.expose == Expose::PlainNames,
+    };
+    all.iter().map(wish).collect()
+}
+
+fn show(kind: Kind, part: &Part, entry: &Entry, (public, nth): (String, usize)) -> Shown {
+    Shown {
+        public: public.into(),
+        definition: part.definition,
+        entry: entry.clone(),
+        on_demand: kind == Kind::Tools && part.exposure.expose == Expose::OnDemand,
+        server: part.server.clone(),
+        nth,
+    }
+}
+
+/// Uris stay as they are, unless two servers have the same one: then each says whose it is, in front.
+fn uris(all: &[(&Part, &Entry)]) -> Vec<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    all.iter().for_each(|(_, entry)| *counts.entry(&entry.name).or_default() += 1);
+    let public = |(part, entry): &(&Part, &Entry)| match counts[&*entry.name] {
+        1 => entry.name.to_string(),
+        _ => format!("outlast+{}:{}", scheme(&part.server), entry.name),
+    };
+    all.iter().map(public).collect()
+}
+
+/// A server's name as a part of a scheme, which knows no `_`.
+fn scheme(server: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '+' };
+    server.chars().map(allowed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::collections::BTreeSet;
+
+    fn part(number: u16, server: &str, expose: Expose, result: &str) -> Part {
+        let mut listing = Listing::default();
+        for kind in Kind::ALL {
+            if result.contains(&format!("\"{}\"", kind.member())) {
+                listing.add(kind, &Bytes::copy_from_slice(result.as_bytes()));
+            }
+        }
+        let exposure = Arc::new(Exposure { expose, ..Exposure::default() });
+        Part { definition: DefinitionId(number), server: server.into(), exposure, listing: Arc::new(listing) }
+    }
+
+    fn text(page: Option<Vec<u8>>) -> String {
+        String::from_utf8(page.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn lists_are_joined_in_a_fixed_order_and_only_names_change() {
+        let ci =
+            part(0, "ci", Expose::Names, r#"{"tools":[{"x":1.0, "name": "run" ,"y":[ ]},{"name":"b"}]}"#);
+        let db = part(1, "db", Expose::Names, r#"{"tools":[{"name":"run"}]}"#);
+        let view = View::new(Kind::Tools, "__", &[db.clone(), ci.clone()]);
+        let expected =
+            r#"{"tools":[{"x":1.0, "name": "ci__run" ,"y":[ ]},{"name":"ci__b"},{"name":"db__run"}]}"#;
+        assert_eq!(text(view.page(None, "")), expected);
+        assert_eq!(text(View::new(Kind::Tools, "__", &[ci, db]).page(None, "")), expected);
+        let found = view.resolve("db__run").unwrap();
+        assert_eq!((found.definition, &*found.entry.name), (DefinitionId(1), "run"));
+        assert!(view.resolve("run").is_none() && view.resolve("").is_none());
+    }
+
+    #[test]
+    fn what_a_person_hides_is_not_there() {
+        let mut ci =
+            part(0, "ci", Expose::Names, r#"{"tools":[{"name":"run_a"},{"name":"run_b"},{"name":"list"}]}"#);
+        let glob = |text: &str| crate::settings::Glob::new(text).unwrap();
+        ci.exposure = Arc::new(Exposure {
+            allow: vec![glob("run_*")],
+            deny: vec![glob("run_b")],
+            aliases: vec![("run_a".into(), "go".into())],
+            ..Exposure::default()
+        });
+        let view = View::new(Kind::Tools, "__", &[ci]);
+        assert_eq!(text(view.page(None, "")), r#"{"tools":[{"name":"go"}]}"#);
+        assert!(view.resolve("ci__run_b").is_none() && view.resolve("go").is_some());
+    }
+
+    #[test]
+    fn page_by_page_every_entry_comes_once() {
+        let tools: Vec<String> =
+            (0..2 * bounds::LIST_PAGE + 3).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
+        let a = part(0, "a", Expose::Names, &format!(r#"{{"tools":[{}]}}"#, tools.join(",")));
+        let b = part(1, "b", Expose::Names, &format!(r#"{{"tools":[{}]}}"#, tools.join(",")));
+        let view = View::new(Kind::Tools, "__", &[a, b]);
+        let (mut cursor, mut seen, mut pages) = (None::<String>, Vec::new(), 0);
+        loop {
+            let page: serde_json::Value =
+                serde_json::from_str(&text(view.page(cursor.as_deref(), ""))).unwrap();
+            let names = page["tools"].as_array().unwrap().iter();
+            seen.extend(names.map(|tool| tool["name"].as_str().unwrap().to_owned()));
+            pages += 1;
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = Some(next.into()),
+                None => break,
+            }
+        }
+        assert_eq!((pages, seen.len()), (5, 2 * tools.len()));
+        assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len());
+        assert_eq!(view.page(Some("nonsense"), ""), None);
+    }
+
+    #[test]
+    fn a_page_begins_where_the_last_one_ended_whatever_went_meanwhile() {
+        let of = |names: &[&str]| {
+            let tools: Vec<String> = names.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
+            View::new(
+                Kind::Tools,
+                "__",
+                &[part(0, "a", Expose::Names, &format!(r#"{{"tools":[{}]}}"#, tools.join(",")))],
+            )
+        };
+        let cursor = of(&["x", "y", "z"]).shown[1].cursor();
+        assert_eq!(text(of(&["x", "y", "z"]).page(Some(&cursor), "")), r#"{"tools":[{"name":"a__z"}]}"#);
+        assert_eq!(text(of(&["x", "z"]).page(Some(&cursor), "")), r#"{"tools":[{"name":"a__z"}]}"#);
+        assert_eq!(text(of(&[]).page(Some(&cursor), "")), r#"{"tools":[]}"#);
+    }
+
+    #[test]
+    fn two_servers_with_one_uri_are_told_apart() {
+        let a = part(0, "a_x", Expose::Names, r#"{"resources":[{"uri":"file:///1"},{"uri":"file:///2"}]}"#);
+        let b = part(1, "b", Expose::Names, r#"{"resources":[{"uri":"file:///1"}]}"#);
+        let view = View::new(Kind::Resources, "__", &[a, b]);
+        let expected = r#"{"resources":[{"uri":"outlast+a+x:file:///1"},{"uri":"file:///2"},{"uri":"outlast+b:file:///1"}]}"#;
+        assert_eq!(text(view.page(None, "")), expected);
+        assert_eq!(view.resolve("outlast+b:file:///1").unwrap().definition, DefinitionId(1));
+        assert!(view.resolve("file:///1").is_none());
+    }
+
+    #[test]
+    fn a_uri_belongs_to_the_template_that_says_most_of_it() {
+        let a = part(0, "a", Expose::Names, r#"{"resourceTemplates":[{"uriTemplate":"file:///{+p}"}]}"#);
+        let b = part(1, "b", Expose::Names, r#"{"resourceTemplates":[{"uriTemplate":"file:///logs/{p}"}]}"#);
+        let view = View::new(Kind::Templates, "__", &[a, b]);
+        let found = |uri| view.template_for(uri).map(|shown| shown.definition);
+        assert_eq!(found("file:///logs/1"), Some(DefinitionId(1)));
+        assert_eq!(found("file:///etc/x"), Some(DefinitionId(0)));
+        assert_eq!(found("db://x"), None);
+    }
+}

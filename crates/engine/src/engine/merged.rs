@@ -1,0 +1,179 @@
+//! The merged door: we are the server that its clients talk to, and a client of each server behind it.
+//!
+//! A request is answered here (handshake, lists, ping), or it names something that one server has: then it becomes an
+//! ordinary call of that server, under the server's own name for it. Whoever needs what a server has not said yet
+//! waits, `list-wait` at most, and goes on with what is known.
+
+mod greeting;
+mod lists;
+mod naming;
+mod tickets;
+
+use super::Engine;
+use crate::catalog::Kind;
+use crate::clients::{Entry, Open, Way};
+use crate::id::{ClientId, GatherNo, JsonId, ServerId};
+use crate::merged::{Gathered, Needs};
+use crate::method::Method;
+use crate::servers::Readiness;
+use crate::time::Mono;
+use crate::wire::Message;
+
+/// A request at the merged door.
+#[derive(Clone, Debug)]
+struct Asking {
+    client: ClientId,
+    way: Way,
+    id: JsonId,
+    method: Method,
+}
+
+impl Engine {
+    pub(super) fn is_merged(&self, client: ClientId) -> bool {
+        self.clients.get(&client).is_some_and(|client| client.entry == Entry::Merged)
+    }
+
+    /// A request of a client that has no server of its own. One that was forgotten meanwhile waits for nothing.
+    #[cold]
+    pub(super) fn merged_request(
+        &mut self,
+        now: Mono,
+        (client, way): (ClientId, Way),
+        id: JsonId,
+        method: Method,
+        message: &Message,
+    ) {
+        if self.is_merged(client) {
+            self.answer_merged(now, Asking { client, way, id, method }, message, true);
+        }
+    }
+
+    /// Answers a request, or passes it to its server. A patient one waits for what is not known yet.
+    fn answer_merged(&mut self, now: Mono, asking: Asking, message: &Message, patient: bool) {
+        let needs = match asking.method {
+            Method::Initialize => Some(Needs::Handshakes),
+            Method::ToolsList => Some(Needs::Lists(&[Kind::Tools])),
+            Method::PromptsList => Some(Needs::Lists(&[Kind::Prompts])),
+            Method::ResourcesList => Some(Needs::Lists(&[Kind::Resources])),
+            Method::ResourcesTemplatesList => Some(Needs::Lists(&[Kind::Templates])),
+            _ => self.needs_to_resolve(&asking, message),
+        };
+        if let Some(needs) = needs.filter(|_| patient) {
+            self.ask_for(asking.client, needs);
+            if self.gathers(now, &asking, message, needs) {
+                return;
+            }
+        }
+        match asking.method {
+            Method::Initialize => self.welcome_merged(&asking, message),
+            Method::Ping => self.answer_result(asking.client, asking.way, &asking.id, b"{}"),
+            Method::LoggingSetLevel => self.set_level_everywhere(&asking, message),
+            Method::TasksGet
+            | Method::TasksList
+            | Method::TasksCancel
+            | Method::TasksUpdate
+            | Method::TasksResult
+            | Method::RequestsResume
+            | Method::RequestsGetStatus => self.about_ticket_merged(now, &asking, message),
+            _ => match Kind::of(&asking.method) {
+                Some(kind) => self.list_merged(&asking, kind, message),
+                None => self.call_merged(now, &asking, message),
+            },
+        }
+    }
+
+    /// Asks every server of a client for what is needed of it, as far as it is there to be asked.
+    fn ask_for(&mut self, client: ClientId, needs: Needs) {
+        let Needs::Lists(kinds) = needs else { return };
+        for server in self.servers_of(client) {
+            for kind in kinds {
+                if self.may_list(server, *kind) && self.merged.wants(server, *kind) {
+                    self.ask_if_there(server, *kind);
+                }
+            }
+        }
+    }
+
+    fn servers_of(&self, client: ClientId) -> Vec<ServerId> {
+        self.clients.get(&client).map(|client| client.servers().collect()).unwrap_or_default()
+    }
+
+    /// Lets a request wait for what is on its way. False if there is nothing to wait for.
+    fn gathers(&mut self, now: Mono, asking: &Asking, message: &Message, needs: Needs) -> bool {
+        if !self.is_expecting(asking.client, needs) || !self.merged.has_room() {
+            return false;
+        }
+        let Asking { client, way, id, method } = asking.clone();
+        let gathered = Gathered::new(client, way, id.clone(), method, message.owned(), needs);
+        let no = self.merged.gather(&mut self.timers, gathered, now + self.config.list_wait);
+        self.clients.opens(client, id.key(), Open::Gather(no));
+        true
+    }
+
+    /// Whether something that is needed may still come.
+    fn is_expecting(&self, client: ClientId, needs: Needs) -> bool {
+        let Some(client) = self.clients.get(&client) else { return false };
+        client.servers().any(|server| self.is_expected(server, needs))
+    }
+
+    fn is_expected(&self, id: ServerId, needs: Needs) -> bool {
+        let Some(server) = self.servers.get(&id) else { return false };
+        if server.readiness() == Readiness::IsGone {
+            return false;
+        }
+        match needs {
+            Needs::Handshakes => server.welcome.is_none() && server.has_just_gone(),
+            Needs::Lists(kinds) => kinds.iter().any(|kind| self.merged.is_expected(id, *kind)),
+        }
+    }
+
+    /// A server has said something, or will not: whoever has waited for it may have everything now.
+    pub(super) fn gathered_may_go_on(&mut self, now: Mono, server: ServerId) {
+        if self.merged.waiting() == 0 {
+            return;
+        }
+        let uses = |client: ClientId| self.clients.get(&client).is_some_and(|client| client.uses(server));
+        let ready = |gathered: &Gathered| {
+            uses(gathered.client) && !self.is_expecting(gathered.client, gathered.needs)
+        };
+        let ready = self.merged.iter().filter(|(_, gathered)| ready(gathered)).map(|(no, _)| no);
+        for no in ready.collect::<Vec<_>>() {
+            self.go_on_gathered(now, no);
+        }
+    }
+
+    fn go_on_gathered(&mut self, now: Mono, no: GatherNo) {
+        let Some(gathered) = self.merged.take(&mut self.timers, no) else { return };
+        let Gathered { client, way, id, method, message, .. } = gathered;
+        self.clients.closes(client, &id, Open::Gather(no));
+        self.answer_merged(now, Asking { client, way, id, method }, &message, false);
+    }
+
+    /// `list-wait` is over: what is missing by now is left out.
+    pub(super) fn gathered_long_enough(&mut self, now: Mono, no: GatherNo) {
+        let Some((_, gathered)) = self.merged.iter().find(|(waiting, _)| *waiting == no) else { return };
+        let (client, needs) = (gathered.client, gathered.needs);
+        let mut late = self.servers_of(client);
+        late.retain(|server| self.is_expected(*server, needs));
+        for server in late {
+            self.merged.is_late(server);
+            let server = self.server_name(server);
+            self.note(crate::action::Note::ListLate { server, wait: self.config.list_wait });
+        }
+        self.go_on_gathered(now, no);
+    }
+
+    /// A client gives up a request that waits.
+    pub(super) fn stop_gathering(&mut self, client: ClientId, id: &JsonId, no: GatherNo) {
+        let Some(gathered) = self.merged.take(&mut self.timers, no) else { return };
+        self.clients.closes(client, id, Open::Gather(no));
+        self.settled_without_answer(client, gathered.way);
+    }
+
+    /// A client is gone that waited.
+    pub(super) fn forget_gathered(&mut self, client: ClientId, no: GatherNo) {
+        if let Some(gathered) = self.merged.take(&mut self.timers, no) {
+            self.clients.closes(client, &gathered.id, Open::Gather(no));
+        }
+    }
+}

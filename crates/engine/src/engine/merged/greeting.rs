@@ -1,0 +1,136 @@
+//! How a client of the merged door and its servers meet.
+//!
+//! Each server is told the client's own handshake, as one that was started again would be. The client is answered
+//! with what they can do together.
+
+use super::{Asking, Engine};
+use crate::catalog::{Welcome, offer};
+use crate::clients::session::{Setup, version_wanted};
+use crate::engine::sharing::own_initialized;
+use crate::id::{ClientId, DefinitionId, ServerId};
+use crate::method::Method;
+use crate::servers::Own;
+use crate::time::Mono;
+use crate::wire::{Field, Message, Outgoing, scan_message};
+use serde_json::json;
+
+/// The revisions that have a handshake, the newest last.
+const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+impl Engine {
+    /// A legacy client gets a server of each definition, and each is told its handshake.
+    pub(in crate::engine) fn meet_servers(&mut self, now: Mono, client: ClientId, initialize: &Message) {
+        let Some(state) = self.clients.get(&client) else { return };
+        let principal = state.principal.clone();
+        let digest = crate::memory::client_of(initialize).unwrap_or_default();
+        let own_setup = state.session().is_some_and(|session| !session.setup.is_empty());
+        let definitions: Vec<DefinitionId> = self.config.definitions().map(|(id, _)| id).collect();
+        for definition in definitions {
+            let server = if own_setup {
+                self.new_server(now, definition)
+            } else {
+                self.server_for_session(now, definition, principal.as_deref(), digest)
+            };
+            let Some(server) = server else { continue };
+            self.join(client, server);
+            self.servers.will_be_greeted(server, client, initialize.owned(), own_initialized());
+        }
+    }
+
+    /// A session of the merged door wakes: what it had set up is set up again, each with the server that has it.
+    pub(in crate::engine) fn wake_merged(
+        &mut self,
+        now: Mono,
+        client: ClientId,
+        initialize: &Message,
+        setup: &Setup,
+    ) {
+        self.meet_servers(now, client, initialize);
+        for server in self.servers_of(client) {
+            self.servers.will_be_set_up(server, client, &setup.without_subscriptions());
+        }
+        for message in setup.subscribed.values().cloned().collect::<Vec<_>>() {
+            if let Some((server, message)) = self.subscribed_at(client, &message) {
+                self.servers.keep_for_next(server, client, &Method::ResourcesSubscribe, &message);
+            }
+        }
+    }
+
+    /// Answers `initialize` with what is known of the servers by now.
+    pub(super) fn welcome_merged(&mut self, asking: &Asking, message: &Message) {
+        let version = version_for(message);
+        let servers = self.servers_of(asking.client);
+        let known = |id: &ServerId| {
+            let server = self.servers.get(id)?;
+            let result = server.welcome.as_ref()?.raw(Field::Result)?;
+            Some(Welcome { server: &server.config.name, result })
+        };
+        let mut welcomes: Vec<Welcome<'_>> = servers.iter().filter_map(known).collect();
+        welcomes.sort_by_key(|welcome| welcome.server);
+        let (mut capabilities, instructions) = offer(&welcomes);
+        if welcomes.len() < servers.len() {
+            // Whoever is not there yet may have any of these, and a client asks only for what was promised.
+            for list in ["tools", "prompts", "resources"] {
+                capabilities[list]["listChanged"] = true.into();
+            }
+        }
+        let mut result = json!({
+            "protocolVersion": version,
+            "capabilities": capabilities,
+            "serverInfo": {"name": "outlast", "version": env!("CARGO_PKG_VERSION")},
+        });
+        if let Some(instructions) = instructions {
+            result["instructions"] = instructions.into();
+        }
+        self.clients.agrees_on(asking.client, &version);
+        self.answer_with_tasks(asking, &result.to_string());
+    }
+
+    /// The answer, with the tasks that we make of calls.
+    fn answer_with_tasks(&mut self, asking: &Asking, result: &str) {
+        let id = asking.id.patch();
+        let answer =
+            [br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), br#","result":"#, result.as_bytes(), b"}"].concat();
+        let Some(answer) = scan_message(answer.into()) else { return };
+        let edits = self.offer_tasks(asking.client, &answer);
+        let answer = Outgoing::edited(answer.bytes, edits.into_iter().collect());
+        self.reply(asking.client, asking.way, Some(&asking.id), answer);
+    }
+
+    /// `initialized` of a client whose servers have been told so by us; others are about all of them.
+    pub(in crate::engine) fn merged_notification(&mut self, client: ClientId, message: &Message) {
+        match message.text(Field::Method).as_deref() {
+            Some("notifications/initialized") => {
+                if self.clients.is_initialized(client, message) {
+                    self.keep_session(client);
+                }
+                self.tickets.orphans_may_go_on();
+            }
+            // It names a token of one server, and does not say of which.
+            Some("notifications/progress") => {}
+            _ => self.servers_of(client).into_iter().for_each(|server| self.pass_to_server(server, message)),
+        }
+    }
+
+    /// `logging/setLevel` is for every server that logs, now and when it is started again.
+    pub(super) fn set_level_everywhere(&mut self, asking: &Asking, message: &Message) {
+        self.clients.sets_up(asking.client, &asking.method, message);
+        self.keep_session(asking.client);
+        for id in self.servers_of(asking.client) {
+            self.servers.keep_for_next(id, asking.client, &asking.method, message);
+            self.shapes_sharing(id, &asking.method);
+            let logs = self.servers.get(&id).is_some_and(|server| server.handshake.logging);
+            if logs && self.is_there(id) {
+                self.ask_again(id, message, Own::Quiet);
+            }
+        }
+        self.answer_result(asking.client, asking.way, &asking.id, b"{}");
+    }
+}
+
+/// The revision that a client asks for, if it has a handshake; else the newest that has.
+fn version_for(initialize: &Message) -> Box<str> {
+    let wanted = version_wanted(initialize);
+    let known = REVISIONS.into_iter().find(|known| *wanted == **known);
+    known.unwrap_or(REVISIONS[3]).into()
+}

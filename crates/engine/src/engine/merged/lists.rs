@@ -1,0 +1,182 @@
+//! Lists: asked of each server, kept, and joined for each client.
+
+use super::{Asking, Engine};
+use crate::action::Note;
+use crate::catalog::{Kind, Listing, Page, Part, View};
+use crate::engine::revival::list_changed_message;
+use crate::id::{AttemptId, ClientId, ServerId};
+use crate::json;
+use crate::servers::{Own, Readiness};
+use crate::time::Mono;
+use crate::wire::{Field, Message, Outgoing, scan_message};
+use bytes::Bytes;
+use std::sync::Arc;
+
+impl Engine {
+    /// Whether a server says that it has lists of this kind. What has not been said is tried.
+    pub(super) fn may_list(&self, id: ServerId, kind: Kind) -> bool {
+        let Some(server) = self.servers.get(&id) else { return false };
+        let Some(result) = server.welcome.as_ref().and_then(|welcome| welcome.raw(Field::Result)) else {
+            return true;
+        };
+        let capabilities = json::member(result, "capabilities").unwrap_or_default();
+        json::member(capabilities, kind.capability()).is_some()
+    }
+
+    pub(super) fn is_there(&self, id: ServerId) -> bool {
+        self.servers.get(&id).is_some_and(|server| server.readiness() == Readiness::Runs)
+    }
+
+    pub(super) fn ask_if_there(&mut self, id: ServerId, kind: Kind) {
+        if self.is_there(id) {
+            self.ask_for_page(id, kind, Box::default(), None);
+        }
+    }
+
+    /// A server is there, perhaps again: it is asked for what somebody wants of it.
+    pub(in crate::engine) fn lists_are_due(&mut self, now: Mono, id: ServerId, anew: bool) {
+        for kind in self.merged.wanted(id, anew) {
+            if self.may_list(id, kind) {
+                self.ask_for_page(id, kind, Box::default(), None);
+            } else {
+                self.merged.refuses(id, kind);
+            }
+        }
+        self.gathered_may_go_on(now, id);
+    }
+
+    fn ask_for_page(&mut self, id: ServerId, kind: Kind, so_far: Box<Listing>, cursor: Option<&[u8]>) {
+        let method = kind.method();
+        let params =
+            cursor.map(|cursor| [b",\"params\":{\"cursor\":", cursor, b"}"].concat()).unwrap_or_default();
+        let request =
+            [br#"{"jsonrpc":"2.0","id":0,"method":""#, method.as_str().as_bytes(), b"\"", &*params, b"}"];
+        let Some(message) = scan_message(request.concat().into()) else { return };
+        let attempt = self.new_attempt();
+        self.merged.asks(id, kind, attempt, so_far);
+        self.send_own(id, &message, &method, attempt);
+        self.servers.asks_own(id, attempt, Own::Listing(kind));
+    }
+
+    /// A page of a list has come.
+    pub(in crate::engine) fn page_came(
+        &mut self,
+        now: Mono,
+        (id, attempt): (ServerId, AttemptId),
+        kind: Kind,
+        answer: &Message,
+    ) {
+        let Some(mut listing) = self.merged.take_asked(id, kind, attempt) else { return };
+        let Some(page) = self.page_as_shown(id, kind, answer) else {
+            // An error says that there is no such list, or none for us.
+            if self.merged.refuses(id, kind) {
+                self.tell_of_change(id, kind);
+            }
+            return self.gathered_may_go_on(now, id);
+        };
+        match listing.add(kind, &page) {
+            Page::More(cursor) => return self.ask_for_page(id, kind, listing, Some(&cursor)),
+            Page::Last => {}
+            Page::Ends(why) => {
+                let server = self.server_name(id);
+                self.note(Note::OddList { server, method: kind.method().as_str().into(), why });
+            }
+        }
+        if self.merged.is_listed(id, kind, *listing) {
+            self.tell_of_change(id, kind);
+        }
+        self.gathered_may_go_on(now, id);
+    }
+
+    /// The result of a page, with what we add to each tool. Everything that is learned from a list that a client asks
+    /// for is learned from it.
+    fn page_as_shown(&mut self, id: ServerId, kind: Kind, answer: &Message) -> Option<Bytes> {
+        let result = answer.envelope.get(Field::Result)?;
+        if kind != Kind::Tools {
+            return Some(answer.bytes.slice(result.start()..result.end()));
+        }
+        self.learn_tools(id, answer, false);
+        self.servers.learn_tools(id, answer.raw(Field::Result)?);
+        let edits = self.add_tasks_to_tools(id, answer);
+        let edited = Outgoing::edited(answer.bytes.clone(), edits).to_vec();
+        let edited = scan_message(edited.into())?;
+        let span = edited.envelope.get(Field::Result)?;
+        Some(edited.bytes.slice(span.start()..span.end()))
+    }
+
+    /// What was asked of a process that is gone is asked again when it is back.
+    pub(in crate::engine) fn page_is_lost(&mut self, id: ServerId, attempt: AttemptId, kind: Kind) {
+        self.merged.is_interrupted(id, kind, attempt);
+    }
+
+    // Changes.
+
+    /// A server says that a list of its has changed.
+    pub(in crate::engine) fn catalog_changes(&mut self, id: ServerId, message: &Message) {
+        let method = message.text(Field::Method).unwrap_or_default();
+        for kind in Kind::ALL {
+            if method.strip_prefix("notifications/").and_then(|rest| rest.strip_suffix("/list_changed"))
+                == Some(kind.capability())
+            {
+                self.merged.is_stale(id, kind);
+                self.tell_of_change(id, kind);
+            }
+        }
+    }
+
+    /// Clients of the merged door are told once, until they look.
+    fn tell_of_change(&mut self, id: ServerId, kind: Kind) {
+        let clients: Vec<ClientId> =
+            self.servers.get(&id).map(|server| server.clients.iter().copied().collect()).unwrap_or_default();
+        for client in clients {
+            if self.is_merged(client) && self.clients.hears_of_change(client, kind.bit()) {
+                let message = list_changed_message(kind.capability(), None);
+                self.tell_client(client, Outgoing::plain(message));
+            }
+        }
+    }
+
+    // What clients see.
+
+    /// A merged list of what this client's servers have, as far as it is known.
+    pub(super) fn view_of(&mut self, client: ClientId, kind: Kind, shown: bool) -> Arc<View> {
+        let mut parts = Vec::new();
+        let mut key = Vec::new();
+        for server in self.servers_of(client) {
+            let known = if shown { self.merged.show(server, kind) } else { self.merged.known(server, kind) };
+            let Some(((listing, digest), state)) = known.zip(self.servers.get(&server)) else { continue };
+            key.push((state.definition, digest));
+            parts.push(Part {
+                definition: state.definition,
+                server: state.config.name.clone(),
+                exposure: state.config.exposure.clone(),
+                listing,
+            });
+        }
+        let separator = self.config.separator.clone();
+        self.merged.view((kind, key), || View::new(kind, &separator, &parts))
+    }
+
+    pub(super) fn list_merged(&mut self, asking: &Asking, kind: Kind, message: &Message) {
+        self.clients.looks_at(asking.client, kind.bit());
+        let view = self.view_of(asking.client, kind, true);
+        let cursor = message.text(Field::ParamsCursor);
+        if message.has(Field::ParamsCursor) && cursor.is_none() {
+            return self.bad_cursor(asking);
+        }
+        let cap = self.cap_of(asking.client, &asking.method, false);
+        let own = cap.filter(|_| kind == Kind::Tools).map(|_| {
+            self.clients.shows_our_tools(asking.client);
+            self.own_tools_merged()
+        });
+        match view.page(cursor.as_deref(), own.as_deref().unwrap_or_default()) {
+            Some(page) => self.answer_result(asking.client, asking.way, &asking.id, &page),
+            None => self.bad_cursor(asking),
+        }
+    }
+
+    fn bad_cursor(&mut self, asking: &Asking) {
+        let text = "Invalid params: the cursor is not one of ours; list from the beginning";
+        self.answer_error(asking.client, asking.way, &asking.id, -32602, text);
+    }
+}

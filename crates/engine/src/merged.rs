@@ -1,0 +1,285 @@
+//! The machine of the merged door: what is known of each server's lists, and which requests wait for more.
+//!
+//! | a server's list is | event | becomes |
+//! |---|---|---|
+//! | unknown, stale | a client needs it | wanted |
+//! | wanted | its server is there | asked |
+//! | asked | a page that is not the last | asked |
+//! | asked | the last page, a refusal | fresh |
+//! | asked | its process ends | wanted |
+//! | fresh | the server says that it changed, or is started again | stale |
+//!
+//! What was known stays until something newer is there, and is shown meanwhile. A server that has let somebody wait
+//! in vain is *late*: nobody waits for it again until it has answered.
+//!
+//! Not here: what is sent and told (`engine/merged.rs`), names (`catalog.rs`).
+
+use crate::catalog::{Kind, Listing, View};
+use crate::clients::Way;
+use crate::id::{AttemptId, ClientId, DefinitionId, GatherNo, JsonId, ServerId};
+use crate::method::Method;
+use crate::time::Mono;
+use crate::timers::{Owner, Timers};
+use crate::wire::Message;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Requests that wait for what servers list. One more: answered at once with what is known.
+const GATHERED: usize = 10_000;
+
+/// Merged lists that are kept ready. One more: the oldest is made again when it is needed.
+const VIEWS: usize = 64;
+
+/// How far a server's list is known.
+#[derive(Debug, Default)]
+enum Progress {
+    /// Nobody has asked for it, or it has changed.
+    #[default]
+    Stale,
+    /// It is asked for as soon as its server is there.
+    Wanted,
+    /// Under this number; what has come so far.
+    Asked(AttemptId, Box<Listing>),
+    Fresh,
+}
+
+/// One list of one server.
+#[derive(Debug, Default)]
+struct List {
+    progress: Progress,
+    known: Option<Known>,
+    /// Somebody was told something else, or nothing, meanwhile.
+    owed: bool,
+}
+
+/// A list, and what it looks like as a number.
+#[derive(Clone, Debug)]
+struct Known {
+    listing: Arc<Listing>,
+    digest: u64,
+}
+
+/// What is known of one server.
+#[derive(Debug, Default)]
+struct Lists {
+    each: BTreeMap<Kind, List>,
+    late: bool,
+}
+
+/// A request that waits for what servers say.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) client: ClientId,
+    pub(crate) way: Way,
+    pub(crate) id: JsonId,
+    pub(crate) method: Method,
+    pub(crate) message: Message,
+    pub(crate) needs: Needs,
+    armed: Option<Mono>,
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// What every server answers to its handshake.
+    Handshakes,
+    /// What every server lists.
+    Lists(&'static [Kind]),
+}
+
+/// Which lists a view is made of.
+type ViewKey = (Kind, Vec<(DefinitionId, u64)>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Merged {
+    servers: BTreeMap<ServerId, Lists>,
+    gathered: BTreeMap<GatherNo, Gathered>,
+    last: u64,
+    views: VecDeque<(ViewKey, Arc<View>)>,
+}
+
+// What is known of lists.
+impl Merged {
+    fn list(&mut self, server: ServerId, kind: Kind) -> &mut List {
+        self.servers.entry(server).or_default().each.entry(kind).or_default()
+    }
+
+    /// Somebody needs a list. Whether its server is to be asked, if it is there.
+    pub(crate) fn wants(&mut self, server: ServerId, kind: Kind) -> bool {
+        let list = self.list(server, kind);
+        if matches!(list.progress, Progress::Stale) {
+            list.progress = Progress::Wanted;
+        }
+        matches!(list.progress, Progress::Wanted)
+    }
+
+    /// The lists that a server is to be asked for now that it is there. If it has forgotten what it said before,
+    /// that too.
+    pub(crate) fn wanted(&mut self, server: ServerId, anew: bool) -> Vec<Kind> {
+        let Some(lists) = self.servers.get_mut(&server) else { return Vec::new() };
+        for list in lists.each.values_mut().filter(|list| anew && matches!(list.progress, Progress::Fresh)) {
+            (list.progress, list.owed) = (Progress::Wanted, true);
+        }
+        let wanted =
+            |(kind, list): (&Kind, &List)| matches!(list.progress, Progress::Wanted).then_some(*kind);
+        lists.each.iter().filter_map(wanted).collect()
+    }
+
+    /// A server is asked for a list, or for the next page of it.
+    pub(crate) fn asks(&mut self, server: ServerId, kind: Kind, attempt: AttemptId, so_far: Box<Listing>) {
+        self.list(server, kind).progress = Progress::Asked(attempt, so_far);
+    }
+
+    /// What has come of a list that was asked for under this number. It is stale until `is_listed`, or asked again.
+    pub(crate) fn take_asked(
+        &mut self,
+        server: ServerId,
+        kind: Kind,
+        attempt: AttemptId,
+    ) -> Option<Box<Listing>> {
+        let list = self.servers.get_mut(&server)?.each.get_mut(&kind)?;
+        match std::mem::take(&mut list.progress) {
+            Progress::Asked(asked, so_far) if asked == attempt => Some(so_far),
+            other => {
+                list.progress = other;
+                None
+            }
+        }
+    }
+
+    /// A list is whole. Whether somebody is to be told that it looks different.
+    pub(crate) fn is_listed(&mut self, server: ServerId, kind: Kind, listing: Listing) -> bool {
+        if let Some(lists) = self.servers.get_mut(&server) {
+            lists.late = false;
+        }
+        let list = self.list(server, kind);
+        let digest = listing.digest();
+        let differs = list.known.as_ref().map_or(!listing.entries.is_empty(), |known| known.digest != digest);
+        list.known = Some(Known { listing: Arc::new(listing), digest });
+        list.progress = Progress::Fresh;
+        std::mem::take(&mut list.owed) && differs
+    }
+
+    /// A server has no such list.
+    pub(crate) fn refuses(&mut self, server: ServerId, kind: Kind) -> bool {
+        self.is_listed(server, kind, Listing::default())
+    }
+
+    /// The process that was asked is gone: it is asked again when it is back.
+    pub(crate) fn is_interrupted(&mut self, server: ServerId, kind: Kind, attempt: AttemptId) {
+        if self.take_asked(server, kind, attempt).is_some() {
+            self.list(server, kind).progress = Progress::Wanted;
+        }
+    }
+
+    /// A server says that a list of its has changed.
+    pub(crate) fn is_stale(&mut self, server: ServerId, kind: Kind) {
+        let list = self.servers.get_mut(&server).and_then(|lists| lists.each.get_mut(&kind));
+        if let Some(list) = list {
+            list.progress = Progress::Stale;
+        }
+    }
+
+    /// Whether a list is on its way, and its server has not let anybody wait in vain.
+    pub(crate) fn is_expected(&self, server: ServerId, kind: Kind) -> bool {
+        let Some(lists) = self.servers.get(&server).filter(|lists| !lists.late) else { return false };
+        let list = lists.each.get(&kind);
+        list.is_some_and(|list| matches!(list.progress, Progress::Wanted | Progress::Asked(..)))
+    }
+
+    /// Somebody has waited long enough for a server.
+    pub(crate) fn is_late(&mut self, server: ServerId) {
+        if let Some(lists) = self.servers.get_mut(&server) {
+            lists.late = true;
+        }
+    }
+
+    /// What is known of a list is shown to somebody; newer is told later.
+    pub(crate) fn show(&mut self, server: ServerId, kind: Kind) -> Option<(Arc<Listing>, u64)> {
+        let list = self.list(server, kind);
+        list.owed |= !matches!(list.progress, Progress::Fresh);
+        list.known.clone().map(|known| (known.listing, known.digest))
+    }
+
+    /// The same to look something up in.
+    pub(crate) fn known(&self, server: ServerId, kind: Kind) -> Option<(Arc<Listing>, u64)> {
+        let known = self.servers.get(&server)?.each.get(&kind)?.known.clone()?;
+        Some((known.listing, known.digest))
+    }
+
+    /// A server is let go of.
+    pub(crate) fn forget(&mut self, server: ServerId) {
+        self.servers.remove(&server);
+    }
+
+    pub(crate) fn servers(&self) -> usize {
+        self.servers.len()
+    }
+}
+
+// Views.
+impl Merged {
+    /// A merged list: one that is ready, or a new one.
+    pub(crate) fn view(&mut self, key: ViewKey, make: impl FnOnce() -> View) -> Arc<View> {
+        if let Some((_, view)) = self.views.iter().find(|(known, _)| *known == key) {
+            return view.clone();
+        }
+        if self.views.len() == VIEWS {
+            self.views.pop_front();
+        }
+        let view = Arc::new(make());
+        self.views.push_back((key, view.clone()));
+        view
+    }
+}
+
+// Requests that wait.
+impl Merged {
+    pub(crate) fn has_room(&self) -> bool {
+        self.gathered.len() < GATHERED
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.gathered.len()
+    }
+
+    pub(crate) fn is_waited_for(&self, no: GatherNo) -> bool {
+        self.gathered.contains_key(&no)
+    }
+
+    pub(crate) fn gather(&mut self, timers: &mut Timers, gathered: Gathered, until: Mono) -> GatherNo {
+        self.last += 1;
+        let no = GatherNo(self.last);
+        let entry = self.gathered.entry(no).or_insert(gathered);
+        timers.set(Owner::Gather(no), &mut entry.armed, Some(until));
+        no
+    }
+
+    pub(crate) fn armed(&self, no: GatherNo) -> Option<Mono> {
+        self.gathered.get(&no)?.armed
+    }
+
+    /// It waits no longer.
+    pub(crate) fn take(&mut self, timers: &mut Timers, no: GatherNo) -> Option<Gathered> {
+        let mut gathered = self.gathered.remove(&no)?;
+        timers.set(Owner::Gather(no), &mut gathered.armed, None);
+        Some(gathered)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (GatherNo, &Gathered)> {
+        self.gathered.iter().map(|(no, gathered)| (*no, gathered))
+    }
+}
+
+impl Gathered {
+    pub(crate) fn new(
+        client: ClientId,
+        way: Way,
+        id: JsonId,
+        method: Method,
+        message: Message,
+        needs: Needs,
+    ) -> Self {
+        Gathered { client, way, id, method, message, needs, armed: None }
+    }
+}

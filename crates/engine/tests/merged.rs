@@ -1,0 +1,207 @@
+//! The merged door: one endpoint in the place of several servers.
+
+use outlast_testkit::script::check;
+
+/// Two servers, `srv` (1) and `ci` (2), and a session at `/mcp` whose handshake is over.
+const SESSION: &str = r###"
+    set serve
+    set server ci
+    post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
+    .. 1: start 0
+    .. 2: start 0
+    << 1: 200 with a session events
+    << 1: id: 2-0|retry: 1000|data: ||
+    server-1 started
+    >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
+    server-2 started
+    >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
+    server-1 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"instructions":"Mind the gap."}}
+    >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
+    server-2 < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"prompts":{}}}}
+    << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}},"instructions":"## srv\nMind the gap.","protocolVersion":"2025-11-25","serverInfo":{"name":"outlast","version":"…"}}}||
+    << 1: finish
+    >> 2: {"jsonrpc":"2.0","method":"notifications/initialized"}
+    post 2 session=1 {"jsonrpc":"2.0","method":"notifications/initialized"}
+    << 2: 202
+"###;
+
+/// The same, and the tools of both servers are known.
+const LISTED: &str = r#"
+    post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+    << 3: 200 events
+    << 3: id: 3-0|retry: 1000|data: ||
+    >> 1: {"jsonrpc":"2.0","id":3,"method":"tools/list"}
+    >> 2: {"jsonrpc":"2.0","id":4,"method":"tools/list"}
+    server-2 < {"jsonrpc":"2.0","id":4,"result":{"tools":[{"name":"run","x":1.0}]}}
+    server-1 < {"jsonrpc":"2.0","id":3,"result":{"tools":[{ "name" : "run" },{"name":"odd name"}]}}
+    << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"ci__run","x":1.0},{ "name" : "srv__run" },{"name":"srv__odd_name_…"}]}}||
+    << 3: finish
+"#;
+
+#[track_caller]
+fn in_session(scenario: &str) {
+    check(&format!("{SESSION}\n{scenario}"));
+}
+
+#[track_caller]
+fn with_lists(scenario: &str) {
+    check(&format!("{SESSION}\n{LISTED}\n{scenario}"));
+}
+
+#[test]
+fn lists_are_joined_and_calls_go_to_the_server_that_has_the_tool() {
+    with_lists(
+        r#"
+        post 4 session=1 {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"ci__run","arguments":{"n":1.0},"_meta":{"progressToken":"p"}}}
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
+        >> 2: {"jsonrpc":"2.0","id":"5","method":"tools/call","params":{"name":"run","arguments":{"n":1.0},"_meta":{"progressToken":5}}}
+        server-2 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":5,"progress":1}}
+        << 4: id: 4-1|data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}||
+        server-1 < {"jsonrpc":"2.0","id":"5","result":{"forged":true}}
+        !! info: `srv` answered unknown id 5; dropped
+        server-2 < {"jsonrpc":"2.0","id":"5","result":{"content":[]}}
+        << 4: id: 4-2|data: {"jsonrpc":"2.0","id":"a","result":{"content":[]}}||
+        << 4: finish
+        "#,
+    );
+}
+
+#[test]
+fn a_cancel_reaches_the_one_server_that_has_the_call() {
+    with_lists(
+        r#"
+        post 4 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"srv__run"}}
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"_meta":{"progressToken":5},"name":"run"}}
+        post 5 session=1 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}
+        << 5: 202
+        << 4: finish
+        >> 1: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
+        "#,
+    );
+}
+
+#[test]
+fn what_nobody_has_is_said_at_once() {
+    with_lists(
+        r#"
+        post 4 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"run"}}
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
+        << 4: id: 4-1|data: {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"Unknown tool: run; no server behind this address has it now"}}||
+        << 4: finish
+        "#,
+    );
+}
+
+#[test]
+fn a_slow_server_does_not_hold_a_list_up() {
+    in_session(
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"tools/list"}
+        >> 2: {"jsonrpc":"2.0","id":4,"method":"tools/list"}
+        server-1 < {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"a"}]}}
+        wait 4s
+        @4s
+        !! warn: `ci` did not list within 4s (list-wait); it is left out until it does
+        << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"srv__a"}]}}||
+        << 3: finish
+        # Nobody waits for it again.
+        post 4 session=1 {"jsonrpc":"2.0","id":3,"method":"tools/list"}
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
+        << 4: id: 4-1|data: {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"srv__a"}]}}||
+        << 4: finish
+        get 5 session=1
+        << 5: 200 events
+        << 5: : outlast|retry: 1000||
+        # When it comes, the client is told, once.
+        server-2 < {"jsonrpc":"2.0","id":4,"result":{"tools":[{"name":"b"}]}}
+        << 5: id: 1-1|data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}||
+        server-2 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+        post 6 session=1 {"jsonrpc":"2.0","id":4,"method":"tools/list"}
+        << 6: 200 events
+        << 6: id: 5-0|retry: 1000|data: ||
+        >> 2: {"jsonrpc":"2.0","id":5,"method":"tools/list"}
+        server-2 < {"jsonrpc":"2.0","id":5,"result":{"tools":[{"name":"c"}]}}
+        << 6: id: 5-1|data: {"jsonrpc":"2.0","id":4,"result":{"tools":[{"name":"ci__c"},{"name":"srv__a"}]}}||
+        << 6: finish
+        "#,
+    );
+}
+
+#[test]
+fn a_list_that_never_ends_is_ended() {
+    in_session(
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"prompts/list"}
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
+        >> 2: {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
+        server-2 < {"jsonrpc":"2.0","id":3,"result":{"prompts":[{"name":"a"}],"nextCursor":"x"}}
+        >> 2: {"jsonrpc":"2.0","id":4,"method":"prompts/list","params":{"cursor":"x"}}
+        server-2 < {"jsonrpc":"2.0","id":4,"result":{"prompts":[{"name":"b"}],"nextCursor":"x"}}
+        !! warn: `ci`: prompts/list ends early: its cursor repeats
+        << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{"prompts":[{"name":"ci__a"},{"name":"ci__b"}]}}||
+        << 3: finish
+        "#,
+    );
+}
+
+#[test]
+fn two_servers_that_ask_under_one_id_get_their_own_answers() {
+    with_lists(
+        r#"
+        get 4 session=1
+        << 4: 200 events
+        << 4: : outlast|retry: 1000||
+        server-1 < {"jsonrpc":"2.0","id":9,"method":"roots/list"}
+        << 4: id: 1-1|data: {"jsonrpc":"2.0","id":1,"method":"roots/list"}||
+        server-2 < {"jsonrpc":"2.0","id":9,"method":"roots/list"}
+        << 4: id: 1-2|data: {"jsonrpc":"2.0","id":2,"method":"roots/list"}||
+        post 5 session=1 {"jsonrpc":"2.0","id":2,"result":{"roots":[]}}
+        << 5: 202
+        >> 2: {"jsonrpc":"2.0","id":9,"result":{"roots":[]}}
+        post 6 session=1 {"jsonrpc":"2.0","id":1,"result":{"roots":[1]}}
+        << 6: 202
+        >> 1: {"jsonrpc":"2.0","id":9,"result":{"roots":[1]}}
+        "#,
+    );
+}
+
+#[test]
+fn a_dead_server_fails_no_list_and_comes_back_by_itself() {
+    with_lists(
+        r#"
+        server-2 exited 1
+        server-2 output-closed
+        !! warn: `ci` ended: exit status 1
+        !! warn: restarting `ci` in …: it ended
+        post 4 session=1 {"jsonrpc":"2.0","id":3,"method":"tools/list"}
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
+        << 4: id: 4-1|data: {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"ci__run","x":1.0},{ "name" : "srv__run" },{"name":"srv__odd_name_…"}]}}||
+        << 4: finish
+        wait 1s
+        @…
+        .. 2: start 1
+        server-2 started
+        >> 2: {"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
+        get 5 session=1
+        << 5: 200 events
+        << 5: : outlast|retry: 1000||
+        server-2 < {"jsonrpc":"2.0","id":5,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        !! warn: `ci` is back after 1s
+        >> 2: {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> 2: {"jsonrpc":"2.0","id":6,"method":"tools/list"}
+        # What has changed meanwhile is told.
+        server-2 < {"jsonrpc":"2.0","id":6,"result":{"tools":[{"name":"walk"}]}}
+        << 5: id: 1-1|data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}||
+        "#,
+    );
+}
