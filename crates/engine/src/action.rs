@@ -128,6 +128,8 @@ pub enum Note {
     Restarted { server: Box<str>, took: Duration },
     /// A merged list was given without what this server lists, which takes too long.
     ListLate { server: Box<str>, wait: Duration },
+    /// A server does not speak the era of a client: it is left out of what that client sees.
+    OtherEra { server: Box<str> },
     /// A list of a server ends before its end.
     OddList { server: Box<str>, method: Box<str>, why: &'static str },
     /// A restart did not work.
@@ -200,6 +202,7 @@ impl Note {
             | Note::Retrying { .. }
             | Note::Restarted { .. }
             | Note::ListLate { .. }
+            | Note::OtherEra { .. }
             | Note::OddList { .. }
             | Note::RestartFailed { .. }
             | Note::Down { .. }
@@ -247,6 +250,7 @@ impl Note {
             Note::Restarting { .. } => "restarting",
             Note::Restarted { .. } => "restarted",
             Note::ListLate { .. } => "list-late",
+            Note::OtherEra { .. } => "other-era",
             Note::OddList { .. } => "odd-list",
             Note::RestartFailed { .. } => "restart-failed",
             Note::SlowStart { .. } => "slow-start",
@@ -329,6 +333,12 @@ impl std::fmt::Display for Note {
                     f,
                     "`{server}` did not list within {} (list-wait); it is left out until it does",
                     show(wait)
+                )
+            }
+            Note::OtherEra { server } => {
+                write!(
+                    f,
+                    "`{server}` does not speak the revision of a client; that client goes without it at the merged door"
                 )
             }
             Note::OddList { server, method, why } => write!(f, "`{server}`: {method} ends early: {why}"),

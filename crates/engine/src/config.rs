@@ -22,6 +22,8 @@ pub enum Manner {
     TimeoutMcp,
     /// Those of a service: clients come and go, servers are started as they are needed.
     Serve,
+    /// Our own, around several servers: we stay until the client goes.
+    Gateway,
 }
 
 /// How servers are reached.
@@ -38,13 +40,18 @@ impl Manner {
         self != Manner::Wrap
     }
 
+    /// Whether there may be several servers.
+    pub fn has_several(self) -> bool {
+        matches!(self, Manner::Serve | Manner::Gateway)
+    }
+
     pub(crate) fn serves(self) -> bool {
         self == Manner::Serve
     }
 
     pub(crate) fn wording(self) -> Wording {
         match self {
-            Manner::Wrap | Manner::Serve => Wording::Own,
+            Manner::Wrap | Manner::Serve | Manner::Gateway => Wording::Own,
             Manner::TimeoutMcp => Wording::TimeoutMcp,
         }
     }

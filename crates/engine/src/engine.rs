@@ -120,6 +120,7 @@ impl Engine {
             }
             Event::Remembered(server, memories) => self.remembered(*server, memories),
             Event::Opened(client, server) => self.opened(*client, *server),
+            Event::Entered(client) => self.entered(*client),
             Event::ClientOversized(client, line) => self.client_oversized(at, *client, line),
             Event::ServerOversized(server, run, line) if self.is_current(*server, *run) => {
                 self.server_oversized(at, *server, line);

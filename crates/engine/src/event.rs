@@ -20,6 +20,8 @@ pub enum Event {
     Begin,
     /// A client is there, and the server it wants. Starts the server.
     Opened(ClientId, ServerId),
+    /// A client is there that talks to us in the place of several servers.
+    Entered(ClientId),
     /// What servers answered before; comes before everything else.
     Remembered(ServerId, Vec<Memory>),
     /// A line from a client.

@@ -64,6 +64,12 @@ struct Known {
 struct Lists {
     each: BTreeMap<Kind, List>,
     late: bool,
+    /// What modern requests of ours carry: what the client said that they are made for.
+    meta: Option<Box<[u8]>>,
+    /// It was asked what it can do.
+    discovers: bool,
+    /// It does not speak the era that it was asked in.
+    foreign: bool,
 }
 
 /// A request that waits for what servers say.
@@ -185,6 +191,39 @@ impl Merged {
         let Some(lists) = self.servers.get(&server).filter(|lists| !lists.late) else { return false };
         let list = lists.each.get(&kind);
         list.is_some_and(|list| matches!(list.progress, Progress::Wanted | Progress::Asked(..)))
+    }
+
+    /// A server is asked in the modern era, in the name of a client that said this of itself.
+    pub(crate) fn speaks(&mut self, server: ServerId, meta: Box<[u8]>) {
+        self.servers.entry(server).or_default().meta.get_or_insert(meta);
+    }
+
+    /// What modern requests to a server carry.
+    pub(crate) fn meta(&self, server: ServerId) -> Option<&[u8]> {
+        self.servers.get(&server)?.meta.as_deref()
+    }
+
+    /// Whether a server is to be asked now what it can do.
+    pub(crate) fn discovers(&mut self, server: ServerId) -> bool {
+        self.servers.get_mut(&server).is_some_and(|lists| !std::mem::replace(&mut lists.discovers, true))
+    }
+
+    /// What a server was asked about itself was lost with its process.
+    pub(crate) fn discovers_again(&mut self, server: ServerId) {
+        if let Some(lists) = self.servers.get_mut(&server) {
+            lists.discovers = false;
+        }
+    }
+
+    /// Whether what a server can do is on its way.
+    pub(crate) fn is_discovering(&self, server: ServerId) -> bool {
+        self.servers.get(&server).is_some_and(|lists| lists.discovers && !lists.foreign && !lists.late)
+    }
+
+    /// A server does not speak the era that it was asked in. Whether that is news.
+    pub(crate) fn is_foreign(&mut self, server: ServerId) -> bool {
+        let Some(lists) = self.servers.get_mut(&server) else { return false };
+        !std::mem::replace(&mut lists.foreign, true)
     }
 
     /// Somebody has waited long enough for a server.

@@ -205,3 +205,70 @@ fn a_dead_server_fails_no_list_and_comes_back_by_itself() {
         "#,
     );
 }
+
+/// A client on our standard streams, in front of two servers.
+const GATEWAY: &str = r#"
+    set gateway
+    set server ci
+    > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+    .. 1: start 0
+    .. 2: start 0
+    server-1 started
+    >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+    server-1 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+    >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
+"#;
+
+#[test]
+fn a_stdio_client_is_answered_by_us_although_a_server_cannot_be_started() {
+    check(&format!(
+        r#"{GATEWAY}
+        server-2 start-failed not-found
+        !! warn: restart of `ci` failed: command not found
+        << {{"jsonrpc":"2.0","id":1,"result":{{"capabilities":{{"prompts":{{"listChanged":true}},"resources":{{"listChanged":true}},"tools":{{"listChanged":true}}}},"protocolVersion":"2025-11-25","serverInfo":{{"name":"outlast","version":"…"}}}}}}
+        !! warn: restarting `ci` in 2s: it could not be started
+        > {{"jsonrpc":"2.0","method":"notifications/initialized"}}
+        > {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
+        >> 1: {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
+        server-1 < {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"a"}}]}}}}
+        << {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"srv__a"}}]}}}}
+        > {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"srv__a"}}}}
+        >> 1: {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"_meta":{{"progressToken":3}},"name":"a"}}}}
+        eof
+        .. 1: close-input
+        .. 2: close-input
+        "#,
+    ));
+}
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+#[test]
+fn a_modern_client_sees_the_servers_that_speak_its_revision() {
+    check(
+        &r#"
+        set serve
+        set server ci
+        post 1 version=2026-07-28 method=tools/list {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{META}}
+        .. 1: start 0
+        .. 2: start 0
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{META}}
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{META}}
+        server-1 started
+        server-2 started
+        server-1 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Received request before initialization was complete"}}
+        !! warn: `srv` does not speak the revision of a client; that client goes without it at the merged door
+        server-2 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[{"name":"run"}],"ttlMs":9,"cacheScope":"public"}}
+        << 1: 200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"ci__run"}]}}
+        post 2 version=2026-07-28 method=tools/call name=ci__run {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ci__run",META}}
+        >> 2: {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run",…}}
+        server-2 < {"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","content":[]}}
+        << 2: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","content":[]}}
+        post 3 version=2026-07-28 method=server/discover {"jsonrpc":"2.0","id":8,"method":"server/discover","params":{META}}
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"server/discover","params":{META}}
+        >> 2: {"jsonrpc":"2.0","id":5,"method":"server/discover","params":{META}}
+        server-2 < {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}
+        << 3: 200 {"jsonrpc":"2.0","id":8,"result":{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"outlast","version":"…"}},"cacheScope":"private","capabilities":{…"tools":{"listChanged":true}},"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0}}
+        "#.replace("META", META),
+    );
+}

@@ -77,8 +77,8 @@ pub struct State {
     client: Outlet,
     flows: IdMap<ExchangeId, Arc<Flow>>,
     next_exchange: u64,
-    /// Each line of a server's stderr begins with the server's name, because there may be several.
-    names_servers: bool,
+    /// There may be several servers, so that each line of a server's stderr begins with its name.
+    several: bool,
     /// What a server is called before it has said so itself.
     server_name: Box<str>,
     /// Whether a cap that was learned counts at once, and who writes it down.
@@ -103,7 +103,7 @@ impl Driver {
             serves: config.manner == Manner::Serve,
             state: Mutex::new(State {
                 me: me.clone(),
-                names_servers: config.manner == Manner::Serve,
+                several: config.manner.has_several(),
                 server_name: config.server.name.clone(),
                 learns_alone: config.learn == Learn::Auto,
                 learner: None,
@@ -173,7 +173,8 @@ impl Driver {
                 let memories = keeper.memories();
                 state.feed(Event::Remembered(SERVER, memories));
             }
-            state.feed(Event::Opened(CLIENT, SERVER));
+            let several = state.several;
+            state.feed(if several { Event::Entered(CLIENT) } else { Event::Opened(CLIENT, SERVER) });
         });
     }
 
@@ -663,7 +664,7 @@ impl State {
         let mut shown = bytes.clone();
         if let Some(Link::Process(process)) = self.links.get_mut(&id) {
             process.stderr += bytes.len() as u64;
-            if let Some(name) = self.engine.name_of(id).filter(|_| self.names_servers) {
+            if let Some(name) = self.engine.name_of(id).filter(|_| self.several) {
                 shown = process.lines_of_stderr(name, &bytes).into();
             }
         }

@@ -4,6 +4,7 @@ use crate::client::http::visitor::Doorman;
 use crate::client::http::{Bounds, Door, Listener, addresses};
 use crate::clock::{Clock, timestamp};
 use crate::driver::Driver;
+use crate::identity::Key;
 use crate::keep::Kept;
 use crate::link::Starter;
 use crate::observe::Observers;
@@ -16,6 +17,7 @@ use outlast_engine::{Config, Event};
 use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -60,12 +62,12 @@ pub fn run(
     mut observers: Observers,
     place: Place,
     service: Service,
-    program: Program,
+    programs: Vec<Program>,
 ) -> io::Result<ExitCode> {
     config.durable = matches!(place, Place::Folder(_));
     let key = identity_key(&place, &mut observers);
-    config.is_called(program.identity(&key, &config.server.name));
-    let mut starter = Starter { programs: vec![program], ..Starter::default() };
+    name_servers(&mut config, &key, &programs);
+    let mut starter = Starter { programs, ..Starter::default() };
     limits::adopt_orphans();
     starter.file_limit = limits::raise_file_limit();
     limits::return_large_buffers();
@@ -73,6 +75,24 @@ pub fn run(
     let status = runtime.block_on(serve(config, observers, place, service, starter))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
+}
+
+/// Gives every server the name that the store knows it by, and the address that of all of them.
+pub fn name_servers(config: &mut Config, key: &Key, programs: &[Program]) {
+    let names: Vec<Box<str>> = config
+        .definitions()
+        .zip(programs)
+        .map(|((_, server), program)| program.identity(key, &server.name))
+        .collect();
+    let Some((first, others)) = names.split_first() else { return };
+    config.is_called(first.clone());
+    for (server, name) in config.others.iter_mut().zip(others) {
+        Arc::make_mut(server).identity = name.clone();
+    }
+    if !config.others.is_empty() {
+        let parts: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
+        config.identity = format!("outlast#{}", key.digest(&parts)).into();
+    }
 }
 
 async fn serve(

@@ -8,6 +8,7 @@ use crate::link::Starter;
 use crate::memory::Keeper;
 use crate::observe::Observers;
 use crate::program::Program;
+use crate::serve::name_servers;
 use crate::server::http::Remote;
 use crate::store::Place;
 use crate::sys::guardian::Guardians;
@@ -84,6 +85,23 @@ pub fn run_remote(
     limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let starter = Starter { programs: vec![Program::Remote(remote)], ..Starter::default() };
+    let status = runtime.block_on(serve(config, observers, place, starter, None))?;
+    runtime.shutdown_background();
+    Ok(ExitCode::from(status))
+}
+
+/// The same in front of several servers: they are started when the client has said who it is.
+pub fn run_gateway(
+    mut config: Config,
+    mut observers: Observers,
+    place: Place,
+    programs: Vec<Program>,
+) -> io::Result<ExitCode> {
+    name_servers(&mut config, &identity_key(&place, &mut observers), &programs);
+    limits::adopt_orphans();
+    let starter = Starter { programs, file_limit: limits::raise_file_limit(), ..Starter::default() };
+    limits::return_large_buffers();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let status = runtime.block_on(serve(config, observers, place, starter, None))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(status))

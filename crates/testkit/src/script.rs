@@ -406,8 +406,10 @@ impl World {
     fn open_door(&mut self) {
         let name = self.name();
         self.feed(Event::Entropy(name));
-        if self.config.manner == Manner::Serve {
-            return;
+        match self.config.manner {
+            Manner::Serve => return,
+            Manner::Gateway => return drop(self.feed(Event::Entered(CLIENT))),
+            Manner::Wrap | Manner::TimeoutMcp => {}
         }
         self.feed(Event::Remembered(SERVER, self.kept.clone()));
         let first = self.feed(Event::Opened(CLIENT, SERVER));
@@ -542,6 +544,7 @@ impl World {
                 return;
             }
             "serve" => return self.config.manner = Manner::Serve,
+            "gateway" => return self.config.manner = Manner::Gateway,
             // One more server, whose name in the store is its name for people.
             "server" => {
                 let named = ServerConfig {

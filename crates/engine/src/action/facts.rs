@@ -61,6 +61,7 @@ impl Note {
             Note::Exited { server, exit } => json!({"server": server, "exit": exit.to_string()}),
             Note::Closed { server, what } => json!({"server": server, "what": what}),
             Note::ListLate { server, wait } => json!({"server": server, "waitMs": millis(wait)}),
+            Note::OtherEra { server } => json!({"server": server}),
             Note::OddList { server, method, why } => {
                 json!({"server": server, "method": method, "why": why})
             }

@@ -121,7 +121,9 @@ impl Engine {
             return Err(No(400, -32600, "Invalid request: clients of this revision send no answers".into()));
         }
         let entry = self.entry_of(head)?;
-        let Entry::Server(definition) = entry else { return Err(no_such_server()) };
+        let Entry::Server(definition) = entry else {
+            return self.merged_post(now, exchange, head, message);
+        };
         let server = self.server_for_exchange(now, definition, head.principal.as_deref());
         let Some(server) = server else { return Err(no_such_server()) };
         if message.shape == Shape::Notification {
@@ -161,6 +163,43 @@ impl Engine {
         Ok(())
     }
 
+    /// The same at the merged door, where we are the server.
+    fn merged_post(
+        &mut self,
+        now: Mono,
+        exchange: ExchangeId,
+        head: &Head,
+        message: &Message,
+    ) -> Result<(), No> {
+        if message.shape == Shape::Notification {
+            // Nothing that a client of this revision notifies of is about anything but its own request.
+            self.respond(exchange, 202, Body::Empty);
+            return Ok(());
+        }
+        let version = message.text(Field::MetaProtocolVersion);
+        if let Some(version) = version.filter(|version| version != MODERN) {
+            let id = message.raw(Field::Id).unwrap_or(b"null");
+            let answer =
+                [br#"{"jsonrpc":"2.0","id":"#, id, unsupported(&[MODERN.into()], &version).as_bytes()]
+                    .concat();
+            self.respond(exchange, 400, Body::Json(answer.into()));
+            return Ok(());
+        }
+        required_meta(message)?;
+        if Method::of(message) == Method::Initialize {
+            return Err(No(404, -32601, NO_HANDSHAKE.into()));
+        }
+        if let Some(why) = mirror::contradiction(head, message) {
+            return Err(No(400, -32020, format!("Header mismatch: {why}")));
+        }
+        let client = self.clients.new_id();
+        let stream = self.clients.next_stream();
+        self.clients.open(client, Client::new(Door::Exchange(stream), Entry::Merged, head.principal.clone()));
+        self.clients.open_stream(client, Some(exchange), false, 1);
+        self.client_message(now, client, message, Way::Stream(stream));
+        Ok(())
+    }
+
     /// A process that is at work does not look at the version of every request, so that is done here. A
     /// remote server looks itself. Gives the end of the answer.
     fn unknown_version(&self, server: ServerId, head: &Head, message: &Message) -> Option<String> {
@@ -181,10 +220,7 @@ impl Engine {
         }
         let ours = [Box::from(MODERN)];
         let supported = if supported.is_empty() { &ours[..] } else { supported };
-        let data = serde_json::json!({ "supported": supported, "requested": version });
-        Some(format!(
-            r#","error":{{"code":-32022,"message":"Unsupported protocol version","data":{data}}}}}"#
-        ))
+        Some(unsupported(supported, &version))
     }
 
     // The legacy era.
@@ -352,7 +388,7 @@ impl Engine {
         self.clients.open_stream(client, None, true, 1);
         match server {
             Some(server) => self.join(client, server),
-            None => self.meet_servers(now, client, message),
+            None => self.meet_servers(now, client, message, false),
         }
         self.keep_session(client);
         Ok(client)
@@ -476,6 +512,12 @@ impl Engine {
             }
         }
     }
+}
+
+/// The end of an answer to a request of a version that is not spoken here.
+fn unsupported(supported: &[Box<str>], version: &str) -> String {
+    let data = serde_json::json!({ "supported": supported, "requested": version });
+    format!(r#","error":{{"code":-32022,"message":"Unsupported protocol version","data":{data}}}}}"#)
 }
 
 fn no_such_server() -> No {

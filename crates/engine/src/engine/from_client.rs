@@ -152,7 +152,7 @@ impl Engine {
 
     /// A client of the modern era has no handshake: its first request is one, and each says who it is.
     #[inline]
-    fn speaks_modern(&mut self, client: ClientId, method: &Method, message: &Message) {
+    pub(super) fn speaks_modern(&mut self, client: ClientId, method: &Method, message: &Message) {
         if self.clients.is_modern(client) {
             self.tickets.orphans_may_go_on();
         }
@@ -368,6 +368,6 @@ impl Engine {
 
 /// Whether a request belongs to the modern era.
 #[inline]
-fn is_modern(method: &Method, message: &Message) -> bool {
+pub(super) fn is_modern(method: &Method, message: &Message) -> bool {
     *method == Method::Discover || message.has(Field::MetaProtocolVersion)
 }

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::calls::{Call, State};
 use crate::clients::session::{Session, Stream};
-use crate::clients::{Client, Door, Open, Way};
+use crate::clients::{Client, Door, Entry, Open, Way};
 use crate::config::Transport;
 use crate::id::{CallId, ClientId, ServerId, StreamId};
 use crate::servers::{Alarm, Life, Server};
@@ -139,7 +139,8 @@ impl Engine {
         let asleep = client.session().is_some_and(|session| session.asleep);
         let knows = |server: ServerId| self.servers.get(&server).is_some_and(|s| s.clients.contains(&id));
         let (served, known) = (client.servers().count() > 0, client.servers().all(knows));
-        must(served != asleep && known, || {
+        let new = matches!(client.door, Door::Line) && client.entry == Entry::Merged;
+        must((served != asleep || new) && known, || {
             format!("{id:?} is asleep: {asleep}, has servers: {served}, known to all of them: {known}")
         })?;
         match &client.door {

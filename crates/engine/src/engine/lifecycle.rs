@@ -27,6 +27,11 @@ impl Engine {
         self.join(client, server);
     }
 
+    /// Its servers are started when it has said who it is.
+    pub(super) fn entered(&mut self, client: ClientId) {
+        self.clients.open(client, Client::new(Door::Line, Entry::Merged, None));
+    }
+
     pub(super) fn started(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
         let note = Note::Started { server: server.config.name.clone(), run: server.run };
@@ -48,7 +53,7 @@ impl Engine {
     pub(super) fn start_failed(&mut self, now: Mono, id: ServerId, why: StartFailure) {
         let Some(server) = self.servers.get(&id) else { return };
         // With an instant start its client may have been answered already.
-        let first = server.run == Run(0) && !server.ever_answered && !self.config.manner.serves();
+        let first = server.run == Run(0) && !server.ever_answered && !self.config.manner.has_several();
         if !first {
             let failed = Note::RestartFailed { server: server.config.name.clone(), why: why.to_string() };
             self.note(failed);

@@ -10,12 +10,13 @@ mod naming;
 mod tickets;
 
 use super::Engine;
+use super::from_client::is_modern;
 use crate::catalog::Kind;
 use crate::clients::{Entry, Open, Way};
 use crate::id::{ClientId, GatherNo, JsonId, ServerId};
 use crate::merged::{Gathered, Needs};
 use crate::method::Method;
-use crate::servers::Readiness;
+use crate::servers::Life;
 use crate::time::Mono;
 use crate::wire::Message;
 
@@ -26,6 +27,7 @@ struct Asking {
     way: Way,
     id: JsonId,
     method: Method,
+    modern: bool,
 }
 
 impl Engine {
@@ -43,15 +45,23 @@ impl Engine {
         method: Method,
         message: &Message,
     ) {
-        if self.is_merged(client) {
-            self.answer_merged(now, Asking { client, way, id, method }, message, true);
+        if !self.is_merged(client) {
+            return;
         }
+        let modern = is_modern(&method, message);
+        if modern {
+            self.speaks_modern(client, &method, message);
+        }
+        if self.servers_of(client).is_empty() {
+            self.meet_servers(now, client, message, modern);
+        }
+        self.answer_merged(now, Asking { client, way, id, method, modern }, message, true);
     }
 
     /// Answers a request, or passes it to its server. A patient one waits for what is not known yet.
     fn answer_merged(&mut self, now: Mono, asking: Asking, message: &Message, patient: bool) {
         let needs = match asking.method {
-            Method::Initialize => Some(Needs::Handshakes),
+            Method::Initialize | Method::Discover => Some(Needs::Handshakes),
             Method::ToolsList => Some(Needs::Lists(&[Kind::Tools])),
             Method::PromptsList => Some(Needs::Lists(&[Kind::Prompts])),
             Method::ResourcesList => Some(Needs::Lists(&[Kind::Resources])),
@@ -59,15 +69,17 @@ impl Engine {
             _ => self.needs_to_resolve(&asking, message),
         };
         if let Some(needs) = needs.filter(|_| patient) {
-            self.ask_for(asking.client, needs);
+            self.ask_for(&asking, message, needs);
             if self.gathers(now, &asking, message, needs) {
                 return;
             }
         }
         match asking.method {
-            Method::Initialize => self.welcome_merged(&asking, message),
-            Method::Ping => self.answer_result(asking.client, asking.way, &asking.id, b"{}"),
-            Method::LoggingSetLevel => self.set_level_everywhere(&asking, message),
+            Method::Initialize | Method::Discover => self.welcome_merged(&asking, message),
+            Method::Ping if !asking.modern => {
+                self.answer_result(asking.client, asking.way, &asking.id, b"{}");
+            }
+            Method::LoggingSetLevel if !asking.modern => self.set_level_everywhere(&asking, message),
             Method::TasksGet
             | Method::TasksList
             | Method::TasksCancel
@@ -83,9 +95,15 @@ impl Engine {
     }
 
     /// Asks every server of a client for what is needed of it, as far as it is there to be asked.
-    fn ask_for(&mut self, client: ClientId, needs: Needs) {
-        let Needs::Lists(kinds) = needs else { return };
-        for server in self.servers_of(client) {
+    fn ask_for(&mut self, asking: &Asking, message: &Message, needs: Needs) {
+        for server in self.servers_of(asking.client) {
+            if asking.modern {
+                self.speak_modern_to(server, message, needs);
+            }
+            let kinds = match needs {
+                Needs::Handshakes => &[],
+                Needs::Lists(kinds) => kinds,
+            };
             for kind in kinds {
                 if self.may_list(server, *kind) && self.merged.wants(server, *kind) {
                     self.ask_if_there(server, *kind);
@@ -103,7 +121,7 @@ impl Engine {
         if !self.is_expecting(asking.client, needs) || !self.merged.has_room() {
             return false;
         }
-        let Asking { client, way, id, method } = asking.clone();
+        let Asking { client, way, id, method, .. } = asking.clone();
         let gathered = Gathered::new(client, way, id.clone(), method, message.owned(), needs);
         let no = self.merged.gather(&mut self.timers, gathered, now + self.config.list_wait);
         self.clients.opens(client, id.key(), Open::Gather(no));
@@ -118,11 +136,15 @@ impl Engine {
 
     fn is_expected(&self, id: ServerId, needs: Needs) -> bool {
         let Some(server) = self.servers.get(&id) else { return false };
-        if server.readiness() == Readiness::IsGone {
+        // One that has ended, or cannot be started or reached, is not waited for: it is told of when it is back.
+        let there = matches!(server.life, Life::Starting | Life::Up | Life::Restarting | Life::Reviving(_));
+        if !there || server.last_trouble.is_some() {
             return false;
         }
         match needs {
-            Needs::Handshakes => server.welcome.is_none() && server.has_just_gone(),
+            Needs::Handshakes if server.welcome.is_some() => false,
+            Needs::Handshakes if self.merged.meta(id).is_some() => self.merged.is_discovering(id),
+            Needs::Handshakes => true,
             Needs::Lists(kinds) => kinds.iter().any(|kind| self.merged.is_expected(id, *kind)),
         }
     }
@@ -146,7 +168,8 @@ impl Engine {
         let Some(gathered) = self.merged.take(&mut self.timers, no) else { return };
         let Gathered { client, way, id, method, message, .. } = gathered;
         self.clients.closes(client, &id, Open::Gather(no));
-        self.answer_merged(now, Asking { client, way, id, method }, &message, false);
+        let modern = is_modern(&method, &message);
+        self.answer_merged(now, Asking { client, way, id, method, modern }, &message, false);
     }
 
     /// `list-wait` is over: what is missing by now is left out.
@@ -168,6 +191,14 @@ impl Engine {
         let Some(gathered) = self.merged.take(&mut self.timers, no) else { return };
         self.clients.closes(client, id, Open::Gather(no));
         self.settled_without_answer(client, gathered.way);
+    }
+
+    /// Refuses a request; in the modern era the error's code decides the status, too.
+    fn refuse_merged(&mut self, asking: &Asking, code: i32, text: &str) {
+        if asking.modern {
+            self.set_status(asking.way, Some(code.into()));
+        }
+        self.answer_error(asking.client, asking.way, &asking.id, code, text);
     }
 
     /// A client is gone that waited.

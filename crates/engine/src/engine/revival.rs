@@ -66,7 +66,9 @@ impl Engine {
     pub(super) fn rest(&mut self, now: Mono, id: ServerId, why: Why) {
         let jitter = 0.5 + self.chance.next() / 2.0;
         let at_once = matches!(why, Why::Stopped | Why::SessionLost);
-        let wait = match self.servers.rest(now, id, jitter, at_once, why == Why::Stopped) {
+        let rest = self.servers.rest(now, id, jitter, at_once, why == Why::Stopped);
+        self.gathered_may_go_on(now, id);
+        let wait = match rest {
             None => return,
             Some(Rest::Down { first }) => return self.goes_down(now, id, why, first),
             Some(Rest::For(wait)) => wait,
@@ -101,7 +103,6 @@ impl Engine {
             let text = format!("server failed: {}", self.next_try(now, id));
             self.turn_away(id, &text);
         }
-        self.gathered_may_go_on(now, id);
     }
 
     fn fail_because_down(&mut self, now: Mono, id: ServerId, call_id: CallId) {
@@ -369,6 +370,7 @@ impl Engine {
             Own::Poll(call) => self.task_is_reported(now, call, answer),
             Own::Fetch(call) => self.task_result_came(now, call, answer),
             Own::Listing(kind) => self.page_came(now, (id, attempt), kind, answer),
+            Own::Discover => self.discovered(now, id, answer),
             Own::List(method) => {
                 if self.remember_list(id, &method, answer) == Some(true) {
                     self.list_changed(id, &method);

@@ -66,6 +66,13 @@ impl Servers {
         Some((greeted, joining))
     }
 
+    /// A server has said what it can do, to nobody in particular.
+    pub(crate) fn is_welcomed(&mut self, id: ServerId, answer: &Message) {
+        if let Some(server) = self.at(id).filter(|_| answer.bytes.len() <= limits::HANDSHAKE_BYTES) {
+            server.welcome = Some(answer.owned());
+        }
+    }
+
     /// Sessions that wait for the answer to another's handshake will not get it.
     pub(crate) fn take_awaiting_welcome(&mut self, id: ServerId) -> Vec<Joining> {
         self.at(id).map(|server| std::mem::take(&mut server.awaiting_welcome)).unwrap_or_default()

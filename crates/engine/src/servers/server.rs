@@ -230,6 +230,8 @@ pub(crate) enum Own {
     Fetch(CallId),
     /// A page of a list, for the merged door.
     Listing(Kind),
+    /// What it can do, for the merged door.
+    Discover,
 }
 
 /// A list that is read page by page on behalf of a call.

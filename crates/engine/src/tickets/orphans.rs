@@ -2,7 +2,7 @@
 
 use super::Tickets;
 use crate::calls::orphaned::Place;
-use crate::id::TaskNo;
+use crate::id::{DefinitionId, TaskNo};
 use crate::time::Mono;
 use crate::wire::Message;
 
@@ -13,6 +13,8 @@ pub(crate) struct Orphan {
     pub(crate) message: Box<Message>,
     pub(crate) modern: bool,
     pub(crate) principal: Box<str>,
+    /// What its server is one of.
+    pub(crate) definition: DefinitionId,
     /// Where it is at its server.
     pub(crate) place: Option<Place>,
     /// Since when it waits.

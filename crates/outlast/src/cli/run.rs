@@ -29,7 +29,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         }
         Task::Serve(settings, service, program) => {
             return with_observers(*settings, |config, observers, place| {
-                crate::serve::run(config, observers, place, *service, program)
+                crate::serve::run(config, observers, place, *service, vec![program])
             });
         }
         Task::KeepService(name, settings, command) => match keep::enter(&name, &settings, &command) {
@@ -37,7 +37,7 @@ pub(super) fn run(task: Task) -> ExitCode {
             Ok(Some(service)) => {
                 let program = Program::Command(command.into());
                 return with_log(*settings, service.log(), |config, observers, place| {
-                    crate::serve::run(config, observers, place, *service, program)
+                    crate::serve::run(config, observers, place, *service, vec![program])
                 });
             }
             Err(error) => Err(error),

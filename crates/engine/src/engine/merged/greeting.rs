@@ -4,22 +4,46 @@
 //! with what they can do together.
 
 use super::{Asking, Engine};
+use crate::action::Note;
 use crate::catalog::{Welcome, offer};
 use crate::clients::session::{Setup, version_wanted};
 use crate::engine::sharing::own_initialized;
+use crate::era::Era;
 use crate::id::{ClientId, DefinitionId, ServerId};
+use crate::merged::Needs;
 use crate::method::Method;
 use crate::servers::Own;
 use crate::time::Mono;
-use crate::wire::{Field, Message, Outgoing, scan_message};
-use serde_json::json;
+use crate::wire::{Edit, Field, Message, Outgoing, scan_message};
+use serde_json::{Value, json};
 
 /// The revisions that have a handshake, the newest last.
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 impl Engine {
-    /// A legacy client gets a server of each definition, and each is told its handshake.
-    pub(in crate::engine) fn meet_servers(&mut self, now: Mono, client: ClientId, initialize: &Message) {
+    /// A client gets a server of each definition. A legacy one is introduced to each by its own handshake.
+    pub(in crate::engine) fn meet_servers(
+        &mut self,
+        now: Mono,
+        client: ClientId,
+        message: &Message,
+        modern: bool,
+    ) {
+        if !modern {
+            return self.introduce(now, client, message);
+        }
+        let Some(principal) = self.clients.get(&client).map(|client| client.principal.clone()) else {
+            return;
+        };
+        let definitions: Vec<DefinitionId> = self.config.definitions().map(|(id, _)| id).collect();
+        for definition in definitions {
+            if let Some(server) = self.server_for_exchange(now, definition, principal.as_deref()) {
+                self.join(client, server);
+            }
+        }
+    }
+
+    fn introduce(&mut self, now: Mono, client: ClientId, initialize: &Message) {
         let Some(state) = self.clients.get(&client) else { return };
         let principal = state.principal.clone();
         let digest = crate::memory::client_of(initialize).unwrap_or_default();
@@ -45,7 +69,7 @@ impl Engine {
         initialize: &Message,
         setup: &Setup,
     ) {
-        self.meet_servers(now, client, initialize);
+        self.introduce(now, client, initialize);
         for server in self.servers_of(client) {
             self.servers.will_be_set_up(server, client, &setup.without_subscriptions());
         }
@@ -56,9 +80,8 @@ impl Engine {
         }
     }
 
-    /// Answers `initialize` with what is known of the servers by now.
+    /// Answers a handshake with what is known of the servers by now.
     pub(super) fn welcome_merged(&mut self, asking: &Asking, message: &Message) {
-        let version = version_for(message);
         let servers = self.servers_of(asking.client);
         let known = |id: &ServerId| {
             let server = self.servers.get(id)?;
@@ -74,16 +97,55 @@ impl Engine {
                 capabilities[list]["listChanged"] = true.into();
             }
         }
-        let mut result = json!({
-            "protocolVersion": version,
-            "capabilities": capabilities,
-            "serverInfo": {"name": "outlast", "version": env!("CARGO_PKG_VERSION")},
-        });
+        let mut result =
+            if asking.modern { discovered(capabilities) } else { self.agreed(asking, message, capabilities) };
         if let Some(instructions) = instructions {
             result["instructions"] = instructions.into();
         }
-        self.clients.agrees_on(asking.client, &version);
         self.answer_with_tasks(asking, &result.to_string());
+    }
+
+    fn agreed(&mut self, asking: &Asking, message: &Message, capabilities: Value) -> Value {
+        let version = version_for(message);
+        self.clients.agrees_on(asking.client, &version);
+        json!({"protocolVersion": version, "capabilities": capabilities, "serverInfo": server_info()})
+    }
+
+    // The modern era.
+
+    /// A server is asked in the words of a modern client, and what it can do if that is needed.
+    pub(super) fn speak_modern_to(&mut self, id: ServerId, message: &Message, needs: Needs) {
+        let Some(meta) = meta_of(message) else { return };
+        self.merged.speaks(id, meta.clone());
+        let known = self.servers.get(&id).is_none_or(|server| server.welcome.is_some());
+        if needs != Needs::Handshakes || known || !self.is_there(id) || !self.merged.discovers(id) {
+            return;
+        }
+        let request =
+            [br#"{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":"#, &*meta, b"}}"]
+                .concat();
+        if let Some(request) = scan_message(request.into()) {
+            self.ask_again(id, &request, Own::Discover);
+        }
+    }
+
+    /// A server says what it can do; or that it does not know the question.
+    pub(in crate::engine) fn discovered(&mut self, now: Mono, id: ServerId, answer: &Message) {
+        if answer.has(Field::Result) {
+            self.servers.shows_era(id, Some(Era::Modern));
+            self.servers.is_welcomed(id, answer);
+        } else {
+            self.is_foreign(id);
+        }
+        self.gathered_may_go_on(now, id);
+    }
+
+    /// A server is left out for clients of an era that it does not speak.
+    pub(super) fn is_foreign(&mut self, id: ServerId) {
+        if self.merged.is_foreign(id) {
+            let server = self.server_name(id);
+            self.note(Note::OtherEra { server });
+        }
     }
 
     /// The answer, with the tasks that we make of calls.
@@ -126,6 +188,31 @@ impl Engine {
         }
         self.answer_result(asking.client, asking.way, &asking.id, b"{}");
     }
+}
+
+/// Who we are.
+fn server_info() -> Value {
+    json!({"name": "outlast", "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn discovered(capabilities: Value) -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": capabilities,
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
+    })
+}
+
+/// What a modern client says of itself, without what belongs to this one request.
+fn meta_of(message: &Message) -> Option<Box<[u8]>> {
+    let without = match message.envelope.get(Field::MetaProgressToken) {
+        Some(span) => message.edited(Edit::remove_member(&message.bytes, span)),
+        None => None,
+    };
+    without.as_ref().unwrap_or(message).raw(Field::ParamsMeta).map(Box::from)
 }
 
 /// The revision that a client asks for, if it has a handshake; else the newest that has.

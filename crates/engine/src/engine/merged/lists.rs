@@ -47,8 +47,13 @@ impl Engine {
 
     fn ask_for_page(&mut self, id: ServerId, kind: Kind, so_far: Box<Listing>, cursor: Option<&[u8]>) {
         let method = kind.method();
-        let params =
-            cursor.map(|cursor| [b",\"params\":{\"cursor\":", cursor, b"}"].concat()).unwrap_or_default();
+        let meta = self.merged.meta(id).map(|meta| [b"\"_meta\":", meta].concat());
+        let cursor = cursor.map(|cursor| [b"\"cursor\":", cursor].concat());
+        let params: Vec<Vec<u8>> = meta.into_iter().chain(cursor).collect();
+        let params = match params.is_empty() {
+            true => Vec::new(),
+            false => [b",\"params\":{", &*params.join(&b","[..]), b"}"].concat(),
+        };
         let request =
             [br#"{"jsonrpc":"2.0","id":0,"method":""#, method.as_str().as_bytes(), b"\"", &*params, b"}"];
         let Some(message) = scan_message(request.concat().into()) else { return };
@@ -69,6 +74,9 @@ impl Engine {
         let Some(mut listing) = self.merged.take_asked(id, kind, attempt) else { return };
         let Some(page) = self.page_as_shown(id, kind, answer) else {
             // An error says that there is no such list, or none for us.
+            if is_of_other_era(answer) && self.merged.meta(id).is_some() {
+                self.is_foreign(id);
+            }
             if self.merged.refuses(id, kind) {
                 self.tell_of_change(id, kind);
             }
@@ -170,13 +178,26 @@ impl Engine {
             self.own_tools_merged()
         });
         match view.page(cursor.as_deref(), own.as_deref().unwrap_or_default()) {
-            Some(page) => self.answer_result(asking.client, asking.way, &asking.id, &page),
+            Some(page) => self.answer_list(asking, &page),
             None => self.bad_cursor(asking),
         }
     }
 
+    /// A modern list says how long it may be kept: not at all, because it is made of several.
+    fn answer_list(&mut self, asking: &Asking, page: &[u8]) {
+        const HINTS: &[u8] = br#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","#;
+        let rest = page.strip_prefix(b"{").filter(|_| asking.modern);
+        let hinted = rest.map(|rest| [HINTS, rest].concat());
+        self.answer_result(asking.client, asking.way, &asking.id, hinted.as_deref().unwrap_or(page));
+    }
+
     fn bad_cursor(&mut self, asking: &Asking) {
         let text = "Invalid params: the cursor is not one of ours; list from the beginning";
-        self.answer_error(asking.client, asking.way, &asking.id, -32602, text);
+        self.refuse_merged(asking, -32602, text);
     }
+}
+
+/// Whether an error tells of a server that has had no handshake, and wants one.
+fn is_of_other_era(answer: &Message) -> bool {
+    !matches!(crate::engine::remote::error_code(answer), Some(-32022..=-32020))
 }

@@ -73,7 +73,6 @@ impl Engine {
         {
             self.keep_session(asking.client);
         }
-        self.goes_on_without_initialized(server);
         let message = renamed.as_ref().unwrap_or(message);
         let (id, method) = (asking.id.clone(), asking.method.clone());
         self.pass_to(now, (asking.client, asking.way), server, (id, method), message);
@@ -96,10 +95,11 @@ impl Engine {
         let (code, what) = match named.kind {
             Kind::Tools => (-32602, "Unknown tool"),
             Kind::Prompts => (-32602, "Unknown prompt"),
+            Kind::Resources | Kind::Templates if asking.modern => (-32602, "Resource not found"),
             Kind::Resources | Kind::Templates => (-32002, "Resource not found"),
         };
         let text = format!("{what}: {name}; no server behind this address has it now");
-        self.answer_error(asking.client, asking.way, &asking.id, code, &text);
+        self.refuse_merged(asking, code, &text);
     }
 
     fn unknown_method(&mut self, asking: &Asking, message: &Message) {
@@ -118,7 +118,7 @@ impl Engine {
                 )
             }
         };
-        self.answer_error(asking.client, asking.way, &asking.id, code, &text);
+        self.refuse_merged(asking, code, &text);
     }
 }
 

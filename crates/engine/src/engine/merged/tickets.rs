@@ -15,7 +15,7 @@ impl Engine {
             || (self.config.resumable && self.resume_request(now, &request, message));
         if !taken {
             let text = format!("Method not found: {}", asking.method.as_str());
-            self.answer_error(asking.client, asking.way, &asking.id, -32601, &text);
+            self.refuse_merged(asking, -32601, &text);
         }
     }
 

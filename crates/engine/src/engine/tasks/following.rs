@@ -274,6 +274,7 @@ impl Engine {
             Own::Poll(call) | Own::Fetch(call) => self.polled_in_vain(now, call, attempt),
             Own::Tools(paging) => self.go_on_without_tools(now, paging.call),
             Own::Listing(kind) => self.page_is_lost(server, attempt, kind),
+            Own::Discover => self.merged.discovers_again(server),
             Own::Quiet | Own::List(_) => {}
         }
     }

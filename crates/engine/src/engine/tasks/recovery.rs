@@ -59,9 +59,11 @@ impl Engine {
         };
         // A hand-off does not tell by its face.
         let modern = message.has(Field::MetaProtocolVersion);
-        let principal = task.principal.clone();
+        let (principal, definition) = (task.principal.clone(), self.definition_called(&task.server));
+        // Only what is called as one of ours was claimed.
+        let Some(definition) = definition else { return };
         self.take_questions_back(no);
-        self.tickets.add_orphan(Orphan { no, message, modern, principal, place, since: self.at });
+        self.tickets.add_orphan(Orphan { no, message, modern, principal, definition, place, since: self.at });
         self.tickets.orphans_may_go_on();
     }
 
@@ -133,13 +135,14 @@ impl Engine {
     /// A server that can take a call of a client that is gone, in the same name and era.
     fn server_of_orphan(&mut self, now: Mono, orphan: &Orphan) -> Option<ServerId> {
         if !self.config.manner.serves() {
-            let (id, server) = self.servers.iter().next()?;
+            let mut servers = self.servers.iter();
+            let (id, server) = servers.find(|(_, server)| server.definition == orphan.definition)?;
             // The modern era has no handshake: a client that speaks it is enough.
             let spoken = || self.clients.values().any(|client| client.modern);
             let greeted = server.handshake.is_over() || (orphan.modern && spoken());
             return greeted.then_some(*id);
         }
-        let definition = self.definition_called(&self.tickets.get(orphan.no)?.server)?;
+        let definition = orphan.definition;
         if orphan.modern {
             return self.server_for_exchange(now, definition, name_of(&orphan.principal));
         }
