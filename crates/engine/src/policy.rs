@@ -1,12 +1,14 @@
 //! Which limits apply to a call: layers of rules, resolved once when the call starts.
 //!
-//! Nearest wins: built-in < what the server declares (may only lengthen) < a bare flag < a rule for
-//! the method < a rule for the tool < the request's own wish (may only shorten). Each value
-//! remembers where it came from, because an error must name the setting that governs it.
+//! Nearest wins: built-in < what the server declares (may only lengthen) < the file's defaults < what
+//! the file says of the server < the environment and the command line < the request's own wish (may
+//! only shorten). Within each of them: what holds for all calls < a rule for the method < a rule for
+//! the tool. Each value remembers where it came from, because an error must name the setting that
+//! governs it.
 
 use crate::limits;
 use crate::method::Method;
-use crate::settings::{BadValue, Glob, Key, SETTINGS, Scope, Setting, Signs, Value, nearest};
+use crate::settings::{BadValue, Closeness, Glob, Key, SETTINGS, Scope, Setting, Signs, Value, nearest};
 use crate::tickets::TaskRule;
 use std::time::Duration;
 
@@ -87,15 +89,32 @@ pub struct Policy {
 
 /// What a rule is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Selector {
+pub enum Selector {
     /// Every call; of `timeout` and `max` only `tools/call`.
-    Bare,
-    Method(Glob),
-    Tool(Glob),
+    All,
+    /// Calls of these methods.
+    Methods(Glob),
+    /// Calls of these tools.
+    Tools(Glob),
 }
+
+/// Who wrote a rule; the later one wins, whatever the rule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// The file, for all servers.
+    Defaults,
+    /// The file, for this server.
+    Server,
+    /// The environment or the command line.
+    Process,
+}
+
+/// How near a rule is to a call.
+type Nearness = (Standing, u8, Closeness);
 
 #[derive(Clone, Debug)]
 struct Rule {
+    standing: Standing,
     selector: Selector,
     key: Key,
     value: Value,
@@ -103,23 +122,37 @@ struct Rule {
 }
 
 impl Rule {
-    fn matches(&self, method: &Method, tool: Option<&str>) -> bool {
-        match &self.selector {
-            Selector::Bare => *method == Method::ToolsCall || !matches!(self.key, Key::Timeout | Key::Max),
-            Selector::Method(glob) => glob.matches(method.as_str()),
-            Selector::Tool(glob) => {
-                *method == Method::ToolsCall && tool.is_some_and(|tool| glob.matches(tool))
+    /// `None` if it does not hold for the call.
+    fn nearness(&self, method: &Method, tool: Option<&str>) -> Option<Nearness> {
+        let is_tool = *method == Method::ToolsCall;
+        let (rank, closeness) = match &self.selector {
+            Selector::All => {
+                let holds = is_tool || !matches!(self.key, Key::Timeout | Key::Max);
+                (0, holds.then(Closeness::default)?)
             }
-        }
+            Selector::Methods(glob) => (1, glob.closeness(method.as_str())?),
+            Selector::Tools(glob) => (2, tool.filter(|_| is_tool).and_then(|tool| glob.closeness(tool))?),
+        };
+        Some((self.standing, rank, closeness))
     }
 
-    fn nearness(&self) -> (u8, usize) {
-        match &self.selector {
-            Selector::Bare => (0, 0),
-            Selector::Method(glob) => (1, glob.literal()),
-            Selector::Tool(glob) => (2, glob.literal()),
-        }
+    fn shown(&self) -> Written<'_> {
+        let Rule { value, source, standing, selector, .. } = self;
+        Written { value, source, standing: *standing, selector }
     }
+}
+
+/// A value that somebody wrote for a call, whether or not it is the nearest.
+#[derive(Clone, Copy, Debug)]
+pub struct Written<'a> {
+    /// The value.
+    pub value: &'a Value,
+    /// Where it was written.
+    pub source: &'a str,
+    /// Who wrote it.
+    pub standing: Standing,
+    /// For which calls.
+    pub selector: &'a Selector,
 }
 
 /// The setting that a rule names, in the whole rule `text`.
@@ -151,7 +184,32 @@ pub struct Rules(Vec<Rule>);
 impl Rules {
     /// Adds one value for every call.
     pub fn bare(&mut self, key: Key, value: Value, source: &str) {
-        self.0.push(Rule { selector: Selector::Bare, key, value, source: source.into() });
+        self.write(Standing::Process, Selector::All, key, value, source);
+    }
+
+    /// Adds one value.
+    pub fn write(&mut self, standing: Standing, selector: Selector, key: Key, value: Value, source: &str) {
+        self.0.push(Rule { standing, selector, key, value, source: source.into() });
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All that was written for a call, the nearest first.
+    pub fn written(&self, key: Key, method: &Method, tool: Option<&str>) -> Vec<Written<'_>> {
+        let of_key = self.0.iter().filter(|rule| rule.key == key);
+        let mut found: Vec<_> =
+            of_key.filter_map(|rule| Some((rule.nearness(method, tool)?, rule))).collect();
+        found.sort_by_key(|(nearness, _)| *nearness);
+        found.reverse();
+        found.into_iter().map(|(_, rule)| rule.shown()).collect()
     }
 
     /// Adds `GLOB=KEY:VALUE,…` for tools or methods.
@@ -166,11 +224,10 @@ impl Rules {
                 pair.split_once(':').ok_or_else(|| wrong(&format!("`{pair}` is not KEY:VALUE")))?;
             let item = setting_of_call(name.trim(), text)?;
             let selector = match of {
-                Key::Tool => Selector::Tool(glob.clone()),
-                _ => Selector::Method(glob.clone()),
+                Key::Tool => Selector::Tools(glob.clone()),
+                _ => Selector::Methods(glob.clone()),
             };
-            let value = item.parse(value)?;
-            self.0.push(Rule { selector, key: item.key, value, source: source.as_str().into() });
+            self.write(Standing::Process, selector, item.key, item.parse(value)?, &source);
         }
         Ok(())
     }
@@ -183,10 +240,10 @@ impl Rules {
     }
 
     fn nearest_rule(&self, key: Key, method: &Method, tool: Option<&str>) -> Option<(&Value, Layer)> {
-        let matching = |(_, rule): &(usize, &Rule)| rule.key == key && rule.matches(method, tool);
-        let found = self.0.iter().enumerate().filter(matching);
+        let of_key = self.0.iter().enumerate().filter(|(_, rule)| rule.key == key);
+        let found = of_key.filter_map(|(index, rule)| Some((rule.nearness(method, tool)?, index, rule)));
         // `max_by_key` gives the last of equals: the later rule wins.
-        let (index, rule) = found.max_by_key(|(_, rule)| rule.nearness())?;
+        let (_, index, rule) = found.max_by_key(|(nearness, ..)| *nearness)?;
         Some((&rule.value, Layer::Rule(index as u16)))
     }
 
@@ -484,6 +541,45 @@ mod tests {
     fn of_equal_rules_the_later_wins() {
         let rules = rules(&[(Key::Timeout, "1m"), (Key::Timeout, "2m")]);
         assert_eq!(timeout(&rules, "tools/call", None), Some(2 * MIN));
+    }
+
+    /// The order of the layers, whatever the order of writing.
+    #[test]
+    fn what_is_written_for_a_server_wins_over_every_default() {
+        let glob = |text| Glob::new(text).unwrap();
+        let tools = |text| Selector::Tools(glob(text));
+        let mut rules = Rules::default();
+        let mut say = |standing, selector, minutes: u32, source: &str| {
+            rules.write(standing, selector, Key::Timeout, Value::Time(Some(minutes * MIN)), source);
+        };
+        say(Standing::Server, tools("run_*"), 6, "server's tool");
+        say(Standing::Server, Selector::Methods(glob("tools/*")), 5, "server's method");
+        say(Standing::Server, Selector::All, 4, "server");
+        say(Standing::Defaults, tools("{other,run_build}"), 3, "default of a tool");
+        say(Standing::Defaults, Selector::Methods(glob("tools/call")), 2, "default of a method");
+        say(Standing::Defaults, Selector::All, 1, "default");
+        let written = rules.written(Key::Timeout, &Method::ToolsCall, Some("run_build"));
+        let sources: Vec<&str> = written.iter().map(|written| written.source).collect();
+        let nearest_first =
+            ["server's tool", "server's method", "server", "default of a tool", "default of a method", "default"];
+        assert_eq!(sources, nearest_first);
+        assert_eq!(timeout(&rules, "tools/call", Some("run_build")), Some(6 * MIN));
+        assert_eq!(timeout(&rules, "tools/call", Some("x")), Some(5 * MIN));
+        rules.bare(Key::Timeout, Value::Time(None), "--timeout");
+        assert_eq!(timeout(&rules, "tools/call", Some("run_build")), None);
+    }
+
+    #[test]
+    fn an_exact_name_wins_over_a_longer_glob_and_of_two_the_later() {
+        let rules = rules(&[
+            (Key::Tool, "{run_build,run_x}=timeout:1m"),
+            (Key::Tool, "run_build*=timeout:2m"),
+            (Key::Tool, "{a,b}=timeout:3m"),
+            (Key::Tool, "b=timeout:4m"),
+        ]);
+        assert_eq!(timeout(&rules, "tools/call", Some("run_build")), Some(MIN));
+        assert_eq!(timeout(&rules, "tools/call", Some("run_builder")), Some(2 * MIN));
+        assert_eq!(timeout(&rules, "tools/call", Some("b")), Some(4 * MIN));
     }
 
     #[test]

@@ -6,9 +6,11 @@
 //!
 //! Not here: which value applies to a call (`policy.rs`).
 
+mod glob;
 mod parse;
 
-pub use parse::{BadValue, Glob, nearest, parse_duration, show_duration};
+pub use glob::{Closeness, Glob};
+pub use parse::{BadValue, nearest, parse_duration, show_duration};
 
 use std::time::Duration;
 
@@ -234,6 +236,40 @@ impl Applies {
     }
 }
 
+/// In which table of the file a setting stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In `[defaults]`, in `[servers.NAME]`, and in their `tools` and `methods`.
+    Call,
+    /// In `[defaults]` and in `[servers.NAME]`.
+    Server,
+    /// In `[defaults]` alone: it is about all servers together.
+    Process,
+    /// In `[listen]`.
+    Listen,
+    /// In `[store]`.
+    Store,
+    /// In `[log]`.
+    Log,
+    /// In no table: the file has other words for it.
+    Nowhere,
+}
+
+impl Place {
+    /// The tables, for people; empty where there is none.
+    pub fn tables(self) -> &'static str {
+        match self {
+            Place::Call => "[defaults], [servers.NAME], and their tools and methods",
+            Place::Server => "[defaults], [servers.NAME]",
+            Place::Process => "[defaults]",
+            Place::Listen => "[listen]",
+            Place::Store => "[store]",
+            Place::Log => "[log]",
+            Place::Nowhere => "",
+        }
+    }
+}
+
 /// One setting.
 #[derive(Debug)]
 pub struct Setting {
@@ -245,6 +281,8 @@ pub struct Setting {
     pub kind: Kind,
     /// Where it may stand.
     pub scope: Scope,
+    /// In which table of the file it stands.
+    pub place: Place,
     /// Where it stands in `--help`.
     pub group: Group,
     /// In which modes it has an effect.
@@ -266,6 +304,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "timeout",
         kind: Kind::TimeOrOff,
         scope: Scope::Call,
+        place: Place::Call,
         group: Group::Common,
         applies: Applies::Everywhere,
         front: true,
@@ -285,6 +324,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "max",
         kind: Kind::TimeOrOff,
         scope: Scope::Call,
+        place: Place::Call,
         group: Group::Common,
         applies: Applies::Everywhere,
         front: true,
@@ -298,6 +338,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "keep-alive",
         kind: Kind::TimeOrOff,
         scope: Scope::Call,
+        place: Place::Call,
         group: Group::Common,
         applies: Applies::Everywhere,
         front: true,
@@ -312,6 +353,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "signs",
         kind: Kind::Signs,
         scope: Scope::Call,
+        place: Place::Call,
         group: Group::Limits,
         applies: Applies::Everywhere,
         front: true,
@@ -328,6 +370,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "retries",
         kind: Kind::Count,
         scope: Scope::Call,
+        place: Place::Call,
         group: Group::Limits,
         applies: Applies::Everywhere,
         front: true,
@@ -344,6 +387,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "repeatable",
         kind: Kind::Switch,
         scope: Scope::Call,
+        place: Place::Call,
         group: Group::Limits,
         applies: Applies::Everywhere,
         front: false,
@@ -357,6 +401,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "task",
         kind: Kind::Choice(&["optional", "required", "forbidden"]),
         scope: Scope::Call,
+        place: Place::Call,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -370,6 +415,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "keep-answers",
         kind: Kind::Switch,
         scope: Scope::Call,
+        place: Place::Call,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -384,6 +430,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "idempotency",
         kind: Kind::Choice(&["unknown", "honoured"]),
         scope: Scope::Call,
+        place: Place::Call,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -398,6 +445,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "join-repeats",
         kind: Kind::TimeOrOff,
         scope: Scope::Call,
+        place: Place::Call,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -414,6 +462,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "handshake",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Limits,
         applies: Applies::Everywhere,
         front: false,
@@ -428,6 +477,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "cancel-grace",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Limits,
         applies: Applies::Everywhere,
         front: false,
@@ -442,6 +492,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "drain",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Process,
         group: Group::Limits,
         applies: Applies::Everywhere,
         front: false,
@@ -458,6 +509,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "max-message",
         kind: Kind::Size,
         scope: Scope::Process,
+        place: Place::Process,
         group: Group::Limits,
         applies: Applies::Everywhere,
         front: false,
@@ -472,6 +524,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "restart",
         kind: Kind::Choice(&["on-hang", "on-timeout", "on-crash", "never"]),
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Servers,
         applies: Applies::Everywhere,
         front: true,
@@ -488,6 +541,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "restart-backoff",
         kind: Kind::TimeOrOff,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Servers,
         applies: Applies::Everywhere,
         front: false,
@@ -501,6 +555,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "restart-intensity",
         kind: Kind::Count,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Servers,
         applies: Applies::Everywhere,
         front: false,
@@ -514,6 +569,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "connect-retries",
         kind: Kind::Count,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Servers,
         applies: Applies::Everywhere,
         front: false,
@@ -529,6 +585,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "connect-backoff",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Servers,
         applies: Applies::Everywhere,
         front: false,
@@ -541,6 +598,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "reconnect-every",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Servers,
         applies: Applies::Everywhere,
         front: false,
@@ -553,6 +611,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "retry-backoff",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Limits,
         applies: Applies::Everywhere,
         front: false,
@@ -565,6 +624,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "trust",
         kind: Kind::Switch,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Servers,
         applies: Applies::Everywhere,
         front: false,
@@ -579,6 +639,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "instant",
         kind: Kind::Switch,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Common,
         applies: Applies::Wrap,
         front: true,
@@ -596,6 +657,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "connect",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Http,
         applies: Applies::Url,
         front: false,
@@ -609,6 +671,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "pool-idle",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Http,
         applies: Applies::Url,
         front: false,
@@ -621,6 +684,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "pool-max-idle",
         kind: Kind::Count,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Http,
         applies: Applies::Url,
         front: false,
@@ -633,6 +697,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "header",
         kind: Kind::Lines("HEADER"),
         scope: Scope::Process,
+        place: Place::Nowhere,
         group: Group::Http,
         applies: Applies::Url,
         front: true,
@@ -648,6 +713,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "ca-file",
         kind: Kind::Path,
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Http,
         applies: Applies::Url,
         front: false,
@@ -661,6 +727,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "listen",
         kind: Kind::Lines("ADDR"),
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Serve,
         front: true,
@@ -675,6 +742,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "token-file",
         kind: Kind::Path,
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Serve,
         front: true,
@@ -689,6 +757,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "no-auth",
         kind: Kind::Switch,
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Serve,
         front: false,
@@ -701,6 +770,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "allow-host",
         kind: Kind::Lines("NAME"),
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Serve,
         front: false,
@@ -715,6 +785,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "allow-origin",
         kind: Kind::Lines("ORIGIN"),
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Serve,
         front: false,
@@ -729,6 +800,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "share",
         kind: Kind::Choice(&["principal", "session", "all"]),
         scope: Scope::Process,
+        place: Place::Server,
         group: Group::Http,
         applies: Applies::Service,
         front: false,
@@ -746,6 +818,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "session-idle",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Service,
         front: false,
@@ -760,6 +833,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "resume-wait",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Everywhere,
         front: false,
@@ -775,6 +849,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "resume-min-wait",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Service,
         front: false,
@@ -787,6 +862,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "max-sessions",
         kind: Kind::Count,
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Service,
         front: false,
@@ -799,6 +875,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "max-calls",
         kind: Kind::Count,
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Everywhere,
         front: false,
@@ -812,6 +889,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "max-bytes",
         kind: Kind::Size,
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Service,
         front: false,
@@ -828,6 +906,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "max-connections",
         kind: Kind::Count,
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Service,
         front: false,
@@ -842,6 +921,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "max-connections-per-address",
         kind: Kind::Count,
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Serve,
         front: false,
@@ -856,6 +936,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "trusted-proxies",
         kind: Kind::Lines("ADDR"),
         scope: Scope::Process,
+        place: Place::Listen,
         group: Group::Http,
         applies: Applies::Serve,
         front: false,
@@ -869,6 +950,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "tasks",
         kind: Kind::Switch,
         scope: Scope::Process,
+        place: Place::Process,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: true,
@@ -884,6 +966,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "task-after",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Process,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -896,6 +979,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "task-ttl",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Store,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -910,6 +994,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "task-ttl-max",
         kind: Kind::Time,
         scope: Scope::Process,
+        place: Place::Store,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -923,6 +1008,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "idempotency-key",
         kind: Kind::Lines("PATH"),
         scope: Scope::Process,
+        place: Place::Process,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -938,6 +1024,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "client-cap",
         kind: Kind::TimeOrOff,
         scope: Scope::Process,
+        place: Place::Process,
         group: Group::Common,
         applies: Applies::Everywhere,
         front: true,
@@ -955,6 +1042,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "client-profile",
         kind: Kind::Lines("ROW"),
         scope: Scope::Process,
+        place: Place::Process,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -972,6 +1060,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "learn",
         kind: Kind::Choice(&["ask", "auto", "off"]),
         scope: Scope::Process,
+        place: Place::Process,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -987,6 +1076,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "state",
         kind: Kind::Path,
         scope: Scope::Process,
+        place: Place::Store,
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
@@ -1003,21 +1093,23 @@ pub static SETTINGS: &[Setting] = &[
         name: "tool",
         kind: Kind::Rules,
         scope: Scope::Process,
+        place: Place::Nowhere,
         group: Group::Common,
         applies: Applies::Everywhere,
         front: true,
         default: "",
         short: "settings for some tools: 'run_*=timeout:5m,max:2h'",
-        long: "`GLOB=KEY:VALUE,…`: GLOB matches the name of a tool (`*` is any text, `?` one character); \
-               KEY is a setting that says \"also inside `--tool` and `--method`\". May be given several \
+        long: "`GLOB=KEY:VALUE,…`: GLOB matches the name of a tool (`*` is any text, `?` one character, \
+               `{a,b}` one of these); KEY is a setting that says \"also inside `--tool` and `--method`\". May be given several \
                times; in the variable OUTLAST_TOOL rules are separated by `;`. If two globs match, the one \
-               with more literal characters wins, then the later one.",
+               with the exact name wins, then the one with more literal characters, then the later one.",
     },
     Setting {
         key: Key::Method,
         name: "method",
         kind: Kind::Rules,
         scope: Scope::Process,
+        place: Place::Nowhere,
         group: Group::Limits,
         applies: Applies::Everywhere,
         front: true,
@@ -1031,6 +1123,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "log",
         kind: Kind::Choice(&["error", "warn", "info", "debug"]),
         scope: Scope::Process,
+        place: Place::Log,
         group: Group::Common,
         applies: Applies::Everywhere,
         front: true,
@@ -1043,6 +1136,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "log-format",
         kind: Kind::Choice(&["text", "json"]),
         scope: Scope::Process,
+        place: Place::Log,
         group: Group::Log,
         applies: Applies::Everywhere,
         front: false,
@@ -1057,6 +1151,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "trace-messages",
         kind: Kind::Path,
         scope: Scope::Process,
+        place: Place::Log,
         group: Group::Log,
         applies: Applies::Everywhere,
         front: false,
@@ -1073,6 +1168,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "keep",
         kind: Kind::Switch,
         scope: Scope::Process,
+        place: Place::Nowhere,
         group: Group::Common,
         applies: Applies::Keep,
         front: true,
@@ -1168,6 +1264,13 @@ mod tests {
         assert!(!setting(Key::Listen).applies.to(modes[0]) && setting(Key::Listen).applies.to(modes[3]));
         assert!(!setting(Key::Header).applies.to(modes[3]) && setting(Key::Header).applies.to(modes[4]));
         assert!(setting(Key::Share).applies.to(modes[1]) && !setting(Key::Instant).applies.to(modes[1]));
+    }
+
+    #[test]
+    fn what_holds_for_one_call_stands_with_the_calls() {
+        for item in SETTINGS {
+            assert_eq!(item.scope == Scope::Call, item.place == Place::Call, "{}", item.name);
+        }
     }
 
     #[test]

@@ -89,7 +89,9 @@ impl Profile {
 
     /// A cap that was seen of one version on this machine. `None` if the name cannot stand in a row.
     pub fn learned(name: &str, version: &str, cap: Duration) -> Option<Profile> {
-        let mut row = Profile::new(Glob::new(name).ok()?, Origin::Learned);
+        // In braces the name would mean others.
+        let glob = Glob::new(name).ok().filter(|_| !name.contains(['{', '}']))?;
+        let mut row = Profile::new(glob, Origin::Learned);
         (row.version, row.cap, row.progress) = (Some(Versions::parse(version)), Some(cap), Some(false));
         Some(row)
     }

@@ -156,72 +156,6 @@ fn distance(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// A pattern: `*` stands for any text, `?` for one character.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glob(Box<str>);
-
-impl Glob {
-    /// Checks a pattern.
-    pub fn new(text: &str) -> Result<Glob, BadValue> {
-        if text.is_empty() {
-            return bad("the glob before `=` is missing; write 'run_*=timeout:5m'");
-        }
-        if let Some(odd) = text.chars().find(|c| "[]{}!\\".contains(*c) || c.is_control()) {
-            return bad(format!(
-                "glob `{text}`: `{}` has no meaning here; only * and ? do",
-                odd.escape_debug()
-            ));
-        }
-        Ok(Glob(text.into()))
-    }
-
-    /// How many characters of it are literal; the more, the nearer.
-    pub fn literal(&self) -> usize {
-        self.0.chars().filter(|c| !matches!(c, '*' | '?')).count()
-    }
-
-    /// Whether it stands for this text. Linear in practice: only the last `*` is gone back to.
-    pub fn matches(&self, text: &str) -> bool {
-        let (pattern, text) = (self.0.as_bytes(), text.as_bytes());
-        let (mut p, mut t) = (0, 0);
-        let mut star: Option<(usize, usize)> = None;
-        while t < text.len() {
-            match pattern.get(p) {
-                Some(b'*') => {
-                    star = Some((p + 1, t));
-                    p += 1;
-                }
-                Some(b'?') => {
-                    p += 1;
-                    t += 1;
-                    // One character, not one byte of it.
-                    while text.get(t).is_some_and(|byte| byte & 0xc0 == 0x80) {
-                        t += 1;
-                    }
-                }
-                Some(byte) if *byte == text[t] => {
-                    p += 1;
-                    t += 1;
-                }
-                _ => match star {
-                    Some((after, from)) => {
-                        star = Some((after, from + 1));
-                        (p, t) = (after, from + 1);
-                    }
-                    None => return false,
-                },
-            }
-        }
-        pattern[p..].iter().all(|byte| *byte == b'*')
-    }
-}
-
-impl std::fmt::Display for Glob {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Key, setting};
@@ -287,16 +221,5 @@ mod tests {
         ] {
             assert_eq!(nearest(word, known), meant, "{word}");
         }
-    }
-
-    #[test]
-    fn globs_match_any_text_and_single_characters() {
-        let matches = |glob, text| Glob::new(glob).unwrap().matches(text);
-        assert!(matches("run_*", "run_build") && matches("run_*", "run_") && !matches("run_*", "run"));
-        assert!(matches("*", "") && matches("*a*b", "xxaxab") && !matches("*a*b", "xxaxa"));
-        assert!(matches("a?c", "abc") && matches("a?c", "aüc") && !matches("a?c", "ac"));
-        assert!(matches("x", "x") && !matches("x", "xy"));
-        assert!(Glob::new("").is_err() && Glob::new("a[b]").is_err());
-        assert_eq!(Glob::new("run_*").unwrap().literal(), 4);
     }
 }
