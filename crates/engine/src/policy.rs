@@ -560,8 +560,14 @@ mod tests {
         say(Standing::Defaults, Selector::All, 1, "default");
         let written = rules.written(Key::Timeout, &Method::ToolsCall, Some("run_build"));
         let sources: Vec<&str> = written.iter().map(|written| written.source).collect();
-        let nearest_first =
-            ["server's tool", "server's method", "server", "default of a tool", "default of a method", "default"];
+        let nearest_first = [
+            "server's tool",
+            "server's method",
+            "server",
+            "default of a tool",
+            "default of a method",
+            "default",
+        ];
         assert_eq!(sources, nearest_first);
         assert_eq!(timeout(&rules, "tools/call", Some("run_build")), Some(6 * MIN));
         assert_eq!(timeout(&rules, "tools/call", Some("x")), Some(5 * MIN));

@@ -4,9 +4,11 @@
 //! is which command.
 
 mod cache;
+mod check;
 mod clients;
 mod completions;
 mod doctor;
+mod explain;
 mod flags;
 pub mod help;
 mod install;
@@ -59,6 +61,9 @@ enum Task {
     DoctorClient,
     Tasks(crate::tasks::Request),
     Clients(crate::clients::Request),
+    /// Read this file and say what is wrong with it.
+    Check(std::path::PathBuf),
+    Explain(crate::explain::Request),
 }
 
 /// One line about what is wrong.
@@ -116,6 +121,8 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "demo-server" => without_options(&mut parser, "demo-server", Task::DemoServer),
         "man" => without_options(&mut parser, "man", Task::Print(manual::page())),
         "clients" => clients::parse(parser),
+        "check" => check::parse(parser),
+        "explain" => explain::parse(parser),
         "completions" => completions::parse(parser),
         "cache" => cache::parse(parser),
         "token" => token::parse(parser),

@@ -93,12 +93,17 @@ fn unfold(text: &str) -> Result<Vec<Box<str>>, BadValue> {
             .strip_prefix('{')
             .and_then(|inside| inside.split_once('}'))
             .filter(|(inside, _)| !inside.contains('{'))
-            .ok_or_else(|| BadValue(format!("glob `{text}`: braces do not pair; write {{a,b}}, not nested")))?;
+            .ok_or_else(|| {
+                BadValue(format!("glob `{text}`: braces do not pair; write {{a,b}}, not nested"))
+            })?;
         let words: Vec<&str> = inside.split(',').collect();
         if found.len() * words.len() > ALTERNATIVES {
             return bad(format!("glob `{text}` stands for more than {ALTERNATIVES} patterns; write several"));
         }
-        found = found.iter().flat_map(|old| words.iter().map(move |word| format!("{old}{before}{word}"))).collect();
+        found = found
+            .iter()
+            .flat_map(|old| words.iter().map(move |word| format!("{old}{before}{word}")))
+            .collect();
         rest = after;
     }
     Ok(found.into_iter().map(|pattern| (pattern + rest).into()).collect())

@@ -52,6 +52,8 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::DoctorClient => crate::doctor::client(),
         Task::Tasks(request) => crate::tasks::run(&request),
         Task::Clients(request) => crate::clients::run(&request),
+        Task::Check(path) => super::check::run(&path),
+        Task::Explain(request) => crate::explain::run(&request),
     };
     done.unwrap_or_else(|error| {
         say(&error.to_string());

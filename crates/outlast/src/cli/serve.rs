@@ -10,7 +10,6 @@ use crate::config::Settings;
 use crate::serve::{Entrance, Service, Target};
 use crate::sys::guardian::missing;
 use lexopt::prelude::*;
-use outlast_engine::Manner;
 use outlast_engine::settings::Mode;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -39,13 +38,13 @@ fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags)
         (Some(word), None) => {
             let url = url(word)?;
             let mode = Mode { serves: true, keeps: false, remote: true };
-            let settings = take(serving(Settings::for_remote(&url)), flags, mode)?;
+            let settings = take(Settings::for_remote(&url).serving(), flags, mode)?;
             let remote = reach(url, &settings)?;
             (settings, Target::Remote(remote))
         }
         (None, Some(command)) if !command.is_empty() => {
             let mode = Mode { serves: true, keeps: false, remote: false };
-            let settings = take(serving(Settings::new(&command)), flags, mode)?;
+            let settings = take(Settings::new(&command).serving(), flags, mode)?;
             (settings, Target::Command(command))
         }
         _ => {
@@ -60,14 +59,6 @@ fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags)
         return Ok(Task::CannotStart(command[0].clone(), why));
     }
     Ok(Task::Serve(Box::new(settings), Box::new(service), target))
-}
-
-/// What is built in for a service.
-pub(super) fn serving(mut settings: Settings) -> Settings {
-    settings.engine.manner = Manner::Serve;
-    settings.engine.resumable = true;
-    settings.engine.tasks = true;
-    settings
 }
 
 fn service(settings: &Settings) -> Result<Service, Wrong> {
