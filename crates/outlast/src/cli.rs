@@ -4,10 +4,13 @@
 //! is which command.
 
 mod cache;
+mod check;
 mod clients;
 mod completions;
 mod doctor;
+mod explain;
 mod flags;
+mod gateway;
 pub mod help;
 mod install;
 mod keep;
@@ -32,6 +35,9 @@ use std::process::ExitCode;
 /// The status for a command line that cannot be understood.
 const USAGE: u8 = 2;
 
+/// A file says which servers there are, and so does the command line.
+const ONE_OF_THEM: &str = "write either --config FILE or the server itself, not both";
+
 /// Where `--keep` stands and cannot be meant.
 const NO_KEEP: &str = "--keep needs a command; write: outlast --keep -- npx -y some-server";
 
@@ -43,7 +49,7 @@ enum Task {
     PrintAndTell(String, String),
     Wrap(Box<Settings>, Vec<OsString>),
     Remote(Box<Settings>, std::sync::Arc<crate::server::http::Remote>),
-    Serve(Box<Settings>, Box<crate::serve::Service>, crate::program::Program),
+    Serve(Box<Settings>, Box<crate::serve::Service>, Vec<crate::program::Program>),
     Guardian(Vec<OsString>),
     /// The service behind `--keep`, by the name of its files.
     KeepService(String, Box<Settings>, Vec<OsString>),
@@ -57,8 +63,13 @@ enum Task {
     Install(installer::Request),
     Doctor(crate::doctor::Options, Vec<OsString>),
     DoctorClient,
+    /// The servers of a file, for the client on our standard streams.
+    Gateway(Box<Settings>, Vec<crate::program::Program>),
     Tasks(crate::tasks::Request),
     Clients(crate::clients::Request),
+    /// Read this file and say what is wrong with it.
+    Check(std::path::PathBuf),
+    Explain(crate::explain::Request),
 }
 
 /// One line about what is wrong.
@@ -116,6 +127,8 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "demo-server" => without_options(&mut parser, "demo-server", Task::DemoServer),
         "man" => without_options(&mut parser, "man", Task::Print(manual::page())),
         "clients" => clients::parse(parser),
+        "check" => check::parse(parser),
+        "explain" => explain::parse(parser),
         "completions" => completions::parse(parser),
         "cache" => cache::parse(parser),
         "token" => token::parse(parser),

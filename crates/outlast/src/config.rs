@@ -1,9 +1,11 @@
 //! What people wrote: flags and the environment, checked, as the engine's configuration.
 //!
-//! The only place that reads the environment. No file is read, and above all none from the working
-//! directory: a cloned repository must not configure us.
+//! The only place that reads the environment. `file` reads `outlast.toml`, and never one from the
+//! working directory: a cloned repository must not configure us.
 
 #![allow(clippy::disallowed_methods)] // this is the one place
+
+pub mod file;
 
 use crate::client::http::Bounds;
 use crate::client::http::addresses::Network;
@@ -16,6 +18,7 @@ use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
 use outlast_engine::{ClientCap, Config, Level, Manner, Restart, ServerConfig, Share, Transport};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Variables of the environment that are ours; a server never sees them.
@@ -133,6 +136,18 @@ pub struct RemoteSettings {
     pub ca_file: Option<PathBuf>,
 }
 
+impl Default for RemoteSettings {
+    fn default() -> Self {
+        RemoteSettings {
+            connect: Duration::from_secs(10),
+            pool_idle: Duration::from_secs(90),
+            pool_max_idle: 32,
+            headers: Vec::new(),
+            ca_file: None,
+        }
+    }
+}
+
 /// Where clients come in and who they may be, as it was written.
 #[derive(Debug)]
 pub struct ServiceSettings {
@@ -179,13 +194,7 @@ impl Settings {
             log: Log { level: Level::Warn, format: Format::Text },
             state: None,
             trace: None,
-            remote: RemoteSettings {
-                connect: Duration::from_secs(10),
-                pool_idle: Duration::from_secs(90),
-                pool_max_idle: 32,
-                headers: Vec::new(),
-                ca_file: None,
-            },
+            remote: RemoteSettings::default(),
             service: ServiceSettings {
                 listen: None,
                 token_file: None,
@@ -201,6 +210,14 @@ impl Settings {
         }
     }
 
+    /// What is built in for a service.
+    pub fn serving(mut self) -> Settings {
+        self.engine.manner = Manner::Serve;
+        self.engine.resumable = true;
+        self.engine.tasks = true;
+        self
+    }
+
     /// Where to keep what outlives a connection.
     pub fn place(&self) -> Place {
         place(self.state.as_deref())
@@ -208,25 +225,12 @@ impl Settings {
 
     /// Takes the environment's values. Flags come after them and so win over them.
     pub fn take_environment(&mut self) -> Result<(), BadValue> {
-        for (name, value) in own_variables() {
-            let (name, value) = (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned());
-            let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) else {
-                // A variable of a newer version, or of a wrapper's own, is no reason to stop.
-                self.unknown.push(name);
-                continue;
-            };
-            if value.is_empty() {
-                continue;
-            }
+        let (written, unknown) = environment();
+        self.unknown = unknown;
+        for (setting, value, name) in written {
             let named = |error: BadValue| BadValue(format!("{name}: {error}"));
             if setting.kind == Kind::Rules {
-                for rule in value.split(';').filter(|rule| !rule.trim().is_empty()) {
-                    self.engine.rules_mut().add(setting.key, rule.trim(), &name).map_err(named)?;
-                }
-            } else if matches!(setting.kind, Kind::Lines(_)) {
-                for line in value.lines().filter(|line| !line.trim().is_empty()) {
-                    self.take(setting, line, &name).map_err(named)?;
-                }
+                self.engine.rules_mut().add(setting.key, &value, &name).map_err(named)?;
             } else {
                 self.take(setting, &value, &name).map_err(named)?;
             }
@@ -245,24 +249,13 @@ impl Settings {
     }
 
     fn take(&mut self, setting: &'static Setting, text: &str, source: &str) -> Result<(), BadValue> {
-        let value = setting.parse(text)?;
+        let server = Arc::make_mut(&mut self.engine.server);
+        let Some(value) = take_of_server(server, &mut self.remote, setting.key, setting.parse(text)?) else {
+            return Ok(());
+        };
         match (setting.key, value) {
-            (Key::CancelGrace, Value::Time(Some(time))) => self.engine.server_mut().cancel_grace = time,
             (Key::Drain, Value::Time(Some(time))) => self.engine.drain = time,
             (Key::MaxMessage, Value::Size(size)) => self.engine.max_message = size,
-            (Key::Restart, Value::Text(word)) => self.engine.server_mut().restart = restart(&word),
-            (Key::RestartBackoff, Value::Time(time)) => {
-                self.engine.server_mut().restart_backoff = time.unwrap_or_default()
-            }
-            (Key::RestartIntensity, Value::Count(count)) => {
-                self.engine.server_mut().restart_intensity = count
-            }
-            (Key::ConnectRetries, Value::Count(count)) => self.engine.server_mut().connect_retries = count,
-            (Key::ConnectBackoff, Value::Time(Some(time))) => self.engine.server_mut().connect_backoff = time,
-            (Key::ReconnectEvery, Value::Time(Some(time))) => self.engine.server_mut().reconnect_every = time,
-            (Key::RetryBackoff, Value::Time(Some(time))) => self.engine.server_mut().retry_backoff = time,
-            (Key::Trust, Value::Switch(trust)) => self.engine.server_mut().trust = trust,
-            (Key::Instant, Value::Switch(instant)) => self.engine.server_mut().instant = instant,
             (Key::Tasks, Value::Switch(on)) => self.engine.tasks = on,
             (Key::TaskAfter, Value::Time(Some(time))) => self.engine.task_after = time,
             (Key::TaskTtl, Value::Time(Some(time))) => self.engine.task_ttl = time,
@@ -276,7 +269,6 @@ impl Settings {
             }
             (Key::Learn, Value::Text(word)) => self.engine.learn = learn(&word),
             (Key::State, Value::Text(path)) => self.state = Some(path),
-            (Key::Share, Value::Text(word)) => self.engine.server_mut().share = share(&word),
             (Key::SessionIdle, Value::Time(Some(time))) => self.engine.session_idle = time,
             (Key::ResumeWait, Value::Time(Some(time))) => self.engine.resume_wait = time,
             (Key::ResumeMinWait, Value::Time(Some(time))) => self.engine.resume_min_wait = time,
@@ -295,11 +287,6 @@ impl Settings {
             (Key::NoAuth, Value::Switch(on)) => self.service.no_auth = on,
             (Key::AllowHost, Value::Text(text)) => self.service.hosts.push(text),
             (Key::AllowOrigin, Value::Text(text)) => self.service.origins.push(text),
-            (Key::Connect, Value::Time(Some(time))) => self.remote.connect = time,
-            (Key::PoolIdle, Value::Time(Some(time))) => self.remote.pool_idle = time,
-            (Key::PoolMaxIdle, Value::Count(count)) => self.remote.pool_max_idle = count as usize,
-            (Key::Header, Value::Text(text)) => self.remote.headers.push(text),
-            (Key::CaFile, Value::Text(path)) => self.remote.ca_file = Some(path.into()),
             (Key::Log, Value::Text(word)) => self.log.level = level(&word),
             (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
@@ -341,6 +328,56 @@ impl Settings {
         self.engine.server_mut().restart = if auto_restart { Restart::OnTimeout } else { Restart::Never };
         Ok(())
     }
+}
+
+/// Takes a value that is about one server. Gives it back if it is about something else, or a limit of its calls.
+fn take_of_server(
+    server: &mut ServerConfig,
+    remote: &mut RemoteSettings,
+    key: Key,
+    value: Value,
+) -> Option<Value> {
+    match (key, value) {
+        (Key::CancelGrace, Value::Time(Some(time))) => server.cancel_grace = time,
+        (Key::Restart, Value::Text(word)) => server.restart = restart(&word),
+        (Key::RestartBackoff, Value::Time(time)) => server.restart_backoff = time.unwrap_or_default(),
+        (Key::RestartIntensity, Value::Count(count)) => server.restart_intensity = count,
+        (Key::ConnectRetries, Value::Count(count)) => server.connect_retries = count,
+        (Key::ConnectBackoff, Value::Time(Some(time))) => server.connect_backoff = time,
+        (Key::ReconnectEvery, Value::Time(Some(time))) => server.reconnect_every = time,
+        (Key::RetryBackoff, Value::Time(Some(time))) => server.retry_backoff = time,
+        (Key::Trust, Value::Switch(trust)) => server.trust = trust,
+        (Key::Instant, Value::Switch(instant)) => server.instant = instant,
+        (Key::Share, Value::Text(word)) => server.share = share(&word),
+        (Key::Connect, Value::Time(Some(time))) => remote.connect = time,
+        (Key::PoolIdle, Value::Time(Some(time))) => remote.pool_idle = time,
+        (Key::PoolMaxIdle, Value::Count(count)) => remote.pool_max_idle = count as usize,
+        (Key::CaFile, Value::Text(path)) => remote.ca_file = Some(path.into()),
+        (Key::Header, Value::Text(text)) => remote.headers.push(text),
+        (_, value) => return Some(value),
+    }
+    None
+}
+
+/// The settings that the environment has: setting, value, name of the variable. And variables that begin as ours do
+/// and mean nothing: one of a newer version, or of a wrapper's own, is no reason to stop.
+fn environment() -> (Vec<(&'static Setting, String, String)>, Vec<String>) {
+    let (mut written, mut unknown) = (Vec::new(), Vec::new());
+    for (name, value) in own_variables() {
+        let (name, value) = (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned());
+        let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) else {
+            unknown.push(name);
+            continue;
+        };
+        let pieces: Vec<&str> = match setting.kind {
+            Kind::Rules => value.split(';').collect(),
+            Kind::Lines(_) => value.lines().collect(),
+            _ => vec![&value],
+        };
+        let pieces = pieces.into_iter().map(str::trim).filter(|piece| !piece.is_empty());
+        written.extend(pieces.map(|piece| (setting, piece.to_owned(), name.clone())));
+    }
+    (written, unknown)
 }
 
 /// A number that is another one in every process, for jitter.

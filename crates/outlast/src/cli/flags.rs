@@ -42,7 +42,7 @@ fn missing_value(setting: &Setting) -> Wrong {
 }
 
 /// For example: `--listen has no effect with outlast -- COMMAND; it is for outlast serve`.
-fn does_nothing(setting: &Setting, mode: Mode) -> Wrong {
+pub(super) fn does_nothing(setting: &Setting, mode: Mode) -> Wrong {
     let here = match mode {
         Mode { serves: true, remote: true, .. } => "outlast serve URL",
         Mode { serves: true, .. } => "outlast serve -- COMMAND",

@@ -1,7 +1,6 @@
 //! `outlast --keep -- COMMAND`, the service behind it, and `outlast keep list|stop`.
 
 use super::flags::{self, Flags, take};
-use super::serve::serving;
 use super::{Task, Wrong, help};
 use crate::client::http::addresses;
 use crate::client::http::visitor::Doorman;
@@ -97,7 +96,7 @@ pub(super) fn service(words: Vec<OsString>) -> Result<Task, Wrong> {
         flags.push(flags::read(Setting::named(name).ok_or_else(wrong)?, &mut parser)?);
     }
     let mode = Mode { serves: false, keeps: true, remote: false };
-    let settings = take(serving(Settings::new(&command)), &flags, mode)?;
+    let settings = take(Settings::new(&command).serving(), &flags, mode)?;
     Ok(Task::KeepService(name, Box::new(settings), command))
 }
 

@@ -27,9 +27,14 @@ pub(super) fn run(task: Task) -> ExitCode {
                 wrap::run_remote(config, observers, place, remote)
             });
         }
-        Task::Serve(settings, service, program) => {
+        Task::Gateway(settings, programs) => {
             return with_observers(*settings, |config, observers, place| {
-                crate::serve::run(config, observers, place, *service, vec![program])
+                wrap::run_gateway(config, observers, place, programs)
+            });
+        }
+        Task::Serve(settings, service, programs) => {
+            return with_observers(*settings, |config, observers, place| {
+                crate::serve::run(config, observers, place, *service, programs)
             });
         }
         Task::KeepService(name, settings, command) => match keep::enter(&name, &settings, &command) {
@@ -53,6 +58,8 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::DoctorClient => crate::doctor::client(),
         Task::Tasks(request) => crate::tasks::run(&request),
         Task::Clients(request) => crate::clients::run(&request),
+        Task::Check(path) => super::check::run(&path),
+        Task::Explain(request) => crate::explain::run(&request),
     };
     done.unwrap_or_else(|error| {
         say(&error.to_string());

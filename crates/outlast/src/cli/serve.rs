@@ -2,7 +2,10 @@
 
 use super::flags::{self, Flags, take};
 use super::remote::{is_url, reach, url};
-use super::{NO_KEEP, Task, Wrong, help, not_understood, split_command, unknown_letter, version};
+use super::{
+    NO_KEEP, ONE_OF_THEM, Task, Wrong, check, gateway, help, not_understood, split_command, unknown_letter,
+    version,
+};
 use crate::client::http::addresses;
 use crate::client::http::token::Tokens;
 use crate::client::http::visitor::{Doorman, is_loopback};
@@ -11,26 +14,34 @@ use crate::program::Program;
 use crate::serve::{Entrance, Service};
 use crate::sys::guardian::missing;
 use lexopt::prelude::*;
-use outlast_engine::Manner;
 use outlast_engine::settings::Mode;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
 /// Reads what follows `serve`.
 pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
     let (words, command) = split_command(words);
-    let (mut url, mut flags) = (None, Flags::new());
+    let (mut url, mut file, mut flags) = (None, None, Flags::new());
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         match argument {
             Long("help") | Short('h') => return Ok(Task::Print(help::of("serve"))),
             Long("version") | Short('V') => return version::parse(parser),
             Long("keep") => return Err(Wrong(NO_KEEP.into())),
+            Long("config") => file = Some(PathBuf::from(parser.value()?)),
             Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             Value(word) if is_url(&word) && url.is_none() => url = Some(word),
             Value(word) => return Err(not_understood(&word)),
             Short(letter) => return Err(unknown_letter(letter)),
         }
+    }
+    if url.is_none() && command.is_none() {
+        let path = check::or_default(file)?;
+        return gateway::serve(&path, &flags);
+    }
+    if file.is_some() {
+        return Err(Wrong(ONE_OF_THEM.into()));
     }
     serve(url.as_ref(), command, &flags)
 }
@@ -40,13 +51,13 @@ fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags)
         (Some(word), None) => {
             let url = url(word)?;
             let mode = Mode { serves: true, keeps: false, remote: true };
-            let settings = take(serving(Settings::for_remote(&url)), flags, mode)?;
+            let settings = take(Settings::for_remote(&url).serving(), flags, mode)?;
             let remote = reach(url, &settings)?;
             (settings, Program::Remote(remote))
         }
         (None, Some(command)) if !command.is_empty() => {
             let mode = Mode { serves: true, keeps: false, remote: false };
-            let settings = take(serving(Settings::new(&command)), flags, mode)?;
+            let settings = take(Settings::new(&command).serving(), flags, mode)?;
             (settings, Program::Command(command.into()))
         }
         _ => {
@@ -60,18 +71,10 @@ fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags)
     {
         return Ok(Task::CannotStart(command.words[0].clone(), why));
     }
-    Ok(Task::Serve(Box::new(settings), Box::new(service), program))
+    Ok(Task::Serve(Box::new(settings), Box::new(service), vec![program]))
 }
 
-/// What is built in for a service.
-pub(super) fn serving(mut settings: Settings) -> Settings {
-    settings.engine.manner = Manner::Serve;
-    settings.engine.resumable = true;
-    settings.engine.tasks = true;
-    settings
-}
-
-fn service(settings: &Settings) -> Result<Service, Wrong> {
+pub(super) fn service(settings: &Settings) -> Result<Service, Wrong> {
     let written = &settings.service;
     let text = written
         .listen

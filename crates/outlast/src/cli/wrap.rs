@@ -2,19 +2,20 @@
 
 use super::flags::{self, Flags, take};
 use super::{
-    NO_KEEP, Task, Wrong, help, keep, named_task, not_understood, remote, split_command, unknown_letter,
-    version,
+    NO_KEEP, ONE_OF_THEM, Task, Wrong, gateway, help, keep, named_task, not_understood, remote,
+    split_command, unknown_letter, version,
 };
 use crate::config::{self, Settings};
 use lexopt::prelude::*;
 use outlast_engine::settings::{Key, Mode, setting};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Reads a line that begins with no command of ours.
 pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
     let line = words.clone();
     let (words, command) = split_command(words);
-    let (mut url, written) = (None, words.clone());
+    let (mut url, mut file, written) = (None, None, words.clone());
     let mut flags = Flags::new();
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
@@ -28,6 +29,7 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
             Long("version") | Short('V') => return version::parse(parser),
             // What `outlast install` marks its entries with.
             Long("installed") => drop(parser.optional_value()),
+            Long("config") => file = Some(PathBuf::from(parser.value()?)),
             Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             Value(word) if remote::is_url(&word) && url.is_none() => url = Some(word),
             Value(word) if url.is_some() => return Err(not_understood(&word)),
@@ -36,6 +38,10 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
         }
     }
     let command = command.filter(|command| !command.is_empty());
+    if let Some(path) = file {
+        let alone = url.is_none() && command.is_none();
+        return if alone { gateway::wrap(&path, &flags) } else { Err(Wrong(ONE_OF_THEM.into())) };
+    }
     let mode = Mode { serves: false, keeps: keeps(&flags)?, remote: url.is_some() };
     match (mode.keeps, url, command) {
         (true, None, Some(command)) => keep::door(&flags, written, command, mode),

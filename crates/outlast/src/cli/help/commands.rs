@@ -40,6 +40,20 @@ pub const COMMANDS: &[Command] = &[
         short: "which clients are known, and their limits",
         text: clients,
     },
+    Command {
+        name: "check",
+        listed: true,
+        then: &[],
+        short: "what is wrong with a configuration file",
+        text: check,
+    },
+    Command {
+        name: "explain",
+        listed: true,
+        then: &[],
+        short: "every limit of a tool, and where it is set",
+        text: explain,
+    },
     Command { name: "demo", listed: true, then: &[], short: "see outlast work in ten seconds", text: demo },
     Command { name: "serve", listed: true, then: &[], short: "serve MCP over HTTP", text: serve },
     Command {
@@ -197,6 +211,32 @@ the name of a client, its limit counts from now on. `forget` removes it.
 
 To add a client: --client-profile 'NAME=cap:60s,progress:no'. To measure one:
 outlast doctor client.
+"
+    .into()
+}
+
+fn check() -> String {
+    "Read a configuration file and report every mistake in it. Nothing is started.
+Usage: outlast check [FILE]
+
+FILE is an outlast.toml (see docs/file.md) or a client's own mcp.json [default:
+$XDG_CONFIG_HOME/outlast/outlast.toml, usually ~/.config/outlast/outlast.toml].
+Ends with 0 if the file can be used, 1 if not, 2 for a bad command line.
+"
+    .into()
+}
+
+fn explain() -> String {
+    "Show every limit of a tool, where it is set, and what it wins over.
+Usage: outlast explain SERVER TOOL [OPTIONS]
+
+      --client NAME   also how long a call of this client can last; NAME is what
+                      the client calls itself (see: outlast clients)
+      --config FILE   the file [default: $XDG_CONFIG_HOME/outlast/outlast.toml]
+      --json          print one JSON object
+  -h, --help          this text
+
+Variables such as OUTLAST_TIMEOUT count as they would for outlast itself.
 "
     .into()
 }

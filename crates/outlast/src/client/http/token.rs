@@ -90,7 +90,7 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn unhex(text: &str) -> Option<[u8; 32]> {
+pub fn unhex(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     if text.len() != 64 || !text.is_ascii() {
         return None;

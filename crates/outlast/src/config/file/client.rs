@@ -1,0 +1,79 @@
+//! `[clients."GLOB"]` and `[tokens.NAME]`.
+
+use super::desk::Desk;
+use super::place::At;
+use super::server::EXPOSE;
+use super::tree::Entry;
+use super::{ClientRule, TokenRule};
+use outlast_engine::ClientCap;
+use outlast_engine::settings::{Glob, Key, Value, setting};
+
+/// The keys of a client.
+pub const CLIENT: [&str; 4] = ["client-cap", "hand-off", "servers", "expose"];
+/// The keys of a token.
+pub const TOKEN: [&str; 3] = ["hash", "servers", "tools"];
+
+/// Globs for servers, with their places: what they match is known only when all files are read.
+pub type Seen = Vec<(Glob, At)>;
+
+/// Reads one client.
+pub fn client(desk: &mut Desk<'_>, entry: &Entry, seen: &mut Seen) -> Option<ClientRule> {
+    let glob = desk.glob(&entry.name, entry.at)?;
+    let table = format!("[clients.{:?}]", entry.name);
+    let source = desk.source(&table, entry.at);
+    let mut rule = ClientRule { glob, cap: None, hand_off: None, servers: None, expose: None, source };
+    for member in desk.table(entry) {
+        match member.name.as_str() {
+            "client-cap" => rule.cap = cap(desk, member),
+            "hand-off" => rule.hand_off = desk.switch(member),
+            "servers" => rule.servers = Some(servers(desk, member, seen)),
+            "expose" => rule.expose = desk.choice(member, &EXPOSE),
+            _ => desk.unknown(member, &table, CLIENT),
+        }
+    }
+    Some(rule)
+}
+
+fn cap(desk: &mut Desk<'_>, member: &Entry) -> Option<ClientCap> {
+    let text = desk.setting(member, setting(Key::ClientCap)).pop()?;
+    match setting(Key::ClientCap).parse(&text) {
+        Ok(Value::Time(time)) => Some(time.map_or(ClientCap::Off, ClientCap::After)),
+        _ => None,
+    }
+}
+
+fn servers(desk: &mut Desk<'_>, member: &Entry, seen: &mut Seen) -> Vec<Glob> {
+    let globs = desk.globs(member);
+    seen.extend(globs.iter().cloned());
+    globs.into_iter().map(|(glob, _)| glob).collect()
+}
+
+/// Reads one token.
+pub fn token(desk: &mut Desk<'_>, entry: &Entry, seen: &mut Seen) -> Option<TokenRule> {
+    let table = format!("[tokens.{}]", super::server::key(&entry.name));
+    let (mut hash, mut of_servers, mut tools) = (None, None, None);
+    let mut written = false;
+    for member in desk.table(entry) {
+        match member.name.as_str() {
+            "hash" => (hash, written) = (self::hash(desk, member), true),
+            "servers" => of_servers = Some(servers(desk, member, seen)),
+            "tools" => tools = Some(desk.globs(member).into_iter().map(|(glob, _)| glob).collect()),
+            _ => desk.unknown(member, &table, TOKEN),
+        }
+    }
+    if !written {
+        let help = format!("`outlast token new {}` makes a token and its hash", entry.name);
+        desk.wrong(entry.at, format!("token `{}` has no hash", entry.name), Some(help));
+    }
+    Some(TokenRule { name: entry.name.clone(), hash: hash?, servers: of_servers, tools })
+}
+
+fn hash(desk: &mut Desk<'_>, member: &Entry) -> Option<[u8; 32]> {
+    let text = desk.text(member)?;
+    let hash = crate::client::http::token::unhex(&text);
+    if hash.is_none() {
+        let help = "write the 64 digits that `outlast token new NAME` prints behind the name".to_owned();
+        desk.wrong_in_secret(member.node.at, "the hash is not the SHA-256 of a token in hex", Some(help));
+    }
+    hash
+}

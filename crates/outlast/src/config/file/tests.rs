@@ -1,0 +1,232 @@
+//! What files mean, and what is said of wrong ones.
+
+use super::*;
+use outlast_engine::method::Method;
+use outlast_engine::settings::Key;
+use proptest::prelude::*;
+
+fn says(text: &str) -> Vec<String> {
+    let mistakes = examine(text).map_or_else(|mistakes| mistakes, |gateway| gateway.warnings);
+    mistakes.iter().map(Mistake::line).collect()
+}
+
+fn first(text: &str) -> String {
+    says(text).into_iter().next().unwrap_or_default()
+}
+
+fn loaded(text: &str) -> Gateway {
+    let known = |name: &str| (name == "TOKEN").then(|| "t0k".to_owned());
+    examine_with(text, &known).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
+}
+
+#[test]
+fn a_file_describes_servers_and_their_limits() {
+    let gateway = loaded(
+        r#"
+[defaults]
+timeout = "30s"
+restart = "never"
+drain = "5s"
+[defaults.tools."{run_build,run_tests}"]
+timeout = "5m"
+[servers.ci]
+command = "npx"
+args = ["-y", "ci"]
+env = { KEY = "${TOKEN}" }
+trust = true
+start = "eager"
+expose = "plain-names"
+tools.allow = ["run_*"]
+[servers.ci.tools."run_*"]
+max = "1h"
+signs = ["call", "server"]
+[servers.far]
+url = "https://host/mcp"
+headers = { Authorization = "Bearer ${env:TOKEN}" }
+connect = "3s"
+[listen]
+listen = "127.0.0.1:7600"
+allow-host = ["a", "b"]
+[clients."claude*"]
+client-cap = "60s"
+servers = ["ci"]
+"#,
+    );
+    let [ci, far] = &gateway.servers[..] else { panic!() };
+    let argv = ["npx", "-y", "ci"].map(OsString::from).to_vec();
+    let env = vec![("KEY".into(), "t0k".into())];
+    assert_eq!(ci.target, TargetSpec::Command { argv, env, cwd: None });
+    assert_eq!((ci.eager, ci.expose, ci.config.trust), (true, Some(Expose::PlainNames), true));
+    assert_eq!(ci.config.restart, outlast_engine::Restart::Never);
+    let written = ci.config.rules.written(Key::Timeout, &Method::ToolsCall, Some("run_build"));
+    let sources: Vec<&str> = written.iter().map(|written| written.source).collect();
+    let default = "[defaults.tools.\"{run_build,run_tests}\"] in outlast.toml:7";
+    assert_eq!(sources, [default, "[defaults] in outlast.toml:3"]);
+    assert!(matches!(&far.target, TargetSpec::Remote { headers, .. } if headers[0].1 == "Bearer t0k"));
+    assert_eq!(far.remote.connect, std::time::Duration::from_secs(3));
+    assert_eq!(gateway.settings.service.hosts, ["a", "b"]);
+    assert_eq!(gateway.settings.engine.drain, std::time::Duration::from_secs(5));
+    assert!(matches!(gateway.clients[0].cap, Some(ClientCap::After(_))));
+    assert_eq!((gateway.separator.as_str(), gateway.warnings.len()), ("__", 0));
+}
+
+#[test]
+fn a_clients_own_file_is_taken_as_it_is() {
+    let gateway = loaded(
+        r#"{ // comments and trailing commas
+            "mcpServers": {
+              "My Server": {"command": "npx", "args": ["-y", "x"], "env": {"K": "${env:TOKEN}"}, "autoApprove": []},
+              "far": {"type": "http", "url": "https://host/mcp", "headers": {"A": "b"},},
+              "off": {"command": "x", "disabled": true},
+            },
+            "numStartups": 4,
+        }"#,
+    );
+    let names: Vec<&str> = gateway.servers.iter().map(|server| &*server.config.name).collect();
+    assert_eq!(names, ["My-Server", "far", "off"]);
+    assert!(gateway.servers[2].disabled);
+    let warned: Vec<&str> = gateway.warnings.iter().map(|mistake| mistake.what.as_str()).collect();
+    let expected = [
+        "outlast does not use `autoApprove` of a client's file",
+        "server `My Server` is called `My-Server` here",
+    ];
+    assert_eq!(warned, expected);
+}
+
+#[test]
+fn every_mistake_has_its_place_and_says_what_helps() {
+    let server = "[servers.x]\ncommand = \"x\"\n";
+    for (text, said) in [
+        (
+            "[defaults]\ntimout = \"5s\"",
+            "outlast.toml:2:1: unknown key `timout` in [defaults]; did you mean `timeout`?",
+        ),
+        ("[defaults]\ntimeout = 30", "outlast.toml:2:11: timeout: `30` has no unit; write `30s` or `30ms`"),
+        (
+            "[defaults]\nlisten = \"x\"",
+            "outlast.toml:2:1: unknown key `listen` in [defaults]; `listen` stands in [listen]",
+        ),
+        ("[defaults]\ntrust = [1]", "outlast.toml:2:9: `trust` must be true or false, and is a list"),
+        ("[server.x]", "outlast.toml:1:2: unknown key `server` in the file; did you mean `servers`?"),
+        (
+            "[servers.x]\n",
+            "outlast.toml:1:10: server `x` has neither a command nor a url; write `command = \"npx\"` or `url = \"https://host/mcp\"`",
+        ),
+        (
+            "[servers.x]\nurl = \"https://a:b@host/\"",
+            "outlast.toml:2:7: a URL must not hold credentials; write headers = { Authorization = \"Bearer ${TOKEN}\" }",
+        ),
+        (
+            "[servers.x]\nurl = \"host\"",
+            "outlast.toml:2:7: this is not the URL of an MCP server; write https://host/mcp",
+        ),
+        (
+            "[servers.x]\ncommand = \"${NOPE}\"",
+            "outlast.toml:2:11: the variable NOPE is not set; set it before outlast starts, or write ${NOPE:-otherwise}",
+        ),
+        ("include = [\"other.toml\"]", "outlast.toml:1:12: cannot read `other.toml`: there is no such file"),
+        (
+            "include = [\"outlast.toml\"]",
+            "outlast.toml:1:12: `outlast.toml` includes itself; a file that includes itself has no end; leave one of the two out",
+        ),
+    ] {
+        let text = if text.contains("include") { text.to_owned() } else { text.to_owned() + "\n" };
+        assert_eq!(first(&text), said, "{text}");
+    }
+    assert!(first("[servers.a__b]\ncommand = \"x\"").contains("holds the separator"));
+    assert!(first("[servers.\"a b\"]\ncommand = \"x\"").contains("cannot be the name of a server"));
+    assert!(first(&format!("{server}url = \"https://h/\"")).contains("both a command and a url"));
+    assert!(first("[tokens.a]\nservers = []").contains("has no hash"));
+    assert!(first("a = ").starts_with("outlast.toml:1:"));
+    assert_eq!(says("[defaults]\na = 1\nb = 2\n[log]\nc = 3").len(), 3);
+}
+
+#[test]
+fn what_is_odd_is_a_warning() {
+    let warned = |text: &str| first(text);
+    assert!(warned("[defaults]\ntimeout='30s'\nmax='30s'\nhandshake='30s'").contains("are all 30s"));
+    assert!(warned("[defaults.methods.'tool/*']\ntimeout='3s'").contains("matches no method of MCP"));
+    let twins = "[servers.a]\ncommand='x'\n[servers.b]\ncommand='x'";
+    assert!(warned(twins).contains("`a` and `b` are the same command"));
+    let twice = "[defaults.tools.a]\nmax='1s'\n[defaults.tools.'{a,b}']\nmax='2s'";
+    assert!(warned(twice).contains("never counts"));
+    assert!(warned("[clients.x]\nservers=['nope']").contains("matches no server"));
+    let denied = "[servers.a]\ncommand='x'\ntools.deny=['rm']\n[servers.a.tools.rm]\nmax='2s'";
+    assert!(warned(denied).contains("`tools.allow` and `tools.deny` leave"));
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let shown = |text| examine(text).unwrap_err().iter().map(Mistake::to_string).collect::<String>();
+    for text in [
+        "[servers.x]\ncommand='x'\nenv = { K = ['s3cret'] }",
+        "[servers.x]\nurl = 'https://me:s3cret@host/'",
+        "[servers.x.headers]\nA = 's3cret",
+    ] {
+        assert!(!shown(text).contains("s3cret"), "{}", shown(text));
+    }
+}
+
+#[test]
+fn a_directory_and_a_large_file_and_other_bytes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("outlast.toml");
+    let said = |path: &Path| load(path).unwrap_err().iter().map(Mistake::line).collect::<String>();
+    assert!(said(folder.path()).contains("it is a directory"));
+    assert!(said(&file).contains("cannot read"));
+    std::fs::write(&file, vec![b'#'; 2 << 20]).unwrap();
+    assert!(said(&file).contains("it has 2 MiB; a file may have 1 MiB"));
+    std::fs::write(&file, b"# x\n# \xff").unwrap();
+    assert!(said(&file).contains("line 2: it is not UTF-8"));
+    std::fs::write(&file, "include = ['mcp.json']\n[defaults]\nmax='1h'").unwrap();
+    std::fs::write(folder.path().join("mcp.json"), r#"{"servers": {"a": {"command": "x"}}}"#).unwrap();
+    let gateway = load(&file).unwrap();
+    assert_eq!((gateway.servers.len(), gateway.files.len()), (1, 2));
+}
+
+/// A text that looks like one of our files.
+fn like_a_file() -> impl Strategy<Value = String> {
+    let pieces = [
+        "[defaults]\n",
+        "[servers.a]\n",
+        "[servers.a.tools.\"x*\"]\n",
+        "[defaults.methods.\"{a,b}\"]\n",
+        "[listen]\n",
+        "[clients.\"*\"]\n",
+        "[tokens.t]\n",
+        "timeout = \"5s\"\n",
+        "timeout = 5\n",
+        "command = \"x\"\n",
+        "url = \"http://h/\"\n",
+        "env = { A = \"${B}\" }\n",
+        "tools.allow = [\"x\"]\n",
+        "hash = \"00\"\n",
+        "include = [\"outlast.toml\"]\n",
+        "signs = []\n",
+        "{\"mcpServers\": {",
+        "\"a\": {\"command\": \"x\"},",
+        "}}",
+        "\u{feff}",
+        "ä = 'ö'\n",
+        "[[servers]]\n",
+        "= ",
+        "\"",
+        "${",
+        "{",
+        "}",
+        "\n",
+    ];
+    proptest::collection::vec(proptest::sample::select(pieces.to_vec()), 0..30)
+        .prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    /// No text makes the reader panic, and every mistake can be shown.
+    #[test]
+    fn any_text_is_read_or_refused(text in prop_oneof![like_a_file(), ".{0,200}"]) {
+        if let Err(mistakes) = examine(&text) {
+            prop_assert!(!mistakes.is_empty());
+            prop_assert!(mistakes.iter().all(|mistake| !mistake.to_string().is_empty() && mistake.spot.is_some()));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! `outlast explain`: every limit of a tool with the place it was written at, what it won over, and how long a call
+//! can last.
+
+use crate::clients::{advice, learned};
+use crate::config::file::{self, ClientRule, Defined, Gateway};
+use crate::observe::stderr;
+use outlast_engine::ClientCap;
+use outlast_engine::method::Method;
+use outlast_engine::policy::{CallFacts, Declared, Policy, Written};
+use outlast_engine::profile::{Effect, Introduction, Verdict, verdict};
+use outlast_engine::settings::{Place, SETTINGS, Setting, Signs, Value, nearest, show_duration};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What was asked for.
+#[derive(Debug)]
+pub struct Request {
+    pub server: String,
+    pub tool: String,
+    pub client: Option<String>,
+    pub path: PathBuf,
+    pub json: bool,
+}
+
+/// Reads the file and explains. Fails if the file cannot be used or has no such server.
+pub fn run(request: &Request) -> io::Result<ExitCode> {
+    let mut gateway = match file::load(&request.path) {
+        Ok(gateway) => gateway,
+        Err(mistakes) => {
+            mistakes.iter().for_each(|mistake| stderr::write(format!("{mistake}\n").as_bytes()));
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    if let Err(why) = gateway.overrule(&[]) {
+        stderr::say(&why.0);
+        return Ok(ExitCode::FAILURE);
+    }
+    let place = gateway.settings.place();
+    learned::teach(&mut gateway.settings.engine, &place);
+    let Some(server) = gateway.servers.iter().find(|server| *server.config.name == *request.server) else {
+        stderr::say(&no_such_server(&gateway, &request.server));
+        return Ok(ExitCode::FAILURE);
+    };
+    let explained = Explained::new(&gateway, server, request);
+    let text = if request.json { format!("{}\n", explained.json(request)) } else { explained.text(request) };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn no_such_server(gateway: &Gateway, name: &str) -> String {
+    let known = || gateway.servers.iter().map(|server| &*server.config.name);
+    let hint = nearest(name, known()).map(|meant| format!("did you mean {meant}?"));
+    let hint = hint.unwrap_or_else(|| format!("it has: {}", known().collect::<Vec<_>>().join(", ")));
+    format!("the file has no server `{name}`; {hint}")
+}
+
+/// One setting of the call.
+struct Row {
+    setting: &'static Setting,
+    value: String,
+    source: String,
+    /// What lost, the nearest first.
+    lost: Vec<(String, String)>,
+}
+
+struct Explained {
+    rows: Vec<Row>,
+    lasts: String,
+}
+
+impl Explained {
+    fn new(gateway: &Gateway, server: &Defined, request: &Request) -> Explained {
+        let of_call = SETTINGS.iter().filter(|item| item.place == Place::Call);
+        let known = Known::of(gateway, request.client.as_deref());
+        let policy = policy(server, &request.tool, &known);
+        let rows = of_call.map(|item| row(item, server, &request.tool, &policy)).collect();
+        let disabled = if server.disabled { "The server is disabled. " } else { "" };
+        let hidden = if hidden(server, &request.tool) { "The tool is hidden from clients. " } else { "" };
+        Explained { rows, lasts: format!("{disabled}{hidden}{}", lasts(&policy, &known)) }
+    }
+
+    fn text(&self, request: &Request) -> String {
+        let client = request.client.as_ref().map(|name| format!(", called by `{name}`")).unwrap_or_default();
+        let mut text = format!("`{}` of server `{}`{client}\n\n", request.tool, request.server);
+        for Row { setting, value, source, lost } in &self.rows {
+            let _ = writeln!(text, "{:<14}{value:<12}{source}", setting.name);
+            for (value, source) in lost {
+                let _ = writeln!(text, "{:<14}{:<12}{source}", "", format!("not {value}"));
+            }
+        }
+        text + "\n" + &self.lasts + "\n"
+    }
+
+    fn json(&self, request: &Request) -> serde_json::Value {
+        let one = |value: &String, source: &String| {
+            let (file, line) = place(source).unzip();
+            json!({"value": value, "source": source, "file": file, "line": line})
+        };
+        let limit = |row: &Row| {
+            let mut limit = one(&row.value, &row.source);
+            let lost: Vec<_> = row.lost.iter().map(|(value, source)| one(value, source)).collect();
+            limit["setting"] = row.setting.name.into();
+            limit["lost"] = lost.into();
+            limit
+        };
+        let limits: Vec<_> = self.rows.iter().map(limit).collect();
+        json!({"server": request.server, "tool": request.tool, "client": request.client,
+               "limits": limits, "lasts": self.lasts})
+    }
+}
+
+/// File and line of a source such as `[defaults] in outlast.toml:2`.
+fn place(source: &str) -> Option<(&str, u64)> {
+    let (_, place) = source.rsplit_once(" in ")?;
+    let (file, line) = place.rsplit_once(':')?;
+    Some((file, line.parse().ok()?))
+}
+
+fn hidden(server: &Defined, tool: &str) -> bool {
+    let any = |globs: &[outlast_engine::settings::Glob]| globs.iter().any(|glob| glob.matches(tool));
+    any(&server.deny) || (!server.allow.is_empty() && !any(&server.allow))
+}
+
+/// What is known of the client that calls.
+struct Known {
+    name: Option<String>,
+    effect: Effect,
+    /// Who says so.
+    from: String,
+}
+
+impl Known {
+    fn of(gateway: &Gateway, client: Option<&str>) -> Known {
+        let Some(name) = client else {
+            return Known { name: None, effect: Effect::default(), from: String::new() };
+        };
+        let found = |effect, from: String| Known { name: Some(name.to_owned()), effect, from };
+        let rule = nearest_rule(&gateway.clients, name);
+        if rule.is_some_and(|rule| rule.hand_off == Some(false)) {
+            return found(Effect::default(), rule.map(|rule| rule.source.to_string()).unwrap_or_default());
+        }
+        let written = rule.and_then(|rule| Some((rule.cap?, rule.source.to_string())));
+        let (cap, from) =
+            written.unwrap_or_else(|| (gateway.settings.engine.client_cap, "client-cap".into()));
+        match cap {
+            ClientCap::After(time) => found(Effect { cap: Some(time), silence: None }, from),
+            ClientCap::Off => found(Effect::default(), from),
+            ClientCap::Known => {
+                let introduction = Introduction { name: name.into(), ..Introduction::default() };
+                match verdict(&gateway.settings.engine.profiles.of(&introduction), None) {
+                    Verdict::Does(effect) => found(effect, "outlast clients".into()),
+                    Verdict::Unknown | Verdict::Unclear => found(Effect::default(), String::new()),
+                }
+            }
+        }
+    }
+}
+
+/// Of two that fit, the nearer glob wins, then the later one.
+fn nearest_rule<'a>(rules: &'a [ClientRule], name: &str) -> Option<&'a ClientRule> {
+    let fitting = rules.iter().filter_map(|rule| Some((rule.glob.closeness(name)?, rule)));
+    fitting.max_by_key(|(closeness, _)| *closeness).map(|(_, rule)| rule)
+}
+
+/// The policy of a call whose client sends a progress token, as nearly all do.
+fn policy(server: &Defined, tool: &str, known: &Known) -> Policy {
+    server.config.rules.for_call(CallFacts {
+        method: &Method::ToolsCall,
+        tool: Some(tool),
+        has_token: true,
+        cap: known.effect.cap,
+        silence: known.effect.silence,
+        wish: None,
+        declared: &Declared::default(),
+    })
+}
+
+fn row(item: &'static Setting, server: &Defined, tool: &str, policy: &Policy) -> Row {
+    let written = server.config.rules.written(item.key, &Method::ToolsCall, Some(tool));
+    let mut all: Vec<(String, String)> = written.iter().map(said).collect();
+    let built_in = if all.is_empty() { applied(item, policy) } else { item.default.to_owned() };
+    all.push((built_in, "built in".into()));
+    let lost = all.split_off(1);
+    let (value, source) = all.pop().unwrap_or_default();
+    Row { setting: item, value, source, lost }
+}
+
+fn said(written: &Written<'_>) -> (String, String) {
+    (shown(written.value), written.source.to_owned())
+}
+
+/// What is so although nobody wrote it.
+fn applied(item: &Setting, policy: &Policy) -> String {
+    use outlast_engine::settings::Key;
+    match item.key {
+        Key::Timeout => policy.timeout.map_or_else(|| "none".into(), |limit| show_duration(limit.time)),
+        Key::KeepAlive => policy.keep_alive.map_or_else(|| "off".into(), show_duration),
+        Key::Signs => signs(policy.signs),
+        _ => item.default.to_owned(),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Time(time) => time.map_or_else(|| "off".into(), show_duration),
+        Value::Size(size) => size.to_string(),
+        Value::Signs(which) => signs(*which),
+        Value::Count(count) => count.to_string(),
+        Value::Switch(on) => on.to_string(),
+        Value::Text(text) => text.clone(),
+    }
+}
+
+fn signs(signs: Signs) -> String {
+    match signs {
+        Signs { call: true, server: true } => "call+server",
+        Signs { call: true, server: false } => "call",
+        Signs { call: false, server: true } => "server",
+        Signs { call: false, server: false } => "none",
+    }
+    .to_owned()
+}
+
+/// How long a call can last, and why.
+fn lasts(policy: &Policy, known: &Known) -> String {
+    let most = format!("at most {} in all (max)", show_duration(policy.max.time));
+    let silent = policy.timeout.map(|limit| (show_duration(limit.time), policy.signs));
+    let server = match silent {
+        None => format!("A call can last {most}."),
+        Some((time, Signs::NONE)) => {
+            format!("A call can last {time} (timeout), whatever the server reports.")
+        }
+        Some((time, _)) => format!("A call can last {time} without a sign of life (timeout), and {most}."),
+    };
+    let Some(name) = &known.name else { return server };
+    let effect = advice::of_effect(known.effect);
+    let client = match (known.effect == Effect::default(), known.from.as_str()) {
+        (true, "") => format!("Nothing is known of `{name}`: {}.", advice::UNKNOWN),
+        (true, from) => format!("No call of `{name}` is handed off ({from})."),
+        (false, from) => format!("For `{name}`, {effect} ({from})."),
+    };
+    format!("{server}\n{client}")
+}
