@@ -213,7 +213,10 @@ fn facts(setting: &Setting, mark: &str) -> String {
     };
     let (name, variable, placeholder) = (setting.name, setting.variable(), setting.placeholder());
     let flag = format!("--{name} {placeholder}");
-    format!("{mark}{}{mark} · {mark}{variable}{mark} · default: {default} · {scope}{modes}", flag.trim_end())
+    format!(
+        "{mark}{}{mark} · {mark}{variable}{mark} · default: {default} · {scope}{modes}{tables}",
+        flag.trim_end()
+    )
 }
 
 /// `outlast help SETTING`.
