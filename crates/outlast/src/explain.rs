@@ -86,9 +86,9 @@ impl Explained {
         let client = request.client.as_ref().map(|name| format!(", called by `{name}`")).unwrap_or_default();
         let mut text = format!("`{}` of server `{}`{client}\n\n", request.tool, request.server);
         for Row { setting, value, source, lost } in &self.rows {
-            let _ = writeln!(text, "{:<14}{value:<12}{source}", setting.name);
+            let _ = writeln!(text, "{:<14}{value:<12} {source}", setting.name);
             for (value, source) in lost {
-                let _ = writeln!(text, "{:<14}{:<12}{source}", "", format!("not {value}"));
+                let _ = writeln!(text, "{:<14}{:<12} {source}", "", format!("not {value}"));
             }
         }
         text + "\n" + &self.lasts + "\n"

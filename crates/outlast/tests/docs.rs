@@ -30,6 +30,12 @@ fn the_reference_is_made_from_the_table() {
     assert!(page("docs/settings.md") == outlast(&["help", "settings"]), "{hint}");
 }
 
+#[test]
+fn the_schema_is_made_from_the_table() {
+    let hint = "docs/outlast.schema.json is old; run: cargo run -- help schema > docs/outlast.schema.json";
+    assert!(page("docs/outlast.schema.json") == outlast(&["help", "schema"]), "{hint}");
+}
+
 /// `outlast help CODE` prints the pages that are in the program, a browser shows those in `docs`.
 #[test]
 fn the_pages_about_errors_are_those_in_the_program() {
@@ -88,6 +94,7 @@ fn links_between_pages_lead_somewhere() {
         "CONTRIBUTING.md",
         "docs/bench.md",
         "docs/doctor.md",
+        "docs/file.md",
         "docs/idempotency.md",
         "docs/hand-off.md",
         "docs/install.md",
@@ -121,6 +128,7 @@ fn transcripts_are_true() {
     for name in [
         "README.md",
         "docs/doctor.md",
+        "docs/file.md",
         "docs/keep.md",
         "docs/hand-off.md",
         "docs/remote.md",

@@ -2,6 +2,7 @@
 
 mod commands;
 mod errors;
+mod schema;
 
 pub(super) use commands::{COMMANDS, Command};
 
@@ -14,7 +15,7 @@ use std::fmt::Write;
 const COLUMN: usize = 24;
 
 /// What `help` shows besides commands, settings and errors.
-const TOPICS: [&str; 2] = ["settings", "errors"];
+const TOPICS: [&str; 3] = ["settings", "errors", "schema"];
 
 /// `outlast help [WORD | --all]`.
 pub(super) fn parse(words: &[OsString]) -> Result<Task, Wrong> {
@@ -33,6 +34,7 @@ fn about(word: &str) -> Option<String> {
     match word {
         "settings" => return Some(reference()),
         "errors" => return Some(errors::index()),
+        "schema" => return Some(schema::text()),
         _ => {}
     }
     let name = word.trim_start_matches("--");
@@ -166,6 +168,7 @@ pub fn reference() -> String {
         "# Settings
 
 Every setting is a flag (`--keep-alive 5s`) and a variable (`OUTLAST_KEEP_ALIVE=5s`); the flag wins.
+Most can also stand in [a file](file.md), under the same name; flags and variables win over it.
 Times need a unit (`500ms`, `30s`, `5m`, `1h30m`), because half of all clients read a bare number as
 seconds and half as milliseconds. This page is made from the code: `outlast help settings`.
 
@@ -204,9 +207,16 @@ fn facts(setting: &Setting, mark: &str) -> String {
         "" => String::new(),
         form => format!(" · only with {mark}{}{mark}", form.replace(" or ", &format!("{mark} or {mark}"))),
     };
+    let tables = match setting.place.tables() {
+        "" => String::new(),
+        tables => format!(" · in the file: {mark}{tables}{mark}"),
+    };
     let (name, variable, placeholder) = (setting.name, setting.variable(), setting.placeholder());
     let flag = format!("--{name} {placeholder}");
-    format!("{mark}{}{mark} · {mark}{variable}{mark} · default: {default} · {scope}{modes}", flag.trim_end())
+    format!(
+        "{mark}{}{mark} · {mark}{variable}{mark} · default: {default} · {scope}{modes}{tables}",
+        flag.trim_end()
+    )
 }
 
 /// `outlast help SETTING`.

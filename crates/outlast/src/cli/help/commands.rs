@@ -42,14 +42,14 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "check",
-        listed: true,
+        listed: false,
         then: &[],
         short: "what is wrong with a configuration file",
         text: check,
     },
     Command {
         name: "explain",
-        listed: true,
+        listed: false,
         then: &[],
         short: "every limit of a tool, and where it is set",
         text: explain,
@@ -109,7 +109,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "help",
         listed: true,
-        then: &["settings", "errors"],
+        then: &["settings", "errors", "schema"],
         short: "about a command, an option or an error",
         text: help,
     },
@@ -128,6 +128,7 @@ fn help() -> String {
   outlast help CODE       about an error, such as -31002 or server-gone
   outlast help settings   all about every option (this is docs/settings.md)
   outlast help errors     all errors
+  outlast help schema     the JSON schema of outlast.toml, for editors
   outlast help --all      every command and every option, a line each
 "
     .into()

@@ -108,7 +108,7 @@ impl Gathering<'_, '_, '_> {
 fn format(path: &Path, text: &str) -> Format {
     let ends = |wanted: &str| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(wanted));
     let begins = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with(['{', '/']);
-    if ends("json") || ends("jsonc") || (begins && !ends("toml")) { Format::Json } else { Format::Toml }
+    if ends("json") || ends("jsonc") || begins { Format::Json } else { Format::Toml }
 }
 
 /// Reads a file of this machine.

@@ -85,10 +85,15 @@ pub enum Severity {
 /// Something that is wrong with a file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
+    /// How bad it is.
     pub severity: Severity,
+    /// What is wrong.
     pub what: String,
+    /// The file, as it is called in messages.
     pub file: String,
+    /// Where in it; `None` if the file could not be read.
     pub spot: Option<Spot>,
+    /// What would help.
     pub help: Option<String>,
 }
 

@@ -1,0 +1,100 @@
+//! `docs/outlast.schema.json`: what an editor needs to know of `outlast.toml`, made from the table of settings.
+
+use outlast_engine::settings::{Kind, Place, SETTINGS, Setting};
+use serde_json::{Map, Value, json};
+
+/// The schema, as it is committed.
+pub fn text() -> String {
+    serde_json::to_string_pretty(&schema()).unwrap_or_default() + "\n"
+}
+
+fn schema() -> Value {
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "outlast.toml",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "include": texts("Files that are read first: TOML, or a client's mcp.json."),
+            "separator": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,4}$", "default": "__"},
+            "defaults": closed(with_rules(settings(&[Place::Call, Place::Server, Place::Process]), false)),
+            "servers": {"type": "object", "propertyNames": {"pattern": "^[A-Za-z0-9_-]{1,32}$"},
+                        "additionalProperties": closed(server())},
+            "clients": {"type": "object", "additionalProperties": closed(client())},
+            "tokens": {"type": "object", "additionalProperties": closed(token())},
+            "listen": closed(settings(&[Place::Listen])),
+            "store": closed(settings(&[Place::Store])),
+            "log": closed(settings(&[Place::Log])),
+        },
+    })
+}
+
+fn closed(properties: Map<String, Value>) -> Value {
+    json!({"type": "object", "additionalProperties": false, "properties": properties})
+}
+
+fn texts(what: &str) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "description": what})
+}
+
+fn words() -> Value {
+    json!({"type": "object", "additionalProperties": {"type": "string"}})
+}
+
+fn members(value: Value) -> Map<String, Value> {
+    if let Value::Object(members) = value { members } else { Map::new() }
+}
+
+fn settings(places: &[Place]) -> Map<String, Value> {
+    let here = SETTINGS.iter().filter(|item| places.contains(&item.place));
+    here.map(|item| (item.name.to_owned(), value_of(item))).collect()
+}
+
+/// Settings of calls also stand in tables for some tools and methods.
+fn with_rules(mut properties: Map<String, Value>, of_server: bool) -> Map<String, Value> {
+    let rules = closed(settings(&[Place::Call]));
+    let lists = json!({"allow": texts("Only these tools."), "deny": texts("Not these tools.")});
+    let lists = if of_server { lists } else { json!({}) };
+    let tools = json!({"type": "object", "properties": lists, "additionalProperties": rules});
+    properties.insert("tools".into(), tools);
+    properties.insert("methods".into(), json!({"type": "object", "additionalProperties": rules}));
+    properties
+}
+
+fn expose() -> Value {
+    json!({"enum": ["names", "plain-names", "on-demand"]})
+}
+
+fn server() -> Map<String, Value> {
+    let mut properties = with_rules(settings(&[Place::Call, Place::Server]), true);
+    properties.extend(members(json!({
+        "command": {"type": "string"}, "args": texts("Its arguments."), "env": words(), "cwd": {"type": "string"},
+        "url": {"type": "string"}, "headers": words(), "type": {"type": "string"}, "expose": expose(),
+        "start": {"enum": ["lazy", "eager"]}, "disabled": {"type": "boolean"}, "aliases": words(),
+    })));
+    properties
+}
+
+fn client() -> Map<String, Value> {
+    let cap = SETTINGS.iter().find(|item| item.name == "client-cap").map(value_of);
+    members(
+        json!({"client-cap": cap, "hand-off": {"type": "boolean"}, "servers": texts("Globs."), "expose": expose()}),
+    )
+}
+
+fn token() -> Map<String, Value> {
+    members(json!({"hash": {"type": "string"}, "servers": texts("Globs."), "tools": texts("Globs.")}))
+}
+
+fn value_of(item: &Setting) -> Value {
+    let mut value = match item.kind {
+        Kind::Count => json!({"type": "integer", "minimum": 0}),
+        Kind::Switch => json!({"type": "boolean"}),
+        Kind::Choice(words) => json!({"enum": words}),
+        Kind::Signs => json!({"type": ["string", "array"], "items": {"enum": ["call", "server"]}}),
+        Kind::Lines(_) => json!({"type": ["string", "array"], "items": {"type": "string"}}),
+        Kind::Time | Kind::TimeOrOff | Kind::Size | Kind::Path | Kind::Rules => json!({"type": "string"}),
+    };
+    value["description"] = format!("{} [default: {}]", item.short, item.default).into();
+    value
+}
