@@ -54,7 +54,7 @@ fn an_address_that_names_no_server_is_told_so() {
         set serve
         set server ci
         post 1 server=cd {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
-        << 1: 404 {"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Not Found: there is no server of this name here; `outlast servers` lists them"}}
+        << 1: 404 {"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Not Found: no server of this name is served here"}}
         "#,
     );
 }

@@ -150,17 +150,22 @@ impl Engine {
         if let Some(why) = mirror::contradiction(head, message).or(params) {
             return Err(No(400, -32020, format!("Header mismatch: {why}")));
         }
-        let client = self.clients.new_id();
-        let stream = self.clients.next_stream();
-        let new = Client::new(Door::Exchange(stream), entry, head.principal.clone());
-        self.clients.open(client, new);
+        let (client, stream) = self.exchange_client(exchange, head, entry);
         self.join(client, server);
-        self.clients.open_stream(client, Some(exchange), false, 1);
         if Method::of(message) == Method::Listen && !self.must_declare_tasks(server, message) {
             self.begin_stream(stream);
         }
         self.client_message(now, client, message, Way::Stream(stream));
         Ok(())
+    }
+
+    /// The client of one request. It lives as long as the stream of its answer.
+    fn exchange_client(&mut self, exchange: ExchangeId, head: &Head, entry: Entry) -> (ClientId, StreamId) {
+        let client = self.clients.new_id();
+        let stream = self.clients.next_stream();
+        self.clients.open(client, Client::new(Door::Exchange(stream), entry, head.principal.clone()));
+        self.clients.open_stream(client, Some(exchange), false, 1);
+        (client, stream)
     }
 
     /// The same at the merged door, where we are the server.
@@ -192,10 +197,7 @@ impl Engine {
         if let Some(why) = mirror::contradiction(head, message) {
             return Err(No(400, -32020, format!("Header mismatch: {why}")));
         }
-        let client = self.clients.new_id();
-        let stream = self.clients.next_stream();
-        self.clients.open(client, Client::new(Door::Exchange(stream), Entry::Merged, head.principal.clone()));
-        self.clients.open_stream(client, Some(exchange), false, 1);
+        let (client, stream) = self.exchange_client(exchange, head, Entry::Merged);
         self.client_message(now, client, message, Way::Stream(stream));
         Ok(())
     }
@@ -521,7 +523,7 @@ fn unsupported(supported: &[Box<str>], version: &str) -> String {
 }
 
 fn no_such_server() -> No {
-    No(404, -32000, "Not Found: there is no server of this name here; `outlast servers` lists them".into())
+    No(404, -32000, "Not Found: no server of this name is served here".into())
 }
 
 fn being_stopped() -> No {

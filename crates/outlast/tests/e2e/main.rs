@@ -15,6 +15,7 @@ mod endings;
 mod errors;
 mod faults;
 mod flags;
+mod gateway;
 mod handoff;
 mod http_chaos;
 mod http_client;

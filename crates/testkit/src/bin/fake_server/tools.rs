@@ -15,9 +15,11 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::processes;
 
-/// What `tools/list` shows.
+/// What `tools/list` shows: what `FAKE_TOOLS` says, since behind one address with others only what is
+/// listed can be called. The rest is known to those who talk to this server alone.
 pub fn list() -> Value {
-    json!([{"name": "echo", "inputSchema": {"type": "object"}}])
+    let names = env::var("FAKE_TOOLS").unwrap_or_else(|_| "echo".into());
+    names.split(' ').map(|name| json!({"name": name, "inputSchema": {"type": "object"}})).collect()
 }
 
 /// Runs one call to its end, which need not be an answer.

@@ -1,0 +1,153 @@
+//! Many servers behind one address: a file, a stdio client, HTTP clients, and what breaks.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use outlast_testkit::peer::Peer;
+use serde_json::{Value, json};
+
+use crate::http_world::{ACCEPT, JSON, listening, outlast_alone};
+use crate::world::{Tree, fake_server};
+
+const TOOLS: &str = "echo silent hang progress tell_environment tell_pid tell_cancels die start_grandchild";
+
+/// A file with two servers that are the same program, and what else is written.
+fn file(folder: &tempfile::TempDir, more: &str) -> PathBuf {
+    let server = fake_server();
+    let server = server.display();
+    let text = format!(
+        "[servers.alpha]\ncommand = \"{server}\"\nenv = {{ WHO = \"alpha\", FAKE_TOOLS = \"{TOOLS}\" }}\n\
+         [servers.beta]\ncommand = \"{server}\"\nenv = {{ WHO = \"beta\", FAKE_TOOLS = \"{TOOLS}\" }}\n{more}\n"
+    );
+    let path = folder.path().join("outlast.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn gateway(more: &str) -> (Command, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = outlast_alone();
+    command.arg("--config").arg(file(&folder, more));
+    (command, folder)
+}
+
+fn who(client: &mut Peer, tool: &str) -> Value {
+    client.value_of(tool, &json!({}))["WHO"].clone()
+}
+
+fn names(list: &Value) -> Vec<String> {
+    let tools = list["result"]["tools"].as_array().unwrap_or_else(|| panic!("no list: {list}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_stdio_client_sees_all_servers_as_one() {
+    let (mut command, _folder) = gateway("");
+    let mut client = Peer::start(&mut command);
+    let welcome = client.handshake();
+    assert_eq!(welcome["result"]["serverInfo"]["name"], "outlast");
+    let list = client.request("tools/list", &json!({}));
+    let list = names(&client.answer(&list));
+    assert!(list.contains(&"alpha__echo".to_owned()) && list.contains(&"beta__echo".to_owned()), "{list:?}");
+    assert_eq!(who(&mut client, "alpha__tell_environment"), "alpha");
+    assert_eq!(who(&mut client, "beta__tell_environment"), "beta");
+    let unknown = client.call("echo", &json!({}));
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+}
+
+#[test]
+fn what_breaks_behind_one_name_breaks_nothing_else() {
+    let (mut command, _folder) = gateway("[servers.gone]\ncommand = \"/no/such/server\"\n");
+    let mut client = Peer::start(&mut command);
+    client.handshake();
+    let before = client.value_of("alpha__tell_pid", &json!({}));
+    let hangs = client.begin("beta__silent", &json!({"ms": 300}));
+    let dies = client.begin("alpha__die", &json!({"signal": 9}));
+    assert_eq!(client.answer(&dies)["error"]["data"]["outlast"]["kind"], "server-gone");
+    assert!(client.answer(&hangs).get("result").is_some(), "a call of another server goes on");
+    // It is started again, and made whole.
+    assert_ne!(client.value_of("alpha__tell_pid", &json!({})), before);
+}
+
+#[test]
+fn a_cancel_reaches_the_server_that_has_the_call() {
+    let (mut command, _folder) = gateway("");
+    let mut client = Peer::start(&mut command);
+    client.handshake();
+    // A server has the call only once it runs: a cancel before that never leaves outlast.
+    client.value_of("beta__tell_pid", &json!({}));
+    let hangs = client.begin("beta__hang", &json!({}));
+    client.cancel(&hangs);
+    let of = |client: &mut Peer, tool: &str| client.value_of(tool, &json!({})).as_array().map_or(0, Vec::len);
+    assert_eq!((of(&mut client, "beta__tell_cancels"), of(&mut client, "alpha__tell_cancels")), (1, 0));
+}
+
+#[test]
+fn each_server_has_an_address_and_all_have_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "[listen]\nlisten = \"127.0.0.1:0\"\n");
+    let mut command = outlast_alone();
+    let served = listening(command.args(["serve", "--config"]).arg(path));
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let begin = |address: &str| {
+        let answer = served.ask(&format!("POST {address}"), &[ACCEPT, JSON], initialize.to_string());
+        let session = answer.head.header("mcp-session-id").unwrap_or_default().to_owned();
+        (String::from_utf8_lossy(&answer.body).into_owned(), session)
+    };
+    let (merged, session) = begin("/mcp");
+    assert!(merged.contains(r#""serverInfo":{"name":"outlast""#), "{merged}");
+    let (alone, _) = begin("/mcp/alpha");
+    assert!(!alone.contains(r#""name":"outlast""#), "{alone}");
+    let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+    let knows = |address: &str| {
+        let headers = [ACCEPT, JSON, ("Mcp-Session-Id", session.as_str())];
+        served.ask(&format!("POST {address}"), &headers, ping).status
+    };
+    assert_eq!((knows("/mcp"), knows("/mcp/alpha"), knows("/mcp/nobody")), (200, 404, 404));
+}
+
+#[test]
+fn the_same_tool_has_the_limit_of_its_server() {
+    let more = "[servers.beta.tools.\"hang\"]\ntimeout = \"50ms\"\n";
+    let (mut command, _folder) = gateway(more);
+    let mut client = Peer::start(&mut command);
+    client.handshake();
+    let limited = client.call("beta__hang", &json!({}));
+    let data = &limited["error"]["data"]["outlast"];
+    assert_eq!(
+        (data["kind"].as_str(), data["server"].as_str()),
+        (Some("timeout"), Some("beta")),
+        "{limited}"
+    );
+    let source = data["setting"].as_str().unwrap_or_default();
+    assert!(source.starts_with("[servers.beta.tools.\"hang\"] in outlast.toml:"), "{source}");
+}
+
+#[test]
+fn a_file_with_mistakes_starts_nothing_and_names_them_all() {
+    let (mut command, _folder) = gateway("[servers.beta.tols]\nx = 1\n[defaults]\ntimeout = 5\n");
+    let tree = Tree::mark(&mut command);
+    let mut outlast = Peer::start(&mut command);
+    assert_eq!(outlast.end().code(), Some(2));
+    let stderr = String::from_utf8(outlast.all_stderr()).unwrap();
+    assert!(stderr.contains("tols") && stderr.contains("timeout"), "{stderr}");
+    tree.wait_until_gone();
+}
+
+#[test]
+fn nothing_of_any_server_lives_on() {
+    for signal in [Signal::SIGKILL, Signal::SIGTERM] {
+        let (mut command, _folder) = gateway("");
+        let tree = Tree::mark(&mut command);
+        let mut client = Peer::start(&mut command);
+        client.handshake();
+        client.value_of("alpha__start_grandchild", &json!({}));
+        client.value_of("beta__start_grandchild", &json!({}));
+        assert!(tree.processes().len() > 4);
+        client.signal(signal);
+        client.end();
+        tree.wait_until_gone();
+    }
+}
