@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::store::Place;
 use crate::{demo, install, memory, wrap};
 use outlast_engine::event::StartFailure;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -37,16 +37,7 @@ pub(super) fn run(task: Task) -> ExitCode {
                 crate::serve::run(config, observers, place, *service, programs)
             });
         }
-        Task::KeepService(name, settings, command) => match keep::enter(&name, &settings, &command) {
-            Ok(None) => Ok(ExitCode::SUCCESS),
-            Ok(Some(service)) => {
-                let program = Program::Command(command.into());
-                return with_log(*settings, service.log(), |config, observers, place| {
-                    crate::serve::run(config, observers, place, *service, vec![program])
-                });
-            }
-            Err(error) => Err(error),
-        },
+        Task::KeepService(name, settings, command) => return keep_service(&name, *settings, command),
         Task::Keep(request) => crate::keep::run(&request),
         Task::Guardian(command) => crate::sys::guardian::run(&command).map(|()| ExitCode::SUCCESS),
         Task::CannotStart(program, why) => Ok(cannot_start(&program, why)),
@@ -61,10 +52,26 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Check(path) => super::check::run(&path),
         Task::Explain(request) => crate::explain::run(&request),
     };
-    done.unwrap_or_else(|error| {
-        say(&error.to_string());
-        ExitCode::FAILURE
-    })
+    done.unwrap_or_else(|error| failed(&error))
+}
+
+/// The service in the background that `--keep` starts. Another one may have been faster.
+fn keep_service(name: &str, settings: Settings, command: Vec<OsString>) -> ExitCode {
+    match keep::enter(name, &settings, &command) {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(service)) => {
+            let program = Program::Command(command.into());
+            with_log(settings, service.log(), |config, observers, place| {
+                crate::serve::run(config, observers, place, *service, vec![program])
+            })
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &std::io::Error) -> ExitCode {
+    say(&error.to_string());
+    ExitCode::FAILURE
 }
 
 fn print_and_tell(text: &str, told: &str) -> std::io::Result<ExitCode> {
