@@ -142,6 +142,17 @@ pub enum Note {
     Down { server: Box<str>, why: &'static str, every: Duration },
     /// A call is sent to its server once more.
     Repeated { server: Box<str>, method: Box<str>, attempt: u32, why: &'static str },
+    /// A call waits for a person's yes.
+    HoldAsked { server: Box<str>, tool: Box<str>, hold: u64, patience: Duration },
+    /// A person has said something about a call.
+    HoldDecided {
+        server: Box<str>,
+        tool: Box<str>,
+        yes: bool,
+        by: Box<str>,
+        place: Box<str>,
+        reason: Box<str>,
+    },
     /// A call joined another one with the same idempotency key.
     Joined { server: Box<str>, tool: Box<str> },
     /// A server said nothing at all after it was told to cancel.
@@ -222,6 +233,7 @@ impl Note {
             Note::SessionTaken { .. } => Level::Info,
             Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
             Note::UnknownAnswer { .. } | Note::Slept { .. } | Note::Repeated { .. } => Level::Info,
+            Note::HoldAsked { .. } | Note::HoldDecided { .. } => Level::Info,
             Note::Joined { .. } | Note::CapKnown { .. } | Note::ClientUnclear { .. } => Level::Info,
             Note::Started { .. } | Note::StrayProgress { .. } | Note::Ending { .. } => Level::Debug,
         }
@@ -257,6 +269,8 @@ impl Note {
             Note::MemoryWasWrong { .. } => "memory-was-wrong",
             Note::Down { .. } => "down",
             Note::Repeated { .. } => "repeated",
+            Note::HoldAsked { .. } => "hold-asked",
+            Note::HoldDecided { .. } => "hold-decided",
             Note::Joined { .. } => "joined",
             Note::Hung { .. } => "hung",
             Note::OddDeclaration { .. } => "odd-declaration",
@@ -364,6 +378,16 @@ impl std::fmt::Display for Note {
             Note::Repeated { server, method, attempt, why } => {
                 let method = cut(method, NAME);
                 write!(f, "`{method}` is sent to `{server}` again (attempt {attempt}): {why}")
+            }
+            Note::HoldAsked { server, tool, hold, patience } => write!(
+                f,
+                "`{tool}` of `{server}` waits up to {} for approval: outlast holds approve {hold}",
+                show(patience)
+            ),
+            Note::HoldDecided { server, tool, yes, by, place, reason } => {
+                let (word, why) =
+                    (if *yes { "approved" } else { "declined" }, if reason.is_empty() { "" } else { ": " });
+                write!(f, "`{tool}` of `{server}` was {word} by {by} ({place}){why}{reason}")
             }
             Note::Joined { server, tool } => {
                 let tool = cut(tool, NAME);

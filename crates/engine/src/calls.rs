@@ -12,6 +12,7 @@ mod call;
 pub mod deadline;
 mod following;
 pub(crate) mod handoff;
+mod held;
 pub(crate) mod orphaned;
 pub mod progress;
 mod repeating;

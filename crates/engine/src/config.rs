@@ -248,6 +248,8 @@ pub struct Config {
     pub drain: Duration,
     /// The longest message.
     pub max_message: usize,
+    /// Arguments whose values nobody is shown, besides those whose name says so.
+    pub redact: Vec<Glob>,
     /// For jitter.
     pub seed: u64,
     /// A fault for the simulation to find.
@@ -283,6 +285,7 @@ impl Default for Config {
             max_calls: 20_000,
             drain: Duration::from_secs(30),
             max_message: 64 << 20,
+            redact: Vec::new(),
             seed: 0,
             #[cfg(feature = "planted")]
             planted: None,

@@ -10,6 +10,7 @@ mod ends;
 mod from_client;
 mod from_server;
 mod hang;
+mod holding;
 mod instant;
 mod invariants;
 mod keep_door;
@@ -38,6 +39,7 @@ use crate::chance::Chance;
 use crate::clients::{Clients, Listens};
 use crate::config::{Config, ServerConfig, Transport};
 use crate::event::Event;
+use crate::holds::Holds;
 use crate::id::{AttemptId, CallId, ClientId, DefinitionId, Run, ServerId, StreamId};
 use crate::keys::Keys;
 use crate::merged::Merged;
@@ -61,6 +63,7 @@ pub struct Engine {
     asks: Asks,
     tickets: Tickets,
     keys: Keys,
+    holds: Holds,
     merged: Merged,
     ledger: Ledger,
     /// The last event that the client of the request at hand has seen.
@@ -88,6 +91,7 @@ impl Engine {
             asks: Asks::default(),
             tickets: Tickets::default(),
             keys: Keys::default(),
+            holds: Holds::default(),
             merged: Merged::default(),
             ledger: Ledger::default(),
             confirmed: None,

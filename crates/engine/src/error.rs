@@ -39,11 +39,13 @@ pub enum Kind {
     KeyConflict,
     /// A later request for the same call has taken its place.
     Superseded,
+    /// No person said yes in time.
+    HoldTimeout,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Timeout,
         Kind::Max,
         Kind::ServerGone,
@@ -57,6 +59,7 @@ impl Kind {
         Kind::MessageTooLarge,
         Kind::KeyConflict,
         Kind::Superseded,
+        Kind::HoldTimeout,
     ];
 
     /// For programs.
@@ -75,6 +78,7 @@ impl Kind {
             Kind::MessageTooLarge => "message-too-large",
             Kind::KeyConflict => "key-conflict",
             Kind::Superseded => "superseded",
+            Kind::HoldTimeout => "hold-timeout",
         }
     }
 
@@ -95,6 +99,7 @@ impl Kind {
             Kind::MessageTooLarge => -31011,
             Kind::KeyConflict => -31012,
             Kind::Superseded => -31013,
+            Kind::HoldTimeout => -31014,
         }
     }
 }
@@ -314,6 +319,17 @@ impl Failure {
                 say(&["Give every call an idempotency key of its own."]);
             }
             Kind::Superseded => say(&[detail]),
+            Kind::HoldTimeout => {
+                say(&[
+                    "Command timed out waiting for approval. Consider approving faster or configuring a longer \
+                       timeout. `",
+                    what,
+                    "` was not sent: nobody approved it within ",
+                    &limit,
+                    " (hold-timeout, ",
+                ]);
+                say(&[setting, "); ", detail, "."]);
+            }
             Kind::TicketUnknown if self.detail.is_some() => say(&[detail]),
             Kind::TicketUnknown => {
                 say(&["no call has this ticket: it is mistyped, expired, or belongs to somebody else. "]);

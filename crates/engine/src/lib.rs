@@ -13,7 +13,8 @@
 //! - [`policy`] and [`settings`]: which limits apply, and the table of settings; [`profile`]: what clients are
 //!   known to do;
 //! - [`wire`]: messages as bytes; [`error`]: what a client is told;
-//! - [`record`] and [`store`]: what is stored of a call with a ticket, and what a store is asked;
+//! - [`record`] and [`store`]: what is stored of a call with a ticket, and what a store is asked; [`hold`]: calls that
+//!   wait for a person;
 //! - [`life`]: signs of life; [`limits`]: every bound; [`time`], [`id`], [`method`], [`hex`]: words.
 //!
 //! Deliberately absent: a runtime, a clock, files, logging, randomness, models of MCP's methods.
@@ -37,6 +38,8 @@ pub mod error;
 pub mod event;
 pub mod hash;
 pub mod hex;
+pub mod hold;
+mod holds;
 pub mod http;
 pub mod id;
 pub mod idempotency;
@@ -52,6 +55,7 @@ pub mod mirror;
 pub mod policy;
 pub mod profile;
 pub mod record;
+pub mod redact;
 mod servers;
 pub mod settings;
 mod small_map;

@@ -183,6 +183,18 @@ pub const LETTERS: u64 = 1_000;
 /// Notes about calls that took longer than a second. More: the oldest go.
 pub const CALL_NOTES: u64 = 10_000;
 
+/// Calls that wait for a person, in one process and in one store. One more is refused.
+pub const HOLDS: u64 = 1_000;
+
+/// Characters of a call's arguments that a person is shown before deciding; the rest is cut off.
+pub const HELD_ARGUMENTS: usize = 4_000;
+
+/// How often the store is asked whether a person has decided, while calls wait.
+pub const HOLD_LOOK: Duration = Duration::from_millis(250);
+
+/// Lines of the audit log that are kept. More: the oldest go.
+pub const AUDIT: u64 = 100_000;
+
 /// Tools of a server of which something is remembered for hand-off. Of more nothing is.
 pub const KNOWN_TOOLS: usize = 10_000;
 

@@ -32,6 +32,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const ELICITATION: Duration = Duration::from_secs(600);
 const SAMPLING: Duration = Duration::from_secs(240);
 const OTHER_ASK: Duration = Duration::from_secs(60);
+/// Built-in: how long a call waits for a person's yes.
+const HOLD: Duration = Duration::from_secs(120);
 /// A server that declares more than this is not believed.
 const DECLARED_MAX: f64 = 86_400.0;
 
@@ -85,6 +87,17 @@ pub struct Policy {
     pub keep_answers: bool,
     /// Its server runs a call only once under one idempotency key.
     pub honours_keys: bool,
+}
+
+/// Which calls of a tool wait for a person's yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldRule {
+    /// None.
+    Never,
+    /// All.
+    Always,
+    /// All, unless the server says that the tool destroys nothing.
+    Destructive,
 }
 
 /// What a rule is for.
@@ -308,6 +321,29 @@ impl Rules {
         match self.nearest(Key::JoinRepeats, method, tool) {
             Some((Value::Time(time), _)) => *time,
             _ => None,
+        }
+    }
+
+    /// Whether a person must say yes to calls of a tool before they are sent.
+    pub fn hold(&self, tool: Option<&str>) -> HoldRule {
+        match self.nearest(Key::Hold, &Method::ToolsCall, tool) {
+            Some((Value::Text(word), _)) if word == "true" => HoldRule::Always,
+            Some((Value::Text(word), _)) if word == "destructive" => HoldRule::Destructive,
+            _ => HoldRule::Never,
+        }
+    }
+
+    /// Whether it matters which tools destroy nothing.
+    pub fn holds_the_destructive(&self) -> bool {
+        let destructive = |rule: &Rule| matches!(&rule.value, Value::Text(word) if word == "destructive");
+        self.0.iter().any(|rule| rule.key == Key::Hold && destructive(rule))
+    }
+
+    /// How long calls of a tool wait for that.
+    pub fn hold_timeout(&self, tool: Option<&str>) -> Limit {
+        match self.nearest(Key::HoldTimeout, &Method::ToolsCall, tool) {
+            Some((Value::Time(Some(time)), layer)) => Limit { time: *time, layer },
+            _ => Limit::built_in(HOLD),
         }
     }
 

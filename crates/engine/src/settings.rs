@@ -97,6 +97,8 @@ pub enum Key {
     KeepAnswers,
     Idempotency,
     JoinRepeats,
+    Hold,
+    HoldTimeout,
     Handshake,
     CancelGrace,
     Drain,
@@ -145,6 +147,7 @@ pub enum Key {
     Log,
     LogFormat,
     TraceMessages,
+    Redact,
     Keep,
 }
 
@@ -456,6 +459,37 @@ pub static SETTINGS: &[Setting] = &[
                runs, also when the client has cancelled it: the server is told to cancel only after this \
                time. So a cancel that is meant takes effect later. A call that carries an idempotency key is \
                judged by its key instead.",
+    },
+    Setting {
+        key: Key::Hold,
+        name: "hold",
+        kind: Kind::Choice(&["false", "true", "destructive"]),
+        scope: Scope::Call,
+        place: Place::Call,
+        group: Group::Limits,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "false",
+        short: "a person must approve these calls: 'delete_*=hold:true'",
+        long: "The call is sent only after a person has said yes (`outlast holds`); meanwhile its client is kept \
+               patient as during a slow call, and its `timeout` stands still. `destructive` means every tool whose \
+               server does not say that it only reads (`readOnlyHint`) or destroys nothing (`destructiveHint: \
+               false`). A server could lie about that: for a server that you do not trust, write `true`.",
+    },
+    Setting {
+        key: Key::HoldTimeout,
+        name: "hold-timeout",
+        kind: Kind::Time,
+        scope: Scope::Call,
+        place: Place::Call,
+        group: Group::Limits,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "2m",
+        short: "how long a call waits for a person's yes",
+        long: "Then the call fails and was never sent. A client that cannot be kept patient (no progress token, no \
+               task, no known limit) is taken to leave after 60s: its call fails after 50s, the question stays \
+               open for 10 minutes, and if a person says yes meanwhile, the same call passes at once.",
     },
     Setting {
         key: Key::Handshake,
@@ -1162,6 +1196,21 @@ pub static SETTINGS: &[Setting] = &[
                secrets (password, token, session, authorization, …) are replaced by `***`. The file gets \
                mode 0600, even if it exists already. No call waits for the file: up to 16 MiB wait to be \
                written; messages beyond that are not recorded, and counted in the file and in the log.",
+    },
+    Setting {
+        key: Key::Redact,
+        name: "redact",
+        kind: Kind::Lines("GLOB"),
+        scope: Scope::Process,
+        place: Place::Log,
+        group: Group::Log,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "",
+        short: "arguments whose values nobody is shown: 'iban*'",
+        long: "Names of arguments whose values are shown as `***` where a person is asked to approve a call, besides \
+               those whose name speaks for itself (password, token, secret, key and the like). May be given \
+               several times; in the environment, one line each.",
     },
     Setting {
         key: Key::Keep,

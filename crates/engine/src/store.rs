@@ -8,6 +8,7 @@
 //! says how long something is kept and never until when. The store adds its own time, and only the store decides what
 //! is over. Every commit tells what that clock shows.
 
+use crate::hold::{Decision, Entry, Hold, Leave, NewHold, Standing, Verdict};
 use crate::limits;
 use crate::record::{Change, Head, New, Record, State, Ticket};
 use crate::time::Wall;
@@ -76,6 +77,22 @@ pub enum Write {
     EndSession(Name),
     /// Note calls that took longer than a second. [`Done::Kept`]
     Calls(Vec<CallNote>),
+    /// Ask a person about a call, unless one has said yes already. [`Done::Held`]
+    Hold(Box<NewHold>),
+    /// What a person says of a hold; written into the audit log if it counts. [`Done::Decided`] with what stands then.
+    Decide {
+        /// Which hold.
+        hold: u64,
+        /// What is said.
+        verdict: Box<Verdict>,
+    },
+    /// Ask after a hold of ours: what was said is used up by that. [`Done::Decided`]
+    AskAfter {
+        /// Which hold.
+        hold: u64,
+        /// What becomes of it if nothing was said.
+        leave: Leave,
+    },
     /// Forget what is over: records that have ended, streams, sessions that were not used for [`limits::SLEEP`].
     /// What is over is not found before that either. [`Done::Removed`]
     Expire,
@@ -92,6 +109,10 @@ pub enum Done {
     Mail(Vec<(Ticket, Mail)>),
     /// The session is ours now; or there is none.
     Session(Option<Box<Session>>),
+    /// Somebody is asked, or has said yes already.
+    Held(Standing),
+    /// What was said of a hold, if anything.
+    Decided(Option<Box<Decision>>),
     /// So many went.
     Removed(u64),
     /// It is written; there is nothing to say about it.
@@ -202,6 +223,15 @@ pub enum Query {
         /// How many.
         limit: usize,
     },
+    /// Questions that are open and words that are still good for something, the oldest first. [`Found::Holds`]
+    Holds,
+    /// Which of these holds somebody has decided. Cheap; asked while calls wait. [`Found::Decided`]
+    Decided(Vec<u64>),
+    /// What persons have said of calls, the newest first. [`Found::Audit`]
+    Audit {
+        /// How many.
+        limit: usize,
+    },
     /// How much is stored. [`Found::Usage`]
     Usage,
 }
@@ -223,6 +253,9 @@ pub enum Found {
     },
     Session(Option<Box<Session>>),
     Calls(Vec<CallNote>),
+    Holds(Vec<Hold>),
+    Decided(Vec<u64>),
+    Audit(Vec<Entry>),
     Usage(Usage),
 }
 
@@ -309,6 +342,10 @@ pub struct Bounds {
     pub sessions: u64,
     /// Notes about calls. More: the oldest go.
     pub calls: u64,
+    /// Questions that are open. One more: [`Refusal::Full`].
+    pub holds: u64,
+    /// Lines of the audit log. More: the oldest go.
+    pub audit: u64,
 }
 
 /// What a record counts for besides its bytes.
@@ -322,6 +359,8 @@ impl Default for Bounds {
             letters: limits::LETTERS,
             sessions: limits::SLEEPERS as u64,
             calls: limits::CALL_NOTES,
+            holds: limits::HOLDS,
+            audit: limits::AUDIT,
         }
     }
 }

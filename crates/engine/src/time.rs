@@ -13,7 +13,9 @@ use std::time::Duration;
 pub struct Mono(NonZeroU64);
 
 /// A point on the wall clock, in milliseconds since 1970.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct Wall(pub u64);
 
 /// Both clocks, read together by the edge that brings an event.

@@ -35,6 +35,8 @@ pub(crate) enum Owner {
     Resumes,
     /// A request at the merged door that waits no longer.
     Gather(GatherNo),
+    /// Questions to persons: whether they are decided.
+    Holds,
     /// The end of it all: see `ending.rs`.
     Ending,
 }
@@ -133,6 +135,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Key(KeyNo(id)) => (12, id.get()),
         Owner::Wait(TaskNo(id)) => (9, id),
         Owner::Resumes => (10, 0),
+        Owner::Holds => (11, 0),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
 }
@@ -161,6 +164,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         12 => Owner::Key(KeyNo(NonZeroU64::new(id)?)),
         9 => Owner::Wait(TaskNo(id)),
         10 => Owner::Resumes,
+        11 => Owner::Holds,
         _ => return None,
     })
 }

@@ -12,6 +12,7 @@ mod explain;
 mod flags;
 mod gateway;
 pub mod help;
+mod holds;
 mod install;
 mod keep;
 mod manual;
@@ -66,6 +67,7 @@ enum Task {
     /// The servers of a file, for the client on our standard streams.
     Gateway(Box<Settings>, Vec<crate::program::Program>),
     Tasks(crate::tasks::Request),
+    Holds(crate::holds::Request),
     Clients(crate::clients::Request),
     /// Read this file and say what is wrong with it.
     Check(std::path::PathBuf),
@@ -133,6 +135,8 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "cache" => cache::parse(parser),
         "token" => token::parse(parser),
         "tasks" => tasks::parse(parser),
+        "holds" => holds::parse(parser),
+        "audit" => holds::audit(parser),
         "keep" => keep::parse(parser),
         "install" => install::parse(installer::Aim::Install, parser.raw_args()?.collect()),
         "uninstall" => install::parse(installer::Aim::Uninstall, parser.raw_args()?.collect()),

@@ -14,7 +14,7 @@ use crate::store::Place;
 use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::policy::Rules;
 use outlast_engine::profile::{Learn, Profile};
-use outlast_engine::settings::{BadValue, Key, Kind, SETTINGS, Setting, Value};
+use outlast_engine::settings::{BadValue, Glob, Key, Kind, SETTINGS, Setting, Value};
 use outlast_engine::{ClientCap, Config, Level, Manner, Restart, ServerConfig, Share, Transport};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -56,6 +56,11 @@ pub fn home() -> Option<PathBuf> {
 /// A directory that a variable names. A relative one would mean another place for every program.
 pub fn directory(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// What the person who runs us is called.
+pub fn user_name() -> String {
+    ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(any_variable).unwrap_or_else(|| "somebody".into())
 }
 
 /// Where a bare name of a program is looked for, in order.
@@ -261,6 +266,7 @@ impl Settings {
             (Key::TaskTtl, Value::Time(Some(time))) => self.engine.task_ttl = time,
             (Key::TaskTtlMax, Value::Time(Some(time))) => self.engine.task_ttl_max = time,
             (Key::IdempotencyKey, Value::Text(path)) => self.take_key_place(&path)?,
+            (Key::Redact, Value::Text(glob)) => self.engine.redact.push(Glob::new(&glob)?),
             (Key::ClientCap, Value::Time(time)) => {
                 self.engine.client_cap = time.map_or(ClientCap::Off, ClientCap::After)
             }

@@ -20,6 +20,7 @@ mod demo;
 mod doctor;
 mod driver;
 mod explain;
+mod holds;
 mod http1;
 mod identity;
 mod install;

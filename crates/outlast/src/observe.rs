@@ -1,7 +1,6 @@
 //! Who looks on: the log, and the record of messages. Observers read; nothing waits for them.
 
 pub mod log;
-mod redact;
 pub mod rotation;
 pub mod stderr;
 pub mod text;

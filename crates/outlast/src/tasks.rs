@@ -5,7 +5,7 @@
 //! the process that owns the call. A store that is not there is not made. Beside the path of every call.
 
 mod follow;
-mod shelf;
+pub mod shelf;
 mod show;
 
 use crate::observe::stderr::{self, say};
@@ -52,7 +52,7 @@ pub enum What {
 
 /// How it ends. Scripts look at the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
+pub enum Status {
     Done = 0,
     Failed = 1,
     /// No such ticket, or several.
@@ -65,7 +65,7 @@ enum Status {
 
 /// Why nothing is shown, for the person who asked.
 #[derive(Debug)]
-struct Problem(Status, String);
+pub struct Problem(pub Status, pub String);
 
 impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Problem {
@@ -170,7 +170,7 @@ fn result(record: &Record, shelf: &Shelf, json: bool) -> Result<Status, Problem>
 }
 
 /// Writes to stdout. Who reads only the beginning has seen enough.
-fn print(bytes: &[u8]) -> Result<Status, Problem> {
+pub fn print(bytes: &[u8]) -> Result<Status, Problem> {
     match io::stdout().write_all(bytes) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Problem(Status::StoreBroken, format!("cannot write: {error}")))

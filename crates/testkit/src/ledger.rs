@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use outlast_engine::Wall;
+use outlast_engine::hold::{Entry, Hold, Standing};
 use outlast_engine::limits::SLEEP;
 use outlast_engine::record::{Head, Record};
 use outlast_engine::store::{
@@ -25,6 +26,9 @@ pub struct Ledger {
     sessions: BTreeMap<String, Kept>,
     /// Owners that are gone.
     pub dead: Vec<String>,
+    holds: BTreeMap<u64, Hold>,
+    /// What persons have said, in that order.
+    pub audit: Vec<Entry>,
     last: u64,
 }
 
@@ -161,6 +165,29 @@ impl Ledger {
                 Ok(Done::Kept)
             }
             Write::Renew | Write::Calls(_) => Ok(Done::Kept),
+            Write::Hold(new) => {
+                let dead = &self.dead;
+                let mut known = self.holds.values_mut();
+                let met = known.find_map(|hold| {
+                    let lives = !dead.iter().any(|name| **name == *hold.owner);
+                    hold.meets(new, owner, now, lives)
+                });
+                Ok(Done::Held(met.unwrap_or_else(|| {
+                    self.last += 1;
+                    self.holds.insert(self.last, Hold::new(self.last, (**new).clone(), owner, now));
+                    Standing::Asked(self.last)
+                })))
+            }
+            Write::Decide { hold, verdict } => Ok(Done::Decided(self.holds.get_mut(hold).and_then(|hold| {
+                if hold.decide(verdict, now) {
+                    self.audit.extend(Entry::of(hold));
+                }
+                hold.decision.clone().map(Box::new)
+            }))),
+            Write::AskAfter { hold, leave } => {
+                let hold = self.holds.get_mut(hold);
+                Ok(Done::Decided(hold.and_then(|hold| hold.ask_after(owner, *leave, now)).map(Box::new)))
+            }
             Write::Expire => Ok(Done::Removed(0)),
         }
     }
@@ -242,6 +269,15 @@ impl Ledger {
                 Found::Session(kept.map(|kept| Box::new(kept.session.clone())))
             }
             Query::Calls { .. } => Found::Calls(Vec::new()),
+            Query::Holds => {
+                Found::Holds(self.holds.values().filter(|hold| !hold.is_over(now)).cloned().collect())
+            }
+            Query::Decided(wanted) => {
+                let decided =
+                    |number: &&u64| self.holds.get(number).is_none_or(|hold| hold.decision.is_some());
+                Found::Decided(wanted.iter().filter(decided).copied().collect())
+            }
+            Query::Audit { limit } => Found::Audit(self.audit.iter().rev().take(*limit).cloned().collect()),
             Query::Usage => Found::Usage(Usage::default()),
         })
     }

@@ -19,6 +19,7 @@ use crate::ledger::Ledger;
 use crate::tape::Tape;
 use bytes::Bytes;
 use outlast_engine::event::{Exit, StartFailure};
+use outlast_engine::hold::{Scope, Verdict};
 use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
 use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::idempotency::KeyPlace;
@@ -238,6 +239,11 @@ impl World {
             self.theirs(rest);
             return Vec::new();
         }
+        if word == "says" {
+            // `HOLD yes|no SCOPE [REASON]`: a person decides.
+            self.decided(rest);
+            return Vec::new();
+        }
         if word == "letter" {
             let (ticket, text) = rest.split_once(' ').expect(line);
             let letter = match text {
@@ -282,7 +288,10 @@ impl World {
 
     /// Something is looked up. What is looked up every second, or beside something else, is not counted.
     fn look(&mut self, now: Now, number: u64, look: Look) {
-        let named = !matches!(&look, Look::Query(Query::Mail | Query::Changed(_) | Query::Session(_)));
+        let named = !matches!(
+            &look,
+            Look::Query(Query::Mail | Query::Changed(_) | Query::Session(_) | Query::Decided(_))
+        );
         self.submissions += u64::from(named);
         match &*self.reads {
             "later" if named => self.unread.push((number, look)),
@@ -387,6 +396,20 @@ impl World {
         let change = Change { answer, ..Change::to(state, head) };
         let owner = head.owner.clone();
         self.ledger.submit(&owner, self.store_time(), &[Write::Change(Box::new(change))]).expect(text);
+    }
+
+    fn decided(&mut self, text: &str) {
+        let words: Vec<&str> = text.splitn(4, ' ').collect();
+        let [hold, yes, scope, reason @ ..] = &words[..] else { panic!("{text}") };
+        let verdict = Verdict {
+            yes: *yes == "yes",
+            scope: Scope::named(scope).expect(text),
+            reason: reason.first().copied().unwrap_or_default().into(),
+            place: "command line".into(),
+            by: "ann".into(),
+        };
+        let decide = Write::Decide { hold: hold.parse().expect(text), verdict: verdict.into() };
+        self.ledger.submit("somebody else", self.store_time(), &[decide]).expect(text);
     }
 
     /// What the store's clock shows.
@@ -842,6 +865,9 @@ fn written(write: &Write) -> &'static str {
         Write::TakeSession { .. } => "take session",
         Write::EndSession(_) => "end session",
         Write::Calls(_) => "calls",
+        Write::Hold(_) => "hold",
+        Write::Decide { .. } => "decide",
+        Write::AskAfter { .. } => "ask after",
         Write::Expire => "expire",
     }
 }

@@ -74,6 +74,12 @@ impl Note {
             Note::Repeated { server, method, attempt, why } => {
                 json!({"server": server, "method": method, "attempt": attempt, "why": why})
             }
+            Note::HoldAsked { server, tool, hold, patience } => {
+                json!({"server": server, "tool": tool, "hold": hold, "patienceMs": millis(patience)})
+            }
+            Note::HoldDecided { server, tool, yes, by, place, reason } => {
+                json!({"server": server, "tool": tool, "yes": yes, "by": by, "place": place, "reason": reason})
+            }
             Note::Joined { server, tool } => json!({"server": server, "tool": tool}),
             Note::Hung { server, silent } => json!({"server": server, "silentMs": millis(silent)}),
             Note::BadLines { server, count, shown } => {

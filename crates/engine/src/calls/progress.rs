@@ -113,6 +113,11 @@ pub fn words(what: &str, running: Duration, sign: Option<Duration>, waiting: boo
     }
 }
 
+/// The words of a keep-alive of a call that waits for a person's yes.
+pub fn words_of_hold(what: &str, waited: Duration) -> String {
+    format!("waiting for approval of {what} ({} s)", waited.as_secs())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,9 +18,9 @@ use crate::wire::{Field, Message};
 use std::time::Duration;
 
 /// A call that is planned, and not open yet.
-struct Planned<'a> {
-    call: Box<Call>,
-    policy: &'a Policy,
+pub(super) struct Planned<'a> {
+    pub(super) call: Box<Call>,
+    pub(super) policy: &'a Policy,
     /// The call with the same key whose attempt it shares.
     joins: Option<CallId>,
 }
@@ -37,7 +37,11 @@ impl Engine {
         if let Err(why) = self.admit(&planned, size) {
             return self.refuse_call(now, &planned.call, Kind::Overloaded, why);
         }
-        self.dispatch(now, planned, asking.as_deref().unwrap_or(message));
+        let message = asking.as_deref().unwrap_or(message);
+        if self.must_be_approved(&planned.call) && planned.joins.is_none() {
+            return self.hold_call(now, planned, message);
+        }
+        self.dispatch(now, planned, message);
     }
 
     /// All limits and choices for a call, resolved once. `None` if its server is gone.

@@ -2,7 +2,7 @@
 //!
 //! | what ends | who is told, in this order |
 //! |---|---|
-//! | a call | *calls* (attempt, timer, what was kept), *servers* (its task there; its place in the queue), *clients* (its id), *keys* (who shares it), counts of its principal and of what holds its server, then whoever waits for the answer |
+//! | a call | *calls* (attempt, timer, what was kept), *holds* (the question to a person), *servers* (its task there; its place in the queue), *clients* (its id), *keys* (who shares it), counts of its principal and of what holds its server, then whoever waits for the answer |
 //! | a client | *calls*, *tickets*, *ledger*, *keys*, *listens* (what it has open, each given up), *asks* (what it was asked), *clients* (streams, name, timer), *servers* (who needs it no more) |
 //! | a server | *asks* (what it asked), *merged* (what it lists), *servers* (name, timers, memory) ; its calls and subscriptions have ended or moved before |
 //!
@@ -31,6 +31,7 @@ impl Engine {
         if let State::Followed(joined) = &state {
             self.leave_task(request.server, id, joined);
         }
+        self.hold_ends(id);
         self.clients.closes(request.client, &request.id, Open::Call(id));
         self.servers.call_is_over(request.server, id, queued);
         let shared = keyed.and_then(|(no, keyed)| self.settle_key(no, id, &request, keyed, answer.as_ref()));

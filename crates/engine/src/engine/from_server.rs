@@ -316,6 +316,11 @@ impl Engine {
         if self.definition_of(server).trust {
             self.read_hints(server, message);
         }
+        if self.definition_of(server).rules.holds_the_destructive()
+            && let Some(result) = message.raw(Field::Result)
+        {
+            self.servers.learn_harmless(server, result);
+        }
         self.learn_task_tools(server, message);
         if modern || self.is_remote(server) {
             self.learn_mirrors(server, message);

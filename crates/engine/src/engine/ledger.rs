@@ -5,7 +5,7 @@ use super::durable::{Knock, Replay};
 use super::store_clock::StoreClock;
 use super::tasks::{Asked, Resuming};
 use crate::clients::Way;
-use crate::id::{ClientId, ExchangeId, JsonId, KeyNo, TaskNo};
+use crate::id::{CallId, ClientId, ExchangeId, JsonId, KeyNo, TaskNo};
 use crate::record::Ticket;
 use crate::store::{Stored, Trouble};
 use crate::time::Wall;
@@ -26,6 +26,12 @@ pub(super) enum Pending {
     Moved(TaskNo),
     /// Only others look at it.
     Noted,
+    /// A person is asked about a call.
+    Held(CallId),
+    /// What a person has said about it.
+    AskedAfter(CallId),
+    /// Which questions have been decided.
+    HoldsLooked,
     /// A key is looked up.
     Key(KeyNo),
     /// An answer is kept under a key.

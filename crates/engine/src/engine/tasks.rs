@@ -32,6 +32,7 @@ use crate::tickets::Task;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 pub(super) use asking::Asked;
+pub(super) use capped::named;
 pub(super) use client_resumes::Resuming;
 pub(super) use handoff::add_to_tools;
 pub(super) use making::with_task;

@@ -28,6 +28,7 @@ impl Engine {
                 Owner::Wait(no) => self.waits_due(now, no),
                 Owner::Resumes => self.resumes_due(now),
                 Owner::Gather(no) => self.gathered_long_enough(now, no),
+                Owner::Holds => self.holds_due(now),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -59,6 +60,7 @@ impl Engine {
         let Some(server) = self.servers.get(&server_id) else { return };
         match self.calls.ring(now, id, &server.clock) {
             None => {}
+            Some(Ring::Retry) if self.holds.has(id) => self.hold_is_over(now, id),
             Some(Ring::Retry) => return self.try_again(now, id),
             Some(Ring::Reconnect) => return self.reconnect(now, id),
             Some(Ring::Poll) => self.poll_task(now, id),
@@ -158,7 +160,10 @@ impl Engine {
         let name = format!("`{}`", cut(call.name(), limits::NAME));
         let waiting = matches!(call.state, State::Waiting(_));
         let sign = call.sign.map(|sign| now.since(sign));
-        let words = progress::words(&name, call.age(now), sign, waiting);
+        let words = match self.holds.get(id) {
+            Some(hold) => progress::words_of_hold(&name, now.since(hold.since)),
+            None => progress::words(&name, call.age(now), sign, waiting),
+        };
         let number = |value: f64| serde_json::to_vec(&value).unwrap_or_default();
         let mut message =
             br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#.to_vec();
@@ -203,6 +208,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Wait(no) => engine.tickets.armed(no),
         Owner::Resumes => engine.tickets.resumes_armed(),
         Owner::Gather(no) => engine.merged.armed(no),
+        Owner::Holds => engine.holds.armed(),
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

@@ -118,6 +118,24 @@ impl Servers {
     }
 }
 
+// Calls that wait for a person.
+impl Servers {
+    /// Learns from a tool list which tools destroy nothing, as their server says.
+    pub(crate) fn learn_harmless(&mut self, id: ServerId, result: &[u8]) {
+        let Some(server) = self.at(id) else { return };
+        for tool in json::member(result, "tools").and_then(json::elements).unwrap_or_default() {
+            let Some(name) = name_of(tool) else { continue };
+            let hint = |name| Some(json::member(json::member(tool, "annotations")?, name)? == &b"true"[..]);
+            let harmless = hint("readOnlyHint") == Some(true) || hint("destructiveHint") == Some(false);
+            if !harmless {
+                server.harmless.remove(&name);
+            } else if !reached!(KNOWN_TOOLS, server.harmless.len() >= limits::KNOWN_TOOLS) {
+                server.harmless.insert(name);
+            }
+        }
+    }
+}
+
 /// The name of a tool in a list.
 fn name_of(tool: &[u8]) -> Option<Box<str>> {
     serde_json::from_slice(json::member(tool, "name")?).ok()

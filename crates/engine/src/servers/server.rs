@@ -139,6 +139,8 @@ pub(crate) struct Server {
     pub(crate) followed: BTreeMap<Box<[u8]>, CallId>,
     /// Tools of which it says that they cannot be tasks.
     pub(crate) forbids_tasks: BTreeSet<Box<str>>,
+    /// Tools that it says destroy nothing.
+    pub(crate) harmless: BTreeSet<Box<str>>,
     /// What must be known of its tools to hand calls off.
     pub(crate) tools: KnownTools,
     /// Calls of tasks that it has.
@@ -340,6 +342,7 @@ impl Server {
             needs_tasks: BTreeSet::new(),
             followed: BTreeMap::new(),
             forbids_tasks: BTreeSet::new(),
+            harmless: BTreeSet::new(),
             tools: KnownTools::default(),
             tickets: 0,
             mirrors: Mirrors::default(),

@@ -48,6 +48,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Doctor(options, command) => crate::doctor::server(options, &command),
         Task::DoctorClient => crate::doctor::client(),
         Task::Tasks(request) => crate::tasks::run(&request),
+        Task::Holds(request) => crate::holds::run(&request),
         Task::Clients(request) => crate::clients::run(&request),
         Task::Check(path) => super::check::run(&path),
         Task::Explain(request) => crate::explain::run(&request),

@@ -4,12 +4,12 @@
 //! something to write. What it cannot write in time waits, up to a bound ([`MOST`]); more is lost, and the
 //! record and the log say how much.
 
-use super::redact::redact;
 use super::stderr;
 use crate::clock;
 use crate::sys::files;
 use bytes::Bytes;
 use outlast_engine::Wall;
+use outlast_engine::redact::redact;
 use outlast_engine::wire::Outgoing;
 use serde_json::{Value, json};
 use std::collections::VecDeque;

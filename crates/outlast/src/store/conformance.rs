@@ -4,6 +4,7 @@
 //! is a process of its own: it has another owner, and the world lets it live or die.
 
 pub mod claims;
+pub mod holds;
 pub mod keeping;
 pub mod letters;
 pub mod records;
@@ -64,6 +65,11 @@ macro_rules! conformance {
                 keeping: the_room_of_a_session_is_counted_in_every_epoch,
                 keeping: sessions_have_a_bound_and_an_age,
                 keeping: notes_about_calls_are_a_ring,
+                holds: a_yes_is_used_once,
+                holds: the_first_word_counts_and_every_word_is_in_the_audit_log,
+                holds: a_question_outlives_the_process_that_asked,
+                holds: a_yes_for_a_while_is_good_until_it_runs_out,
+                holds: questions_and_the_audit_log_have_bounds,
                 room: what_is_open_never_expires,
                 room: what_is_over_is_not_found_before_it_is_swept,
                 room: every_commit_tells_the_time_of_the_store,

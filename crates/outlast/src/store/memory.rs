@@ -4,6 +4,7 @@
 //! owners do to each other run here too.
 
 mod find;
+mod holds;
 mod shelf;
 mod write;
 
@@ -12,6 +13,7 @@ use super::desk::{Ledger, Reader};
 use super::owner::Me;
 use bytes::Bytes;
 use outlast_engine::Wall;
+use outlast_engine::hold::{Entry, Hold};
 use outlast_engine::record::Record;
 use outlast_engine::store::{
     Bounds, CallNote, Committed, Loaded, Mail, Query, Refusal, Session, Stored, Trouble, Usage, Write,
@@ -47,6 +49,8 @@ pub struct Shelves {
     events: Shelf<(Id, u64), Bytes>,
     sessions: Shelf<Id, Kept>,
     calls: Shelf<u64, CallNote>,
+    holds: Shelf<u64, Hold>,
+    audit: Shelf<u64, Entry>,
     usage: Usage,
     /// The last number that was given to anything.
     last: u64,
@@ -136,6 +140,8 @@ impl Shelves {
         self.events.settle(keep);
         self.sessions.settle(keep);
         self.calls.settle(keep);
+        self.holds.settle(keep);
+        self.audit.settle(keep);
     }
 
     fn next_number(&mut self) -> u64 {

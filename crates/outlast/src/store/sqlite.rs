@@ -6,6 +6,7 @@
 //! | written | after `kill -9` | after a power cut |
 //! |---|---|---|
 //! | records | there | there: the commit waits for the disk, because a client was promised its ticket |
+//! | decisions of persons | there | there: a yes must not be used twice |
 //! | letters, streams, sessions, leases, notes about calls | there | the last moments may be gone; what is older is there |
 //!
 //! Either way the file stays whole. A network file system is not supported: its processes would not
@@ -13,6 +14,7 @@
 
 mod error;
 mod file;
+mod holds;
 mod leases;
 mod letters;
 mod notes;
@@ -76,7 +78,14 @@ impl Sqlite {
 
 /// Whether somebody was promised to find it again.
 fn is_promise(write: &Write) -> bool {
-    matches!(write, Write::Create(_) | Write::Change(_) | Write::Claim { .. })
+    matches!(
+        write,
+        Write::Create(_)
+            | Write::Change(_)
+            | Write::Claim { .. }
+            | Write::Decide { .. }
+            | Write::AskAfter { .. }
+    )
 }
 
 impl Reader for Sqlite {
@@ -173,6 +182,9 @@ impl Page<'_> {
             Write::TakeSession { name, principal } => self.take_session(name, principal),
             Write::EndSession(name) => self.end_session(name),
             Write::Calls(notes) => self.note_calls(notes),
+            Write::Hold(new) => self.hold(new),
+            Write::Decide { hold, verdict } => self.decide(*hold, verdict),
+            Write::AskAfter { hold, leave } => self.ask_after(*hold, *leave),
             Write::Expire => self.expire(),
         }
     }

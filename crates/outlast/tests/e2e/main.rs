@@ -17,6 +17,7 @@ mod faults;
 mod flags;
 mod gateway;
 mod handoff;
+mod holds;
 mod http_chaos;
 mod http_client;
 mod http_disconnects;

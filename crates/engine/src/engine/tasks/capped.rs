@@ -206,7 +206,7 @@ impl Engine {
 }
 
 /// What a client calls itself, and which version that is.
-fn named(client: &Introduction) -> Box<str> {
+pub(in crate::engine) fn named(client: &Introduction) -> Box<str> {
     let (name, version) = (&client.name, &client.version);
     if version.is_empty() { name.clone() } else { format!("{name} {version}").into() }
 }

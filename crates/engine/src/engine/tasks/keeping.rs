@@ -42,6 +42,8 @@ impl Engine {
             (Pending::Collected, outcome) => self.mail_came(now, outcome),
             (Pending::Claimed, outcome) => self.claimed(outcome),
             (Pending::Kept(no), _) => self.answer_is_stored(no),
+            (Pending::Held(call), outcome) => self.hold_was_stored(now, call, outcome),
+            (Pending::AskedAfter(call), outcome) => self.hold_was_asked_after(now, call, outcome),
             (Pending::Made(no), Err(Trouble::Refused { why: Refusal::KeyTaken(ticket), .. })) => {
                 self.key_was_taken(now, no, ticket);
             }
@@ -78,7 +80,10 @@ impl Engine {
             Pending::Watched => self.others_looked_at(outcome),
             Pending::Fetched(no) => self.fetched(no, outcome),
             Pending::Orphaned(ticket) => self.orphan_was_read(ticket, outcome),
-            Pending::Made(_)
+            Pending::HoldsLooked => self.holds_were_looked_at(outcome),
+            Pending::Held(_)
+            | Pending::AskedAfter(_)
+            | Pending::Made(_)
             | Pending::Changed(_)
             | Pending::Told(_)
             | Pending::Posted(_)

@@ -64,6 +64,20 @@ pub const COMMANDS: &[Command] = &[
         text: tasks,
     },
     Command {
+        name: "holds",
+        listed: true,
+        then: &["list", "approve", "decline"],
+        short: "calls that wait for your approval",
+        text: holds,
+    },
+    Command {
+        name: "audit",
+        listed: false,
+        then: &[],
+        short: "who approved or declined which call",
+        text: audit,
+    },
+    Command {
         name: "keep",
         listed: true,
         then: &["list", "stop"],
@@ -338,6 +352,44 @@ Ends with 0 for success (`result`, `wait`: the call completed; `cancel`: the
 call was cancelled), 1 if the call failed or was cancelled (`cancel`: it had
 ended already), 2 for a bad command line or ticket, 3 if the call still runs, 4
 if the store cannot be read.
+"
+    .into()
+}
+
+fn holds() -> String {
+    "See and decide the calls that wait for a person (`--tool 'delete_*=hold:true'`),
+of all outlast processes of this user.
+Usage: outlast holds [--watch] [OPTIONS]
+       outlast holds approve NUMBER [--for SCOPE] [--reason TEXT]
+       outlast holds decline NUMBER [--reason TEXT]
+
+  approve NUMBER   the call is sent
+  decline NUMBER   the call is not sent; its client is told the reason. Also takes
+                   an approval for a session or for minutes back
+
+      --for SCOPE      what else the approval is good for: `once` (nothing),
+                       `session` (this tool, in this client's session),
+                       `minutes` (this tool, for 10 minutes) [default: once]
+      --reason TEXT    why; shown to the client, and kept in `outlast audit`
+      --watch          show what comes, until Ctrl-C
+      --json           print JSON
+      --state DIR      the state folder, if outlast was started with --state
+  -h, --help           this text
+
+Ends with 0 if your word counts, 1 if somebody was faster, 2 for a bad command
+line or number, 4 if the store cannot be read.
+"
+    .into()
+}
+
+fn audit() -> String {
+    "Who approved or declined which call, the newest last.
+Usage: outlast audit [--last COUNT] [--json] [--state DIR]
+
+      --last COUNT     how many lines [default: 50]; 100000 are kept
+      --json           print one JSON object per line
+      --state DIR      the state folder, if outlast was started with --state
+  -h, --help           this text
 "
     .into()
 }

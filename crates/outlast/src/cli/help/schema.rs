@@ -90,6 +90,10 @@ fn value_of(item: &Setting) -> Value {
     let mut value = match item.kind {
         Kind::Count => json!({"type": "integer", "minimum": 0}),
         Kind::Switch => json!({"type": "boolean"}),
+        // `hold = true` beside `hold = "destructive"`.
+        Kind::Choice(words) if words.contains(&"true") => {
+            json!({"anyOf": [{"type": "boolean"}, {"enum": words}]})
+        }
         Kind::Choice(words) => json!({"enum": words}),
         Kind::Signs => json!({"type": ["string", "array"], "items": {"enum": ["call", "server"]}}),
         Kind::Lines(_) => json!({"type": ["string", "array"], "items": {"type": "string"}}),

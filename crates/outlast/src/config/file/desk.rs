@@ -207,6 +207,10 @@ impl<'a> Desk<'a> {
                 vec![(signs, entry.node.at)]
             }
             (Value::Switch(on), Kind::Switch) => vec![(on.to_string(), entry.node.at)],
+            // `hold = true` beside `hold = "destructive"`.
+            (Value::Switch(on), Kind::Choice(words)) if words.contains(&"true") => {
+                vec![(on.to_string(), entry.node.at)]
+            }
             (Value::Number(number), _) => vec![(number.clone(), entry.node.at)],
             (Value::Text(_), _) => self.text(entry).map(|text| (text, entry.node.at)).into_iter().collect(),
             _ => self.expected(form(item), entry).unwrap_or_default(),

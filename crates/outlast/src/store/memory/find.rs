@@ -48,6 +48,11 @@ impl Shelves {
             Query::Calls { limit } => {
                 Found::Calls(self.calls.iter().rev().take(*limit).map(|(_, note)| note.clone()).collect())
             }
+            Query::Holds => Found::Holds(self.open_holds(now)),
+            Query::Decided(holds) => Found::Decided(self.decided(holds)),
+            Query::Audit { limit } => {
+                Found::Audit(self.audit.iter().rev().take(*limit).map(|(_, entry)| entry.clone()).collect())
+            }
             Query::Usage => Found::Usage(self.usage),
         }
     }

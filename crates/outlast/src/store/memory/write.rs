@@ -27,6 +27,9 @@ impl Shelves {
             Write::TakeSession { name, principal } => Ok(self.take_session(name, principal, turn)),
             Write::EndSession(name) => Ok(self.end_session(&id_of(&name.0))),
             Write::Calls(notes) => Ok(self.note_calls(notes, bounds)),
+            Write::Hold(new) => self.hold(new, turn),
+            Write::Decide { hold, verdict } => Ok(self.decide(*hold, verdict, turn)),
+            Write::AskAfter { hold, leave } => Ok(self.ask_after(*hold, *leave, turn)),
             Write::Expire => Ok(self.expire(now, me)),
         }
     }
@@ -146,7 +149,7 @@ impl Shelves {
         Done::Claimed(claimed)
     }
 
-    fn renew(&mut self, me: &Me) -> Done {
+    pub(super) fn renew(&mut self, me: &Me) -> Done {
         self.leases.put(me.name.clone(), me.lease());
         Done::Kept
     }
@@ -287,7 +290,8 @@ impl Shelves {
         let streams: Vec<Id> = streams.map(|(id, _)| *id).collect();
         let sessions = self.sessions.iter().filter(|(_, kept)| kept.is_over(now));
         let sessions: Vec<Id> = sessions.map(|(id, _)| *id).collect();
-        let count = ended.len() + streams.len() + sessions.len();
+        let holds = self.forget_holds(now);
+        let count = ended.len() + streams.len() + sessions.len() + holds;
         ended.into_iter().for_each(|id| self.remove(id));
         streams.into_iter().for_each(|id| drop(self.forget_events(id, u64::MAX)));
         sessions.into_iter().for_each(|id| drop(self.end_session(&id)));

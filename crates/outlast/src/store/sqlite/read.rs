@@ -63,6 +63,9 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
         Query::Events { stream, after } => events(sql, stream, *after, me)?,
         Query::Session(name) => Found::Session(session(sql, name, now)?),
         Query::Calls { limit } => Found::Calls(calls(sql, *limit)?),
+        Query::Holds => Found::Holds(super::holds::open(sql, now)?),
+        Query::Decided(holds) => Found::Decided(super::holds::decided(sql, holds)?),
+        Query::Audit { limit } => Found::Audit(super::holds::audit(sql, *limit)?),
         Query::Usage => {
             let mut select = sql.prepare_cached("SELECT records, bytes FROM usage")?;
             Found::Usage(
@@ -219,7 +222,7 @@ pub fn blob(row: &Row<'_>, column: usize) -> Result<Bytes> {
     Ok(Bytes::copy_from_slice(row.get_ref(column)?.as_blob()?))
 }
 
-fn count(row: &Row<'_>, column: usize) -> Result<u64> {
+pub fn count(row: &Row<'_>, column: usize) -> Result<u64> {
     Ok(row.get::<_, i64>(column)?.unsigned_abs())
 }
 

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Error, TransactionBehavior, ffi};
 use std::path::Path;
 
 /// What leads from each version to the next; the first one from an empty file.
-pub const MIGRATIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+pub const MIGRATIONS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
 
 /// The version of a file that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -143,6 +143,31 @@ ALTER TABLE sessions ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 ALTER TABLE sessions ADD COLUMN epoch INTEGER NOT NULL DEFAULT 1;
 CREATE TRIGGER session_changes AFTER UPDATE OF weight ON sessions WHEN OLD.weight <> NEW.weight
     BEGIN UPDATE usage SET bytes = bytes - OLD.weight + NEW.weight; END;
+";
+
+/// Calls that wait for a person, and what persons said. What is never asked for by itself is one JSON text.
+const VERSION_5: &str = "
+CREATE TABLE holds (
+    number    INTEGER PRIMARY KEY AUTOINCREMENT,
+    key       TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    server    TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    tool      TEXT NOT NULL,
+    arguments TEXT NOT NULL,
+    client    TEXT NOT NULL,
+    session   TEXT NOT NULL,
+    owner     TEXT NOT NULL,
+    asked     INTEGER NOT NULL,
+    until     INTEGER NOT NULL,
+    used      INTEGER NOT NULL,
+    decision  TEXT
+) STRICT;
+CREATE INDEX holds_tool ON holds (principal, server, tool);
+CREATE TABLE audit (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    entry  TEXT NOT NULL
+) STRICT;
 ";
 
 /// Brings a file to our version, or says why it cannot be ours.

@@ -118,7 +118,8 @@ impl Page<'_> {
             delete("DELETE FROM records WHERE state >= 2 AND expires IS NOT NULL AND expires <= ?1", now.0)?;
         let streams = delete("DELETE FROM streams WHERE expires <= ?1", now.0)?;
         let sessions = delete("DELETE FROM sessions WHERE used <= ?1", asleep)?;
+        let holds = self.forget_holds()?;
         self.forget_owners()?;
-        Ok(Done::Removed((records + streams + sessions) as u64))
+        Ok(Done::Removed((records + streams + sessions + holds) as u64))
     }
 }

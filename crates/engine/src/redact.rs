@@ -1,5 +1,6 @@
-//! What is not written down: values whose key says that they are secret, and texts that look like credentials.
+//! What is neither written down nor shown: values whose key says that they are secret, and texts that look like credentials.
 
+use crate::settings::Glob;
 use serde_json::{Value, json};
 
 /// Parts of keys whose values are not written down; of a key only letters and digits count.
@@ -19,15 +20,21 @@ const SECRET: [&str; 11] = [
 
 /// A message without its secrets.
 pub fn redact(value: Value) -> Value {
+    redact_also(value, &[])
+}
+
+/// The same, and without the values of keys that a person named.
+pub fn redact_also(value: Value, named: &[Glob]) -> Value {
+    let secret = |key: &str| is_secret(key) || named.iter().any(|glob| glob.matches(key));
     match value {
         Value::Object(members) => members
             .into_iter()
             .map(|(key, value)| {
-                let value = if is_secret(&key) { json!("***") } else { redact(value) };
+                let value = if secret(&key) { json!("***") } else { redact_also(value, named) };
                 (key, value)
             })
             .collect(),
-        Value::Array(items) => items.into_iter().map(redact).collect(),
+        Value::Array(items) => items.into_iter().map(|item| redact_also(item, named)).collect(),
         Value::String(text) => Value::String(redact_text(text)),
         other => other,
     }
@@ -73,6 +80,13 @@ mod tests {
             "list": [{"accessToken": "***"}], "header": "***", "text": "hello", "password": "***",
         }});
         assert_eq!(redact(value), expected);
+    }
+
+    #[test]
+    fn a_person_may_name_more() {
+        let named = [Glob::new("iban*").unwrap()];
+        let value = json!({"to": {"iban": "DE00", "name": "ann"}, "amount": 5});
+        assert_eq!(redact_also(value, &named), json!({"to": {"iban": "***", "name": "ann"}, "amount": 5}));
     }
 
     #[test]

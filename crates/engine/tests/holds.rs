@@ -1,0 +1,329 @@
+//! Calls that wait for a person's yes before they are sent.
+
+use outlast_testkit::script::check;
+
+/// A stdio client; every call of `pay` needs a yes. The next attempt is 1.
+#[track_caller]
+fn held(scenario: &str) {
+    check(&format!("set tool pay=hold:true\n{scenario}"));
+}
+
+/// The same, where a call with a token was made 25 s ago.
+#[track_caller]
+fn waiting(scenario: &str) {
+    held(&format!("{WAITING}\n{scenario}"));
+}
+
+const WAITING: &str = r#"
+    > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"to":"ann"},"_meta":{"progressToken":7}}}
+    .. store 1: hold
+    stored 1
+    !! info: `pay` of `srv` waits up to 2m for approval: outlast holds approve 1
+    wait 25s
+    @10s
+    << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":0.0001,"message":"waiting for approval of `pay` (10 s)","_meta":{"dev.outlast/keepAlive":true}}}
+    @20s
+    << {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":0.00107646484375,"message":"waiting for approval of `pay` (20 s)","_meta":{"dev.outlast/keepAlive":true}}}
+"#;
+
+#[test]
+fn a_held_call_is_sent_after_a_yes_and_once() {
+    waiting(
+        r#"
+        says 1 yes once
+        wait 500ms
+        @25s250ms
+        .. store 2: ask after
+        stored 2
+        !! info: `pay` of `srv` was approved by ann (command line)
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"to":"ann"},"_meta":{"progressToken":1}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+        << {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+        # The next call is asked about again.
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay","arguments":{"to":"ann"},"_meta":{"progressToken":7}}}
+        .. store 3: hold
+        stored 3
+        !! info: `pay` of `srv` waits up to 2m for approval: outlast holds approve 2
+        "#,
+    );
+}
+
+#[test]
+fn a_no_is_a_result_that_a_model_can_act_on() {
+    waiting(
+        r#"
+        says 1 no once too expensive
+        wait 250ms
+        @25s250ms
+        .. store 2: ask after
+        stored 2
+        !! info: `pay` of `srv` was declined by ann (command line): too expensive
+        << {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"`pay` was not run: a person declined it: too expensive","type":"text"}],"isError":true}}
+        wait 1h
+        "#,
+    );
+}
+
+#[test]
+fn without_a_word_the_call_fails_and_was_never_sent() {
+    waiting(
+        r#"
+        wait 2m
+        @30s
+        << …keepAlive…
+        @40s
+        << …keepAlive…
+        @50s
+        << …keepAlive…
+        @1m
+        << …keepAlive…
+        @1m10s
+        << …keepAlive…
+        @1m20s
+        << …keepAlive…
+        @1m30s
+        << …keepAlive…
+        @1m40s
+        << …keepAlive…
+        @1m50s
+        << …keepAlive…
+        @2m
+        .. store 2: ask after
+        << …keepAlive…
+        @2m2s
+        !! warn: hold-timeout…
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31014,"message":"Command timed out waiting for approval. Consider approving faster or configuring a longer timeout. `pay` was not sent: nobody approved it within 2m (hold-timeout, built-in); see `outlast holds`.","data":{"outlast":{"kind":"hold-timeout","server":"srv","method":"tools/call","tool":"pay","elapsedMs":122000,"limitMs":120000,"setting":"built-in","attempts":0,"serverState":"never-reached","retry":"safe","signs":{},"help":"outlast help -31014"}}}}
+        wait 1h
+        "#,
+    );
+}
+
+/// The last moment counts: what was said while the time ran out is asked for before the call fails.
+#[test]
+fn a_yes_in_the_last_moment_counts() {
+    held(
+        r#"
+        set tool pay=hold-timeout:1s
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","_meta":{"progressToken":7}}}
+        .. store 1: hold
+        stored 1
+        !! info: …approve 1
+        wait 1s
+        @1s
+        .. store 2: ask after
+        says 1 yes once
+        stored 2
+        !! info: `pay` of `srv` was approved by ann (command line)
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","_meta":{"progressToken":1}}}
+        "#,
+    );
+}
+
+/// A client that nothing keeps patient would be gone when the person comes.
+#[test]
+fn a_client_that_cannot_wait_hears_early_and_may_come_back() {
+    held(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"to":"ann"}}}
+        .. store 1: hold
+        stored 1
+        !! info: `pay` of `srv` waits up to 50s for approval: outlast holds approve 1
+        wait 50s
+        @50s
+        .. store 2: ask after
+        stored 2
+        !! warn: hold-timeout…
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31014,"message":"Command timed out waiting for approval. Consider approving faster or configuring a longer timeout. `pay` was not sent: nobody approved it within 50s (hold-timeout, built-in); within 10 minutes `outlast holds approve 1` lets the same call pass.",…
+        wait 9m
+        says 1 yes once
+        # Another call does not pass.
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay","arguments":{"to":"bob"}}}
+        .. store 3: hold
+        stored 3
+        !! info: …approve 2
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"pay","arguments":{"to":"ann"}}}
+        .. store 4: hold
+        stored 4
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"pay","arguments":{"to":"ann"}}}
+        "#,
+    );
+}
+
+#[test]
+fn a_cancel_takes_the_question_back() {
+    waiting(
+        r#"
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+        .. store 2: ask after
+        stored 2
+        says 1 yes once
+        wait 1h
+        "#,
+    );
+}
+
+#[test]
+fn a_question_that_is_stored_after_its_call_ended_is_taken_back() {
+    held(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","_meta":{"progressToken":7}}}
+        .. store 1: hold
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+        stored 1
+        .. store 2: ask after
+        stored 2
+        wait 1h
+        "#,
+    );
+}
+
+/// Its own clock stands still, and nobody else's.
+#[test]
+fn the_wait_for_a_person_does_not_count_for_the_limit_of_the_call() {
+    held(
+        r#"
+        set timeout 30s
+        set keep-alive off
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","_meta":{"progressToken":7}}}
+        .. store 1: hold
+        stored 1
+        !! info: …approve 1
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"look"}}
+        >> …look…
+        wait 30s
+        @30s
+        !! warn: timeout…
+        << {"jsonrpc":"2.0","id":2,"error":…
+        >> …cancelled…
+        .. sample
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        !! info: `srv` answered attempt 1, which has ended; dropped
+        wait 10s
+        says 1 yes once
+        wait 250ms
+        @40s250ms
+        .. store 2: ask after
+        stored 2
+        !! info: `pay` of `srv` was approved by ann (command line)
+        >> …pay…
+        wait 29s
+        wait 2s
+        @1m10s250ms
+        !! warn: timeout…
+        << {"jsonrpc":"2.0","id":1,"error":…
+        >> …cancelled…
+        .. sample
+        "#,
+    );
+}
+
+#[test]
+fn a_yes_for_the_session_lets_other_calls_of_the_tool_pass() {
+    waiting(
+        r#"
+        says 1 yes session
+        wait 250ms
+        @25s250ms
+        .. store 2: ask after
+        stored 2
+        !! info: `pay` of `srv` was approved by ann (command line)
+        >> …pay…
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay","arguments":{"to":"bob"}}}
+        .. store 3: hold
+        stored 3
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"pay","arguments":{"to":"bob"}}}
+        "#,
+    );
+}
+
+#[test]
+fn what_cannot_be_asked_is_not_sent() {
+    held(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}
+        .. store 1: hold
+        not-stored 1
+        !! warn: could not be stored: disk full
+        !! warn: overloaded…
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31004,"message":"`pay` was not sent: nobody could be asked to approve it: disk full. Call again when other calls have ended.",…
+        wait 1h
+        "#,
+    );
+}
+
+/// Its annotations deny that a tool destroys anything; of a tool that nobody has listed nothing is known.
+#[test]
+fn destructive_means_every_tool_that_does_not_deny_it() {
+    check(
+        r#"
+        set hold destructive
+        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+        >> …
+        < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read","annotations":{"readOnlyHint":true}},{"name":"add","annotations":{"destructiveHint":false}},{"name":"delete"}]}}
+        << …
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read"}}
+        >> …read…
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add"}}
+        >> …add…
+        > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"delete"}}
+        .. store 1: hold
+        > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"unheard-of"}}
+        .. store 2: hold
+        "#,
+    );
+}
+
+/// A yes after the server has ended: the call waits for the next process, as any call does.
+#[test]
+fn a_server_that_is_restarted_meanwhile_does_not_matter() {
+    held(
+        r#"
+        set restart-backoff 1s
+        > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> …initialize…
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << …
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","_meta":{"progressToken":7}}}
+        .. store 1: hold
+        stored 1
+        !! info: …approve 1
+        exited 1
+        output-closed
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in …
+        says 1 yes once
+        wait 250ms
+        @250ms
+        .. store 2: ask after
+        stored 2
+        !! info: `pay` of `srv` was approved by ann (command line)
+        wait 2s
+        @470ms
+        .. start 1
+        started
+        >> …initialize…
+        < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        !! warn: `srv` is back…
+        >> …pay…
+        "#,
+    );
+}
+
+/// The question of a process that has ended is the next one's, and so is the yes.
+#[test]
+fn a_yes_outlives_the_process_that_asked() {
+    held(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}
+        .. store 1: hold
+        stored 1
+        !! info: …approve 1
+        again
+        says 1 yes once
+        > {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"pay"}}
+        .. store 1: hold
+        stored 1
+        >> …pay…
+        "#,
+    );
+}
