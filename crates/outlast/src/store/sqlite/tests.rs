@@ -17,6 +17,7 @@ const FILES: [&str; MIGRATIONS.len()] = [
     include_str!("../../../tests/store/v2.sql"),
     include_str!("../../../tests/store/v3.sql"),
     include_str!("../../../tests/store/v4.sql"),
+    include_str!("../../../tests/store/v5.sql"),
 ];
 
 /// What each migration was when it was published.
@@ -25,10 +26,11 @@ const FINGERPRINTS: [&str; MIGRATIONS.len()] = [
     "3e93dafe7b82f9d4da2b026b09f4a70df3bf8d49fa7f741beac3ac36d4370437",
     "eb379cb045c42796957024e2458e68870187a3c06459faf4d18ac936f399d21e",
     "3164eb939bcd56c8aa1157f52689eed4c7500a0f4157e67b4dd69e056a4add50",
+    "af6e1177808838b6c1bfd9bd2b4a1936a128dc7a0142002b51f1d87c138e5172",
 ];
 
 /// What a session of a file of each version has set up.
-const SETUPS: [&str; MIGRATIONS.len()] = ["", DEBUG, DEBUG, DEBUG];
+const SETUPS: [&str; MIGRATIONS.len()] = ["", DEBUG, DEBUG, DEBUG, DEBUG];
 
 const DEBUG: &str = r#"[{"jsonrpc":"2.0","id":4,"method":"logging/setLevel","params":{"level":"debug"}}]"#;
 
