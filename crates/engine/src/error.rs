@@ -39,11 +39,13 @@ pub enum Kind {
     KeyConflict,
     /// A later request for the same call has taken its place.
     Superseded,
+    /// The tool is not for whoever called it.
+    NotAllowed,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Timeout,
         Kind::Max,
         Kind::ServerGone,
@@ -57,6 +59,7 @@ impl Kind {
         Kind::MessageTooLarge,
         Kind::KeyConflict,
         Kind::Superseded,
+        Kind::NotAllowed,
     ];
 
     /// For programs.
@@ -75,6 +78,7 @@ impl Kind {
             Kind::MessageTooLarge => "message-too-large",
             Kind::KeyConflict => "key-conflict",
             Kind::Superseded => "superseded",
+            Kind::NotAllowed => "not-allowed",
         }
     }
 
@@ -95,6 +99,7 @@ impl Kind {
             Kind::MessageTooLarge => -31011,
             Kind::KeyConflict => -31012,
             Kind::Superseded => -31013,
+            Kind::NotAllowed => -31020,
         }
     }
 }
@@ -314,6 +319,9 @@ impl Failure {
                 say(&["Give every call an idempotency key of its own."]);
             }
             Kind::Superseded => say(&[detail]),
+            Kind::NotAllowed => {
+                say(&[detail, ". Use a tool that `tools/list` names, or ask for a token with more rights."]);
+            }
             Kind::TicketUnknown if self.detail.is_some() => say(&[detail]),
             Kind::TicketUnknown => {
                 say(&["no call has this ticket: it is mistyped, expired, or belongs to somebody else. "]);

@@ -81,14 +81,16 @@ pub(super) fn service(settings: &Settings) -> Result<Service, Wrong> {
         .as_deref()
         .ok_or_else(|| Wrong("where to listen? write: --listen 127.0.0.1:7600".into()))?;
     let listen = address(text)?;
-    let tokens = match &written.token_file {
+    let of_file = match &written.token_file {
         Some(path) => Some(Tokens::read(path).map_err(|why| Wrong(format!("--token-file: {why}")))?),
         None => None,
     };
+    let some = of_file.is_some() || !written.tokens.is_empty();
+    let tokens = some.then(|| of_file.unwrap_or_default().and(written.tokens.iter().cloned()));
     let loopback = is_loopback(&listen);
     if !loopback && tokens.is_none() && !written.no_auth {
         return Err(Wrong(format!(
-            "other machines can reach {listen}: say who may connect with --token-file FILE (`outlast token new NAME` makes a line of it), or allow everybody with --no-auth"
+            "other machines can reach {listen}: say who may connect with --token-file FILE (`outlast token new NAME` makes a line of it) or [tokens.NAME] in the file, or allow everybody with --no-auth"
         )));
     }
     Ok(Service {
