@@ -1,6 +1,7 @@
 //! `outlast serve --listen ADDR [OPTIONS] URL` or `-- COMMAND...`.
 
 use super::flags::{self, Flags, take};
+use super::meant::with_dashes;
 use super::remote::{is_url, reach, url};
 use super::{
     NO_KEEP, ONE_OF_THEM, Task, Wrong, check, gateway, help, not_understood, split_command, unknown_letter,
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 
 /// Reads what follows `serve`.
 pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
+    let line = [&[OsString::from("serve")], words.as_slice()].concat();
     let (words, command) = split_command(words);
     let (mut url, mut file, mut flags) = (None, None, Flags::new());
     let mut parser = lexopt::Parser::from_args(words);
@@ -32,7 +34,14 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
             Long("config") => file = Some(PathBuf::from(parser.value()?)),
             Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             Value(word) if is_url(&word) && url.is_none() => url = Some(word),
-            Value(word) => return Err(not_understood(&word)),
+            Value(word) if url.is_some() || command.is_some() => return Err(not_understood(&word)),
+            Value(word) => {
+                let line = with_dashes(&word, &line);
+                let word = word.to_string_lossy();
+                return Err(Wrong(format!(
+                    "`{word}` was not expected before `--`; to serve a command, write: {line}"
+                )));
+            }
             Short(letter) => return Err(unknown_letter(letter)),
         }
     }
