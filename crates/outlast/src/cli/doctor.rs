@@ -29,7 +29,7 @@ pub(super) fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
                 let value = parser.value().map_err(|_| Wrong(format!("--timeout needs a value; {FORM}")))?;
                 options.timeout = parse_duration(&value.to_string_lossy())?;
             }
-            Value(word) if word == "client" => client = true,
+            Value(word) if word == "client" && !client => client = true,
             Value(word) if is_url(&word) => return Err(Wrong(NO_URL.into())),
             Value(word) if client || !command.is_empty() => {
                 let word = word.to_string_lossy();
@@ -44,6 +44,9 @@ pub(super) fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
             }
             other => return Err(Wrong(format!("{}; {FORM}", other.unexpected()))),
         }
+    }
+    if command.first().is_some_and(is_url) {
+        return Err(Wrong(NO_URL.into()));
     }
     match (client, command.is_empty()) {
         (true, true) if !options.json => Ok(Task::DoctorClient),

@@ -1,15 +1,15 @@
 //! The command lines of `install [CLIENT]` and `uninstall CLIENT`.
 
 use super::flags::{self, Flags};
-use super::meant::{instead, shown_line};
+use super::meant::{instead, shown_line, with_dashes};
 use super::{Task, Wrong, help};
 use crate::config::Settings;
 use crate::install::clients::{CLIENTS, Client, Scope};
 use crate::install::{Aim, Request};
 use lexopt::prelude::*;
 use outlast_engine::settings::Value::Switch;
-use outlast_engine::settings::{Key, Mode, nearest};
-use std::ffi::OsString;
+use outlast_engine::settings::{Key, Mode, Setting, nearest};
+use std::ffi::{OsStr, OsString};
 
 pub(super) fn parse(aim: Aim, words: Vec<OsString>) -> Result<Task, Wrong> {
     let mut request = Request {
@@ -42,10 +42,20 @@ pub(super) fn parse(aim: Aim, words: Vec<OsString>) -> Result<Task, Wrong> {
             Value(word) if request.clients.is_empty() => {
                 request.clients.push(client(aim, &word.to_string_lossy(), &line)?);
             }
+            Long(name) if Setting::named(name).is_some() && aim == Aim::Install => {
+                let dashed = OsString::from(format!("--{name}"));
+                return Err(flag_of_ours(&dashed, &line));
+            }
             other => return Err(Wrong(format!("{}; see outlast install --help", other.unexpected()))),
         }
     }
     checked(request)
+}
+
+/// A flag for outlast that stands where those of install do.
+fn flag_of_ours(flag: &OsStr, line: &[OsString]) -> Wrong {
+    let line = with_dashes(flag, &[&[OsString::from("install")], line].concat());
+    Wrong(format!("flags for outlast stand behind `--`; write: {line}"))
 }
 
 /// Flags for outlast itself, checked as if they were given to it in front of a command.

@@ -1,5 +1,6 @@
 //! What was probably meant by a line that cannot be understood, as a line that can be copied.
 
+use super::remote::is_url;
 use super::{Wrong, help};
 use crate::config;
 use outlast_engine::settings::nearest;
@@ -46,6 +47,13 @@ pub(super) fn with_dashes(word: &OsStr, line: &[OsString]) -> String {
     let at = line.iter().position(|other| other == word).unwrap_or_default();
     let (before, server) = line.split_at(at);
     shown_line(&[before, slice::from_ref(&OsString::from("--")), server].concat())
+}
+
+/// A URL where a command is expected: the line without the dashes.
+pub(super) fn no_command(command: &[OsString], line: &[OsString]) -> Option<Wrong> {
+    let url = command.first().filter(|word| is_url(word))?;
+    let line: Vec<OsString> = line.iter().filter(|word| *word != "--").cloned().collect();
+    Some(Wrong(format!("`{}` is no command; write: {}", url.to_string_lossy(), shown_line(&line))))
 }
 
 /// The line with another word in the place of one.

@@ -1,7 +1,7 @@
 //! `outlast serve --listen ADDR [OPTIONS] URL` or `-- COMMAND...`.
 
 use super::flags::{self, Flags, take};
-use super::meant::with_dashes;
+use super::meant::{no_command, with_dashes};
 use super::remote::{is_url, reach, url};
 use super::{
     NO_KEEP, ONE_OF_THEM, Task, Wrong, check, gateway, help, not_understood, split_command, unknown_letter,
@@ -19,6 +19,9 @@ use outlast_engine::settings::Mode;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+
+const WHICH: &str = "which server? write: outlast serve --listen 127.0.0.1:7600 -- npx -y some-server (or a URL in \
+                     place of -- COMMAND)";
 
 /// Reads what follows `serve`.
 pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
@@ -45,8 +48,15 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
             Short(letter) => return Err(unknown_letter(letter)),
         }
     }
+    if let Some(wrong) = command.as_deref().and_then(|command| no_command(command, &line)) {
+        return Err(wrong);
+    }
     if url.is_none() && command.is_none() {
+        let named = file.is_some();
         let path = check::or_default(file)?;
+        if !named && !path.exists() {
+            return Err(Wrong(format!("{WHICH}; or describe servers in {}", path.display())));
+        }
         return gateway::serve(&path, &flags);
     }
     if file.is_some() {
@@ -69,10 +79,7 @@ fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags)
             let settings = take(Settings::new(&command).serving(), flags, mode)?;
             (settings, Program::Command(command.into()))
         }
-        _ => {
-            let how = "outlast serve --listen 127.0.0.1:7600 -- npx -y some-server";
-            return Err(Wrong(format!("which server? write: {how} (or a URL in place of -- COMMAND)")));
-        }
+        _ => return Err(Wrong(WHICH.into())),
     };
     let service = service(&settings)?;
     if let Program::Command(command) = &program

@@ -1,6 +1,7 @@
 //! `outlast [OPTIONS] -- COMMAND...`, and what else may follow the options.
 
 use super::flags::{self, Flags, take};
+use super::meant::no_command;
 use super::{
     NO_KEEP, ONE_OF_THEM, Task, Wrong, gateway, help, keep, moved_first, named_task, not_understood, remote,
     split_command, unknown_letter, version,
@@ -42,6 +43,9 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
         }
     }
     let command = command.filter(|command| !command.is_empty());
+    if let Some(wrong) = command.as_deref().and_then(|command| no_command(command, &line)) {
+        return Err(wrong);
+    }
     if let Some(path) = file {
         let alone = url.is_none() && command.is_none();
         return if alone { gateway::wrap(&path, &flags) } else { Err(Wrong(ONE_OF_THEM.into())) };

@@ -151,6 +151,21 @@ fn options_before_a_command_are_refused() {
     }
 }
 
+#[test]
+fn a_url_behind_the_dashes_is_suggested_without_them() {
+    for (words, line) in [
+        (&["--timeout", "5s", "--", "https://host/mcp"][..], "outlast --timeout 5s https://host/mcp"),
+        (&["serve", "--listen", ":1", "--", "http://host/mcp"], "outlast serve --listen :1 http://host/mcp"),
+        (&["doctor", "--", "http://host/mcp"], "outlast --trace-messages - URL"),
+        (&["install", "cursor", "--timeout", "10m"], "outlast install cursor -- --timeout 10m"),
+    ] {
+        let said = complaint(words, &[]);
+        assert!(said.contains(&format!(": {line}\n")), "`{line}` is not in: {said}");
+    }
+    let said = complaint(&["serve"], &[("HOME", "/no/such/home"), ("XDG_CONFIG_HOME", "")]);
+    assert!(said.contains("which server?") && said.contains("outlast.toml"), "{said}");
+}
+
 /// Each with its line of the file, as a person reads it.
 #[test]
 fn mistakes_of_a_file_are_shown_line_by_line() {
