@@ -9,7 +9,7 @@ use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::limits::NAME;
 use crate::memory::Memory;
 use crate::profile::{Learn, Sighting};
-use crate::settings::show_duration;
+use crate::settings::{counted, show_duration};
 use crate::store::{Query, Write};
 use crate::wire::Outgoing;
 use bytes::Bytes;
@@ -317,12 +317,13 @@ impl std::fmt::Display for Note {
             Note::StoreUnread { why } => write!(f, "could not be read from the store: {why}"),
             Note::StoreLost { why } => f.write_str(why),
             Note::StoredAtLast { count } => {
-                write!(f, "{count} result(s) that could not be stored before are stored now")
+                write!(f, "stored now, after a failure before: {}", counted(*count, "result"))
             }
             Note::NeverStored { count, why } => {
                 write!(
                     f,
-                    "{count} result(s) are lost with this process, because they could not be stored: {why}"
+                    "{} lost with this process, because the store failed: {why}",
+                    counted(*count, "result")
                 )
             }
             Note::Unreachable { server, why } => write!(f, "cannot reach `{server}`: {why}"),
@@ -478,7 +479,7 @@ impl std::fmt::Display for Note {
             Note::Slept { time } => {
                 write!(f, "the machine slept for {}; limits did not run meanwhile", show(time))
             }
-            Note::Ending { why, calls } => write!(f, "ending: {why}, {calls} call(s) in flight"),
+            Note::Ending { why, calls } => write!(f, "ending: {why}, {} in flight", counted(*calls, "call")),
         }
     }
 }

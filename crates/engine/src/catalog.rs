@@ -14,7 +14,7 @@ mod view;
 
 pub(crate) use listing::{Listing, Page};
 pub(crate) use offer::{Welcome, offer};
-pub(crate) use view::{Part, View};
+pub(crate) use view::{Part, Shown, View};
 
 use crate::method::Method;
 

@@ -10,6 +10,7 @@ use crate::limits;
 use crate::policy::Rules;
 use crate::profile::{Learn, Profiles};
 use crate::settings::Glob;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,6 +132,31 @@ impl Exposure {
     }
 }
 
+/// What somebody who comes in with a token may use.
+#[derive(Clone, Debug, Default)]
+pub struct Rights {
+    /// These servers; all of them, without.
+    pub servers: Option<Vec<Glob>>,
+    /// These tools, by the server's own name for them or as `SERVER__TOOL`; all of them, without.
+    pub tools: Option<Vec<Glob>>,
+    /// Where that is written.
+    pub source: Box<str>,
+}
+
+impl Rights {
+    /// Whether a server is there for it.
+    pub fn has_server(&self, server: &str) -> bool {
+        self.servers.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.matches(server)))
+    }
+
+    /// Whether it may call a tool of a server.
+    pub fn may_call(&self, server: &str, separator: &str, tool: &str) -> bool {
+        let Some(globs) = &self.tools else { return true };
+        let whole = [server, separator, tool].concat();
+        globs.iter().any(|glob| glob.matches(tool) || glob.matches(&whole))
+    }
+}
+
 /// What a server is: the same for every process or session of it.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -205,6 +231,8 @@ pub struct Config {
     pub separator: Box<str>,
     /// How long a merged list waits for a slow server.
     pub list_wait: Duration,
+    /// What principals may use, by the names of their tokens; who is not here may use everything.
+    pub rights: BTreeMap<Box<str>, Rights>,
     /// Whose habits we have.
     pub manner: Manner,
     /// How long an HTTP session may be unused before what it holds is freed.
@@ -264,6 +292,7 @@ impl Default for Config {
             others: Vec::new(),
             separator: "__".into(),
             list_wait: Duration::from_secs(4),
+            rights: BTreeMap::new(),
             manner: Manner::Wrap,
             session_idle: Duration::from_secs(5 * 60),
             resume_wait: Duration::from_secs(10 * 60),

@@ -22,6 +22,7 @@ mod remote;
 mod repeat;
 mod resources;
 mod revival;
+mod rights;
 mod routes;
 mod seams;
 mod server_resumes;

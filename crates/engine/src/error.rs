@@ -41,11 +41,13 @@ pub enum Kind {
     Superseded,
     /// No person said yes in time.
     HoldTimeout,
+    /// The tool is not for whoever called it.
+    NotAllowed,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Timeout,
         Kind::Max,
         Kind::ServerGone,
@@ -60,6 +62,7 @@ impl Kind {
         Kind::KeyConflict,
         Kind::Superseded,
         Kind::HoldTimeout,
+        Kind::NotAllowed,
     ];
 
     /// For programs.
@@ -79,6 +82,7 @@ impl Kind {
             Kind::KeyConflict => "key-conflict",
             Kind::Superseded => "superseded",
             Kind::HoldTimeout => "hold-timeout",
+            Kind::NotAllowed => "not-allowed",
         }
     }
 
@@ -100,6 +104,7 @@ impl Kind {
             Kind::KeyConflict => -31012,
             Kind::Superseded => -31013,
             Kind::HoldTimeout => -31014,
+            Kind::NotAllowed => -31020,
         }
     }
 }
@@ -329,6 +334,9 @@ impl Failure {
                     " (hold-timeout, ",
                 ]);
                 say(&[setting, "); ", detail, "."]);
+            }
+            Kind::NotAllowed => {
+                say(&[detail, ". Use a tool that `tools/list` names, or ask for a token with more rights."]);
             }
             Kind::TicketUnknown if self.detail.is_some() => say(&[detail]),
             Kind::TicketUnknown => {

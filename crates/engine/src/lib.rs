@@ -66,7 +66,9 @@ mod timers;
 pub mod wire;
 
 pub use action::{Action, Level, Note};
-pub use config::{ClientCap, Config, Expose, Exposure, Manner, Restart, ServerConfig, Share, Transport};
+pub use config::{
+    ClientCap, Config, Expose, Exposure, Manner, Restart, Rights, ServerConfig, Share, Transport,
+};
 pub use engine::Engine;
 pub use event::Event;
 pub use time::{Mono, Now, Wall};

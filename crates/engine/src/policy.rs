@@ -431,9 +431,13 @@ impl Policy {
     }
 }
 
-/// How often a client hears from us that gives up after this time: three times, and at least as often as any other.
+/// How often a client hears from us that gives up after this time: three times, and at least as often as any other. In
+/// whole seconds from one on, as people write it.
 pub(crate) fn third_of(limit: Duration) -> Duration {
-    (limit / 3).clamp(limits::KEEP_ALIVE_MIN, KEEP_ALIVE)
+    let third = limit / 3;
+    let whole = Duration::from_secs(third.as_secs());
+    let third = if whole.is_zero() { third } else { whole };
+    third.clamp(limits::KEEP_ALIVE_MIN, KEEP_ALIVE)
 }
 
 /// What a call's policy depends on.

@@ -10,7 +10,7 @@ mod glob;
 mod parse;
 
 pub use glob::{Closeness, Glob};
-pub use parse::{BadValue, nearest, parse_duration, show_duration};
+pub use parse::{BadValue, counted, nearest, parse_duration, show_duration};
 
 use std::time::Duration;
 
@@ -1065,8 +1065,8 @@ pub static SETTINGS: &[Setting] = &[
         default: "what is known",
         short: "for a client that gives up after TIME despite progress",
         long: "Shortly before that time (a tenth of it, at most 5s) a call that still runs is answered with \
-               a ticket, and goes on. The client gets two more tools: SERVER_wait fetches the result, \
-               SERVER_cancel cancels the call. Without this setting, that happens for clients whose limit \
+               a ticket, and goes on. The client gets two more tools: SERVER_…_wait fetches the result, \
+               SERVER_…_cancel cancels the call. Without this setting, that happens for clients whose limit \
                was measured, learned or written (`outlast clients` shows them); `off` switches it off for \
                all. `outlast doctor client` measures when a client gives up. A client whose limit is reset \
                by progress does not need this.",
@@ -1086,8 +1086,8 @@ pub static SETTINGS: &[Setting] = &[
                long the client waits for a silent tool, or `off`. `progress`: whether progress resets that, \
                `yes` or `no`. `total`: the longest that progress makes it wait. `version`: `1.2.3`, or \
                `1.2.3+` for it and later ones with the same first number. `token`: whether the client sends \
-               a progress token. All keys: docs/hand-off.md. The row wins over what was learned and measured. \
-               May be given several times; in the environment, one line each.",
+               a progress token. docs/hand-off.md explains all keys. The row wins over what was learned and \
+               measured. May be given several times; in the environment, one line each.",
     },
     Setting {
         key: Key::Learn,

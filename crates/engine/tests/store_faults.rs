@@ -76,10 +76,8 @@ fn an_end_that_could_not_be_stored_gets_one_more_try_at_the_end() {
         "#
         ));
     };
-    ends("stored 3\n!! warn: 1 result(s) that could not be stored before are stored now");
-    ends(
-        "not-stored 3\n!! error: 1 result(s) are lost with this process, because they could not be stored: disk full",
-    );
+    ends("stored 3\n!! warn: stored now, after a failure before: 1 result");
+    ends("not-stored 3\n!! error: 1 result lost with this process, because the store failed: disk full");
 }
 
 #[test]

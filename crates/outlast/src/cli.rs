@@ -16,6 +16,7 @@ mod holds;
 mod install;
 mod keep;
 mod manual;
+mod meant;
 mod remote;
 mod run;
 mod serve;
@@ -27,9 +28,10 @@ mod wrap;
 
 use crate::config::{self, Settings};
 use crate::install as installer;
-use crate::observe::stderr::say;
+use crate::observe::stderr::say_lines;
 use crate::store::Place;
-use outlast_engine::settings::{BadValue, nearest};
+use meant::{moved_first, unknown_command};
+use outlast_engine::settings::BadValue;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
@@ -100,15 +102,18 @@ pub fn main() -> ExitCode {
     match task {
         Ok(task) => run::run(task),
         Err(Wrong(why)) => {
-            say(&why);
+            say_lines(&why);
             ExitCode::from(USAGE)
         }
     }
 }
 
-/// These come first and read all that follows; everything else may stand behind options.
+/// These read all that follows with options of their own; everything else is found behind ours.
 fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
     let first = words.first().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
+    if let Some(wrong) = meant::misspelt_second(&first, &words) {
+        return Err(wrong);
+    }
     match first.as_str() {
         "timeout-mcp" => timeout_mcp::parse(words.split_off(1)),
         "doctor" => doctor::parse(words.split_off(1)),
@@ -121,7 +126,7 @@ fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
     }
 }
 
-/// A command that may stand behind options, which it does not take. `line` is all that was written.
+/// A command that reads the rest of the line itself. `line` is all that was written.
 fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Result<Task, Wrong> {
     let word = word.to_string_lossy();
     match &*word {
@@ -158,48 +163,6 @@ fn without_options(parser: &mut lexopt::Parser, name: &str, task: Task) -> Resul
     }
 }
 
-/// The line with a command first.
-fn moved_first(word: &str, line: &[OsString]) -> String {
-    let others = line.iter().filter(|other| *other != word);
-    shown_line(std::iter::once(&OsString::from(word)).chain(others))
-}
-
-/// What was probably meant: a command of ours that is spelt otherwise, or a server without its dashes.
-fn unknown_command(word: &str, line: &[OsString]) -> Wrong {
-    let at = line.iter().position(|other| other == word).unwrap_or_default();
-    let is_program =
-        word.contains('/') || config::search_path().iter().any(|folder| folder.join(word).is_file());
-    let meant = nearest(word, help::COMMANDS.iter().map(|command| command.name)).filter(|_| !is_program);
-    let (before, rest) = line.split_at(at);
-    let dashes = OsString::from("--");
-    let hint = match meant {
-        Some(meant) => {
-            let meant = OsString::from(meant);
-            format!("did you mean: {}", shown_line(before.iter().chain([&meant]).chain(&rest[1..])))
-        }
-        None => {
-            let line = shown_line(before.iter().chain([&dashes]).chain(rest));
-            format!("to put outlast in front of a server, write: {line}")
-        }
-    };
-    Wrong(format!("unknown command `{word}`; {hint}"))
-}
-
-/// A command line of ours, as a shell would take it.
-fn shown_line<'a>(words: impl Iterator<Item = &'a OsString>) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    let mut line = String::from("outlast");
-    for word in words.map(|word| word.to_string_lossy()) {
-        line.push(' ');
-        if !word.is_empty() && word.chars().all(plain) {
-            line.push_str(&word);
-        } else {
-            line.push_str(&format!("'{}'", word.replace('\'', "'\\''")));
-        }
-    }
-    line
-}
-
 /// Everything before `--` is for us, everything after it is the server's command, untouched.
 fn split_command(mut words: Vec<OsString>) -> (Vec<OsString>, Option<Vec<OsString>>) {
     let end = words.iter().position(|word| word == "--");
@@ -212,5 +175,7 @@ fn not_understood(word: &OsStr) -> Wrong {
 }
 
 fn unknown_letter(letter: char) -> Wrong {
-    Wrong(format!("unknown option `-{letter}`; see outlast --help"))
+    let hint =
+        if letter == 'v' { "did you mean -V (the version) or --log debug?" } else { "see outlast --help" };
+    Wrong(format!("unknown option `-{letter}`; {hint}"))
 }

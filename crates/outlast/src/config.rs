@@ -160,6 +160,8 @@ pub struct ServiceSettings {
     pub listen: Option<String>,
     /// `token-file`.
     pub token_file: Option<PathBuf>,
+    /// Tokens that a file has itself: names and hashes.
+    pub tokens: Vec<(Box<str>, [u8; 32])>,
     /// `no-auth`.
     pub no_auth: bool,
     /// `allow-host`.
@@ -203,6 +205,7 @@ impl Settings {
             service: ServiceSettings {
                 listen: None,
                 token_file: None,
+                tokens: Vec::new(),
                 no_auth: false,
                 hosts: Vec::new(),
                 origins: Vec::new(),

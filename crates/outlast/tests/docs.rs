@@ -122,6 +122,54 @@ fn links_between_pages_lead_somewhere() {
     }
 }
 
+/// A file that a reader copies is one that outlast takes, and has the limits that the page speaks of.
+#[test]
+fn files_that_pages_show_are_taken() {
+    let mut checked = 0;
+    for name in ["README.md", "docs/file.md", "docs/many-servers.md"] {
+        for block in page(name).split("```toml\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("outlast.toml"), block).unwrap();
+            let output = Command::new(env!("CARGO_BIN_EXE_outlast"))
+                .args(["check", "outlast.toml"])
+                .env("CI_TOKEN", "x")
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && said.is_empty(), "{name}: {block}\n{said}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 3, "only {checked} files were found");
+}
+
+/// The three tiers of limits that the first page promises.
+#[test]
+fn the_file_of_the_first_page_has_three_tiers_of_limits() {
+    let readme = page("README.md");
+    let block = readme.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("outlast.toml");
+    std::fs::write(&path, block).unwrap();
+    let path = path.to_str().unwrap();
+    let tiers = [
+        ("5s", &["list_files", "get_status", "read_file"][..]),
+        ("30s", &["search_codebase", "query_database", "anything_else"]),
+        ("5m", &["run_build", "generate_report", "run_tests"]),
+    ];
+    for (limit, tool) in tiers.iter().flat_map(|(limit, tools)| tools.iter().map(move |tool| (limit, tool))) {
+        for server in ["files", "build"] {
+            let said = outlast(&["explain", server, tool, "--config", path, "--json"]);
+            let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+            let limits = said["limits"].as_array().unwrap();
+            let timeout = limits.iter().find(|row| row["setting"] == "timeout").unwrap();
+            assert_eq!(timeout["value"], **limit, "{server} {tool}");
+        }
+    }
+}
+
 #[test]
 fn transcripts_are_true() {
     let mut played = 0;

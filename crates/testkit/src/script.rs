@@ -27,11 +27,11 @@ use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
 use outlast_engine::profile::{Learn, Profile, Sighting};
 use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Origin, State, Ticket};
-use outlast_engine::settings::{Key, Kind, Setting, parse_duration, show_duration};
+use outlast_engine::settings::{Glob, Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::store::{Committed, Mail, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
-    Action, ClientCap, Config, Engine, Event, Level, Manner, Mono, Now, Restart, ServerConfig, Share,
+    Action, ClientCap, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Rights, ServerConfig, Share,
     Transport, Wall, wire,
 };
 use std::collections::BTreeMap;
@@ -578,6 +578,11 @@ impl World {
                 };
                 return self.config.others.push(named.into());
             }
+            "rights" => {
+                let (name, rights) = rights(value);
+                self.config.rights.insert(name, rights);
+                return;
+            }
             "http" => return self.config.server_mut().transport = Transport::Http,
             "share" => {
                 self.config.server_mut().share = match value {
@@ -729,6 +734,22 @@ impl World {
         }
         out
     }
+}
+
+/// `NAME servers=GLOB,… tools=GLOB,…`.
+fn rights(text: &str) -> (Box<str>, Rights) {
+    let mut words = text.split(' ');
+    let name = words.next().unwrap_or_default().into();
+    let mut rights = Rights { source: format!("[tokens.{name}]").into(), ..Rights::default() };
+    for word in words {
+        let (of, globs) = word.split_once('=').expect(text);
+        let globs = Some(globs.split(',').map(|glob| Glob::new(glob).expect(text)).collect());
+        match of {
+            "servers" => rights.servers = globs,
+            _ => rights.tools = globs,
+        }
+    }
+    (name, rights)
 }
 
 /// `NAME VERSION AGE`.

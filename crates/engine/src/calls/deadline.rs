@@ -145,7 +145,7 @@ impl Deadline {
         self.max_at = now + Duration::from(self.max).saturating_sub(before);
     }
 
-    /// A sign of life that moves `timeout`.
+    /// A sign of life that resets `timeout`.
     pub fn sign(&mut self, now: Mono, clock: &WorkClock) {
         self.sign = clock.at(now);
         self.sign_at = now;

@@ -1,6 +1,6 @@
 //! When a call is handed off, and what the tools are called that fetch it.
 //!
-//! A client whose limit no progress moves gives a slow call up at its cap. Shortly before, the call is
+//! A client whose limit is not reset by progress gives a slow call up at its cap. Shortly before, the call is
 //! answered with a ticket, and goes on. Not here: how that is stored and said (`engine/tasks/handoff.rs`),
 //! which clients have such a cap (`profile.rs`).
 
@@ -24,6 +24,9 @@ const NAME: usize = 40;
 
 /// What our tools are named after if the server has not said what it is called.
 const UNNAMED: &str = "outlast";
+
+/// Letters of a server's digest in the names of our tools.
+const MARK: usize = 4;
 
 /// How long a call of a client with this cap may wait for its answer.
 pub(crate) fn patience(cap: Duration) -> Duration {
@@ -117,14 +120,15 @@ impl KnownTools {
         self.stem = name.and_then(|name| stem(&name));
     }
 
-    /// The names of our tools at this server.
-    pub(crate) fn names(&self) -> Names {
-        Names { wait: self.free("_wait"), cancel: self.free("_cancel") }
+    /// The names of our tools at this server, which is called `identity` in the store.
+    pub(crate) fn names(&self, identity: &str) -> Names {
+        let mark = mark(identity);
+        Names { wait: self.free(&format!("{mark}_wait")), cancel: self.free(&format!("{mark}_cancel")) }
     }
 
     /// Which of our tools a name stands for.
-    pub(crate) fn own(&self, tool: &str) -> Option<OwnTool> {
-        let names = self.names();
+    pub(crate) fn own(&self, tool: &str, identity: &str) -> Option<OwnTool> {
+        let names = self.names(identity);
         let own = |waits, certain| Some(OwnTool { waits, certain });
         match tool {
             _ if tool == names.wait => own(true, true),
@@ -153,10 +157,17 @@ impl KnownTools {
     }
 }
 
+/// What tells our tools from those that another process of ours adds for another server of the same name: a client may
+/// refuse two tools of one name, or ask the wrong server. Empty for a server that nothing can be stored of.
+fn mark(identity: &str) -> String {
+    let digest = identity.rsplit_once('#').and_then(|(_, digest)| digest.get(..MARK));
+    digest.map(|digest| format!("_{digest}")).unwrap_or_default()
+}
+
 /// What a server calls itself, in letters that every model provider takes: ASCII letters, digits, `_` and `-`, not a
 /// digit first. A long name is cut, and told from others that begin alike by a number. `None` if nothing is left.
 fn stem(name: &str) -> Option<Box<str>> {
-    const LONGEST: usize = NAME - "_cancel".len();
+    const LONGEST: usize = NAME - "_ffff_cancel".len();
     const NUMBER: usize = "_ffff".len();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let letters: String = name.chars().map(plain).collect();
@@ -262,30 +273,44 @@ mod tests {
             ("\u{670d}\u{52a1}", "outlast_wait"),
             ("", "outlast_wait"),
         ] {
-            assert_eq!(named(name).names().wait, wait, "{name}");
+            assert_eq!(named(name).names("").wait, wait, "{name}");
         }
         let mut modern = KnownTools::default();
         modern.learn_name(br#"{"tools":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"files"}}}"#);
-        assert_eq!(modern.names().cancel, "files_cancel");
+        assert_eq!(modern.names("").cancel, "files_cancel");
         modern.learn_name(br#"{"serverInfo":{"name":"other"}}"#);
-        assert_eq!(modern.names().cancel, "files_cancel", "the first name stays");
+        assert_eq!(modern.names("").cancel, "files_cancel", "the first name stays");
     }
 
     #[test]
     fn names_are_what_every_model_takes_and_nobody_elses() {
         let mut known = named("s");
         known.learn(br#"{"tools":[{"name":"s_wait"},{"name":"s_wait2","outputSchema":{}},{"nam":1}]}"#);
-        let names = known.names();
+        let names = known.names("");
         assert_eq!((&*names.wait, &*names.cancel), ("s_wait3", "s_cancel"));
-        let [long, other] = ["one", "two"].map(|end| named(&format!("{}{end}", "long".repeat(20))).names());
+        let [long, other] =
+            ["one", "two"].map(|end| named(&format!("{}{end}", "long".repeat(20))).names("x#0af3"));
         assert_ne!(long, other, "names that begin alike stay apart");
         assert_eq!(long.cancel.len(), NAME);
         assert!(long.cancel.starts_with("longlong") && long.cancel.ends_with("_cancel"), "{}", long.cancel);
     }
 
+    /// Several processes of ours stand before servers that call themselves the same: two folders, two databases, or all
+    /// that were made with one framework.
+    #[test]
+    fn servers_of_one_name_have_tools_of_different_names() {
+        let [work, home] = ["files#0af3c2", "files#91bc07"].map(|identity| named("files").names(identity));
+        assert_eq!((&*work.wait, &*work.cancel), ("files_0af3_wait", "files_0af3_cancel"));
+        assert_eq!((&*home.wait, &*home.cancel), ("files_91bc_wait", "files_91bc_cancel"));
+        assert_eq!(KnownTools::default().names("npx#1#0af3c2").wait, "outlast_0af3_wait");
+        let own = |tool| named("files").own(tool, "files#0af3c2");
+        assert_eq!(own("files_0af3_wait"), Some(OwnTool { waits: true, certain: true }));
+        assert_eq!(own("files_91bc_wait"), None);
+    }
+
     #[test]
     fn a_name_of_an_earlier_process_is_known_by_its_ticket() {
-        let own = |known: &KnownTools, tool: &str| known.own(tool).map(|own| (own.waits, own.certain));
+        let own = |known: &KnownTools, tool: &str| known.own(tool, "").map(|own| (own.waits, own.certain));
         let unnamed = KnownTools::default();
         assert_eq!(own(&unnamed, "outlast_wait"), Some((true, true)));
         assert_eq!(own(&unnamed, "files_wait"), Some((true, false)));

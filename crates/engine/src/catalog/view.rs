@@ -26,7 +26,7 @@ pub(crate) struct Shown {
     pub(crate) entry: Entry,
     /// It is found by those who look for it, and not listed.
     pub(crate) on_demand: bool,
-    server: Box<str>,
+    pub(crate) server: Box<str>,
     /// Its place among those of its server.
     nth: usize,
 }
@@ -81,14 +81,21 @@ impl View {
     ///
     /// A cursor names the entry that the last page ended with. If that has gone meanwhile, the next page begins with
     /// what would have come after it, so that nothing that stayed is lost.
-    pub(crate) fn page(&self, cursor: Option<&str>, more: &str) -> Option<Vec<u8>> {
+    ///
+    /// What is not for this client is passed over.
+    pub(crate) fn page(
+        &self,
+        cursor: Option<&str>,
+        more: &str,
+        is_for: impl Fn(&Shown) -> bool,
+    ) -> Option<Vec<u8>> {
         let from = match cursor {
             None => 0,
             Some(cursor) => self.after(cursor)?,
         };
         let mut page = format!("{{\"{}\":[", self.kind.member()).into_bytes();
         let (mut count, mut last) = (0, None);
-        for shown in self.shown[from..].iter().filter(|shown| !shown.on_demand) {
+        for shown in self.shown[from..].iter().filter(|shown| !shown.on_demand && is_for(shown)) {
             if count == bounds::LIST_PAGE || (count > 0 && page.len() > bounds::LIST_PAGE_BYTES) {
                 let cursor = last.map(Shown::cursor).unwrap_or_default();
                 page.extend_from_slice(b"],\"nextCursor\":");
@@ -207,8 +214,8 @@ mod tests {
         let view = View::new(Kind::Tools, "__", &[db.clone(), ci.clone()]);
         let expected =
             r#"{"tools":[{"x":1.0, "name": "ci__run" ,"y":[ ]},{"name":"ci__b"},{"name":"db__run"}]}"#;
-        assert_eq!(text(view.page(None, "")), expected);
-        assert_eq!(text(View::new(Kind::Tools, "__", &[ci, db]).page(None, "")), expected);
+        assert_eq!(text(view.page(None, "", |_| true)), expected);
+        assert_eq!(text(View::new(Kind::Tools, "__", &[ci, db]).page(None, "", |_| true)), expected);
         let found = view.resolve("db__run").unwrap();
         assert_eq!((found.definition, &*found.entry.name), (DefinitionId(1), "run"));
         assert!(view.resolve("run").is_none() && view.resolve("").is_none());
@@ -226,7 +233,7 @@ mod tests {
             ..Exposure::default()
         });
         let view = View::new(Kind::Tools, "__", &[ci]);
-        assert_eq!(text(view.page(None, "")), r#"{"tools":[{"name":"go"}]}"#);
+        assert_eq!(text(view.page(None, "", |_| true)), r#"{"tools":[{"name":"go"}]}"#);
         assert!(view.resolve("ci__run_b").is_none() && view.resolve("go").is_some());
     }
 
@@ -240,7 +247,7 @@ mod tests {
         let (mut cursor, mut seen, mut pages) = (None::<String>, Vec::new(), 0);
         loop {
             let page: serde_json::Value =
-                serde_json::from_str(&text(view.page(cursor.as_deref(), ""))).unwrap();
+                serde_json::from_str(&text(view.page(cursor.as_deref(), "", |_| true))).unwrap();
             let names = page["tools"].as_array().unwrap().iter();
             seen.extend(names.map(|tool| tool["name"].as_str().unwrap().to_owned()));
             pages += 1;
@@ -251,7 +258,7 @@ mod tests {
         }
         assert_eq!((pages, seen.len()), (5, 2 * tools.len()));
         assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len());
-        assert_eq!(view.page(Some("nonsense"), ""), None);
+        assert_eq!(view.page(Some("nonsense"), "", |_| true), None);
     }
 
     #[test]
@@ -265,9 +272,12 @@ mod tests {
             )
         };
         let cursor = of(&["x", "y", "z"]).shown[1].cursor();
-        assert_eq!(text(of(&["x", "y", "z"]).page(Some(&cursor), "")), r#"{"tools":[{"name":"a__z"}]}"#);
-        assert_eq!(text(of(&["x", "z"]).page(Some(&cursor), "")), r#"{"tools":[{"name":"a__z"}]}"#);
-        assert_eq!(text(of(&[]).page(Some(&cursor), "")), r#"{"tools":[]}"#);
+        assert_eq!(
+            text(of(&["x", "y", "z"]).page(Some(&cursor), "", |_| true)),
+            r#"{"tools":[{"name":"a__z"}]}"#
+        );
+        assert_eq!(text(of(&["x", "z"]).page(Some(&cursor), "", |_| true)), r#"{"tools":[{"name":"a__z"}]}"#);
+        assert_eq!(text(of(&[]).page(Some(&cursor), "", |_| true)), r#"{"tools":[]}"#);
     }
 
     #[test]
@@ -276,7 +286,7 @@ mod tests {
         let b = part(1, "b", Expose::Names, r#"{"resources":[{"uri":"file:///1"}]}"#);
         let view = View::new(Kind::Resources, "__", &[a, b]);
         let expected = r#"{"resources":[{"uri":"outlast+a+x:file:///1"},{"uri":"file:///2"},{"uri":"outlast+b:file:///1"}]}"#;
-        assert_eq!(text(view.page(None, "")), expected);
+        assert_eq!(text(view.page(None, "", |_| true)), expected);
         assert_eq!(view.resolve("outlast+b:file:///1").unwrap().definition, DefinitionId(1));
         assert!(view.resolve("file:///1").is_none());
     }

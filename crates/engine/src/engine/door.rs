@@ -85,12 +85,14 @@ impl Engine {
 
     /// What the address of a request leads to. A server alone is reached at `/mcp`, too.
     pub(super) fn entry_of(&self, head: &Head) -> Result<Entry, No> {
-        let Some(name) = head.server.as_deref() else {
-            let alone = self.config.others.is_empty();
-            return Ok(if alone { Entry::Server(DefinitionId::FIRST) } else { Entry::Merged });
+        let named = match head.server.as_deref() {
+            Some(name) => self.config.definitions().find(|(_, config)| *config.name == *name),
+            None if self.config.others.is_empty() => Some((DefinitionId::FIRST, &self.config.server)),
+            None if self.definitions_for(head.principal.as_deref()).is_empty() => None,
+            None => return Ok(Entry::Merged),
         };
-        let named = self.config.definitions().find(|(_, config)| *config.name == *name);
-        named.map(|(id, _)| Entry::Server(id)).ok_or_else(no_such_server)
+        let known = named.map(|(id, _)| id).filter(|id| self.may_use(head.principal.as_deref(), *id));
+        known.map(Entry::Server).ok_or_else(no_such_server)
     }
 
     fn bad_body(&mut self, exchange: ExchangeId, refused: &Refused) {

@@ -165,7 +165,10 @@ impl Engine {
             return;
         }
         if request.method == Method::ToolsCall {
-            return self.tool_call(now, request, message);
+            if !self.is_forbidden(now, &request) {
+                self.tool_call(now, request, message);
+            }
+            return;
         }
         if self.config.tasks && self.task_request(now, &request, message) {
             return;

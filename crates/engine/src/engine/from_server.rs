@@ -267,7 +267,11 @@ impl Engine {
         if refused_handshake {
             self.names_no_session(way);
         }
-        self.settle(id, Some(Outgoing::edited(message.bytes.clone(), edits)));
+        let mut answer = Outgoing::edited(message.bytes.clone(), edits);
+        if tells_of_server && !self.config.rights.is_empty() {
+            answer = self.without_forbidden((client, server_id), message, answer);
+        }
+        self.settle(id, Some(answer));
         if refused_handshake {
             self.handshake_failed(client);
         }

@@ -87,7 +87,11 @@ impl Engine {
             edits.extend(self.change_tools((client, server_id), cap, false, &answer));
         }
         self.servers.keep_list(server_id, method, message, seen);
-        self.reply(client, way, Some(id), Outgoing::edited(answer.bytes, edits));
+        let mut shown = Outgoing::edited(answer.bytes.clone(), edits);
+        if !self.config.rights.is_empty() {
+            shown = self.without_forbidden((client, server_id), &answer, shown);
+        }
+        self.reply(client, way, Some(id), shown);
         true
     }
 

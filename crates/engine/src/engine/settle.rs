@@ -149,7 +149,9 @@ impl Engine {
             _ => ServerState::Gone,
         };
         let retry = match kind {
-            Kind::ServerFailed | Kind::MessageTooLarge | Kind::KeyConflict => Retry::Pointless,
+            Kind::ServerFailed | Kind::MessageTooLarge | Kind::KeyConflict | Kind::NotAllowed => {
+                Retry::Pointless
+            }
             _ if sent && may_act(&call.request.method) => Retry::Unsafe,
             _ => Retry::Safe,
         };

@@ -81,6 +81,13 @@ fn split_at_first(text: &str, end: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(end).unwrap_or(text.len()))
 }
 
+/// How many there are: `1 line`, `2 lines`.
+pub fn counted(count: impl std::fmt::Display, noun: &str) -> String {
+    let count = count.to_string();
+    let ending = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
 /// Writes a time as [`parse_duration`] reads it: `90s` as `1m30s`.
 pub fn show_duration(time: Duration) -> String {
     let mut millis = time.as_millis() as u64;

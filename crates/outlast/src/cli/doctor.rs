@@ -1,5 +1,6 @@
 //! The command line of `doctor`: `[--json] [--timeout TIME] -- COMMAND…`, or `client`.
 
+use super::meant::with_dashes;
 use super::remote::is_url;
 use super::{Task, Wrong, help};
 use crate::doctor::Options;
@@ -14,6 +15,7 @@ const NO_URL: &str = "doctor examines stdio servers and cannot examine a URL; to
 const FORM: &str = "write: outlast doctor -- npx -y some-server, or: outlast doctor client";
 
 pub(super) fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
+    let line = words.clone();
     let end = words.iter().position(|word| word == "--");
     let command = end.map(|end| words.split_off(end).split_off(1)).unwrap_or_default();
     let mut options = Options::default();
@@ -27,14 +29,24 @@ pub(super) fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
                 let value = parser.value().map_err(|_| Wrong(format!("--timeout needs a value; {FORM}")))?;
                 options.timeout = parse_duration(&value.to_string_lossy())?;
             }
-            Value(word) if word == "client" => client = true,
+            Value(word) if word == "client" && !client => client = true,
             Value(word) if is_url(&word) => return Err(Wrong(NO_URL.into())),
-            Value(word) => {
+            Value(word) if client || !command.is_empty() => {
                 let word = word.to_string_lossy();
-                return Err(Wrong(format!("`{word}` was not expected before `--`; {FORM}")));
+                return Err(Wrong(format!("`{word}` was not expected here; {FORM}")));
+            }
+            Value(word) => {
+                let line = with_dashes(&word, &[&[OsString::from("doctor")], line.as_slice()].concat());
+                let word = word.to_string_lossy();
+                return Err(Wrong(format!(
+                    "`{word}` was not expected before `--`; to examine a server, write: {line}"
+                )));
             }
             other => return Err(Wrong(format!("{}; {FORM}", other.unexpected()))),
         }
+    }
+    if command.first().is_some_and(is_url) {
+        return Err(Wrong(NO_URL.into()));
     }
     match (client, command.is_empty()) {
         (true, true) if !options.json => Ok(Task::DoctorClient),

@@ -4,10 +4,10 @@ mod commands;
 mod errors;
 mod schema;
 
-pub(super) use commands::{COMMANDS, Command};
+pub(super) use commands::{COMMANDS, Command, named};
 
 use super::{Task, Wrong};
-use outlast_engine::settings::{Group, SETTINGS, Scope, Setting, nearest};
+use outlast_engine::settings::{Group, Key, SETTINGS, Scope, Setting, nearest};
 use std::ffi::OsString;
 use std::fmt::Write;
 
@@ -38,7 +38,7 @@ fn about(word: &str) -> Option<String> {
         _ => {}
     }
     let name = word.trim_start_matches("--");
-    let command = commands::named(name).map(|command| (command.text)());
+    let command = named(name).map(|command| (command.text)());
     let setting = Setting::named(name).map(setting_text);
     match (command, setting) {
         (None, None) => errors::page(word),
@@ -48,7 +48,7 @@ fn about(word: &str) -> Option<String> {
 
 /// What a command's own `--help` says.
 pub(super) fn of(command: &str) -> String {
-    commands::named(command).map(|command| (command.text)()).unwrap_or_default()
+    named(command).map(|command| (command.text)()).unwrap_or_default()
 }
 
 fn unknown(word: &str) -> Wrong {
@@ -222,7 +222,18 @@ fn facts(setting: &Setting, mark: &str) -> String {
 /// `outlast help SETTING`.
 fn setting_text(setting: &Setting) -> String {
     let about = format!("{}. {}", capital(setting.short), setting.long);
-    format!("{}\n\n{}\n", wrapped(&facts(setting, ""), 0), wrapped(&about, 0))
+    let keys = keys_of(setting).map(|keys| format!("\n{}\n", wrapped(&format!("Keys: {keys}."), 6)));
+    format!("{}\n\n{}\n{}", wrapped(&facts(setting, ""), 0), wrapped(&about, 0), keys.unwrap_or_default())
+}
+
+/// What may stand for KEY in the value of a setting.
+fn keys_of(setting: &Setting) -> Option<String> {
+    let of_calls = || SETTINGS.iter().filter(|setting| setting.scope == Scope::Call);
+    match setting.key {
+        Key::Tool | Key::Method => Some(of_calls().map(|it| it.name).collect::<Vec<_>>().join(", ")),
+        Key::ClientProfile => Some(outlast_engine::profile::KEYS.to_owned()),
+        _ => None,
+    }
 }
 
 fn capital(text: &str) -> String {
@@ -257,6 +268,11 @@ mod tests {
         assert!(about("--timeout").unwrap().contains("OUTLAST_TIMEOUT"));
         assert!(about("-31002").unwrap().contains("server"));
         assert_eq!(about("server-gone"), about("-31002"));
+        for (word, key) in [("tool", "signs"), ("method", "retries"), ("client-profile", "relists")] {
+            let text = about(word).unwrap();
+            assert!(text.contains("Keys: ") && text.contains(key), "{text}");
+            fits(&text, 24);
+        }
         let keep = about("keep").unwrap();
         assert!(keep.contains("outlast keep list") && keep.contains("OUTLAST_KEEP"), "{keep}");
     }

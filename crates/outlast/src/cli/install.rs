@@ -1,13 +1,15 @@
 //! The command lines of `install [CLIENT]` and `uninstall CLIENT`.
 
-use super::flags;
+use super::flags::{self, Flags};
+use super::meant::{instead, shown_line, with_dashes};
 use super::{Task, Wrong, help};
 use crate::config::Settings;
 use crate::install::clients::{CLIENTS, Client, Scope};
 use crate::install::{Aim, Request};
 use lexopt::prelude::*;
-use outlast_engine::settings::nearest;
-use std::ffi::OsString;
+use outlast_engine::settings::Value::Switch;
+use outlast_engine::settings::{Key, Mode, Setting, nearest};
+use std::ffi::{OsStr, OsString};
 
 pub(super) fn parse(aim: Aim, words: Vec<OsString>) -> Result<Task, Wrong> {
     let mut request = Request {
@@ -21,6 +23,7 @@ pub(super) fn parse(aim: Aim, words: Vec<OsString>) -> Result<Task, Wrong> {
         dry_run: false,
         yes: false,
     };
+    let line = words.clone();
     let (words, flags) = super::split_command(words);
     request.flags = own_flags(aim, flags.unwrap_or_default())?;
     let mut parser = lexopt::Parser::from_args(words);
@@ -37,7 +40,11 @@ pub(super) fn parse(aim: Aim, words: Vec<OsString>) -> Result<Task, Wrong> {
                 (request.clients, request.all) = (CLIENTS.iter().collect(), true);
             }
             Value(word) if request.clients.is_empty() => {
-                request.clients.push(client(&word.to_string_lossy())?);
+                request.clients.push(client(aim, &word.to_string_lossy(), &line)?);
+            }
+            Long(name) if Setting::named(name).is_some() && aim == Aim::Install => {
+                let dashed = OsString::from(format!("--{name}"));
+                return Err(flag_of_ours(&dashed, &line));
             }
             other => return Err(Wrong(format!("{}; see outlast install --help", other.unexpected()))),
         }
@@ -45,21 +52,23 @@ pub(super) fn parse(aim: Aim, words: Vec<OsString>) -> Result<Task, Wrong> {
     checked(request)
 }
 
-/// Flags for outlast itself, checked as if they were given to it.
+/// A flag for outlast that stands where those of install do.
+fn flag_of_ours(flag: &OsStr, line: &[OsString]) -> Wrong {
+    let line = with_dashes(flag, &[&[OsString::from("install")], line].concat());
+    Wrong(format!("flags for outlast stand behind `--`; write: {line}"))
+}
+
+/// Flags for outlast itself, checked as if they were given to it in front of a command.
 fn own_flags(aim: Aim, words: Vec<OsString>) -> Result<Vec<String>, Wrong> {
     if aim != Aim::Install && !words.is_empty() {
         return Err(Wrong("flags for outlast are for `outlast install`; uninstall takes them out".into()));
     }
     let written = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut parser = lexopt::Parser::from_args(words);
-    let mut settings = Settings::new(&[]);
+    let mut flags = Flags::new();
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("keep") => {}
-            Long(name) => {
-                let (setting, value) = flags::read(flags::named(name)?, &mut parser)?;
-                settings.take_flag(setting, &value)?;
-            }
+            Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             other => {
                 let what = other.unexpected();
                 return Err(Wrong(format!(
@@ -68,11 +77,21 @@ fn own_flags(aim: Aim, words: Vec<OsString>) -> Result<Vec<String>, Wrong> {
             }
         }
     }
+    let keep = flags.iter().rev().find(|(setting, _)| setting.key == Key::Keep);
+    let keeps = keep.map(|(setting, value)| setting.parse(value)).transpose()? == Some(Switch(true));
+    let mode = Mode { serves: false, keeps, remote: false };
+    let mut settings = Settings::new(&[]);
+    for (setting, value) in &flags {
+        if !setting.applies.to(mode) {
+            return Err(flags::does_nothing(setting, mode));
+        }
+        settings.take_flag(setting, value)?;
+    }
     Ok(written)
 }
 
 fn checked(request: Request) -> Result<Task, Wrong> {
-    let command = if request.aim == Aim::Install { "install" } else { "uninstall" };
+    let command = request.aim.command();
     let options = request.scope.is_some()
         || request.yes
         || request.dry_run
@@ -105,18 +124,16 @@ fn scope(word: &str) -> Result<Scope, Wrong> {
     }
 }
 
-fn client(word: &str) -> Result<&'static Client, Wrong> {
+fn client(aim: Aim, word: &str, line: &[OsString]) -> Result<&'static Client, Wrong> {
+    let names = || CLIENTS.iter().map(|client| client.name);
     Client::named(word).ok_or_else(|| {
-        let meant = nearest(word, CLIENTS.iter().map(|client| client.name));
-        let hint = meant.map_or_else(
-            || {
-                format!(
-                    "known are {}",
-                    CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ")
-                )
-            },
-            |name| format!("did you mean {name}?"),
-        );
+        let hint = match nearest(word, names()) {
+            Some(meant) => {
+                let line = [&[aim.command().into()], instead(line, word, meant).as_slice()].concat();
+                format!("did you mean: {}", shown_line(&line))
+            }
+            None => format!("known are {}", names().collect::<Vec<_>>().join(", ")),
+        };
         Wrong(format!("unknown client `{word}`; {hint}"))
     })
 }

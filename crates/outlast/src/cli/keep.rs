@@ -16,7 +16,7 @@ use crate::sys::limits::FileLimit;
 use http::Uri;
 use lexopt::prelude::*;
 use outlast_engine::profile::Learn;
-use outlast_engine::settings::{Key, Mode, Setting, nearest};
+use outlast_engine::settings::{Key, Mode, Setting};
 use outlast_engine::{ClientCap, Transport};
 use std::ffi::OsString;
 use std::io;
@@ -136,21 +136,10 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
         ["list"] => What::List,
         ["stop"] => What::Stop(None),
         ["stop", name] => What::Stop(Some(name.into())),
-        [word, ref rest @ ..] => return Err(unknown(word, rest)),
-        [] => return Err(Wrong(FORM.into())),
+        _ => return Err(Wrong(FORM.into())),
     };
     if json && matches!(what, What::Stop(_)) {
         return Err(Wrong("--json is for `outlast keep list`".into()));
     }
     Ok(Task::Keep(Request { what, json, place: config::place(state.as_deref()) }))
-}
-
-fn unknown(word: &str, rest: &[&str]) -> Wrong {
-    match nearest(word, ["list", "stop"]).filter(|meant| *meant != word) {
-        Some(meant) => {
-            let line = [&["outlast", "keep", meant], rest].concat().join(" ");
-            Wrong(format!("unknown command `keep {word}`; did you mean: {line}"))
-        }
-        None => Wrong(FORM.into()),
-    }
 }

@@ -9,6 +9,7 @@ use crate::program::Program;
 use crate::store::Place;
 use crate::{demo, install, memory, wrap};
 use outlast_engine::event::StartFailure;
+use outlast_engine::settings::counted;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::process::ExitCode;
@@ -82,7 +83,7 @@ fn print_and_tell(text: &str, told: &str) -> std::io::Result<ExitCode> {
 
 fn clear_cache(place: &Place) -> std::io::Result<ExitCode> {
     let count = memory::clear(place)?;
-    say(&format!("deleted what was remembered of {count} server(s)"));
+    say(&format!("deleted what was remembered of {}", counted(count, "server")));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,7 @@
 //! `outlast serve --listen ADDR [OPTIONS] URL` or `-- COMMAND...`.
 
 use super::flags::{self, Flags, take};
+use super::meant::{no_command, with_dashes};
 use super::remote::{is_url, reach, url};
 use super::{
     NO_KEEP, ONE_OF_THEM, Task, Wrong, check, gateway, help, not_understood, split_command, unknown_letter,
@@ -19,8 +20,12 @@ use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+const WHICH: &str = "which server? write: outlast serve --listen 127.0.0.1:7600 -- npx -y some-server (or a URL in \
+                     place of -- COMMAND)";
+
 /// Reads what follows `serve`.
 pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
+    let line = [&[OsString::from("serve")], words.as_slice()].concat();
     let (words, command) = split_command(words);
     let (mut url, mut file, mut flags) = (None, None, Flags::new());
     let mut parser = lexopt::Parser::from_args(words);
@@ -32,12 +37,26 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
             Long("config") => file = Some(PathBuf::from(parser.value()?)),
             Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             Value(word) if is_url(&word) && url.is_none() => url = Some(word),
-            Value(word) => return Err(not_understood(&word)),
+            Value(word) if url.is_some() || command.is_some() => return Err(not_understood(&word)),
+            Value(word) => {
+                let line = with_dashes(&word, &line);
+                let word = word.to_string_lossy();
+                return Err(Wrong(format!(
+                    "`{word}` was not expected before `--`; to serve a command, write: {line}"
+                )));
+            }
             Short(letter) => return Err(unknown_letter(letter)),
         }
     }
+    if let Some(wrong) = command.as_deref().and_then(|command| no_command(command, &line)) {
+        return Err(wrong);
+    }
     if url.is_none() && command.is_none() {
+        let named = file.is_some();
         let path = check::or_default(file)?;
+        if !named && !path.exists() {
+            return Err(Wrong(format!("{WHICH}; or describe servers in {}", path.display())));
+        }
         return gateway::serve(&path, &flags);
     }
     if file.is_some() {
@@ -60,10 +79,7 @@ fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags)
             let settings = take(Settings::new(&command).serving(), flags, mode)?;
             (settings, Program::Command(command.into()))
         }
-        _ => {
-            let how = "outlast serve --listen 127.0.0.1:7600 -- npx -y some-server";
-            return Err(Wrong(format!("which server? write: {how} (or a URL in place of -- COMMAND)")));
-        }
+        _ => return Err(Wrong(WHICH.into())),
     };
     let service = service(&settings)?;
     if let Program::Command(command) = &program
@@ -81,14 +97,16 @@ pub(super) fn service(settings: &Settings) -> Result<Service, Wrong> {
         .as_deref()
         .ok_or_else(|| Wrong("where to listen? write: --listen 127.0.0.1:7600".into()))?;
     let listen = address(text)?;
-    let tokens = match &written.token_file {
+    let of_file = match &written.token_file {
         Some(path) => Some(Tokens::read(path).map_err(|why| Wrong(format!("--token-file: {why}")))?),
         None => None,
     };
+    let some = of_file.is_some() || !written.tokens.is_empty();
+    let tokens = some.then(|| of_file.unwrap_or_default().and(written.tokens.iter().cloned()));
     let loopback = is_loopback(&listen);
     if !loopback && tokens.is_none() && !written.no_auth {
         return Err(Wrong(format!(
-            "other machines can reach {listen}: say who may connect with --token-file FILE (`outlast token new NAME` makes a line of it), or allow everybody with --no-auth"
+            "other machines can reach {listen}: say who may connect with --token-file FILE (`outlast token new NAME` makes a line of it) or [tokens.NAME] in the file, or allow everybody with --no-auth"
         )));
     }
     Ok(Service {

@@ -4,7 +4,7 @@ use super::{Task, Wrong, help};
 use crate::config;
 use crate::tasks::{Request, What};
 use lexopt::prelude::*;
-use outlast_engine::settings::{nearest, parse_duration};
+use outlast_engine::settings::parse_duration;
 use std::time::Duration;
 
 const FORM: &str = "write: outlast tasks list, or: outlast tasks show|result|cancel|wait TICKET";
@@ -50,7 +50,7 @@ fn understand(written: Written) -> Result<Task, Wrong> {
     let Some(word) = words.next() else { return Err(Wrong(FORM.into())) };
     let ticket = words.next();
     if !WORDS.contains(&word.as_str()) {
-        return Err(unknown(&word, ticket.as_deref()));
+        return Err(Wrong(format!("unknown command `tasks {word}`; {FORM}")));
     }
     if words.next().is_some() {
         return Err(Wrong(format!("`outlast tasks {word}` takes one ticket; {FORM}")));
@@ -75,14 +75,4 @@ fn understand(written: Written) -> Result<Task, Wrong> {
         (_, Some(ticket)) => What::Wait(ticket, written.timeout),
     };
     Ok(Task::Tasks(Request { what, json: written.json, place: config::place(written.state.as_deref()) }))
-}
-
-fn unknown(word: &str, ticket: Option<&str>) -> Wrong {
-    match nearest(word, WORDS) {
-        Some(known) => {
-            let rest = ticket.map(|ticket| format!(" {ticket}")).unwrap_or_default();
-            Wrong(format!("unknown command `tasks {word}`; did you mean: outlast tasks {known}{rest}"))
-        }
-        None => Wrong(format!("unknown command `tasks {word}`; {FORM}")),
-    }
 }

@@ -1,17 +1,18 @@
 //! `outlast [OPTIONS] -- COMMAND...`, and what else may follow the options.
 
 use super::flags::{self, Flags, take};
+use super::meant::no_command;
 use super::{
-    NO_KEEP, ONE_OF_THEM, Task, Wrong, gateway, help, keep, named_task, not_understood, remote,
+    NO_KEEP, ONE_OF_THEM, Task, Wrong, gateway, help, keep, moved_first, named_task, not_understood, remote,
     split_command, unknown_letter, version,
 };
 use crate::config::{self, Settings};
 use lexopt::prelude::*;
 use outlast_engine::settings::{Key, Mode, setting};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// Reads a line that begins with no command of ours.
+/// Reads a line that does not begin with a command.
 pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
     let line = words.clone();
     let (words, command) = split_command(words);
@@ -33,11 +34,18 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
             Long(name) => flags.push(flags::read(flags::named(name)?, &mut parser)?),
             Value(word) if remote::is_url(&word) && url.is_none() => url = Some(word),
             Value(word) if url.is_some() => return Err(not_understood(&word)),
-            Value(word) => return named_task(&word, parser, &line),
+            Value(word) => {
+                let option = flags.first().map(|(setting, _)| setting.name);
+                heeds_no_options(&word, option.or(file.is_some().then_some("config")), &line)?;
+                return named_task(&word, parser, &line);
+            }
             Short(letter) => return Err(unknown_letter(letter)),
         }
     }
     let command = command.filter(|command| !command.is_empty());
+    if let Some(wrong) = command.as_deref().and_then(|command| no_command(command, &line)) {
+        return Err(wrong);
+    }
     if let Some(path) = file {
         let alone = url.is_none() && command.is_none();
         return if alone { gateway::wrap(&path, &flags) } else { Err(Wrong(ONE_OF_THEM.into())) };
@@ -54,6 +62,18 @@ pub(super) fn parse(words: Vec<OsString>) -> Result<Task, Wrong> {
         (_, None, None) => {
             Err(Wrong("no command to run; write: outlast -- npx -y some-server (or outlast --help)".into()))
         }
+    }
+}
+
+/// A command reads its own options, behind it: those before it would do nothing.
+fn heeds_no_options(word: &OsStr, option: Option<&str>, line: &[OsString]) -> Result<(), Wrong> {
+    let word = word.to_string_lossy();
+    match option.filter(|_| help::COMMANDS.iter().any(|command| command.name == word)) {
+        None => Ok(()),
+        Some(name) => Err(Wrong(format!(
+            "--{name} has no effect before `{word}`; write `{word}` first: {}",
+            moved_first(&word, line)
+        ))),
     }
 }
 

@@ -136,6 +136,8 @@ pub struct TokenRule {
     pub servers: Option<Vec<Glob>>,
     /// Which tools may be called; all, without.
     pub tools: Option<Vec<Glob>>,
+    /// Where it is written.
+    pub source: Box<str>,
 }
 
 /// Where the file is looked for if nobody names one. Never in the working directory.

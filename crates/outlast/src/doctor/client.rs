@@ -16,6 +16,7 @@ mod tools;
 
 use crate::doctor::{MODERN, glimpse};
 use crate::lines::{Cut, Lines};
+use crate::observe::stderr::say;
 use crate::sys::signals::Interrupt;
 use desk::Desk;
 use outlast_engine::Mono;
@@ -23,7 +24,7 @@ use profile::Cap;
 use record::{CALLS, Call, Elicited, Fate, Probe, Record};
 use serde_json::{Value, from_slice, json};
 use speech::Era;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::Builder;
@@ -35,8 +36,15 @@ const MESSAGE: usize = 16 << 20;
 /// Bytes of a name, version or reason that are kept.
 const NAME: usize = 100;
 
+/// For a person who tries it in a terminal, where nothing would ever happen.
+const IN_A_TERMINAL: &str = "waiting for an MCP client on standard input, and this is a terminal: add the command \
+     `outlast doctor client` to your client as a server, and tell the agent: run the outlast probes. Ctrl-C ends it";
+
 /// Serves until its input ends or somebody ends it.
 pub fn run() -> io::Result<ExitCode> {
+    if io::stdin().is_terminal() {
+        say(IN_A_TERMINAL);
+    }
     let desk = Arc::new(Desk::new());
     close_on_signals(&desk)?;
     read(&desk);

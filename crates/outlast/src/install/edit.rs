@@ -25,6 +25,13 @@ pub enum Aim {
     UninstallAll,
 }
 
+impl Aim {
+    /// The command that a person types for it.
+    pub fn command(self) -> &'static str {
+        if self == Aim::Install { "install" } else { "uninstall" }
+    }
+}
+
 /// What is to be done about one server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {

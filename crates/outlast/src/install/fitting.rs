@@ -135,6 +135,8 @@ mod tests {
         let (flags, says) = fits(Some("x=cap:10m,progress:yes"), "gemini", r#","timeout":15000"#);
         assert_eq!(flags, ["--keep-alive", "5s"]);
         assert_eq!(says, "progress helps: sent every 5s (its limit is set to 15s)");
+        let (flags, _) = fits(Some("x=cap:10m,progress:yes"), "gemini", r#","timeout":20000"#);
+        assert_eq!(flags, ["--keep-alive", "6s"], "whole seconds");
         let (flags, _) = fits(Some("x=cap:10m,progress:yes"), "gemini", r#","timeout":600000"#);
         assert_eq!(flags, Vec::<String>::new(), "the usual keep-alive is enough");
         let (flags, _) = fits(None, "gemini", r#","timeout":"soon""#);

@@ -29,6 +29,12 @@ pub fn say(text: &str) {
     write(format!("outlast: {}\n", escape(text)).as_bytes());
 }
 
+/// The same of a text of several lines.
+pub fn say_lines(text: &str) {
+    let lines: Vec<String> = text.lines().map(escape).collect();
+    write(format!("outlast: {}\n", lines.join("\n")).as_bytes());
+}
+
 /// Writes bytes as they are.
 pub fn write(bytes: &[u8]) {
     let _ = try_write(bytes);

@@ -1,5 +1,7 @@
 //! What `outlast doctor client` learns about clients of different patience.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -22,6 +24,20 @@ fn met(capabilities: &Value) -> Peer {
     assert_eq!(probes.answer(&id)["result"]["protocolVersion"], "2025-06-18");
     probes.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     probes
+}
+
+/// Whoever types it into a terminal would wait for ever, without a word.
+#[test]
+fn a_person_at_a_terminal_is_told_where_it_belongs() {
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let mut command = outlast();
+    command.args(["doctor", "client"]).stdin(terminal.slave).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut doctor = command.spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(doctor.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.starts_with("outlast: ") && said.contains("to your client as a server"), "{said}");
+    doctor.kill().unwrap();
+    doctor.wait().unwrap();
 }
 
 /// A client that waits this long.
@@ -256,7 +272,7 @@ fn a_modern_client_is_measured_without_a_handshake() {
     assert_eq!(value(profile, "name"), "new-client");
     assert_eq!(value(profile, "era"), "modern");
     assert_eq!(value(profile, "tasks"), "yes");
-    holds(profile, &["answered `accept`", "a string, in 3 of 3 call(s)", "as in 2026-07-28"]);
+    holds(profile, &["answered `accept`", "a string, in 3 of 3 calls", "as in 2026-07-28"]);
 }
 
 #[test]

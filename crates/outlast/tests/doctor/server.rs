@@ -43,7 +43,12 @@ fn what_is_odd_is_marked_and_comes_with_what_helps() {
     let mut doctor = Peer::start(outlast().args(["doctor", "--", "sh", "-c", &script]));
     assert_eq!(doctor.end().code(), Some(1));
     let text: String = doctor.rest().iter().map(|line| line.text() + "\n").collect();
-    for part in ["  odd  stdout ", "- stdout-noise: 2 line(s)", "`listening \\u{1b}[31m`", "log to stderr"] {
+    for part in [
+        "  odd  stdout ",
+        "- stdout-noise: 2 lines on stdout, not JSON",
+        "`listening \\u{1b}[31m`",
+        "log to stderr",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

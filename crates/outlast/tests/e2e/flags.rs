@@ -100,14 +100,95 @@ fn a_mistyped_command_is_suggested_with_all_its_arguments() {
     for (words, line) in [
         (&["isntall", "cursor", "--dry-run"][..], "outlast install cursor --dry-run"),
         (&["doctr", "--json", "--", "npx", "a b"], "outlast doctor --json -- npx 'a b'"),
-        (&["--log", "warn", "taks", "list"], "outlast --log warn tasks list"),
-        (&["tasks", "resutl", "c0ffee"], "outlast tasks result c0ffee"),
-        (&["keep", "lsit"], "outlast keep list"),
+        (&["--state", "/x", "taks", "list"], "outlast tasks list --state /x"),
+        (&["tasks", "resutl", "c0ffee", "--json"], "outlast tasks result c0ffee --json"),
+        (&["tasks", "--json", "lsit"], "outlast tasks --json list"),
+        (&["keep", "lsit", "--json"], "outlast keep list --json"),
+        (&["clients", "lern", "my agent"], "outlast clients learn 'my agent'"),
+        (&["cache", "claer"], "outlast cache clear"),
+        (&["token", "nwe", "ann"], "outlast token new ann"),
+        (&["completions", "bahs"], "outlast completions bash"),
+        (&["doctor", "clinet"], "outlast doctor client"),
+        (&["install", "crusor", "--dry-run"], "outlast install cursor --dry-run"),
+        (&["uninstall", "cluade-code", "--yes"], "outlast uninstall claude-code --yes"),
+        (&["install", "codx", "--", "--timeout", "10m"], "outlast install codex -- --timeout 10m"),
         (&["help", "timout"], "outlast help timeout"),
+        (&["version"], "outlast --version"),
         (&["some-server", "--port", "1"], "outlast -- some-server --port 1"),
     ] {
         let said = complaint(words, &[]);
         assert!(said.contains(&format!(": {line}\n")), "`{line}` is not in: {said}");
+    }
+}
+
+/// The dashes are what people forget.
+#[test]
+fn a_server_without_its_dashes_is_suggested_with_them() {
+    for (words, line) in [
+        (
+            &["doctor", "--json", "npx", "-y", "some-server"][..],
+            "outlast doctor --json -- npx -y some-server",
+        ),
+        (&["serve", "--listen", ":1", "npx", "-y", "it"], "outlast serve --listen :1 -- npx -y it"),
+        (&["--keep", "npx", "-y", "some-server"], "outlast --keep -- npx -y some-server"),
+    ] {
+        let said = complaint(words, &[]);
+        assert!(said.contains(&format!(": {line}\n")), "`{line}` is not in: {said}");
+    }
+}
+
+/// A command would not heed them, and nobody would notice.
+#[test]
+fn options_before_a_command_are_refused() {
+    for (words, line) in [
+        (&["--state", "/x", "tasks", "list"][..], "outlast tasks list --state /x"),
+        (&["--json=true", "keep", "list"], "outlast --help"),
+        (&["--config", "/x.toml", "explain", "a", "b"], "outlast explain a b --config /x.toml"),
+        (&["--timeout", "5s", "doctor", "--", "npx"], "outlast doctor --timeout 5s -- npx"),
+    ] {
+        let said = complaint(words, &[]);
+        assert!(said.contains(line), "`{line}` is not in: {said}");
+    }
+}
+
+#[test]
+fn a_url_behind_the_dashes_is_suggested_without_them() {
+    for (words, line) in [
+        (&["--timeout", "5s", "--", "https://host/mcp"][..], "outlast --timeout 5s https://host/mcp"),
+        (&["serve", "--listen", ":1", "--", "http://host/mcp"], "outlast serve --listen :1 http://host/mcp"),
+        (&["doctor", "--", "http://host/mcp"], "outlast --trace-messages - URL"),
+        (&["install", "cursor", "--timeout", "10m"], "outlast install cursor -- --timeout 10m"),
+    ] {
+        let said = complaint(words, &[]);
+        assert!(said.contains(&format!(": {line}\n")), "`{line}` is not in: {said}");
+    }
+    let said = complaint(&["serve"], &[("HOME", "/no/such/home"), ("XDG_CONFIG_HOME", "")]);
+    assert!(said.contains("which server?") && said.contains("outlast.toml"), "{said}");
+}
+
+/// Each with its line of the file, as a person reads it.
+#[test]
+fn mistakes_of_a_file_are_shown_line_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("outlast.toml");
+    std::fs::write(&file, "[defaults]\ntimeot = \"5m\"\n\u{1b}[31m = 1\n").unwrap();
+    let mut client = Peer::start(outlast().arg("--config").arg(&file));
+    assert_eq!(client.end().code(), Some(2));
+    let said = String::from_utf8(client.all_stderr()).unwrap();
+    assert!(said.starts_with("outlast: ") && said.lines().count() > 3, "{said}");
+    assert!(!said.contains("\\u{a}") && !said.contains('\u{1b}'), "{said}");
+}
+
+/// Otherwise every server of the client would fail at its next start.
+#[test]
+fn install_refuses_flags_that_do_nothing_in_front_of_a_command() {
+    for (flags, parts) in [
+        (&["--listen", "127.0.0.1:0"][..], ["--listen", "outlast serve"]),
+        (&["--keep", "--instant"], ["--instant", "outlast -- COMMAND"]),
+        (&["--share", "all"], ["--share", "--keep"]),
+    ] {
+        let said = complaint(&[&["install", "cursor", "--yes", "--"], flags].concat(), &[]);
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     }
 }
 

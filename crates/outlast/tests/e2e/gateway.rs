@@ -108,6 +108,53 @@ fn each_server_has_an_address_and_all_have_one() {
     assert_eq!((knows("/mcp"), knows("/mcp/alpha"), knows("/mcp/nobody")), (200, 404, 404));
 }
 
+/// Of two tokens one may use everything, the other one tool of one server, at either address.
+#[test]
+fn a_token_reaches_its_servers_and_tools_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = |name: &str| {
+        let output = outlast_alone().args(["token", "new", name]).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let (out, told) = (text(output.stdout), text(output.stderr));
+        let hash = out.split_whitespace().last().unwrap().to_owned();
+        let token = told.split_whitespace().find(|word| word.starts_with("outlast_")).unwrap().to_owned();
+        (hash, format!("Bearer {token}"))
+    };
+    let ((ann_hash, ann), (bob_hash, bob)) = (token("ann"), token("bob"));
+    let more = format!(
+        "[listen]\nlisten = \"127.0.0.1:0\"\n[tokens.ann]\nhash = \"{ann_hash}\"\n\
+         [tokens.bob]\nhash = \"{bob_hash}\"\nservers = [\"beta\"]\ntools = [\"echo\"]\n"
+    );
+    let mut command = outlast_alone();
+    let served = listening(command.args(["serve", "--config"]).arg(file(&folder, &more)));
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let ask = |who: &str, address: &str, method: &str, name: &str| {
+        let mut params = json!({"_meta": meta});
+        let mut headers = vec![ACCEPT, JSON, ("Mcp-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+        if !name.is_empty() {
+            params["name"] = name.into();
+            headers.push(("Mcp-Name", name));
+        }
+        headers.extend((!who.is_empty()).then_some(("Authorization", who)));
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let answer = served.ask(&format!("POST {address}"), &headers, body.to_string());
+        (answer.status, String::from_utf8_lossy(&answer.body).into_owned())
+    };
+    let status = |who: &str, address: &str| ask(who, address, "tools/list", "").0;
+    assert_eq!((status("", "/mcp"), status("Bearer outlast_0", "/mcp")), (401, 401));
+    assert_eq!((status(&bob, "/mcp/alpha"), status(&ann, "/mcp/alpha")), (404, 200));
+    let (_, list) = ask(&bob, "/mcp/beta", "tools/list", "");
+    assert!(list.contains(r#""echo""#) && !list.contains(r#""tell_pid""#), "{list}");
+    let (_, refused) = ask(&bob, "/mcp/beta", "tools/call", "tell_pid");
+    assert!(
+        refused.contains("not-allowed") && refused.contains("[tokens.bob] in outlast.toml:"),
+        "{refused}"
+    );
+    let (_, allowed) = ask(&ann, "/mcp/beta", "tools/call", "tell_pid");
+    assert!(allowed.contains(r#""result""#), "{allowed}");
+}
+
 #[test]
 fn the_same_tool_has_the_limit_of_its_server() {
     let more = "[servers.beta.tools.\"hang\"]\ntimeout = \"50ms\"\n";

@@ -152,9 +152,9 @@ fn a_server_that_is_not_there_is_said_with_those_that_are() {
 fn a_command_line_that_is_wrong_is_one_line_with_exit_code_2() {
     let world = World::new();
     for (arguments, part) in [
-        (&["install", "curser"][..], "did you mean cursor?"),
-        (&["install", "vs-code"], "did you mean vscode?"),
-        (&["uninstall", "claudecode"], "did you mean claude-code?"),
+        (&["install", "curser"][..], "did you mean: outlast install cursor"),
+        (&["install", "vs-code"], "did you mean: outlast install vscode"),
+        (&["uninstall", "claudecode"], "did you mean: outlast uninstall claude-code"),
         (&["install", "emacs-with-everything"], "known are claude-code"),
         (&["uninstall"], "which client?"),
         (&["install", "--yes"], "which client?"),

@@ -9,7 +9,7 @@ use crate::catalog::{Welcome, offer};
 use crate::clients::session::{Setup, version_wanted};
 use crate::engine::sharing::own_initialized;
 use crate::era::Era;
-use crate::id::{ClientId, DefinitionId, ServerId};
+use crate::id::{ClientId, ServerId};
 use crate::merged::Needs;
 use crate::method::Method;
 use crate::servers::Own;
@@ -35,8 +35,7 @@ impl Engine {
         let Some(principal) = self.clients.get(&client).map(|client| client.principal.clone()) else {
             return;
         };
-        let definitions: Vec<DefinitionId> = self.config.definitions().map(|(id, _)| id).collect();
-        for definition in definitions {
+        for definition in self.definitions_for(principal.as_deref()) {
             if let Some(server) = self.server_for_exchange(now, definition, principal.as_deref()) {
                 self.join(client, server);
             }
@@ -48,8 +47,7 @@ impl Engine {
         let principal = state.principal.clone();
         let digest = crate::memory::client_of(initialize).unwrap_or_default();
         let own_setup = state.session().is_some_and(|session| !session.setup.is_empty());
-        let definitions: Vec<DefinitionId> = self.config.definitions().map(|(id, _)| id).collect();
-        for definition in definitions {
+        for definition in self.definitions_for(principal.as_deref()) {
             let server = if own_setup {
                 self.new_server(now, definition)
             } else {

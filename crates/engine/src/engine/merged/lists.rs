@@ -2,7 +2,7 @@
 
 use super::{Asking, Engine};
 use crate::action::Note;
-use crate::catalog::{Kind, Listing, Page, Part, View};
+use crate::catalog::{Kind, Listing, Page, Part, Shown, View};
 use crate::engine::revival::list_changed_message;
 use crate::id::{AttemptId, ClientId, ServerId};
 use crate::json;
@@ -177,7 +177,10 @@ impl Engine {
             self.clients.shows_our_tools(asking.client);
             self.own_tools_merged()
         });
-        match view.page(cursor.as_deref(), own.as_deref().unwrap_or_default()) {
+        let is_for = |shown: &Shown| {
+            kind != Kind::Tools || self.may_call(asking.client, &shown.server, &shown.entry.name)
+        };
+        match view.page(cursor.as_deref(), own.as_deref().unwrap_or_default(), is_for) {
             Some(page) => self.answer_list(asking, &page),
             None => self.bad_cursor(asking),
         }

@@ -24,7 +24,7 @@ impl Engine {
         let Some(server) = self.servers_of(asking.client).first().copied() else { return false };
         let (id, method) = (asking.id.clone(), asking.method.clone());
         let request = self.read_request(asking.client, server, id, method, message, asking.way);
-        let own = request.tool.as_deref().and_then(|tool| KnownTools::default().own(tool));
+        let own = request.tool.as_deref().and_then(|tool| KnownTools::default().own(tool, ""));
         own.is_some_and(|own| self.own_tool_is_called(now, &request, &own, message))
     }
 }

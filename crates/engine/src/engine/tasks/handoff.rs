@@ -78,8 +78,8 @@ impl Engine {
     fn own_tool(&self, server: ServerId, tool: &str) -> Option<OwnTool> {
         let server = self.servers.get(&server);
         match server {
-            Some(server) => server.tools.own(tool),
-            None => KnownTools::default().own(tool),
+            Some(server) => server.tools.own(tool, &server.config.identity),
+            None => KnownTools::default().own(tool, &self.config.server.identity),
         }
     }
 
@@ -103,8 +103,8 @@ impl Engine {
 
     fn own_names(&self, server: Option<&Server>) -> Names {
         match server {
-            Some(server) => server.tools.names(),
-            None => KnownTools::default().names(),
+            Some(server) => server.tools.names(&server.config.identity),
+            None => KnownTools::default().names(&self.config.server.identity),
         }
     }
 
@@ -118,7 +118,7 @@ impl Engine {
 
     /// The same at the merged door, where they are called after us.
     pub(in crate::engine) fn own_tools_merged(&self) -> String {
-        tools_called(KnownTools::default().names())
+        tools_called(KnownTools::default().names(""))
     }
 }
 

@@ -19,6 +19,7 @@ const PAGES: &[(&str, &str)] = &[
     ("-31012", include_str!("errors/-31012.md")),
     ("-31013", include_str!("errors/-31013.md")),
     ("-31014", include_str!("errors/-31014.md")),
+    ("-31020", include_str!("errors/-31020.md")),
     ("-32001", include_str!("errors/-32001.md")),
     ("-32603", include_str!("errors/-32603.md")),
     ("-32700", include_str!("errors/-32700.md")),

@@ -19,6 +19,12 @@ const NAME: usize = 64;
 pub struct Tokens(Vec<(Box<str>, [u8; 32])>);
 
 impl Tokens {
+    /// These too. Of two with one name both are let in, as one principal.
+    pub fn and(mut self, others: impl IntoIterator<Item = (Box<str>, [u8; 32])>) -> Tokens {
+        self.0.extend(others);
+        self
+    }
+
     /// Reads lines `NAME SHA256-HEX`; empty lines and those that begin with `#` are skipped.
     pub fn read(path: &Path) -> Result<Tokens, String> {
         let shown = path.display();
@@ -82,7 +88,8 @@ fn holds_token(line: &str) -> bool {
     line.split(PREFIX).skip(1).any(|rest| rest.get(..64).is_some_and(|digits| unhex(digits).is_some()))
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+/// Whether somebody can be called so.
+pub fn check_name(name: &str) -> Result<(), String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
     if name.is_empty() || name.len() > NAME || !name.chars().all(allowed) {
         return Err(format!("`{name}` is no name for a token: at most {NAME} letters, digits or -_.@"));

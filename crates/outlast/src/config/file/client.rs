@@ -5,6 +5,7 @@ use super::place::At;
 use super::server::EXPOSE;
 use super::tree::Entry;
 use super::{ClientRule, TokenRule};
+use crate::client::http::token::check_name;
 use outlast_engine::ClientCap;
 use outlast_engine::settings::{Glob, Key, Value, setting};
 
@@ -65,7 +66,11 @@ pub fn token(desk: &mut Desk<'_>, entry: &Entry, seen: &mut Seen) -> Option<Toke
         let help = format!("`outlast token new {}` makes a token and its hash", entry.name);
         desk.wrong(entry.at, format!("token `{}` has no hash", entry.name), Some(help));
     }
-    Some(TokenRule { name: entry.name.clone(), hash: hash?, servers: of_servers, tools })
+    if let Err(why) = check_name(&entry.name) {
+        desk.wrong(entry.at, why, None);
+    }
+    let source = desk.source(&table, entry.at);
+    Some(TokenRule { name: entry.name.clone(), hash: hash?, servers: of_servers, tools, source })
 }
 
 fn hash(desk: &mut Desk<'_>, member: &Entry) -> Option<[u8; 32]> {

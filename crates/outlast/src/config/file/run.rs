@@ -4,15 +4,19 @@ use super::{ClientRule, Defined, Expose, Gateway, TargetSpec, TokenRule};
 use crate::config::{Settings, any_variable};
 use crate::program::{Command, Program};
 use crate::server::http::{Options, Remote, parse_header, proxies_of_environment};
-use outlast_engine::{Exposure, ServerConfig};
+use outlast_engine::{Exposure, Rights, ServerConfig};
 use std::sync::Arc;
 
 impl Gateway {
     /// The configuration of the engine, and how each server is reached. An error says what cannot be done.
     pub fn assemble(self) -> Result<(Settings, Vec<Program>), String> {
         self.promises_only_what_is_kept()?;
-        let Gateway { mut settings, servers, separator, .. } = self;
+        let Gateway { mut settings, servers, tokens, separator, .. } = self;
         settings.engine.separator = separator.into();
+        for TokenRule { name, hash, servers, tools, source } in tokens {
+            settings.service.tokens.push((name.clone().into(), hash));
+            settings.engine.rights.insert(name.into(), Rights { servers, tools, source });
+        }
         let (mut configs, mut programs) = (Vec::new(), Vec::new());
         for server in servers.into_iter().filter(|server| !server.disabled) {
             programs.push(server.program(settings.engine.max_message)?);
@@ -31,9 +35,6 @@ impl Gateway {
         let unkept = |what: &str, source: &str| {
             Err(format!("{what} ({source}) is checked and explained, but not acted on yet; leave it out"))
         };
-        if let Some(TokenRule { name, .. }) = self.tokens.first() {
-            return unkept("[tokens]", &format!("`{name}`"));
-        }
         if let Some(ClientRule { source, .. }) = self.clients.first() {
             return unkept("[clients]", source);
         }

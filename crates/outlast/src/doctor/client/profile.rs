@@ -4,6 +4,7 @@
 
 use super::record::{Call, Elicited, Fate, Probe, Record};
 use crate::doctor::{TASKS, show};
+use outlast_engine::settings::counted;
 use serde_json::Value;
 use std::fmt::Write;
 use std::time::Duration;
@@ -158,10 +159,10 @@ fn token(record: &Record) -> (Verdict, String) {
     let tokens: Vec<&Value> = record.calls.iter().filter_map(|call| call.token.as_ref()).collect();
     match tokens.last() {
         None if all == 0 => (None, "no probe was called".to_owned()),
-        None => (Some(false), format!("in none of {all} call(s)")),
+        None => (Some(false), format!("in none of {}", counted(all, "call"))),
         Some(token) => {
             let kind = if token.is_string() { "a string" } else { "a number" };
-            (Some(true), format!("{kind}, in {} of {all} call(s)", tokens.len()))
+            (Some(true), format!("{kind}, in {} of {}", tokens.len(), counted(all, "call")))
         }
     }
 }
@@ -258,6 +259,9 @@ fn keep_alive_advice(cap: &Cap, token: Verdict, resets: Verdict) -> String {
     if resets == Some(false) {
         return "Keep-alive: it takes no notice of progress, so no --keep-alive changes anything.".to_owned();
     }
+    if let Cap::Unknown(_) = cap {
+        return "Keep-alive: stay with the default (10s) until its cap is known.".to_owned();
+    }
     match cap.given_up_after().map(third) {
         Some(third) if third < KEEP_ALIVE => {
             format!("Keep-alive: use --keep-alive {}, a third of its cap.", time(third))
@@ -281,6 +285,9 @@ fn usefulness(token: Verdict, resets: Verdict) -> String {
 }
 
 fn hand_off_advice(cap: &Cap, token: Verdict, resets: Verdict, lived: Option<(Duration, bool)>) -> String {
+    if let Cap::Unknown(why) = cap {
+        return format!("Hand-off: unknown whether it is needed, {why}.");
+    }
     let Some(given_up) = cap.given_up_after() else {
         return "Hand-off: not needed, no cap was found.".to_owned();
     };
@@ -368,7 +375,13 @@ mod tests {
         holds(&text, &["cap = \"unknown\"", "probe_silence was not called", "sends-token = \"unknown\""]);
         holds(
             &text,
-            &["cancels = \"unknown\"", "elicitation = \"unknown\"", "Unknown: run the probes first."],
+            &[
+                "cancels = \"unknown\"",
+                "elicitation = \"unknown\"",
+                "Unknown: run the probes first.",
+                "until its cap is known",
+                "Hand-off: unknown whether it is needed, probe_silence was not called.",
+            ],
         );
     }
 

@@ -10,6 +10,7 @@ use super::visit::{Handshake, Ping, Visit};
 use super::{Facts, bounds};
 use crate::doctor::{glimpse, show};
 use outlast_engine::limits::{END_GRACE, KILL_GRACE};
+use outlast_engine::settings::counted;
 
 /// Neither era works.
 pub const NO_HANDSHAKE: &str = "no-handshake";
@@ -224,7 +225,10 @@ impl Findings {
             self.add(
                 "tasks",
                 "tasks-undeclared",
-                format!("{wanting} tool(s) offer tasks, but the server does not declare `tasks`."),
+                format!(
+                    "Tasks are offered by {}, but the server does not declare `tasks`.",
+                    counted(wanting, "tool")
+                ),
                 "Declare capabilities.tasks.requests.tools.call; without it clients must ignore the offer.",
             );
         }
@@ -301,44 +305,49 @@ impl Findings {
     fn stdout(&mut self, noted: &Noted) {
         let to_stderr = "The server should log to stderr; stdout belongs to the protocol. outlast drops such \
                          lines and counts them in its log.";
-        self.lines(&noted.early, "stdout-early", "line(s) on stdout before the first request", to_stderr);
-        self.lines(&noted.noise, "stdout-noise", "line(s) on stdout that are not JSON", to_stderr);
+        self.lines(&noted.early, "stdout-early", "line", "on stdout before the first request", to_stderr);
+        self.lines(&noted.noise, "stdout-noise", "line", "on stdout, not JSON", to_stderr);
         self.lines(
             &noted.no_message,
             "stdout-no-message",
-            "line(s) on stdout that are JSON, but not a message",
+            "line",
+            "on stdout, JSON but not a message",
             "TypeScript clients report each as an error of the connection. outlast drops such lines and \
              counts them in its log.",
         );
         self.lines(
             &noted.not_strict,
             "not-strict-json",
-            "message(s) that are not strict JSON (NaN, Infinity, a raw control character, not UTF-8, a field that occurs twice)",
+            "message",
+            "not in strict JSON (NaN, Infinity, a raw control character, not UTF-8, a field that occurs twice)",
             "Fix how the server writes JSON (in Python: allow_nan=False). outlast passes such an answer on; \
              strict clients lose it.",
         );
         self.lines(
             &noted.ids,
             "id-type",
-            "answer(s) whose id has another JSON type than the id of the request",
+            "answer",
+            "with an id of another JSON type than the id of the request",
             "Fix the server: a client that compares strictly never sees such an answer. Behind outlast it \
              does, because each client gets its own id back.",
         );
         self.lines(
             &noted.no_ids,
             "id-missing",
-            "error(s) without the id of their request",
+            "error",
+            "without the id of the request",
             "Fix the server: a client cannot tell which request has failed, and waits until it gives up.",
         );
         if noted.too_long > 0 {
-            let says = format!("{} line(s) of more than {} MiB.", noted.too_long, bounds::LINE >> 20);
+            let says =
+                format!("{} of more than {} MiB.", counted(noted.too_long, "line"), bounds::LINE >> 20);
             self.add("stdout", "line-too-long", says, "In outlast the bound is --max-message.");
         }
     }
 
-    fn lines(&mut self, sample: &Sample, kind: &'static str, what: &str, helps: &str) {
+    fn lines(&mut self, sample: &Sample, kind: &'static str, noun: &str, what: &str, helps: &str) {
         if sample.count > 0 {
-            let says = format!("{} {what}; the first: `{}`.", sample.count, sample.first);
+            let says = format!("{} {what}; the first: `{}`.", counted(sample.count, noun), sample.first);
             self.add("stdout", kind, says, helps);
         }
     }

@@ -6,6 +6,7 @@ use super::odd::{Odd, exit_text};
 use super::visit::{Handshake, Ping, Visit};
 use super::{Facts, bounds};
 use crate::doctor::{TASKS, glimpse, show, wrapped};
+use outlast_engine::settings::counted;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -70,7 +71,7 @@ fn of_talk(talked: &Visit) -> Vec<Row> {
         rows.push(("timeouts", timeouts(talked)));
     }
     rows.extend(talked.ping.as_ref().map(|ping| ("ping", pinged(ping))));
-    rows.extend(talked.lists.iter().map(|list| (list.name, counted(list))));
+    rows.extend(talked.lists.iter().map(|list| (list.name, listed(list))));
     rows.extend(talked.end.as_ref().map(|_| ("end", end(talked))));
     rows
 }
@@ -120,7 +121,7 @@ fn declared(capabilities: &Value) -> String {
     glimpse(all.join(", ").as_bytes(), 4 * bounds::SHOWN)
 }
 
-fn counted(list: &List) -> String {
+fn listed(list: &List) -> String {
     let pages = if list.pages == 1 { "1 page".to_owned() } else { format!("{} pages", list.pages) };
     let read = match list.pages {
         0 => show(list.took),
@@ -172,7 +173,7 @@ fn tasks(facts: &Facts) -> String {
     };
     match optional + required {
         0 => eras.to_owned(),
-        _ => format!("{eras}; {optional} tool(s) optional, {required} required"),
+        _ => format!("{eras}; optional for {}, required for {required}", counted(optional, "tool")),
     }
 }
 
@@ -205,7 +206,8 @@ fn end(visit: &Visit) -> String {
     };
     match end.orphans.len() {
         0 => how,
-        count => format!("{how}; {count} process(es) left behind"),
+        1 => format!("{how}; 1 process left behind"),
+        count => format!("{how}; {count} processes left behind"),
     }
 }
 
@@ -214,13 +216,13 @@ fn stdout(facts: &Facts) -> String {
     let bad = noted.noise.count + noted.no_message.count + noted.not_strict.count + noted.too_long;
     match bad {
         0 => "messages only".to_owned(),
-        _ => format!("{bad} line(s) that are not proper messages, in two starts"),
+        _ => format!("{} that a strict client refuses, in two starts", counted(bad, "line")),
     }
 }
 
 fn stderr(facts: &Facts) -> String {
     match (facts.noted.stderr_lines, facts.noted.stderr_bytes) {
         (_, 0) => "silent".to_owned(),
-        (lines, bytes) => format!("{lines} line(s), {bytes} bytes, in two starts"),
+        (lines, bytes) => format!("{}, {}, in two starts", counted(lines, "line"), counted(bytes, "byte")),
     }
 }

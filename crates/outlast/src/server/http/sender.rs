@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Poll, Waker};
 use tokio::task::AbortHandle;
 
-/// SenderPool that rest. One more goes home.
+/// Senders that wait for work. Another one ends.
 const RESTING: usize = 32;
 
 /// What a sender carries.
