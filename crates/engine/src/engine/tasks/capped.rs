@@ -8,11 +8,12 @@ use crate::calls::{Request, handoff};
 use crate::clients::{Client, Identity, IdentityNo, Open};
 use crate::config::{ClientCap, Manner};
 use crate::engine::Engine;
+use crate::engine::revival::list_changed_message;
 use crate::id::{CallId, ClientId};
 use crate::method::Method;
 use crate::profile::{Introduction, Learn, Origin, Profile, Sighting};
 use crate::settings::show_duration;
-use crate::wire::Message;
+use crate::wire::{Message, Outgoing};
 use std::time::Duration;
 
 // Who it is.
@@ -101,10 +102,10 @@ impl Engine {
             ClientCap::After(cap) => Some(cap),
             ClientCap::Off => None,
             ClientCap::Known if *method == Method::ToolsList => {
-                self.clients.identity_of(client)?.shortest_cap()
+                self.clients.limits_of(client)?.shortest_cap()
             }
             ClientCap::Known => {
-                let cap = self.clients.identity_of(client)?.effect(has_token).cap?;
+                let cap = self.clients.limits_of(client)?.effect(has_token).cap?;
                 self.clients.can_fetch(client).then_some(cap)
             }
         }
@@ -115,7 +116,7 @@ impl Engine {
         if request.method != Method::ToolsCall || self.config.manner == Manner::TimeoutMcp {
             return None;
         }
-        self.clients.identity_of(request.client)?.effect(request.token.is_some()).silence
+        self.clients.limits_of(request.client)?.effect(request.token.is_some()).silence
     }
 
     /// Where the cap of a client came from, as a person would look for it.
@@ -191,8 +192,9 @@ impl Engine {
         }
         self.clients.has_rows(client, vec![row]);
         self.needs_identity();
-        if let Some(server) = self.server_for(client) {
-            self.list_changed(server, &Method::ToolsList);
+        match self.server_for(client) {
+            Some(server) => self.list_changed(server, &Method::ToolsList),
+            None => self.tell_client(client, Outgoing::plain(list_changed_message("tools", None))),
         }
     }
 

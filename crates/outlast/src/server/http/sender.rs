@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Poll, Waker};
 use tokio::task::AbortHandle;
 
-/// Senders that wait for work. Another one ends.
+/// Senders of one server that wait for the next post. One more ends.
 const RESTING: usize = 32;
 
 /// What a sender carries.
