@@ -18,6 +18,8 @@ mod keyed;
 mod ledger;
 mod lifecycle;
 mod merged;
+mod quiet;
+mod reload;
 mod remote;
 mod repeat;
 mod resources;
@@ -175,6 +177,8 @@ impl Engine {
             Event::Undelivered(server, run, answer, why) if self.is_current(*server, *run) => {
                 self.undelivered(at, *server, answer, why);
             }
+            Event::Warm => self.start_eager(at),
+            Event::Reload(reload) => self.reload(at, reload),
             Event::Slept(time) => self.note(Note::Slept { time: *time }),
             Event::Stop(signal) => self.stop(at, *signal),
             Event::Tick => self.tick(at),
@@ -278,7 +282,8 @@ impl Engine {
 
     #[inline]
     fn is_remote(&self, server: ServerId) -> bool {
-        self.definition_of(server).transport == Transport::Http
+        self.servers.get(&server).map_or(self.config.server.transport, |server| server.transport)
+            == Transport::Http
     }
 
     fn server_name(&self, server: ServerId) -> Box<str> {

@@ -181,15 +181,21 @@ impl Engine {
         for client in clients {
             // What is found on demand is in no list.
             let hidden = kind == Kind::Tools && self.expose_of(client, id) == Expose::OnDemand;
-            if !self.is_merged(client) || hidden {
-                continue;
+            if !hidden {
+                self.tell_of_change_to(client, kind);
             }
-            if self.clients.get(&client).is_some_and(|client| client.modern) {
-                self.tell_listeners(client, kind);
-            } else if self.clients.hears_of_change(client, kind.bit()) {
-                let message = list_changed_message(kind.capability(), None);
-                self.tell_client(client, Outgoing::plain(message));
-            }
+        }
+    }
+
+    pub(in crate::engine) fn tell_of_change_to(&mut self, client: ClientId, kind: Kind) {
+        if !self.is_merged(client) {
+            return;
+        }
+        if self.clients.get(&client).is_some_and(|client| client.modern) {
+            self.tell_listeners(client, kind);
+        } else if self.clients.hears_of_change(client, kind.bit()) {
+            let message = list_changed_message(kind.capability(), None);
+            self.tell_client(client, Outgoing::plain(message));
         }
     }
 
