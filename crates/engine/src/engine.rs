@@ -30,6 +30,7 @@ mod sharing;
 mod store_clock;
 mod streams;
 mod tasks;
+mod throttling;
 mod ticks;
 mod unsent;
 
@@ -43,6 +44,7 @@ use crate::id::{AttemptId, CallId, ClientId, DefinitionId, Run, ServerId, Stream
 use crate::keys::Keys;
 use crate::merged::Merged;
 use crate::servers::{Alarm, Asks, Life, Servers};
+use crate::throttles::Throttles;
 use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::Timers;
@@ -63,6 +65,9 @@ pub struct Engine {
     tickets: Tickets,
     keys: Keys,
     merged: Merged,
+    throttles: Throttles,
+    /// Whether anybody's calls are bounded at all.
+    bounded: bool,
     ledger: Ledger,
     /// The last event that the client of the request at hand has seen.
     confirmed: Option<(StreamId, u64)>,
@@ -90,6 +95,8 @@ impl Engine {
             tickets: Tickets::default(),
             keys: Keys::default(),
             merged: Merged::default(),
+            throttles: Throttles::default(),
+            bounded: Engine::bounds_calls(&config),
             ledger: Ledger::default(),
             confirmed: None,
             tied: None,
@@ -191,6 +198,9 @@ impl Engine {
         }
         if self.ending.is_some() {
             self.drained();
+        }
+        if self.bounded && self.throttles.have_room() {
+            self.give_turns(at);
         }
         if self.tickets.take_orphans_due() {
             self.start_orphans(at);

@@ -56,6 +56,7 @@ mod servers;
 pub mod settings;
 mod small_map;
 pub mod store;
+mod throttles;
 pub mod tickets;
 pub mod time;
 mod timers;
@@ -63,7 +64,8 @@ pub mod wire;
 
 pub use action::{Action, Level, Note};
 pub use config::{
-    ClientCap, Config, Expose, Exposure, Manner, Restart, Rights, ServerConfig, Share, Transport,
+    Bounds, ClientCap, Config, Expose, Exposure, Manner, Rate, Restart, Rights, ServerConfig, Share,
+    Transport,
 };
 pub use engine::Engine;
 pub use event::Event;

@@ -43,11 +43,13 @@ pub enum Planted {
     ForgetsKeys,
     ForgetsWaiters,
     ChangesTaskBytes,
+    KeepsTurns,
+    ForgetsTurns,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 36] = [
+    pub const ALL: [Planted; 38] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -84,6 +86,8 @@ impl Planted {
         Planted::ForgetsKeys,
         Planted::ForgetsWaiters,
         Planted::ChangesTaskBytes,
+        Planted::KeepsTurns,
+        Planted::ForgetsTurns,
     ];
 }
 

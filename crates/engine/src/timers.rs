@@ -4,7 +4,7 @@
 //! is the first, the old entry is left in the heap, and whoever takes it out asks its owner whether it
 //! still stands. When more than half of the entries are such leftovers, they are swept out together.
 
-use crate::id::{AskId, AttemptId, CallId, ClientId, GatherNo, KeyNo, ServerId, TaskNo};
+use crate::id::{AskId, AttemptId, CallId, ClientId, GatherNo, KeyNo, ServerId, TaskNo, ThrottleNo};
 use crate::time::Mono;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,6 +35,8 @@ pub(crate) enum Owner {
     Resumes,
     /// A request at the merged door that waits no longer.
     Gather(GatherNo),
+    /// Calls that wait for a rate to let them begin.
+    Throttle(ThrottleNo),
     /// The end of it all: see `ending.rs`.
     Ending,
 }
@@ -126,6 +128,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Grace(ServerId(id)) => (3, u64::from(id)),
         Owner::Ending => (4, 0),
         Owner::Gather(GatherNo(id)) => (13, id),
+        Owner::Throttle(ThrottleNo(id)) => (14, u64::from(id)),
         Owner::Session(ClientId(id)) => (5, id),
         Owner::Standing(ServerId(id)) => (6, u64::from(id)),
         Owner::Listen(AttemptId(id)) => (7, id),
@@ -154,6 +157,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         3 => Owner::Grace(ServerId(id as u32)),
         4 => Owner::Ending,
         13 => Owner::Gather(GatherNo(id)),
+        14 => Owner::Throttle(ThrottleNo(id as u32)),
         5 => Owner::Session(ClientId(id)),
         6 => Owner::Standing(ServerId(id as u32)),
         7 => Owner::Listen(AttemptId(id)),

@@ -93,6 +93,7 @@ fn links_between_pages_lead_somewhere() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "docs/bench.md",
+        "docs/bounds.md",
         "docs/doctor.md",
         "docs/file.md",
         "docs/idempotency.md",
@@ -126,7 +127,7 @@ fn links_between_pages_lead_somewhere() {
 #[test]
 fn files_that_pages_show_are_taken() {
     let mut checked = 0;
-    for name in ["README.md", "docs/file.md", "docs/many-servers.md"] {
+    for name in ["README.md", "docs/bounds.md", "docs/file.md", "docs/many-servers.md"] {
         for block in page(name).split("```toml\n").skip(1) {
             let block = block.split("```").next().unwrap();
             let folder = tempfile::tempdir().unwrap();
@@ -175,6 +176,7 @@ fn transcripts_are_true() {
     let mut played = 0;
     for name in [
         "README.md",
+        "docs/bounds.md",
         "docs/doctor.md",
         "docs/file.md",
         "docs/keep.md",

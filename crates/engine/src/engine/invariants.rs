@@ -48,6 +48,8 @@ impl Engine {
             tickets,
             keys,
             merged,
+            throttles,
+            bounded: _,
             listens,
             asks,
             ledger,
@@ -80,6 +82,8 @@ impl Engine {
             ("bytes of keys", keys.bytes()),
             ("servers with lists", merged.servers()),
             ("requests that wait for lists", merged.waiting()),
+            ("calls that are counted", throttles.in_flight()),
+            ("calls that wait for their turn", throttles.waiting()),
             ("subscriptions", listens.len()),
             ("questions", asks.len()),
             ("submissions", ledger.submissions()),
@@ -100,6 +104,9 @@ impl Engine {
         let Some(server) = self.servers.get(&call.request.server) else {
             return Err(format!("call {id:?} outlived its server"));
         };
+        must(call.waits_at().is_none() || self.throttles.holds(id), || {
+            format!("call {id:?} waits for a turn that does not come")
+        })?;
         match call.attempt() {
             Some(attempt) => {
                 // A stream of a remote server lives on while no new connection can be made.
@@ -231,6 +238,10 @@ impl Engine {
         for payer in self.tickets.values().filter_map(|task| task.payer.as_ref()) {
             *in_flight.entry(payer.0.clone()).or_default() += 1;
         }
+        let turns: usize = calls().filter_map(|call| Some(call.turn.as_ref()?.passed())).sum();
+        must(turns == self.throttles.in_flight(), || {
+            format!("{turns} turns are taken, and {} are counted", self.throttles.in_flight())
+        })?;
         must(in_flight == *self.clients.in_flight(), || {
             format!("in flight are {in_flight:?}, and {:?} are counted", self.clients.in_flight())
         })?;
@@ -241,6 +252,7 @@ impl Engine {
             + self.listens.len()
             + self.keys.len()
             + self.merged.waiting()
+            + self.throttles.len()
             + self.tickets.len()
             + 3;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())

@@ -27,6 +27,7 @@ impl Engine {
                 Owner::Key(no) => self.key_due(no),
                 Owner::Wait(no) => self.waits_due(now, no),
                 Owner::Resumes => self.resumes_due(now),
+                Owner::Throttle(no) => self.throttles.is_due(no),
                 Owner::Gather(no) => self.gathered_long_enough(now, no),
                 Owner::Ending => self.ending_due(now),
             }
@@ -156,9 +157,13 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return };
         let Some(token) = &call.request.token else { return };
         let name = format!("`{}`", cut(call.name(), limits::NAME));
-        let waiting = matches!(call.state, State::Waiting(_));
+        let waits_for = match call.state {
+            State::Waiting(_) if call.waits_at().is_some() => Some("turn"),
+            State::Waiting(_) => Some("server"),
+            _ => None,
+        };
         let sign = call.sign.map(|sign| now.since(sign));
-        let words = progress::words(&name, call.age(now), sign, waiting);
+        let words = progress::words(&name, call.age(now), sign, waits_for);
         let number = |value: f64| serde_json::to_vec(&value).unwrap_or_default();
         let mut message =
             br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#.to_vec();
@@ -203,6 +208,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Wait(no) => engine.tickets.armed(no),
         Owner::Resumes => engine.tickets.resumes_armed(),
         Owner::Gather(no) => engine.merged.armed(no),
+        Owner::Throttle(no) => engine.throttles.armed(no),
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }
