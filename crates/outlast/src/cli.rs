@@ -12,6 +12,7 @@ mod explain;
 mod flags;
 mod gateway;
 pub mod help;
+mod import;
 mod install;
 mod keep;
 mod manual;
@@ -72,6 +73,7 @@ enum Task {
     /// Read this file and say what is wrong with it.
     Check(std::path::PathBuf),
     Explain(crate::explain::Request),
+    Import(crate::import::Request),
 }
 
 /// One line about what is wrong.
@@ -134,6 +136,7 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "clients" => clients::parse(parser),
         "check" => check::parse(parser),
         "explain" => explain::parse(parser),
+        "import" => import::parse(parser),
         "completions" => completions::parse(parser),
         "cache" => cache::parse(parser),
         "token" => token::parse(parser),

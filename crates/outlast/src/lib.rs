@@ -22,6 +22,7 @@ mod driver;
 mod explain;
 mod http1;
 mod identity;
+mod import;
 mod install;
 mod keep;
 mod lines;
