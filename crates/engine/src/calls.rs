@@ -28,6 +28,7 @@ pub(crate) use ticking::{Judgement, Ring};
 use crate::clients::Way;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, KeyNo, ServerId, TaskNo};
 use crate::limits;
+use crate::throttles::Turn;
 use crate::time::{Mono, Span};
 use crate::timers::{Owner, Timers};
 use crate::wire::{Message, Outgoing};
@@ -60,6 +61,8 @@ pub(crate) struct Ended {
     pub(crate) queued: Option<usize>,
     /// Its server stayed for it.
     pub(crate) holds: bool,
+    /// What counted it, and where it waited for its turn.
+    pub(crate) turn: Option<Box<Turn>>,
     /// What is done for its key, if it has one.
     pub(crate) keyed: Option<(KeyNo, Keyed)>,
 }
@@ -223,8 +226,8 @@ impl Calls {
             _ => None,
         };
         let keyed = call.request.key_no.map(|no| (no, Keyed::of(&mut call)));
-        let (holds, followed) = (call.holds, call.take_server_task());
-        Some(Ended { request: EndedRequest(call), followed, queued, holds, keyed })
+        let (holds, turn, followed) = (call.holds, call.turn.take(), call.take_server_task());
+        Some(Ended { request: EndedRequest(call), followed, queued, holds, turn, keyed })
     }
 }
 
@@ -277,6 +280,22 @@ impl Calls {
         match std::mem::replace(&mut call.state, State::New) {
             State::Waiting(message) => Some(message),
             _ => None,
+        }
+    }
+}
+
+// Its turn.
+impl Calls {
+    /// The way of a call through its throttles, to be given back.
+    pub(crate) fn take_turn(&mut self, id: CallId) -> Option<Turn> {
+        self.all.get_mut(id)?.turn.as_deref().cloned()
+    }
+
+    /// A call has come so far, and waits until then for the rest.
+    pub(crate) fn has_turn(&mut self, id: CallId, turn: Turn, until: Option<Mono>) {
+        if let Some(call) = self.all.get_mut(id) {
+            call.turn = Some(Box::new(turn));
+            call.retry_at = until;
         }
     }
 }

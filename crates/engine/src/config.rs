@@ -9,7 +9,8 @@ use crate::idempotency::KeyPlace;
 use crate::limits;
 use crate::policy::Rules;
 use crate::profile::{Learn, Profiles};
-use crate::settings::Glob;
+pub use crate::settings::Rate;
+use crate::settings::{Glob, Key, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,8 +140,49 @@ pub struct Rights {
     pub servers: Option<Vec<Glob>>,
     /// These tools, by the server's own name for them or as `SERVER__TOOL`; all of them, without.
     pub tools: Option<Vec<Glob>>,
+    /// How much of it at once.
+    pub bounds: Bounds,
     /// Where that is written.
     pub source: Box<str>,
+}
+
+/// How many calls of a server, or of a principal, there may be at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Calls in flight.
+    pub max_in_flight: u32,
+    /// Calls that wait for one of these to end.
+    pub queue: u32,
+    /// How long they wait.
+    pub queue_wait: Duration,
+    /// How many may begin in a time; as many as they want, without.
+    pub rate: Option<Rate>,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        let max_in_flight = limits::CALLS as u32;
+        Bounds { max_in_flight, queue: 100, queue_wait: Duration::from_secs(30), rate: None }
+    }
+}
+
+impl Bounds {
+    /// Whether anybody may ever have to wait.
+    pub fn is_bound(&self) -> bool {
+        self.rate.is_some() || (self.max_in_flight as usize) < limits::CALLS
+    }
+
+    /// Takes a setting of this name. Gives it back if it is about something else.
+    pub fn take(&mut self, key: Key, value: Value) -> Option<Value> {
+        match (key, value) {
+            (Key::MaxInFlight, Value::Count(count)) => self.max_in_flight = count.max(1),
+            (Key::Queue, Value::Count(count)) => self.queue = count,
+            (Key::QueueWait, Value::Time(Some(time))) => self.queue_wait = time,
+            (Key::Rate, Value::Rate(rate)) => self.rate = rate,
+            (_, value) => return Some(value),
+        }
+        None
+    }
 }
 
 impl Rights {
@@ -233,6 +275,8 @@ pub struct ServerConfig {
     pub instant: bool,
     /// What is seen of it at the merged door.
     pub exposure: Arc<Exposure>,
+    /// How many calls of it there may be at once, of all its processes and clients together.
+    pub bounds: Bounds,
 }
 
 impl Default for ServerConfig {
@@ -260,6 +304,7 @@ impl Default for ServerConfig {
             trust: false,
             instant: false,
             exposure: Arc::default(),
+            bounds: Bounds::default(),
         }
     }
 }

@@ -33,6 +33,7 @@ mod sharing;
 mod store_clock;
 mod streams;
 mod tasks;
+mod throttling;
 mod ticks;
 mod unsent;
 
@@ -47,6 +48,7 @@ use crate::id::{AttemptId, CallId, ClientId, DefinitionId, Run, ServerId, Stream
 use crate::keys::Keys;
 use crate::merged::Merged;
 use crate::servers::{Alarm, Asks, Life, Servers};
+use crate::throttles::Throttles;
 use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::Timers;
@@ -68,6 +70,9 @@ pub struct Engine {
     keys: Keys,
     holds: Holds,
     merged: Merged,
+    throttles: Throttles,
+    /// Whether anybody's calls are bounded at all.
+    bounded: bool,
     ledger: Ledger,
     /// The last event that the client of the request at hand has seen.
     confirmed: Option<(StreamId, u64)>,
@@ -96,6 +101,8 @@ impl Engine {
             keys: Keys::default(),
             holds: Holds::default(),
             merged: Merged::default(),
+            throttles: Throttles::default(),
+            bounded: Engine::bounds_calls(&config),
             ledger: Ledger::default(),
             confirmed: None,
             tied: None,
@@ -199,6 +206,9 @@ impl Engine {
         }
         if self.ending.is_some() {
             self.drained();
+        }
+        if self.bounded && self.throttles.have_room() {
+            self.give_turns(at);
         }
         if self.tickets.take_orphans_due() {
             self.start_orphans(at);

@@ -43,11 +43,19 @@ pub enum Kind {
     HoldTimeout,
     /// The tool is not for whoever called it.
     NotAllowed,
+    /// `max-in-flight` is reached, and nobody may wait.
+    TooManyCalls,
+    /// `queue` calls wait already.
+    QueueFull,
+    /// It waited `queue-wait` for its turn.
+    QueueWait,
+    /// `rate` does not let it begin in time.
+    RateLimited,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 19] = [
         Kind::Timeout,
         Kind::Max,
         Kind::ServerGone,
@@ -63,6 +71,10 @@ impl Kind {
         Kind::Superseded,
         Kind::HoldTimeout,
         Kind::NotAllowed,
+        Kind::TooManyCalls,
+        Kind::QueueFull,
+        Kind::QueueWait,
+        Kind::RateLimited,
     ];
 
     /// For programs.
@@ -83,6 +95,10 @@ impl Kind {
             Kind::Superseded => "superseded",
             Kind::HoldTimeout => "hold-timeout",
             Kind::NotAllowed => "not-allowed",
+            Kind::TooManyCalls => "too-many-calls",
+            Kind::QueueFull => "queue-full",
+            Kind::QueueWait => "queue-wait",
+            Kind::RateLimited => "rate-limited",
         }
     }
 
@@ -105,6 +121,10 @@ impl Kind {
             Kind::Superseded => -31013,
             Kind::HoldTimeout => -31014,
             Kind::NotAllowed => -31020,
+            Kind::TooManyCalls => -31021,
+            Kind::QueueFull => -31022,
+            Kind::QueueWait => -31023,
+            Kind::RateLimited => -31024,
         }
     }
 }
@@ -165,6 +185,8 @@ pub struct Failure {
     pub setting: Option<Box<str>>,
     /// How often it was sent to a server.
     pub attempts: u32,
+    /// When it may be asked again, if that is known.
+    pub retry_after: Option<Duration>,
     /// What the server is doing.
     pub state: ServerState,
     /// Whether asking again does harm.
@@ -201,6 +223,8 @@ struct Data<'a> {
     attempts: u32,
     server_state: ServerState,
     retry: Retry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
     signs: Signs<'a>,
     help: String,
 }
@@ -246,6 +270,7 @@ impl Failure {
             attempts: self.attempts,
             server_state: self.state,
             retry: self.retry,
+            retry_after_ms: self.retry_after.map(millis),
             signs: Signs { last_sign_ms: self.last_sign.map(millis), stderr: self.stderr.as_deref() },
             help: format!("outlast help {}", self.kind.code(modern)),
         }
@@ -322,6 +347,10 @@ impl Failure {
             Kind::KeyConflict => {
                 say(&["`", what, "` was not sent: ", detail, ". "]);
                 say(&["Give every call an idempotency key of its own."]);
+            }
+            Kind::TooManyCalls | Kind::QueueFull | Kind::QueueWait | Kind::RateLimited => {
+                let after = show_duration(self.retry_after.unwrap_or_default());
+                say(&["`", what, "` was not sent: ", detail, ". Call again in ", &after, "."]);
             }
             Kind::Superseded => say(&[detail]),
             Kind::HoldTimeout => {
@@ -508,6 +537,7 @@ mod tests {
             tool: Some(long.clone()),
             elapsed: Duration::from_secs(9),
             limit: Some(Duration::from_secs(9)),
+            retry_after: Some(Duration::from_secs(9)),
             setting: Some(long.clone()),
             attempts: 1,
             state: ServerState::Cancelled,

@@ -43,6 +43,8 @@ pub struct Response {
     pub status: u16,
     /// `Mcp-Session-Id`, where a session begins.
     pub session: Option<Box<str>>,
+    /// `Retry-After`, in seconds.
+    pub retry_after: Option<u32>,
     /// What follows.
     pub body: Body,
 }

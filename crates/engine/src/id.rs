@@ -46,6 +46,10 @@ pub struct TaskNo(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GatherNo(pub u64);
 
+/// What bounds the calls of a server, or of a principal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThrottleNo(pub u32);
+
 /// What is remembered under an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyNo(pub NonZeroU64);

@@ -61,6 +61,7 @@ mod servers;
 pub mod settings;
 mod small_map;
 pub mod store;
+mod throttles;
 pub mod tickets;
 pub mod time;
 mod timers;
@@ -68,7 +69,8 @@ pub mod wire;
 
 pub use action::{Action, Level, Note};
 pub use config::{
-    ClientCap, ClientRule, Config, Expose, Exposure, Manner, Restart, Rights, ServerConfig, Share, Transport,
+    Bounds, ClientCap, ClientRule, Config, Expose, Exposure, Manner, Rate, Restart, Rights, ServerConfig, Share,
+    Transport,
 };
 pub use definitions::Reload;
 pub use engine::Engine;

@@ -45,11 +45,13 @@ pub enum Planted {
     ChangesTaskBytes,
     HoldsNothing,
     SendsWhatWasDeclined,
+    KeepsTurns,
+    ForgetsTurns,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 38] = [
+    pub const ALL: [Planted; 40] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -88,6 +90,8 @@ impl Planted {
         Planted::ChangesTaskBytes,
         Planted::HoldsNothing,
         Planted::SendsWhatWasDeclined,
+        Planted::KeepsTurns,
+        Planted::ForgetsTurns,
     ];
 }
 

@@ -8,9 +8,11 @@
 
 mod glob;
 mod parse;
+mod rate;
 
 pub use glob::{Closeness, Glob};
 pub use parse::{BadValue, counted, nearest, parse_duration, show_duration};
+pub use rate::Rate;
 
 use std::time::Duration;
 
@@ -43,6 +45,8 @@ pub enum Value {
     Signs(Signs),
     /// A number.
     Count(u32),
+    /// So many in a time; `None` when switched off.
+    Rate(Option<Rate>),
     /// On or off.
     Switch(bool),
     /// A word or a path.
@@ -62,6 +66,8 @@ pub enum Kind {
     Signs,
     /// A whole number.
     Count,
+    /// `10/s`, `600/m`, or `off`.
+    Rate,
     /// `true` or `false`; as a flag it takes no value.
     Switch,
     /// One of these words.
@@ -112,6 +118,10 @@ pub enum Key {
     Heartbeat,
     ServerIdle,
     RetryBackoff,
+    MaxInFlight,
+    Queue,
+    QueueWait,
+    Rate,
     Trust,
     Instant,
     Connect,
@@ -686,6 +696,65 @@ pub static SETTINGS: &[Setting] = &[
         default: "500ms",
         short: "the longest pause before a call is sent again",
         long: "Doubles with every attempt, up to 10s; the pause is a random time below that.",
+    },
+    Setting {
+        key: Key::MaxInFlight,
+        name: "max-in-flight",
+        kind: Kind::Count,
+        scope: Scope::Process,
+        place: Place::Server,
+        group: Group::Limits,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "100000",
+        short: "the most calls of a server in flight",
+        long: "Of all clients and processes of the server together; in `[tokens.NAME]` of all calls with that token. \
+               Counted are `tools/call`, `prompts/get`, `resources/read` and `completion/complete`, a task \
+               until it ends. Further calls wait (`queue`); if none may wait they fail with \
+               `too-many-calls`. The default is what one outlast process can have in flight at all.",
+    },
+    Setting {
+        key: Key::Queue,
+        name: "queue",
+        kind: Kind::Count,
+        scope: Scope::Process,
+        place: Place::Server,
+        group: Group::Limits,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "100",
+        short: "the most calls that wait for their turn",
+        long: "Calls beyond `max-in-flight` or `rate` wait here, first come, first served. Further ones fail with \
+               `queue-full`. With 0 nobody waits. Also in `[tokens.NAME]`.",
+    },
+    Setting {
+        key: Key::QueueWait,
+        name: "queue-wait",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        place: Place::Server,
+        group: Group::Limits,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "30s",
+        short: "the longest wait of a call for its turn",
+        long: "Then the call fails with `queue-wait`. `timeout` begins to run when the wait is over; `max` runs all \
+               the time, and keep-alive goes on. Also in `[tokens.NAME]`.",
+    },
+    Setting {
+        key: Key::Rate,
+        name: "rate",
+        kind: Kind::Rate,
+        scope: Scope::Process,
+        place: Place::Server,
+        group: Group::Limits,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "off",
+        short: "how many calls may begin: 10/s, 600/m, 5000/h",
+        long: "As many as the number says may begin at once, after that one each time the unit divided by the \
+               number has passed (a token bucket). Others wait (`queue`); one that would wait longer than \
+               `queue-wait` fails at once with `rate-limited`. Also in `[tokens.NAME]`.",
     },
     Setting {
         key: Key::Trust,
@@ -1287,6 +1356,7 @@ impl Setting {
             Kind::Time | Kind::TimeOrOff => "TIME",
             Kind::Size => "SIZE",
             Kind::Count => "N",
+            Kind::Rate => "RATE",
             Kind::Switch => "",
             Kind::Signs => "SIGNS",
             Kind::Choice(_) if self.key == Key::Log => "LEVEL",

@@ -4,7 +4,7 @@
 //! is the first, the old entry is left in the heap, and whoever takes it out asks its owner whether it
 //! still stands. When more than half of the entries are such leftovers, they are swept out together.
 
-use crate::id::{AskId, AttemptId, CallId, ClientId, GatherNo, KeyNo, ServerId, TaskNo};
+use crate::id::{AskId, AttemptId, CallId, ClientId, GatherNo, KeyNo, ServerId, TaskNo, ThrottleNo};
 use crate::time::Mono;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,6 +39,8 @@ pub(crate) enum Owner {
     Gather(GatherNo),
     /// Questions to persons: whether they are decided.
     Holds,
+    /// Calls that wait for a rate to let them begin.
+    Throttle(ThrottleNo),
     /// The end of it all: see `ending.rs`.
     Ending,
 }
@@ -130,6 +132,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Grace(ServerId(id)) => (3, u64::from(id)),
         Owner::Ending => (4, 0),
         Owner::Gather(GatherNo(id)) => (13, id),
+        Owner::Throttle(ThrottleNo(id)) => (14, u64::from(id)),
         Owner::Session(ClientId(id)) => (5, id),
         Owner::Standing(ServerId(id)) => (6, u64::from(id)),
         Owner::Quiet(ServerId(id)) => (11, u64::from(id)),
@@ -138,7 +141,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Key(KeyNo(id)) => (12, id.get()),
         Owner::Wait(TaskNo(id)) => (9, id),
         Owner::Resumes => (10, 0),
-        Owner::Holds => (14, 0),
+        Owner::Holds => (15, 0),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
 }
@@ -160,6 +163,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         3 => Owner::Grace(ServerId(id as u32)),
         4 => Owner::Ending,
         13 => Owner::Gather(GatherNo(id)),
+        14 => Owner::Throttle(ThrottleNo(id as u32)),
         5 => Owner::Session(ClientId(id)),
         6 => Owner::Standing(ServerId(id as u32)),
         11 => Owner::Quiet(ServerId(id as u32)),
@@ -168,7 +172,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         12 => Owner::Key(KeyNo(NonZeroU64::new(id)?)),
         9 => Owner::Wait(TaskNo(id)),
         10 => Owner::Resumes,
-        14 => Owner::Holds,
+        15 => Owner::Holds,
         _ => return None,
     })
 }

@@ -104,6 +104,7 @@ fn the_message_of_an_error_is_cut() {
         elapsed: Duration::ZERO,
         limit: None,
         setting: None,
+        retry_after: None,
         attempts: 1,
         state: ServerState::Gone,
         retry: Retry::Unsafe,

@@ -13,6 +13,7 @@ mod flags;
 mod gateway;
 pub mod help;
 mod holds;
+mod import;
 mod install;
 mod keep;
 mod manual;
@@ -74,6 +75,7 @@ enum Task {
     /// Read this file and say what is wrong with it.
     Check(std::path::PathBuf),
     Explain(crate::explain::Request),
+    Import(crate::import::Request),
 }
 
 /// One line about what is wrong.
@@ -136,6 +138,7 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "clients" => clients::parse(parser),
         "check" => check::parse(parser),
         "explain" => explain::parse(parser),
+        "import" => import::parse(parser),
         "completions" => completions::parse(parser),
         "cache" => cache::parse(parser),
         "token" => token::parse(parser),

@@ -353,6 +353,11 @@ fn take_of_server(
     key: Key,
     value: Value,
 ) -> Option<Value> {
+    let value = match server.bounds.take(key, value.clone()) {
+        // Its place is remembered, as that of a limit is.
+        None => return Some(value),
+        Some(value) => value,
+    };
     match (key, value) {
         (Key::CancelGrace, Value::Time(Some(time))) => server.cancel_grace = time,
         (Key::Restart, Value::Text(word)) => server.restart = restart(&word),

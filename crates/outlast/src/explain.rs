@@ -2,13 +2,13 @@
 //! can last.
 
 use crate::clients::{advice, learned};
-use crate::config::file::{self, Defined, Gateway};
+use crate::config::file::{self, BOUNDS, Defined, Gateway};
 use crate::observe::stderr;
-use outlast_engine::ClientCap;
 use outlast_engine::method::Method;
 use outlast_engine::policy::{CallFacts, Declared, Policy, Written};
 use outlast_engine::profile::{Effect, Introduction, Verdict, verdict};
 use outlast_engine::settings::{Place, SETTINGS, Setting, Signs, Value, nearest, show_duration};
+use outlast_engine::{Bounds, ClientCap};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -76,10 +76,13 @@ impl Explained {
         let of_call = SETTINGS.iter().filter(|item| item.place == Place::Call);
         let known = Known::of(gateway, request.client.as_deref());
         let policy = policy(server, &request.tool, &known);
-        let rows = of_call.map(|item| row(item, server, &request.tool, &policy)).collect();
+        let bounds =
+            SETTINGS.iter().filter(|item| server.config.bounds.is_bound() && BOUNDS.contains(&item.key));
+        let rows = of_call.chain(bounds).map(|item| row(item, server, &request.tool, &policy)).collect();
         let disabled = if server.disabled { "The server is disabled. " } else { "" };
         let hidden = if hidden(server, &request.tool) { "The tool is hidden from clients. " } else { "" };
-        Explained { rows, lasts: format!("{disabled}{hidden}{}", lasts(&policy, &known)) }
+        let waits = waits(&server.config.bounds);
+        Explained { rows, lasts: format!("{disabled}{hidden}{}{waits}", lasts(&policy, &known)) }
     }
 
     fn text(&self, request: &Request) -> String {
@@ -203,6 +206,7 @@ fn shown(value: &Value) -> String {
         Value::Size(size) => size.to_string(),
         Value::Signs(which) => signs(*which),
         Value::Count(count) => count.to_string(),
+        Value::Rate(rate) => rate.map_or_else(|| "off".into(), |rate| rate.to_string()),
         Value::Switch(on) => on.to_string(),
         Value::Text(text) => text.clone(),
     }
@@ -216,6 +220,15 @@ fn signs(signs: Signs) -> String {
         Signs { call: false, server: false } => "none",
     }
     .to_owned()
+}
+
+/// How long a call may have to wait before it begins.
+fn waits(bounds: &Bounds) -> String {
+    if !bounds.is_bound() {
+        return String::new();
+    }
+    let wait = show_duration(bounds.queue_wait);
+    format!("\nBefore that it may wait {wait} for its turn (queue-wait); the limits of a token come on top.")
 }
 
 /// How long a call can last, and why.

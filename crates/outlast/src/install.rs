@@ -22,7 +22,7 @@ mod write;
 mod yaml;
 
 pub use edit::Aim;
-pub use server::INSTALLED;
+pub use server::{INSTALLED, is_outlast};
 
 use crate::config;
 use crate::observe::stderr::say as tell;
@@ -87,6 +87,20 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
     }
     report.print(outcome == Outcome::Done)?;
     Ok(if outcome == Outcome::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The servers of a file that are started as processes, with their words; `None` for any other.
+pub fn stdio_servers(
+    source: &str,
+    shape: clients::Shape,
+) -> Result<Vec<(String, Option<Vec<String>>)>, String> {
+    let found = plan::servers(source, shape).map_err(|problem| problem.what)?;
+    let words = |server: Server| {
+        let server::Kind::Stdio(launch) = &server.kind else { return (server.name, None) };
+        let words = launch.words().into_iter().map(|word| word.map(str::to_owned)).collect();
+        (server.name, words)
+    };
+    Ok(found.into_iter().map(words).collect())
 }
 
 /// What a client would have to call to get this program: its name, if that is what the name means.

@@ -23,6 +23,7 @@ mod explain;
 mod holds;
 mod http1;
 mod identity;
+mod import;
 mod install;
 mod keep;
 mod lines;

@@ -670,6 +670,11 @@ impl World {
             _ => {}
         }
         let setting = Setting::named(name).unwrap_or_else(|| panic!("no setting {name}"));
+        if matches!(setting.key, Key::MaxInFlight | Key::Queue | Key::QueueWait | Key::Rate) {
+            let value = setting.parse(value).expect(text);
+            self.config.server_mut().bounds.take(setting.key, value.clone());
+            return self.config.rules_mut().bare(setting.key, value, &format!("--{name}"));
+        }
         if setting.kind == Kind::Rules {
             let key = if setting.key == Key::Tool { Key::Tool } else { Key::Method };
             self.config.rules_mut().add(key, value, &format!("--{name}")).expect(text);
@@ -790,11 +795,15 @@ fn rights(text: &str) -> (Box<str>, Rights) {
     let name = words.next().unwrap_or_default().into();
     let mut rights = Rights { source: format!("[tokens.{name}]").into(), ..Rights::default() };
     for word in words {
-        let (of, globs) = word.split_once('=').expect(text);
-        let globs = Some(globs.split(',').map(|glob| Glob::new(glob).expect(text)).collect());
+        let (of, value) = word.split_once('=').expect(text);
+        let globs = Some(value.split(',').map(|glob| Glob::new(glob).expect(text)).collect());
         match of {
             "servers" => rights.servers = globs,
-            _ => rights.tools = globs,
+            "tools" => rights.tools = globs,
+            bound => {
+                let setting = Setting::named(bound).expect(text);
+                rights.bounds.take(setting.key, setting.parse(value).expect(text));
+            }
         }
     }
     (name, rights)
@@ -987,7 +996,8 @@ fn show(action: &Action) -> String {
                 Body::Json(bytes) => format!(" {}", String::from_utf8_lossy(bytes)),
                 Body::Events => " events".into(),
             };
-            format!("<< {}: {}{session}{body}", exchange.0, response.status)
+            let after = response.retry_after.map(|after| format!(" retry-after={after}")).unwrap_or_default();
+            format!("<< {}: {}{after}{session}{body}", exchange.0, response.status)
         }
         Action::Write(exchange, bytes) => {
             let text = String::from_utf8_lossy(bytes).replace('\n', "|");

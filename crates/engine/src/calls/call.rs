@@ -43,9 +43,10 @@ use super::progress::Progress;
 use super::resume;
 use super::server_task::{AsTask, ServerTask};
 use crate::clients::Way;
-use crate::id::{AttemptId, ClientId, JsonId, KeyNo, ServerId};
+use crate::id::{AttemptId, ClientId, JsonId, KeyNo, ServerId, ThrottleNo};
 use crate::method::Method;
 use crate::policy::{Policy, Rules};
+use crate::throttles::Turn;
 use crate::time::{Mono, Span};
 use crate::wire::Message;
 use std::num::NonZeroU64;
@@ -143,6 +144,8 @@ pub(crate) struct Call {
     pub(crate) as_task: AsTask,
     /// An earlier process left it at its server.
     pub(crate) orphaned: Option<Box<Orphaned>>,
+    /// What counts it, and where it waits for its turn.
+    pub(crate) turn: Option<Box<Turn>>,
     /// When its response begins as a stream, if it has not been answered by then.
     pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
@@ -195,6 +198,7 @@ impl Call {
             holds: false,
             as_task: AsTask::No,
             orphaned: None,
+            turn: None,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             before: None,
@@ -276,6 +280,11 @@ impl Call {
             self.deadline.sign(now, clock);
         }
         if self.repeatable { None } else { self.kept.take() }
+    }
+
+    /// The throttle at which it waits for its turn.
+    pub(crate) fn waits_at(&self) -> Option<ThrottleNo> {
+        self.turn.as_ref()?.next()
     }
 
     /// Whether it waits to be sent at a certain time, or for what must be known before.

@@ -100,10 +100,10 @@ fn known(number: f64) -> Option<f64> {
 }
 
 /// The words of a keep-alive: what is known, and nothing else.
-pub fn words(what: &str, running: Duration, sign: Option<Duration>, waiting: bool) -> String {
+pub fn words(what: &str, running: Duration, sign: Option<Duration>, waits_for: Option<&str>) -> String {
     let running = running.as_secs();
-    if waiting {
-        return format!("{what} is waiting for its server ({running} s)");
+    if let Some(waits_for) = waits_for {
+        return format!("{what} is waiting for its {waits_for} ({running} s)");
     }
     match sign {
         Some(ago) => {
@@ -183,11 +183,11 @@ mod tests {
     fn words_say_what_is_true() {
         let secs = Duration::from_secs;
         assert_eq!(
-            words("`run_build`", secs(45), Some(secs(3)), false),
+            words("`run_build`", secs(45), Some(secs(3)), None),
             "`run_build` still running (45 s), last sign of life 3 s ago"
         );
-        assert_eq!(words("`x`", secs(9), None, false), "`x` still running (9 s), no progress reported yet");
-        assert_eq!(words("`x`", secs(9), None, true), "`x` is waiting for its server (9 s)");
+        assert_eq!(words("`x`", secs(9), None, None), "`x` still running (9 s), no progress reported yet");
+        assert_eq!(words("`x`", secs(9), None, Some("server")), "`x` is waiting for its server (9 s)");
     }
 
     proptest! {

@@ -58,8 +58,8 @@ impl Calls {
     pub(crate) fn ring(&mut self, now: Mono, id: CallId, clock: &WorkClock) -> Option<Ring> {
         let call = self.all.get_mut(id)?;
         call.armed = None;
-        if matches!(call.state, State::Paused) {
-            // Only `max` runs while its client is waited for.
+        if matches!(call.state, State::Paused) || call.waits_at().is_some() {
+            // Only `max` runs while its client is waited for, or it waits for its turn.
             call.deadline.sign(now, clock);
         }
         let due = |at: Option<Mono>| at.is_some_and(|at| at <= now);

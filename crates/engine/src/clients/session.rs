@@ -71,6 +71,8 @@ pub(crate) struct Stream {
     pub(crate) open: usize,
     /// The status of a response that is no stream.
     pub(crate) status: u16,
+    /// When its client may come again, in seconds.
+    pub(crate) retry_after: Option<u32>,
     /// The number of the last event.
     pub(crate) last: u64,
     /// The number of the last event that was written to some connection.
@@ -176,6 +178,7 @@ impl Stream {
             legacy,
             open,
             status: 200,
+            retry_after: None,
             last: 0,
             written: 0,
             named: false,

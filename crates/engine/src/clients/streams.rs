@@ -130,6 +130,13 @@ impl Clients {
         }
     }
 
+    /// When its client may come again, in seconds.
+    pub(crate) fn may_come_after(&mut self, id: StreamId, seconds: u32) {
+        if let Some(stream) = self.stream_at(id) {
+            stream.retry_after = Some(seconds);
+        }
+    }
+
     /// A response begins as a stream. Gives back its connection, and the session that it names; `None` if it has
     /// begun, or nobody reads it.
     pub(crate) fn begins(&mut self, id: StreamId) -> Option<(ExchangeId, Option<Box<str>>)> {
@@ -141,13 +148,13 @@ impl Clients {
 
     /// A response is one answer and no stream. Gives back its connection and its status; `None` if it must be a
     /// stream.
-    pub(crate) fn answers_plainly(&mut self, id: StreamId) -> Option<(ExchangeId, u16)> {
+    pub(crate) fn answers_plainly(&mut self, id: StreamId) -> Option<(ExchangeId, u16, Option<u32>)> {
         let stream = self.stream_at(id)?;
         let exchange = stream.exchange.take_if(|_| !stream.begun && !stream.legacy)?;
         stream.begun = true;
-        let status = stream.status;
+        let (status, retry_after) = (stream.status, stream.retry_after);
         self.exchanges.remove(&exchange);
-        Some((exchange, status))
+        Some((exchange, status, retry_after))
     }
 
     /// The client knows the id of one of a stream's events. Whether it did before.

@@ -5,6 +5,7 @@
 
 use super::Engine;
 use super::settle::LET_GO;
+use super::throttling::NOBODY;
 use crate::calls::{Call, Request, State};
 use crate::clients::{Open, Way};
 use crate::error::Kind;
@@ -112,12 +113,19 @@ impl Engine {
         if let Some(first) = joins {
             return self.join_call(now, call, first);
         }
+        if self.bounded {
+            let Some(next) = self.takes_turn(now, call, policy, message) else { return };
+            call = next;
+        }
         let Some(server) = self.servers.get(&call.request.server) else { return };
         let waits = server.life == Life::Down && call.is_kept_at_server();
         match if waits { Readiness::ComesBack } else { server.readiness() } {
             Readiness::IsGone => {
                 if !matches!(call.request.way, Way::Ticket(_)) {
                     self.one_call_less(call.request.client);
+                }
+                if let Some(turn) = &call.turn {
+                    self.turn_is_over(NOBODY, turn);
                 }
                 self.refuse_by_gone_server(now, &call);
             }

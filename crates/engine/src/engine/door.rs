@@ -109,7 +109,7 @@ impl Engine {
     }
 
     pub(super) fn respond(&mut self, exchange: ExchangeId, status: u16, body: Body) {
-        self.act(Action::Respond(exchange, Response { status, session: None, body }));
+        self.act(Action::Respond(exchange, Response { status, session: None, retry_after: None, body }));
     }
 
     // The modern era.

@@ -330,7 +330,10 @@ impl Engine {
         if rest.standing && self.clients.stream(own).is_some_and(|stream| stream.exchange.is_some()) {
             return self.refuse_standing(*exchange);
         }
-        self.act(Action::Respond(*exchange, Response { status: 200, session: None, body: Body::Events }));
+        self.act(Action::Respond(
+            *exchange,
+            Response { status: 200, session: None, retry_after: None, body: Body::Events },
+        ));
         let retry = self.config.resume_min_wait.as_millis();
         self.act(Action::Write(*exchange, format!(": outlast\nretry: {retry}\n\n").into()));
         for (_, event) in rest.after(after.number) {

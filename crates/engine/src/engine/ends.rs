@@ -2,7 +2,7 @@
 //!
 //! | what ends | who is told, in this order |
 //! |---|---|
-//! | a call | *calls* (attempt, timer, what was kept), *holds* (the question to a person), *servers* (its task there; its place in the queue), *clients* (its id), *keys* (who shares it), counts of its principal and of what holds its server, then whoever waits for the answer |
+//! | a call | *calls* (attempt, timer, what was kept), *holds* (the question to a person), *servers* (its task there; its place in the queue), *clients* (its id), *keys* (who shares it), counts of its principal and of what holds its server, *throttles* (its turn), then whoever waits for the answer |
 //! | a client | *calls*, *tickets*, *ledger*, *keys*, *listens* (what it has open, each given up), *asks* (what it was asked), *clients* (streams, name, timer), *servers* (who needs it no more) |
 //! | a server | *asks* (what it asked), *merged* (what it lists), *servers* (name, timers, memory) ; its calls and subscriptions have ended or moved before |
 //!
@@ -27,7 +27,7 @@ impl Engine {
             self.timers.set(crate::timers::Owner::Call(id), &mut None, Some(at));
         }
         let Some(ended) = self.calls.end(&mut self.timers, id) else { return };
-        let Ended { request, followed, queued, holds, keyed } = ended;
+        let Ended { request, followed, queued, holds, turn, keyed } = ended;
         if let Some(joined) = followed {
             self.leave_task(request.server, id, &joined);
         }
@@ -38,6 +38,9 @@ impl Engine {
         }
         let shared = keyed.and_then(|(no, keyed)| self.settle_key(no, id, &request, keyed, answer.as_ref()));
         self.count_out(&request, holds);
+        if let Some(turn) = turn {
+            self.turn_is_over(id, &turn);
+        }
         match answer {
             Some(answer) => self.reply(request.client, request.way, Some(&request.id), answer),
             None => self.settled_without_answer(request.client, request.way),

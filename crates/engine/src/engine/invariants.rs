@@ -49,6 +49,8 @@ impl Engine {
             keys,
             holds,
             merged,
+            throttles,
+            bounded: _,
             listens,
             asks,
             ledger,
@@ -82,6 +84,8 @@ impl Engine {
             ("bytes of keys", keys.bytes()),
             ("servers with lists", merged.servers()),
             ("requests that wait for lists", merged.waiting()),
+            ("calls that are counted", throttles.in_flight()),
+            ("calls that wait for their turn", throttles.waiting()),
             ("subscriptions", listens.len()),
             ("questions", asks.len()),
             ("submissions", ledger.submissions()),
@@ -102,6 +106,9 @@ impl Engine {
         let Some(server) = self.servers.get(&call.request.server) else {
             return Err(format!("call {id:?} outlived its server"));
         };
+        must(call.waits_at().is_none() || self.throttles.holds(id), || {
+            format!("call {id:?} waits for a turn that does not come")
+        })?;
         match call.attempt() {
             Some(attempt) => {
                 // A stream of a remote server lives on while no new connection can be made.
@@ -239,6 +246,10 @@ impl Engine {
         for payer in self.tickets.values().filter_map(|task| task.payer.as_ref()) {
             *in_flight.entry(payer.0.clone()).or_default() += 1;
         }
+        let turns: usize = calls().filter_map(|call| Some(call.turn.as_ref()?.passed())).sum();
+        must(turns == self.throttles.in_flight(), || {
+            format!("{turns} turns are taken, and {} are counted", self.throttles.in_flight())
+        })?;
         must(in_flight == *self.clients.in_flight(), || {
             format!("in flight are {in_flight:?}, and {:?} are counted", self.clients.in_flight())
         })?;
@@ -249,6 +260,7 @@ impl Engine {
             + self.listens.len()
             + self.keys.len()
             + self.merged.waiting()
+            + self.throttles.len()
             + self.tickets.len()
             + 3;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())

@@ -142,6 +142,9 @@ impl Engine {
 
     /// The time has come to send a call again.
     pub(super) fn try_again(&mut self, now: Mono, id: CallId) {
+        if self.waited_too_long(now, id) {
+            return;
+        }
         let Some(server_id) = self.calls.get(id).map(|call| call.request.server) else { return };
         let Some(server) = self.servers.get(&server_id) else { return };
         use crate::servers::Readiness::{ComesBack, IsGone, Runs};

@@ -45,8 +45,10 @@ impl Engine {
     /// Ends a call with an error of ours, and says so.
     pub(super) fn fail(&mut self, id: CallId, failure: Failure) {
         let Some(call) = self.calls.get(id) else { return };
+        let (way, modern) = (call.request.way, call.request.modern);
         let answer = self.error_for(call, &failure);
         self.fail_joined(id, &failure);
+        self.say_when_to_retry(way, modern, &failure);
         self.note(Note::Failed(Box::new(failure)));
         let handshake = self.calls.get(id).filter(|call| call.request.method == Method::Initialize);
         let handshake = handshake.map(|call| (call.request.client, call.request.way));
@@ -56,6 +58,13 @@ impl Engine {
         self.settle(id, Some(answer));
         if let Some((client, _)) = handshake {
             self.handshake_failed(client);
+        }
+    }
+
+    /// A modern response can say in its head when to come again.
+    fn say_when_to_retry(&mut self, way: Way, modern: bool, failure: &Failure) {
+        if let Some(after) = failure.retry_after.filter(|_| modern) {
+            self.set_retry_after(way, after);
         }
     }
 
@@ -71,7 +80,13 @@ impl Engine {
     pub(super) fn refuse_call(&mut self, now: Mono, call: &Call, kind: Kind, detail: String) {
         let mut failure = self.failure(now, call, kind, None);
         failure.detail = Some(detail);
+        self.refuse_with(call, failure);
+    }
+
+    /// The same, with all that is to be said.
+    pub(super) fn refuse_with(&mut self, call: &Call, failure: Failure) {
         let answer = self.error_for(call, &failure);
+        self.say_when_to_retry(call.request.way, call.request.modern, &failure);
         self.note(Note::Failed(Box::new(failure)));
         self.answer_refused(call, answer);
     }
@@ -167,6 +182,7 @@ impl Engine {
             limit: limit.map(|limit| limit.time),
             setting: limit.map(|limit| call.rules.source(limit.layer).into()),
             attempts: call.attempts.into(),
+            retry_after: None,
             state,
             retry,
             last_sign: call.sign.map(|sign| now.since(sign)),

@@ -29,7 +29,10 @@ impl Engine {
                 // Older clients take an event without data for a broken message.
                 |session| &*session.version >= POLLING,
             );
-        self.act(Action::Respond(exchange, Response { status: 200, session, body: Body::Events }));
+        self.act(Action::Respond(
+            exchange,
+            Response { status: 200, session, retry_after: None, body: Body::Events },
+        ));
         let first = if primed {
             let retry = Patch::number(self.config.resume_min_wait.as_millis() as u64, false);
             let mut event = self.id_of_event(client, id, last, 64);
@@ -76,6 +79,14 @@ impl Engine {
         self.clients.has_status(id, status);
     }
 
+    /// What came too early for a bound: the status says so, and when to come again.
+    pub(super) fn set_retry_after(&mut self, way: Way, after: Duration) {
+        let Way::Stream(id) = way else { return };
+        let seconds = after.as_millis().div_ceil(1000).clamp(1, u128::from(u32::MAX)) as u32;
+        self.clients.has_status(id, 429);
+        self.clients.may_come_after(id, seconds);
+    }
+
     /// Sends something that is not the last word.
     pub(super) fn tell_stream(&mut self, id: StreamId, message: &Outgoing) {
         self.begin_stream(id);
@@ -85,9 +96,9 @@ impl Engine {
     /// Sends the answer to one of the requests of a stream.
     pub(super) fn answer_on_stream(&mut self, id: StreamId, answer: &Outgoing) {
         match self.clients.answers_plainly(id) {
-            Some((exchange, status)) => {
+            Some((exchange, status, retry_after)) => {
                 let body = Body::Json(answer.to_vec().into());
-                self.act(Action::Respond(exchange, Response { status, session: None, body }));
+                self.act(Action::Respond(exchange, Response { status, session: None, retry_after, body }));
             }
             None => self.tell_stream(id, answer),
         }
@@ -226,7 +237,10 @@ impl Engine {
         if let Some(before) = before {
             self.act(Action::Finish(before));
         }
-        self.act(Action::Respond(exchange, Response { status: 200, session: None, body: Body::Events }));
+        self.act(Action::Respond(
+            exchange,
+            Response { status: 200, session: None, retry_after: None, body: Body::Events },
+        ));
         let retry = self.config.resume_min_wait.as_millis();
         self.act(Action::Write(exchange, format!(": outlast\nretry: {retry}\n\n").into()));
         for event in missed {

@@ -28,6 +28,7 @@ impl Engine {
                 Owner::Key(no) => self.key_due(no),
                 Owner::Wait(no) => self.waits_due(now, no),
                 Owner::Resumes => self.resumes_due(now),
+                Owner::Throttle(no) => self.throttles.is_due(no),
                 Owner::Gather(no) => self.gathered_long_enough(now, no),
                 Owner::Holds => self.holds_due(now),
                 Owner::Ending => self.ending_due(now),
@@ -159,11 +160,15 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return };
         let Some(token) = &call.request.token else { return };
         let name = format!("`{}`", cut(call.name(), limits::NAME));
-        let waiting = matches!(call.state, State::Waiting(_));
+        let waits_for = match call.state {
+            State::Waiting(_) if call.waits_at().is_some() => Some("turn"),
+            State::Waiting(_) => Some("server"),
+            _ => None,
+        };
         let sign = call.sign.map(|sign| now.since(sign));
         let words = match self.holds.get(id) {
             Some(hold) => progress::words_of_hold(&name, now.since(hold.since)),
-            None => progress::words(&name, call.age(now), sign, waiting),
+            None => progress::words(&name, call.age(now), sign, waits_for),
         };
         let number = |value: f64| serde_json::to_vec(&value).unwrap_or_default();
         let mut message =
@@ -211,6 +216,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Resumes => engine.tickets.resumes_armed(),
         Owner::Gather(no) => engine.merged.armed(no),
         Owner::Holds => engine.holds.armed(),
+        Owner::Throttle(no) => engine.throttles.armed(no),
         Owner::Ending => engine.ending.as_ref()?.armed,
     }
 }

@@ -1,6 +1,6 @@
 //! How a setting's value is read, and what is said when it cannot be.
 
-use super::{Kind, Setting, Signs, Value};
+use super::{Kind, Rate, Setting, Signs, Value};
 use crate::limits;
 use crate::wire::Patch;
 use std::time::Duration;
@@ -29,6 +29,8 @@ impl Setting {
             Kind::Count => text.parse().map(Value::Count).map_err(|_| {
                 BadValue(format!("{}: `{text}` is not a whole number; write {}", self.name, self.default))
             }),
+            Kind::Rate if text == "off" => Ok(Value::Rate(None)),
+            Kind::Rate => Rate::parse(text).map(|rate| Value::Rate(Some(rate))).map_err(named),
             Kind::Switch => match text {
                 "true" => Ok(Value::Switch(true)),
                 "false" => Ok(Value::Switch(false)),

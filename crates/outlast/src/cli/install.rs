@@ -116,7 +116,7 @@ fn checked(request: Request) -> Result<Task, Wrong> {
     }
 }
 
-fn scope(word: &str) -> Result<Scope, Wrong> {
+pub(super) fn scope(word: &str) -> Result<Scope, Wrong> {
     match word {
         "project" => Ok(Scope::Project),
         "user" => Ok(Scope::User),

@@ -55,6 +55,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Clients(request) => crate::clients::run(&request),
         Task::Check(path) => super::check::run(&path),
         Task::Explain(request) => crate::explain::run(&request),
+        Task::Import(request) => crate::import::run(&request),
     };
     done.unwrap_or_else(|error| failed(&error))
 }

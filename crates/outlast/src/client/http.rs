@@ -309,6 +309,9 @@ impl Door {
         if status == StatusCode::METHOD_NOT_ALLOWED {
             answer = answer.with("allow", "POST");
         }
+        if let Some(seconds) = response.retry_after {
+            answer = answer.with("retry-after", &seconds.to_string());
+        }
         if let Some(session) = response.session {
             answer = answer.with("mcp-session-id", &session);
         }

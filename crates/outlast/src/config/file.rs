@@ -17,17 +17,20 @@ mod run;
 mod server;
 #[cfg(test)]
 mod tests;
-mod tree;
+pub(crate) mod tree;
 mod variables;
 
+pub use build::fitting;
+pub use client::BOUNDS;
 pub use place::{Mistake, Severity};
 pub use reading::{Again, Reading};
+pub use server::key;
 
 use super::{RemoteSettings, Settings};
 use desk::Desk;
 use gather::Read;
 use outlast_engine::settings::Glob;
-use outlast_engine::{ClientRule, Expose, ServerConfig};
+use outlast_engine::{Bounds, ClientRule, Expose, ServerConfig};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -110,6 +113,8 @@ pub struct TokenRule {
     pub servers: Option<Vec<Glob>>,
     /// Which tools may be called; all, without.
     pub tools: Option<Vec<Glob>>,
+    /// How many calls at once.
+    pub bounds: Bounds,
     /// Where it is written.
     pub source: Box<str>,
 }
@@ -134,10 +139,11 @@ pub fn load_shown(path: &Path) -> Result<Gateway, Vec<Mistake>> {
 
 /// Reads a text as if it were a file on a machine without others and without variables. For tests and fuzzers.
 pub fn examine(text: &str) -> Result<Gateway, Vec<Mistake>> {
-    examine_with(text, &|_| None)
+    examine_as(text, &|_| None)
 }
 
-fn examine_with(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Gateway, Vec<Mistake>> {
+/// The same with these variables.
+pub fn examine_as(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Gateway, Vec<Mistake>> {
     let only = Path::new("outlast.toml");
     let read = |path: &Path| {
         let gone = || gather::NotRead { what: "there is no such file".into(), line: None };

@@ -18,7 +18,9 @@ use judge::Judge;
 use outlast_engine::event::StartFailure;
 use outlast_engine::id::{ClientId, Run, ServerId};
 use outlast_engine::store::{Query, Write};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Restart, ServerConfig, Wall, wire};
+use outlast_engine::{
+    Action, Bounds, Config, Engine, Event, Manner, Mono, Now, Rate, Restart, ServerConfig, Wall, wire,
+};
 use std::time::Duration;
 
 const CLIENT: ClientId = ClientId(0);
@@ -92,7 +94,10 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
         forges: rng.chance(15),
         extreme: Some(Extreme::ALL[rng.below(Extreme::ALL.len())]).filter(|_| rng.chance(3)),
     };
-    let config = config(&mut rng);
+    let mut config = config(&mut rng);
+    if seed.is_multiple_of(4) {
+        bounds(&mut config, seed);
+    }
     let mut world = World {
         engine: engine(config.clone()),
         agenda: Agenda::new(),
@@ -137,6 +142,18 @@ fn config(rng: &mut Rng) -> Config {
         config.server_mut().restart = if rng.chance(80) { Restart::OnTimeout } else { Restart::Never };
     }
     config
+}
+
+/// Bounds on calls, drawn apart so that the worlds without them stay what they were.
+fn bounds(config: &mut Config, seed: u64) {
+    let mut rng = Rng::new(!seed);
+    let rate = Rate { calls: rng.between(1, 20) as u32, every: Duration::from_secs(rng.between(1, 10)) };
+    config.server_mut().bounds = Bounds {
+        max_in_flight: rng.between(1, 4) as u32,
+        queue: rng.below(6) as u32,
+        queue_wait: rng.millis(200, 20_000),
+        rate: rng.chance(30).then_some(rate),
+    };
 }
 
 impl World {

@@ -343,6 +343,7 @@ impl Engine {
             elapsed: std::time::Duration::ZERO,
             limit: None,
             setting: None,
+            retry_after: None,
             attempts: 0,
             state,
             retry: Retry::Pointless,

@@ -238,6 +238,7 @@ impl Engine {
             elapsed: Duration::ZERO,
             limit: None,
             setting: None,
+            retry_after: None,
             attempts: 0,
             state: ServerState::NeverReached,
             retry: Retry::Pointless,

@@ -99,6 +99,7 @@ impl Engine {
             elapsed: self.store_time().since(task.created),
             limit: None,
             setting: None,
+            retry_after: None,
             attempts: 1,
             state: ServerState::Gone,
             retry: if task.body.repeatable.is_some() { Retry::Safe } else { Retry::Unsafe },

@@ -54,6 +54,13 @@ pub const COMMANDS: &[Command] = &[
         short: "every limit of a tool, and where it is set",
         text: explain,
     },
+    Command {
+        name: "import",
+        listed: false,
+        then: &[],
+        short: "make a configuration file of clients' files",
+        text: import,
+    },
     Command { name: "demo", listed: true, then: &[], short: "see outlast work in ten seconds", text: demo },
     Command { name: "serve", listed: true, then: &[], short: "serve MCP over HTTP", text: serve },
     Command {
@@ -254,6 +261,28 @@ Usage: outlast explain SERVER TOOL [OPTIONS]
 Variables such as OUTLAST_TIMEOUT count as they would for outlast itself.
 "
     .into()
+}
+
+fn import() -> String {
+    let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
+    format!(
+        "Make an outlast.toml of the servers in the files of clients.
+Usage: outlast import CLIENT... [OPTIONS]
+
+CLIENT is one of
+{}
+or all. Values of variables and headers, and arguments that look like secrets,
+are not copied: ${{VARIABLE}} stands in their place, and which to set is said. A
+server that runs through outlast already is taken out of it, its flags become
+settings. What cannot be converted is named.
+
+      --scope WORD    user or project [default: user]
+  -o, --output FILE   the file, which must not be there yet; - prints it
+                      [default: $XDG_CONFIG_HOME/outlast/outlast.toml]
+  -h, --help          this text
+",
+        super::wrapped(&names.join(", "), 0)
+    )
 }
 
 fn doctor() -> String {

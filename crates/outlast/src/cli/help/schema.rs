@@ -1,5 +1,6 @@
 //! `docs/outlast.schema.json`: what an editor needs to know of `outlast.toml`, made from the table of settings.
 
+use crate::config::file::BOUNDS;
 use outlast_engine::settings::{Kind, Place, SETTINGS, Setting};
 use serde_json::{Map, Value, json};
 
@@ -83,7 +84,11 @@ fn client() -> Map<String, Value> {
 }
 
 fn token() -> Map<String, Value> {
-    members(json!({"hash": {"type": "string"}, "servers": texts("Globs."), "tools": texts("Globs.")}))
+    let mut properties =
+        members(json!({"hash": {"type": "string"}, "servers": texts("Globs."), "tools": texts("Globs.")}));
+    let bounds = SETTINGS.iter().filter(|item| BOUNDS.contains(&item.key));
+    properties.extend(bounds.map(|item| (item.name.to_owned(), value_of(item))));
+    properties
 }
 
 fn value_of(item: &Setting) -> Value {
@@ -97,7 +102,9 @@ fn value_of(item: &Setting) -> Value {
         Kind::Choice(words) => json!({"enum": words}),
         Kind::Signs => json!({"type": ["string", "array"], "items": {"enum": ["call", "server"]}}),
         Kind::Lines(_) => json!({"type": ["string", "array"], "items": {"type": "string"}}),
-        Kind::Time | Kind::TimeOrOff | Kind::Size | Kind::Path | Kind::Rules => json!({"type": "string"}),
+        Kind::Time | Kind::TimeOrOff | Kind::Size | Kind::Path | Kind::Rate | Kind::Rules => {
+            json!({"type": "string"})
+        }
     };
     value["description"] = format!("{} [default: {}]", item.short, item.default).into();
     value

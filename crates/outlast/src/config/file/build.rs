@@ -149,7 +149,7 @@ fn of_client(desk: &mut Desk<'_>, draft: &mut Draft, entry: &Entry) {
 }
 
 /// A client takes any name for a server; ours becomes part of the names of tools.
-fn fitting(name: &str) -> String {
+pub fn fitting(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let mut fitting: String = name.chars().map(plain).take(32).collect();
     while fitting.contains(SEPARATOR) {

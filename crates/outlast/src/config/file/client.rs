@@ -6,13 +6,15 @@ use super::server::EXPOSE;
 use super::tree::Entry;
 use super::{ClientRule, TokenRule};
 use crate::client::http::token::check_name;
-use outlast_engine::ClientCap;
-use outlast_engine::settings::{Glob, Key, Value, setting};
+use outlast_engine::settings::{Glob, Key, Setting, Value, setting};
+use outlast_engine::{Bounds, ClientCap};
 
 /// The keys of a client.
 pub const CLIENT: [&str; 4] = ["client-cap", "hand-off", "servers", "expose"];
 /// The keys of a token.
-pub const TOKEN: [&str; 3] = ["hash", "servers", "tools"];
+pub const TOKEN: [&str; 7] = ["hash", "servers", "tools", "max-in-flight", "queue", "queue-wait", "rate"];
+/// Those of them that are settings of a server, too.
+pub const BOUNDS: [Key; 4] = [Key::MaxInFlight, Key::Queue, Key::QueueWait, Key::Rate];
 
 /// Globs for servers, with their places: what they match is known only when all files are read.
 pub type Seen = Vec<(Glob, At)>;
@@ -52,14 +54,17 @@ fn servers(desk: &mut Desk<'_>, member: &Entry, seen: &mut Seen) -> Vec<Glob> {
 /// Reads one token.
 pub fn token(desk: &mut Desk<'_>, entry: &Entry, seen: &mut Seen) -> Option<TokenRule> {
     let table = format!("[tokens.{}]", super::server::key(&entry.name));
-    let (mut hash, mut of_servers, mut tools) = (None, None, None);
+    let (mut hash, mut of_servers, mut tools, mut bounds) = (None, None, None, Bounds::default());
     let mut written = false;
     for member in desk.table(entry) {
         match member.name.as_str() {
             "hash" => (hash, written) = (self::hash(desk, member), true),
             "servers" => of_servers = Some(servers(desk, member, seen)),
             "tools" => tools = Some(desk.globs(member).into_iter().map(|(glob, _)| glob).collect()),
-            _ => desk.unknown(member, &table, TOKEN),
+            name => match BOUNDS.map(setting).into_iter().find(|item| item.name == name) {
+                Some(item) => bound(desk, member, item, &mut bounds),
+                None => desk.unknown(member, &table, TOKEN),
+            },
         }
     }
     if !written {
@@ -70,7 +75,13 @@ pub fn token(desk: &mut Desk<'_>, entry: &Entry, seen: &mut Seen) -> Option<Toke
         desk.wrong(entry.at, why, None);
     }
     let source = desk.source(&table, entry.at);
-    Some(TokenRule { name: entry.name.clone(), hash: hash?, servers: of_servers, tools, source })
+    Some(TokenRule { name: entry.name.clone(), hash: hash?, servers: of_servers, tools, bounds, source })
+}
+
+fn bound(desk: &mut Desk<'_>, member: &Entry, item: &'static Setting, bounds: &mut Bounds) {
+    for value in desk.setting(member, item).iter().filter_map(|text| item.parse(text).ok()) {
+        bounds.take(item.key, value);
+    }
 }
 
 fn hash(desk: &mut Desk<'_>, member: &Entry) -> Option<[u8; 32]> {

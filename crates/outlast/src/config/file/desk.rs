@@ -230,6 +230,7 @@ fn form(item: &Setting) -> &'static str {
         Kind::Size => "a size such as \"64MiB\"",
         Kind::Signs => "a list such as [\"call\", \"server\"]",
         Kind::Count => "a whole number",
+        Kind::Rate => "a rate such as \"10/s\"",
         Kind::Switch => "true or false",
         Kind::Choice(_) | Kind::Path | Kind::Rules => "a text",
         Kind::Lines(_) => "a text or a list of texts",

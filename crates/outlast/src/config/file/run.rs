@@ -13,9 +13,9 @@ impl Gateway {
     pub fn assemble(self) -> Result<(Settings, Vec<Program>), String> {
         let Gateway { mut settings, servers, tokens, separator, .. } = self;
         settings.engine.separator = separator.into();
-        for TokenRule { name, hash, servers, tools, source } in tokens {
+        for TokenRule { name, hash, servers, tools, bounds, source } in tokens {
             settings.service.tokens.push((name.clone().into(), hash));
-            settings.engine.rights.insert(name.into(), Rights { servers, tools, source });
+            settings.engine.rights.insert(name.into(), Rights { servers, tools, bounds, source });
         }
         let (mut configs, mut programs) = (Vec::new(), Vec::new());
         for server in servers.into_iter().filter(|server| !server.disabled) {

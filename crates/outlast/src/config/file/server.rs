@@ -6,7 +6,7 @@ use super::tree::{Entry, Format, Value};
 use super::{Expose, TargetSpec};
 use http::{HeaderName, HeaderValue, Uri};
 use outlast_engine::policy::Selector;
-use outlast_engine::settings::{Glob, Place, Setting};
+use outlast_engine::settings::{Glob, Key, Place, Setting, setting};
 use std::path::PathBuf;
 
 /// Settings of one table: at most so many. What is more is refused.
@@ -222,7 +222,33 @@ fn foreign(desk: &mut Desk<'_>, server: &mut Written, member: &Entry) {
     match (member.name.as_str(), &member.node.value) {
         ("disabled", Value::Switch(on)) => server.disabled = *on,
         ("enabled", Value::Switch(on)) => server.disabled = !on,
+        // For people, and for models that choose by it.
+        ("description", Value::Text(_)) => {}
+        ("features", Value::Table(features)) => features.iter().for_each(|one| feature(desk, server, one)),
+        ("timeout", Value::Text(_)) => {
+            let table = format!("`{}`", server.name);
+            give(desk, &mut server.given, member, setting(Key::Timeout), &Selector::All, &table);
+        }
+        ("timeout", _) => {
+            let help =
+                "some clients mean seconds and some milliseconds; write \"30s\", or a table in outlast.toml";
+            desk.warn(member.at, "`timeout` has no unit and is not used", Some(help.into()));
+        }
         (name, _) => desk.warn(member.at, format!("outlast does not use `{name}` of a client's file"), None),
+    }
+}
+
+/// A kind of things that is switched off. Of tools we can leave all out.
+fn feature(desk: &mut Desk<'_>, server: &mut Written, member: &Entry) {
+    match (member.name.as_str(), &member.node.value) {
+        (_, Value::Switch(true)) => {}
+        ("tools", Value::Switch(false)) => {
+            server.deny.extend(Glob::new("*").ok().map(|all| (all, member.at)))
+        }
+        (name, _) => {
+            let what = format!("outlast shows the {name} of every server: `features.{name}` is not used");
+            desk.warn(member.at, what, None);
+        }
     }
 }
 

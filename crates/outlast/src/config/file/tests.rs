@@ -16,7 +16,7 @@ fn first(text: &str) -> String {
 
 fn loaded(text: &str) -> Gateway {
     let known = |name: &str| (name == "TOKEN").then(|| "t0k".to_owned());
-    examine_with(text, &known).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
+    examine_as(text, &known).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
 }
 
 #[test]
@@ -153,6 +153,30 @@ fn what_is_odd_is_a_warning() {
     assert!(warned("[clients.x]\nservers=['nope']").contains("matches no server"));
     let denied = "[servers.a]\ncommand='x'\ntools.deny=['rm']\n[servers.a.tools.rm]\nmax='2s'";
     assert!(warned(denied).contains("`tools.allow` and `tools.deny` leave"));
+}
+
+/// The shape of dynamic-mcp's examples: its keys are understood or named.
+#[test]
+fn a_file_of_dynamic_mcp_is_taken() {
+    let text = r#"{
+      "$schema": "https://example.com/config-schema.json",
+      "mcpServers": {
+        "files": {"description": "Use it to read files.", "command": "npx", "args": ["-y", "files", "/tmp"]},
+        "docs": {"type": "http", "description": "x", "url": "https://h.example/mcp", "headers": {"K": "v"},
+                 "features": {"tools": false, "resources": true, "prompts": false}},
+        "off": {"description": "x", "command": "echo", "args": ["hello"], "enabled": false, "timeout": "30s"},
+        "sso": {"description": "x", "url": "https://s.example/mcp", "oauth_client_id": "me", "timeout": 30}
+      }
+    }"#;
+    let gateway = examine(text).unwrap();
+    assert_eq!(gateway.servers.len(), 4);
+    assert!(gateway.servers[2].disabled && !gateway.servers[2].config.rules.is_empty());
+    assert!(gateway.servers[1].deny[0].matches("anything"));
+    let warned: String = gateway.warnings.iter().map(|warning| warning.line() + "\n").collect();
+    for named in ["features.prompts", "oauth_client_id", "`timeout` has no unit"] {
+        assert!(warned.contains(named), "{named}: {warned}");
+    }
+    assert_eq!(gateway.warnings.len(), 3, "{warned}");
 }
 
 #[test]

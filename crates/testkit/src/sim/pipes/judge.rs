@@ -40,6 +40,7 @@ struct Request {
     sign: Duration,
     method: Method,
     settled: bool,
+    settled_at: Option<Duration>,
     cancelled: bool,
     /// It is answered with the handle of a task.
     task: bool,
@@ -148,6 +149,7 @@ impl Judge {
                 && request.method != Method::Initialize
             {
                 request.settled = true;
+                request.settled_at = Some(now);
                 request.cancelled = true;
                 self.cancelled += 1;
             }
@@ -180,7 +182,9 @@ impl Judge {
         let bounded = written
             .filter(|_| !policy.signs.server && !endless && !safe)
             // The limits of a call that it joins may come first.
-            .filter(|_| key.is_none() && !task);
+            .filter(|_| key.is_none() && !task)
+            // It begins to run when the call has its turn.
+            .filter(|_| !self.config.server.bounds.is_bound());
         let exact = bounded.filter(|_| !self.asks);
         let index = self.requests.len();
         self.by_id.insert(message.raw(Field::Id).map(show).unwrap_or_default(), index);
@@ -200,6 +204,7 @@ impl Judge {
             began_working: self.work.at(now),
             sign: now,
             settled: false,
+            settled_at: None,
             cancelled: false,
             task,
             in_array,
@@ -373,6 +378,7 @@ impl Judge {
         assert!(!request.cancelled, "{id} was answered after its cancel");
         assert!(!request.settled, "{id} was answered twice");
         request.settled = true;
+        request.settled_at = Some(now);
         if let Some(kind) = ours {
             self.failed += 1;
             self.may_be_said(now, index, message);
@@ -511,11 +517,42 @@ impl Judge {
         let conflict = kind == "key-conflict" && request.key.is_some();
         // What befell a task is judged where its call is; who waits for it only hears of it.
         let waits = request.method == Method::TasksResult;
+        let bound = self.bound_is_reached(now, index, kind);
         assert!(
-            self.ending || conflict || waits || unseen || excuses(request.sent) || shared(),
+            self.ending || bound || conflict || waits || unseen || excuses(request.sent) || shared(),
             "{kind} without a reason: {request:?}, {}",
             self.blame.tell(request.sent)
         );
+    }
+
+    /// Whether other calls leave no room for one, so that it may be refused.
+    fn bound_is_reached(&self, now: Duration, index: usize, kind: &str) -> bool {
+        let bounds = &self.config.server.bounds;
+        let began = self.requests[index].began;
+        let others =
+            || self.requests.iter().enumerate().filter(|(at, request)| *at != index && request.works());
+        // What became a task is in flight until the task ends.
+        let open = |request: &Request| !request.settled || request.task || request.settled_at == Some(now);
+        let count = |sent: bool| {
+            others().filter(|(_, other)| open(other) && (!sent || other.sent.is_some())).count() as u32
+        };
+        let busy = |every: Duration| others().filter(|(_, other)| other.began + every >= began).count();
+        let rated =
+            bounds.rate.is_some_and(|rate| busy(rate.every + bounds.queue_wait) + 1 >= rate.calls as usize);
+        match kind {
+            _ if !bounds.is_bound() => false,
+            "too-many-calls" => bounds.queue == 0 && count(false) >= bounds.max_in_flight,
+            "queue-full" => count(false) >= bounds.max_in_flight + bounds.queue,
+            "rate-limited" => rated,
+            // A call that joins another waits with it, and under limits of its own.
+            "timeout" if self.requests[index].key.is_none() => false,
+            // Who has its turn may wait for its server.
+            "queue-wait" | "max" | "timeout" => {
+                let away = self.blame.excuses(now, began, "server-failed", None, |_| true);
+                count(true) >= bounds.max_in_flight || rated || away
+            }
+            _ => false,
+        }
     }
 
     /// Something happens to the engine.
@@ -534,6 +571,15 @@ impl Judge {
             let heard = ended;
             assert!(!heard, "{} was never answered", open.nonce);
         }
+    }
+}
+
+impl Request {
+    /// It makes its server work, so bounds count it.
+    fn works(&self) -> bool {
+        let counted =
+            [Method::ToolsCall, Method::PromptsGet, Method::ResourcesRead, Method::CompletionComplete];
+        counted.contains(&self.method)
     }
 }
 
