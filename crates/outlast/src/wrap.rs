@@ -145,7 +145,7 @@ async fn serve(
 }
 
 /// Ends when asked to: by the client's host, a terminal, or a service manager.
-pub fn watch_signals(driver: &Arc<Driver>) -> io::Result<()> {
+fn watch_signals(driver: &Arc<Driver>) -> io::Result<()> {
     let driver = driver.clone();
     signals::on_stop(move |number| driver.turn(|state| state.feed(Event::Stop(number))))
 }

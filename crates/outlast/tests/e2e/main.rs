@@ -49,6 +49,7 @@ mod questions;
 mod rejoin;
 mod restarts;
 mod resume;
+mod service_manager;
 mod store_faults;
 mod streams;
 mod tasks_cli;
