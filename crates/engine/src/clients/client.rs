@@ -94,6 +94,8 @@ pub(crate) struct Client {
     pub(crate) modern: bool,
     /// Lists that it was told have changed, and has not looked at since; at the merged door.
     told: u8,
+    /// The headers that repeat arguments of its one request, where it is not known yet whose tool that calls.
+    pub(crate) mirrored: Vec<(Box<str>, Box<str>)>,
 }
 
 /// An array of requests whose answers are collected.
@@ -180,6 +182,7 @@ impl Client {
             resumes,
             modern: false,
             told: 0,
+            mirrored: Vec::new(),
         }
     }
 
