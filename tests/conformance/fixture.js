@@ -16,8 +16,12 @@ const sealed = createRequestStateCodec({ key: 'a key that every server of this f
 /** Whether the server has tasks; without, somebody else has to make them. */
 const hasTasks = !process.argv.includes('--no-tasks');
 
+/** Whether it has nothing to offer: what stands beside another server at one address. */
+const hasNothing = process.argv.includes('--nothing');
+
 /** Makes one server; the SDK asks for one per connection, session or request. */
 export function build({ era }) {
+    if (hasNothing) return new McpServer({ name: 'nothing', version: '1.0.0' }, { capabilities: {} });
     const modern = era === 'modern';
     const server = new McpServer(
         { name: 'conformance', version: '1.0.0' },

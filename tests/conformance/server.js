@@ -3,7 +3,7 @@
 //   node server.js --http PORT   Streamable HTTP on 127.0.0.1, at /mcp; says on stderr where it listens
 //   node server.js --stdio       the same over stdio
 //
-// With `--no-tasks` its tools are plain ones.
+// With `--no-tasks` its tools are plain ones; with `--nothing` it has none, and nothing else.
 //
 // Both eras on both transports: the client's first message decides. What it offers is in
 // `fixture.js`; here is only how a client reaches it.

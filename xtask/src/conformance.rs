@@ -1,8 +1,8 @@
 //! `cargo xtask conformance`: the MCP conformance suite, directly and through outlast.
 //!
 //! The suite examines servers, so a server that passes all of it (`tests/conformance`) is put in
-//! front of it three times: directly, behind outlast over HTTP, and behind outlast over stdio. For
-//! the scenarios about tasks there is a fourth: outlast has to make the tasks of a server that has none. It
+//! front of it: directly, behind outlast over HTTP and over stdio, and twice at the merged door. For
+//! the scenarios about tasks there is one more: outlast has to make the tasks of a server that has none. It
 //! also examines clients, so an SDK's client meets the suite's servers directly and through
 //! outlast. What is passed directly must be passed through outlast, check by check;
 //! `tests/conformance/expected.txt` says how many that are and explains each exception.

@@ -122,6 +122,13 @@ impl Clients {
         ClientId(self.last)
     }
 
+    /// Keeps the headers of a request at the merged door until it is known which tool they are about.
+    pub(crate) fn mirrors(&mut self, id: ClientId, params: &[(Box<str>, Box<str>)]) {
+        if let Some(client) = self.all.get_mut(&id).filter(|_| !params.is_empty()) {
+            client.mirrored = params.to_vec();
+        }
+    }
+
     pub(crate) fn open(&mut self, id: ClientId, client: Client) {
         if let Some(session) = client.session() {
             self.sessions.insert(session.id.clone(), id);

@@ -259,6 +259,12 @@ impl Merged {
         self.servers.get(&server)?.meta.as_deref()
     }
 
+    /// Whether a server has given any of its lists: then it speaks the era that it was asked in, and an error says no
+    /// more than that it has nothing else.
+    pub(crate) fn has_listed(&self, server: ServerId) -> bool {
+        self.servers.get(&server).is_some_and(|lists| lists.each.values().any(|list| list.known.is_some()))
+    }
+
     /// Whether a server is to be asked now what it can do.
     pub(crate) fn discovers(&mut self, server: ServerId) -> bool {
         self.servers.get_mut(&server).is_some_and(|lists| !std::mem::replace(&mut lists.discovers, true))

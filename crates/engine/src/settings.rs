@@ -871,7 +871,8 @@ pub static SETTINGS: &[Setting] = &[
         default: "",
         short: "the address to listen on, such as 127.0.0.1:7600",
         long: "MCP is at `/mcp`; `/healthz` and `/readyz` tell a supervisor that outlast runs and is \
-               ready. With port 0 the system chooses a free port; the first line on stderr names it. An \
+               ready. With port 0 the system chooses a free port; the first line on stderr names it. A \
+               socket that a service manager passes (systemd's socket activation) is used in its place. An \
                address that other machines can reach needs `token-file` or `no-auth`.",
     },
     Setting {

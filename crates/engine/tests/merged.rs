@@ -275,3 +275,38 @@ fn a_modern_client_sees_the_servers_that_speak_its_revision() {
         "#.replace("META", META),
     );
 }
+
+/// We are the server here, so what its specification asks of a server is asked of us.
+#[test]
+fn a_modern_request_that_contradicts_itself_is_refused_at_the_merged_door() {
+    check(
+        &r#"
+        set serve
+        set server ci
+        post 1 version=2026-07-28 method=tools/list {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{META}}
+        .. 1: start 0
+        .. 2: start 0
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{META}}
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{META}}
+        server-1 started
+        server-2 started
+        server-1 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":9,"cacheScope":"public"}}
+        server-2 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[{"name":"run","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}],"ttlMs":9,"cacheScope":"public"}}
+        << 1: 200 {"jsonrpc":"2.0","id":1,"result":{…"name":"ci__run"…}}
+        post 2 version=2026-07-28 method=tools/call name=ci__run {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ci__run","arguments":{"region":"eu"},META}}
+        << 2: 400 {"jsonrpc":"2.0","id":2,"error":{"code":-32020,"message":"Header mismatch: Mcp-Param-region header is missing"}}
+        post 3 version=2026-07-28 method=ping {"jsonrpc":"2.0","id":3,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1999-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
+        << 3: 400 {"jsonrpc":"2.0","id":3,"error":{"code":-32020,"message":"Header mismatch: …"}}
+        post 4 version=2026-07-28 method=resources/read name=test://none {"jsonrpc":"2.0","id":4,"method":"resources/read","params":{"uri":"test://none",META}}
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/list","params":{META}}
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"resources/templates/list","params":{META}}
+        >> 2: {"jsonrpc":"2.0","id":5,"method":"resources/list","params":{META}}
+        >> 2: {"jsonrpc":"2.0","id":6,"method":"resources/templates/list","params":{META}}
+        server-1 < {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"no"}}
+        server-1 < {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"no"}}
+        server-2 < {"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"no"}}
+        server-2 < {"jsonrpc":"2.0","id":6,"error":{"code":-32601,"message":"no"}}
+        << 4: 200 {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"data":{"uri":"test://none"},"message":"Resource not found: test://none; …"}}
+        "#.replace("META", META),
+    );
+}

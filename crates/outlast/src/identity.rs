@@ -31,7 +31,7 @@ const KEY: usize = 32;
 const SHOWN: usize = 16;
 
 /// Variables that do not count: where somebody sits, and how it looks there.
-const SESSION: [&str; 44] = [
+const SESSION: [&str; 51] = [
     "_",
     "COLORFGBG",
     "COLORTERM",
@@ -48,9 +48,14 @@ const SESSION: [&str; 44] = [
     "LANG",
     "LANGUAGE",
     "LINES",
+    "LISTEN_FDNAMES",
+    "LISTEN_FDS",
+    "LISTEN_PID",
     "LS_COLORS",
     "MAIL",
+    "MANAGERPID",
     "NO_COLOR",
+    "NOTIFY_SOCKET",
     "OLDPWD",
     "PAGER",
     "PATH",
@@ -72,6 +77,8 @@ const SESSION: [&str; 44] = [
     "TMUX_PANE",
     "TZ",
     "VISUAL",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
     "WAYLAND_DISPLAY",
     "WINDOWID",
     "XAUTHORITY",
@@ -255,7 +262,9 @@ mod tests {
 
     #[test]
     fn what_differs_between_terminals_does_not_count_and_credentials_do() {
-        for name in ["PATH", "SHLVL", "TERM_SESSION_ID", "LC_ALL", "VSCODE_PID", "SSH_AUTH_SOCK"] {
+        for name in
+            ["PATH", "SHLVL", "TERM_SESSION_ID", "LC_ALL", "VSCODE_PID", "SSH_AUTH_SOCK", "NOTIFY_SOCKET"]
+        {
             assert!(!counts(name), "{name}");
         }
         for name in

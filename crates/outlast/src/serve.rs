@@ -13,8 +13,8 @@ use crate::observe::stderr::Stderr;
 use crate::program::Program;
 use crate::reload::{self, by_name};
 use crate::store::Place;
-use crate::sys::{limits, signals};
-use crate::wrap::{identity_key, watch_signals};
+use crate::sys::{limits, manager, signals};
+use crate::wrap::identity_key;
 use outlast_engine::{Config, Event};
 use std::io;
 use std::net::SocketAddr;
@@ -31,6 +31,8 @@ const BACKLOG: u32 = 1024;
 pub enum Entrance {
     /// Where others may come from, too.
     Address(SocketAddr),
+    /// The same, on a socket that the service manager listens on until we do.
+    Passed(std::net::TcpListener),
     /// The doors of `outlast --keep`.
     Kept(Kept),
 }
@@ -52,7 +54,7 @@ impl Service {
     /// Where what we say goes.
     pub fn log(&self) -> Stderr {
         match &self.entrance {
-            Entrance::Address(_) => Stderr::default(),
+            Entrance::Address(_) | Entrance::Passed(_) => Stderr::default(),
             Entrance::Kept(kept) => kept.log(),
         }
     }
@@ -109,20 +111,23 @@ async fn serve(
 ) -> io::Result<u8> {
     let eager = config.definitions().any(|(_, server)| server.eager);
     let (resume_wait, has_tickets) = (config.resume_wait, config.has_tickets());
-    let (listener, greeting, kept) = match service.entrance {
+    let (greeting, listener, kept) = match service.entrance {
         Entrance::Address(address) => {
             let listener = listen(address)?;
-            let greeting = format!("outlast: listening on http://{}/mcp", listener.local_addr()?);
-            (Listener::Tcp(listener), greeting, None)
+            (greeting_at(&listener)?, Listener::Tcp(listener), None)
+        }
+        Entrance::Passed(socket) => {
+            let listener = TcpListener::from_std(socket)?;
+            (greeting_at(&listener)?, Listener::Tcp(listener), None)
         }
         Entrance::Kept(kept) => {
             let greeting = format!("{} outlast: kept by process {}", timestamp(), std::process::id());
-            (Listener::Local(kept.listener()?), greeting, Some(kept))
+            (greeting, Listener::Local(kept.listener()?), Some(kept))
         }
     };
     let driver = Driver::new(config, Clock::start(), starter, observers, None, place);
     // With a file a hang-up asks us to read it again.
-    watch_signals(&driver, watched.is_none())?;
+    watch_signals(&driver, watched.is_none(), kept.is_none())?;
     tokio::spawn(driver.clone().keep_time());
     driver.turn(|state| {
         state.feed(Event::Entropy(crate::random::bytes()));
@@ -145,6 +150,9 @@ async fn serve(
     let doors = tokio::spawn(door.listen(listener, stopped));
     // Programs wait for this line to know that we are there, and where.
     crate::observe::stderr::write(format!("{greeting}\n").as_bytes());
+    if kept.is_none() {
+        manager::ready(greeting.trim_start_matches("outlast: "));
+    }
     let status = match &kept {
         None => driver.ended().await,
         Some(kept) => kept.until_unused(&driver, resume_wait).await,
@@ -156,6 +164,22 @@ async fn serve(
     driver.close_store();
     driver.let_go_of_client();
     Ok(status)
+}
+
+/// Ends in order when a signal comes; a service manager hears of it before calls have ended.
+/// With `hang_up` the end of a terminal is such a signal.
+fn watch_signals(driver: &Arc<Driver>, hang_up: bool, managed: bool) -> io::Result<()> {
+    let driver = driver.clone();
+    signals::on_stop(hang_up, move |number| {
+        if managed {
+            manager::stopping();
+        }
+        driver.turn(|state| state.feed(Event::Stop(number)));
+    })
+}
+
+fn greeting_at(listener: &TcpListener) -> io::Result<String> {
+    Ok(format!("outlast: listening on http://{}/mcp", listener.local_addr()?))
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

@@ -6,6 +6,7 @@
 //! - `guardian`: the parent of a server's process, which takes down all that is below it
 //! - `streams`: our standard streams and pipes to servers, without blocking
 //! - `local`: connections between processes of one user; `service`: a process that outlives who started it
+//! - `manager`: the service manager that has started us
 //! - `presence`: whether the other end of a connection is gone
 //! - `files`: files that are this user's alone; `proc`: what the system knows of processes
 //! - `signals`: being asked to end, and asking others; `limits`: what a process may take
@@ -18,12 +19,14 @@ pub mod report;
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
-pub use unix::{awake, files, guardian, limits, local, presence, proc, service, signals, streams};
+pub use unix::{awake, files, guardian, limits, local, manager, presence, proc, service, signals, streams};
 
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
-pub use windows::{awake, files, guardian, limits, local, presence, proc, service, signals, streams};
+pub use windows::{
+    awake, files, guardian, limits, local, manager, presence, proc, service, signals, streams,
+};
 
 #[cfg(not(any(unix, windows)))]
 compile_error!("outlast runs on Unix and Windows (docs/platforms.md)");

@@ -165,7 +165,7 @@ async fn serve(
 
 /// Ends when asked to: by the client's host, a terminal, or a service manager.
 /// With `hang_up` the end of a terminal is among them.
-pub fn watch_signals(driver: &Arc<Driver>, hang_up: bool) -> io::Result<()> {
+fn watch_signals(driver: &Arc<Driver>, hang_up: bool) -> io::Result<()> {
     let driver = driver.clone();
     signals::on_stop(hang_up, move |number| driver.turn(|state| state.feed(Event::Stop(number))))
 }

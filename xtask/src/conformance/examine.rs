@@ -1,7 +1,7 @@
 //! Puts what is to be examined in place and lets the suite at it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -41,7 +41,7 @@ pub fn server(route: Route, scenarios: &[&Scenario], tools: &Tools) -> Result<Ve
 
 /// The fixture over HTTP, unless outlast is to start it over stdio.
 fn fixture(route: Route, tools: &Tools, folder: &Path) -> Result<Option<Endpoint>> {
-    if matches!(route, Route::Stdio | Route::Made) {
+    if matches!(route, Route::Stdio | Route::Made | Route::Two) {
         return Ok(None);
     }
     let command = [tools.server(), vec!["--http".into(), "0".into()]].concat();
@@ -55,6 +55,11 @@ fn relay(route: Route, fixture: Option<&Endpoint>, tools: &Tools, folder: &Path)
     }
     let serve = [tools.outlast()?, "serve", "--listen", "127.0.0.1:0"].map(str::to_owned).to_vec();
     let settings = settings(route).iter().map(|word| (*word).to_owned()).collect();
+    if matches!(route, Route::Merged | Route::Two) {
+        let file = file(fixture, tools, folder)?.display().to_string();
+        let target = vec!["--config".to_owned(), file];
+        return Endpoint::start(&[serve, settings, target].concat(), &folder.join("outlast")).map(Some);
+    }
     let stdio = || [vec!["--".into()], tools.server(), vec!["--stdio".into()]].concat();
     let target = match fixture {
         Some(fixture) => vec![fixture.url.clone()],
@@ -62,6 +67,22 @@ fn relay(route: Route, fixture: Option<&Endpoint>, tools: &Tools, folder: &Path)
         None => stdio(),
     };
     Endpoint::start(&[serve, settings, target].concat(), &folder.join("outlast")).map(Some)
+}
+
+/// A file with the fixture under its own names and a second server: one that offers nothing, or the fixture again.
+fn file(fixture: Option<&Endpoint>, tools: &Tools, folder: &Path) -> Result<PathBuf> {
+    let command = |words: &[&str]| {
+        let words = [tools.server(), words.iter().map(|word| (*word).to_owned()).collect()].concat();
+        format!("command = {:?}\nargs = {:?}\n", words[0], &words[1..])
+    };
+    let (first, second) = match fixture {
+        Some(fixture) => (format!("url = {:?}\n", fixture.url), command(&["--stdio", "--nothing"])),
+        None => (command(&["--stdio"]), command(&["--stdio"])),
+    };
+    let path = folder.join("outlast.toml");
+    let text = format!("[servers.first]\n{first}expose = \"plain-names\"\n\n[servers.second]\n{second}");
+    std::fs::write(&path, text)?;
+    Ok(path)
 }
 
 /// Tasks are on: what they add must not cost a server anything that it passes without.

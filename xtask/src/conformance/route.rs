@@ -13,17 +13,22 @@ pub enum Route {
     Stdio,
     /// A server over stdio that knows nothing of tasks, behind outlast, which makes them.
     Made,
+    /// A server over HTTP under its own names, at the merged door, where it is the only one with anything to offer.
+    Merged,
+    /// The same over stdio, beside a second one of the same program under longer names.
+    Two,
     /// A client over stdio, in front of outlast.
     Outlast,
 }
 
 impl Route {
-    pub const ALL: [Route; 5] = [Route::Direct, Route::Http, Route::Stdio, Route::Made, Route::Outlast];
+    pub const ALL: [Route; 7] =
+        [Route::Direct, Route::Http, Route::Stdio, Route::Made, Route::Merged, Route::Two, Route::Outlast];
 
     pub fn is_for(self, scenario: &Scenario) -> bool {
         match self {
             Route::Direct => true,
-            Route::Http | Route::Stdio => scenario.leg == Leg::Server,
+            Route::Http | Route::Stdio | Route::Merged | Route::Two => scenario.leg == Leg::Server,
             // A server that asks has to know of tasks, to ask in one.
             Route::Made => scenario.name.starts_with("tasks-") && !scenario.name.starts_with("tasks-mrtr-"),
             Route::Outlast => scenario.leg == Leg::Client,
@@ -42,6 +47,8 @@ impl fmt::Display for Route {
             Route::Http => "http",
             Route::Stdio => "stdio",
             Route::Made => "made",
+            Route::Merged => "merged",
+            Route::Two => "two",
             Route::Outlast => "outlast",
         })
     }

@@ -118,7 +118,7 @@ pub fn run_quietly(mut command: Command, log: &Path) -> Result<()> {
     Ok(())
 }
 
-fn cargo_build(package: &str) -> Result<()> {
+pub fn cargo_build(package: &str) -> Result<()> {
     let status = cargo_command(&["build", "--quiet", "--package", package]).status()?;
     ensure!(status.success(), "cargo build --package {package} failed");
     Ok(())

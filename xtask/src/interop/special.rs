@@ -9,9 +9,9 @@ use super::client::{Outcome, Run};
 use super::endpoint::Endpoint;
 use super::matrix::{self, Pair, Sdk};
 use super::tally::{Tally, Verdict};
-use super::{Places, RUN_LIMIT, before, http, tasks};
+use super::{Places, RUN_LIMIT, before, gateway, http, tasks};
 
-pub const NAMES: [&str; 5] = ["crash", "crowd", "forgotten", "keepalive", "tasks"];
+pub const NAMES: [&str; 6] = ["crash", "crowd", "forgotten", "gateway", "keepalive", "tasks"];
 
 /// How long a call is silent in the check that the whole project is about.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -23,7 +23,8 @@ pub fn sdks(names: &[&str]) -> Vec<Sdk> {
     let crowd = names.contains(&"crowd").then(matrix::crowd).unwrap_or_default();
     let clients = crowd.iter().map(|pair| pair.client.sdk);
     let tasks = tasks::sdks().filter(|_| names.contains(&"tasks"));
-    clients.chain(names.first().map(|_| Sdk::Ts1)).chain(tasks).collect()
+    let gateway = gateway::SDKS.into_iter().filter(|_| names.contains(&"gateway"));
+    clients.chain(gateway).chain(names.first().map(|_| Sdk::Ts1)).chain(tasks).collect()
 }
 
 /// Makes the check of this name, over HTTP and, where that is another thing, over stdio.
@@ -31,6 +32,7 @@ pub fn check(name: &str, places: &Places, outlast: &str, tally: &Tally) {
     let (first, second): (Check, Check) = match name {
         "crash" => (crash, crash_over_http),
         "crowd" => return tally.add(name, crowd(places, outlast)),
+        "gateway" => return tally.add(name, gateway::check(places, outlast)),
         "tasks" => return tasks::check(places, outlast, tally),
         "forgotten" => (forgotten, forgotten_over_http),
         _ => (keepalive, keepalive_over_http),

@@ -103,6 +103,8 @@ pub(crate) struct Client {
     missing: Vec<DefinitionId>,
     /// Resources that it calls otherwise than their servers do, and hears of.
     renamed: BTreeMap<(DefinitionId, Box<str>), Box<str>>,
+    /// The headers that repeat arguments of its one request, where it is not known yet whose tool that calls.
+    pub(crate) mirrored: Vec<(Box<str>, Box<str>)>,
 }
 
 /// An array of requests whose answers are collected.
@@ -224,6 +226,7 @@ impl Client {
             told: 0,
             missing: Vec::new(),
             renamed: BTreeMap::new(),
+            mirrored: Vec::new(),
         }
     }
 

@@ -186,7 +186,9 @@ impl Engine {
             return Ok(());
         }
         let version = message.text(Field::MetaProtocolVersion);
-        if let Some(version) = version.filter(|version| version != MODERN) {
+        // One that the header contradicts is refused for that, below.
+        let meant = |version: &String| version != MODERN && head.version.as_deref() == Some(version);
+        if let Some(version) = version.as_deref().map(str::to_owned).filter(meant) {
             let id = message.raw(Field::Id).unwrap_or(b"null");
             let answer =
                 [br#"{"jsonrpc":"2.0","id":"#, id, unsupported(&[MODERN.into()], &version).as_bytes()]
@@ -202,6 +204,7 @@ impl Engine {
             return Err(No(400, -32020, format!("Header mismatch: {why}")));
         }
         let (client, stream) = self.exchange_client(exchange, head, Entry::Merged);
+        self.clients.mirrors(client, &head.params);
         if Method::of(message) == Method::Listen && !self.must_declare_tasks_merged(message) {
             self.begin_stream(stream);
         }

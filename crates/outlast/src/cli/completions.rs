@@ -32,7 +32,17 @@ fn usage() -> String {
 }
 
 /// Flags that are not settings.
-const OTHERS: [(&str, &str); 2] = [("help", "print the help"), ("version", "print the version")];
+const OTHERS: [(&str, &str); 3] = [
+    (CONFIG, "a file that describes the servers"),
+    ("help", "print the help"),
+    ("version", "print the version"),
+];
+
+/// The one of them that a file follows.
+const CONFIG: &str = "config";
+
+/// The command that a file follows.
+const CHECK: &str = "check";
 
 /// Every long flag with what it does, in order.
 fn flags() -> Vec<(&'static str, &'static str)> {
@@ -67,6 +77,9 @@ fn cases(line: impl Fn(&str, &str) -> String) -> String {
         if !next.is_empty() {
             cases += &line(word.name, &next);
         }
+    }
+    for word in [CHECK, &format!("--{CONFIG}")] {
+        cases += &line(word, "");
     }
     for setting in SETTINGS {
         match setting.kind {
@@ -181,6 +194,7 @@ complete -c outlast -n 'contains -- -- (commandline -opc)' -xa '(__fish_complete
             let _ = writeln!(text, "complete -c outlast -n '__fish_seen_subcommand_from {name}' -a '{next}'");
         }
     }
+    let _ = writeln!(text, "complete -c outlast -n '__fish_seen_subcommand_from {CHECK}' -F");
     for setting in SETTINGS {
         let takes = match setting.kind {
             Kind::Switch => String::new(),
@@ -191,7 +205,8 @@ complete -c outlast -n 'contains -- -- (commandline -opc)' -xa '(__fish_complete
         let _ = writeln!(text, "complete -c outlast -l {}{takes} -d {about}", setting.name);
     }
     for (name, about) in OTHERS {
-        let _ = writeln!(text, "complete -c outlast -l {name} -d {}", quoted(about));
+        let takes = if name == CONFIG { " -rF" } else { "" };
+        let _ = writeln!(text, "complete -c outlast -l {name}{takes} -d {}", quoted(about));
     }
     text
 }

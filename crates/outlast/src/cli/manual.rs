@@ -43,6 +43,9 @@ client starts outlast where it started the server; everything after \\fB\\-\\-\\
 }
 
 const END: &str = ".TP
+\\fB\\-\\-config\\fR \\fIFILE\\fR
+A file that describes the servers: with serve, explain, or alone in front of a stdio client.
+.TP
 \\fB\\-h\\fR, \\fB\\-\\-help\\fR
 Print the help.
 .TP

@@ -14,6 +14,7 @@ use crate::config::Settings;
 use crate::program::Program;
 use crate::serve::{Entrance, Service};
 use crate::sys::guardian::missing;
+use crate::sys::manager;
 use lexopt::prelude::*;
 use outlast_engine::settings::Mode;
 use std::ffi::OsString;
@@ -92,11 +93,7 @@ fn serve(word: Option<&OsString>, command: Option<Vec<OsString>>, flags: &Flags)
 
 pub(super) fn service(settings: &Settings) -> Result<Service, Wrong> {
     let written = &settings.service;
-    let text = written
-        .listen
-        .as_deref()
-        .ok_or_else(|| Wrong("where to listen? write: --listen 127.0.0.1:7600".into()))?;
-    let listen = address(text)?;
+    let (entrance, listen) = entrance(written.listen.as_deref())?;
     let of_file = match &written.token_file {
         Some(path) => Some(Tokens::read(path).map_err(|why| Wrong(format!("--token-file: {why}")))?),
         None => None,
@@ -110,7 +107,7 @@ pub(super) fn service(settings: &Settings) -> Result<Service, Wrong> {
         )));
     }
     Ok(Service {
-        entrance: Entrance::Address(listen),
+        entrance,
         doorman: Doorman {
             loopback,
             hosts: written.hosts.clone(),
@@ -124,6 +121,18 @@ pub(super) fn service(settings: &Settings) -> Result<Service, Wrong> {
             trusted: written.trusted_proxies.clone(),
         },
     })
+}
+
+/// A socket that the service manager passes goes before the address that was written.
+fn entrance(written: Option<&str>) -> Result<(Entrance, SocketAddr), Wrong> {
+    let not_ours = |why| Wrong(format!("the service manager passes {why} (LISTEN_FDS)"));
+    if let Some(socket) = manager::passed().map_err(not_ours)? {
+        let listen = socket.local_addr().map_err(not_ours)?;
+        return Ok((Entrance::Passed(socket), listen));
+    }
+    let text = written.ok_or_else(|| Wrong("where to listen? write: --listen 127.0.0.1:7600".into()))?;
+    let listen = address(text)?;
+    Ok((Entrance::Address(listen), listen))
 }
 
 fn address(text: &str) -> Result<SocketAddr, Wrong> {

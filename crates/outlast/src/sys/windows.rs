@@ -4,6 +4,7 @@ pub mod files;
 pub mod guardian;
 pub mod limits;
 pub mod local;
+pub mod manager;
 pub mod presence;
 pub mod proc;
 pub mod service;

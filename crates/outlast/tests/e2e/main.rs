@@ -51,6 +51,7 @@ mod rejoin;
 mod reload;
 mod restarts;
 mod resume;
+mod service_manager;
 mod store_faults;
 mod streams;
 mod tasks_cli;

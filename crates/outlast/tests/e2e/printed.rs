@@ -44,6 +44,11 @@ fn bash_completes_flags_commands_and_what_follows_them() {
     assert_eq!(offered("outlast --client-c"), ["--client-cap"]);
     assert_eq!(offered("outlast unin"), ["uninstall"]);
     assert_eq!(offered("outlast tasks res"), ["result"]);
+    assert_eq!(offered("outlast expl"), ["explain"]);
+    assert_eq!(offered("outlast serve --conf"), ["--config"]);
+    for before in ["outlast check", "outlast serve --config"] {
+        assert_eq!(offered(&format!("{before} /dev/nul")), ["/dev/null"]);
+    }
     assert_eq!(offered("outlast install clin"), ["cline"]);
     assert_eq!(offered("outlast --log inf"), ["info"]);
     assert!(offered("outlast --timeout 5s -- bas").contains(&"bash".to_owned()), "the command of a server");

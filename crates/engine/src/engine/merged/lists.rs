@@ -82,7 +82,7 @@ impl Engine {
         let Some(mut listing) = self.merged.take_asked(id, kind, attempt) else { return };
         let Some(page) = self.page_as_shown(id, kind, answer) else {
             // An error says that there is no such list, or none for us.
-            if is_of_other_era(answer) && self.merged.meta(id).is_some() {
+            if is_of_other_era(answer) && self.merged.meta(id).is_some() && !self.merged.has_listed(id) {
                 self.is_foreign(id);
             }
             return self.list_is_known(now, id, kind, Listing::default(), None);
@@ -130,7 +130,8 @@ impl Engine {
         if kind != Kind::Tools {
             return Some(answer.bytes.slice(result.start()..result.end()));
         }
-        self.learn_tools(id, answer, false);
+        let modern = self.merged.meta(id).is_some();
+        self.learn_tools(id, answer, modern);
         self.servers.learn_tools(id, answer.raw(Field::Result)?);
         let edits = self.add_tasks_to_tools(id, answer);
         let edited = Outgoing::edited(answer.bytes.clone(), edits).to_vec();

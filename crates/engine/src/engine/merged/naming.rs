@@ -3,7 +3,7 @@
 use super::on_demand::{Ours, named_through};
 use super::{Asking, Engine};
 use crate::catalog::Kind;
-use crate::clients::Way;
+use crate::clients::{Door, Way};
 use crate::error::json_text;
 use crate::id::{ClientId, DefinitionId, ServerId};
 use crate::json;
@@ -11,6 +11,7 @@ use crate::merged::Needs;
 use crate::method::Method;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch, scan_message};
+use serde_json::json;
 use std::ops::Range;
 
 /// What a request names, and where in its message.
@@ -107,6 +108,9 @@ impl Engine {
         }
         let renamed = if *own == *named.name { None } else { renamed(message, &named, &own) };
         let message = renamed.as_ref().unwrap_or(message);
+        if let Some(why) = self.contradicted(asking, server, message) {
+            return self.refuse_merged(asking, -32020, &format!("Header mismatch: {why}"));
+        }
         if matches!(asking.method, Method::ResourcesSubscribe | Method::ResourcesUnsubscribe) {
             // A woken session gets servers that have not listed anything yet, so it is kept in their own words.
             let name = self.server_name(server);
@@ -116,6 +120,15 @@ impl Engine {
         }
         let (id, method) = (asking.id.clone(), asking.method.clone());
         self.pass_to(now, (asking.client, asking.way), server, (id, method), message);
+    }
+
+    /// What headers of a request say otherwise than its arguments, now that it is known which tool it calls.
+    fn contradicted(&self, asking: &Asking, server: ServerId, message: &Message) -> Option<String> {
+        let client = self.clients.get(&asking.client)?;
+        if asking.method != Method::ToolsCall || !matches!(client.door, Door::Exchange(_)) {
+            return None;
+        }
+        self.servers.get(&server)?.mirrors.contradiction(&client.mirrored, message)
     }
 
     /// What a client hears of a resource comes under the name that it has for it.
@@ -154,11 +167,24 @@ impl Engine {
         let (code, what) = match named.kind {
             Kind::Tools => (-32602, "Unknown tool"),
             Kind::Prompts => (-32602, "Unknown prompt"),
-            Kind::Resources | Kind::Templates if asking.modern => (-32602, "Resource not found"),
             Kind::Resources | Kind::Templates => (-32002, "Resource not found"),
         };
         let text = format!("{what}: {name}; no server behind this address has it now");
+        if asking.modern && matches!(named.kind, Kind::Resources | Kind::Templates) {
+            return self.no_such_resource(asking, &text, &named.name);
+        }
         self.refuse_merged(asking, code, &text);
+    }
+
+    /// The modern era has no code of its own for this: the error's data says which resource it is about.
+    fn no_such_resource(&mut self, asking: &Asking, text: &str, uri: &str) {
+        const CODE: i32 = -32602;
+        let uri = crate::error::cut(uri, crate::limits::NAME);
+        let error = json!({"code": CODE, "message": text, "data": {"uri": uri}}).to_string();
+        let id = asking.id.patch();
+        let answer = [br#"{"jsonrpc":"2.0","id":"#, id.as_slice(), br#","error":"#, error.as_bytes(), b"}"];
+        self.set_status(asking.way, Some(CODE.into()));
+        self.reply(asking.client, asking.way, Some(&asking.id), Outgoing::plain(answer.concat()));
     }
 
     fn unknown_method(&mut self, asking: &Asking, message: &Message) {

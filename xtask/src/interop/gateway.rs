@@ -1,0 +1,211 @@
+//! One gateway with twenty servers, two hundred clients, and somebody who kills servers meanwhile.
+//!
+//! Servers on stdio and over HTTP, the reference server and fixtures; clients on the official SDKs and clients that
+//! write HTTP themselves (`ts1/crowd.mjs`, `py/crowd1.py`). Every call carries a word of its own and must get the
+//! answer to that word, or an error that says that its server went away; then it is made again.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::client::{self, Outcome, Run};
+use super::endpoint::Endpoint;
+use super::matrix::{Sdk, server};
+use super::tally::Verdict;
+use super::{Places, setup};
+
+pub const SDKS: [Sdk; 2] = [Sdk::Ts1, Sdk::Py1];
+
+/// A server of the table, how many of it on stdio and over HTTP, and what its `echo` calls its argument.
+const SERVERS: [(&str, usize, usize, &str); 3] =
+    [("everything", 2, 1, "message"), ("ts1", 3, 2, "text"), ("py1", 1, 1, "text")];
+
+/// Servers that are not on an SDK, and cost little.
+const FAKES: usize = 10;
+
+/// Clients of one program: on the SDK, by hand.
+const NODE: [(usize, usize); 3] = [(30, 25), (30, 25), (30, 25)];
+const PYTHON: usize = 35;
+
+/// Calls of each client.
+const CALLS: usize = 20;
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// How often a server is killed, and how often in all: no server may lose more than the file allows.
+const PAUSE: Duration = Duration::from_millis(500);
+const KILLS: usize = 40;
+
+const DEFAULTS: &str = "[defaults]\nshare = \"all\"\nrestart-backoff = \"100ms\"\nrestart-intensity = 100\n\
+                        [defaults.tools.\"*\"]\nrepeatable = true\n";
+
+/// What clients are told of a server.
+struct Named {
+    name: String,
+    argument: &'static str,
+}
+
+pub fn check(places: &Places, outlast: &str) -> Verdict {
+    run(places, outlast).unwrap_or_else(|error| Err(vec![format!("{error:#}")]))
+}
+
+fn run(places: &Places, outlast: &str) -> Result<Verdict> {
+    setup::cargo_build("outlast-testkit")?;
+    let mut remote = Vec::new();
+    let (file, named) = file(places, &mut remote)?;
+    let path = places.logs().join("gateway.toml");
+    std::fs::write(&path, file)?;
+    let serve = [outlast, "serve", "--listen", "127.0.0.1:0", "--max-sessions", "1000", "--state", "none"];
+    let config = ["--config".to_owned(), path.display().to_string()];
+    let command = [serve.map(str::to_owned).to_vec(), config.to_vec()].concat();
+    let gateway = Endpoint::start(&command, &places.logs().join("gateway-outlast.log"))?;
+    let (runs, kills) = visit(places, &gateway, &named);
+    gateway.stop()?;
+    remote.into_iter().try_for_each(Endpoint::stop)?;
+    Ok(judge(&runs, kills, named.len()))
+}
+
+/// The file, and what is in it. Servers over HTTP are started.
+fn file(places: &Places, remote: &mut Vec<Endpoint>) -> Result<(String, Vec<Named>)> {
+    let (mut text, mut named) = (DEFAULTS.to_owned(), Vec::new());
+    let mut add = |name: String, argument, how: String| -> Result<()> {
+        write!(text, "[servers.{name}]\n{how}\n")?;
+        named.push(Named { name, argument });
+        Ok(())
+    };
+    let stdio = |command: &[String]| format!("command = {:?}\nargs = {:?}", command[0], &command[1..]);
+    for (program, on_stdio, over_http, argument) in SERVERS {
+        for number in 0..on_stdio {
+            add(format!("{program}-{number}"), argument, stdio(&server(program).stdio_command(places)))?;
+        }
+        for number in 0..over_http {
+            let log = places.logs().join(format!("gateway-{program}-{number}.log"));
+            let endpoint = Endpoint::start(&server(program).http_command(places), &log)?;
+            add(format!("{program}-http-{number}"), argument, format!("url = {:?}", endpoint.url))?;
+            remote.push(endpoint);
+        }
+    }
+    let fake = places.built.join("fake_server").display().to_string();
+    for number in 0..FAKES {
+        add(format!("fake-{number}"), "text", stdio(std::slice::from_ref(&fake)))?;
+    }
+    Ok((text, named))
+}
+
+/// Lets all clients in at once, and kills servers until they are done.
+fn visit(places: &Places, gateway: &Endpoint, named: &[Named]) -> (Vec<Run>, usize) {
+    let (done, kills) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let commands = commands(places, named, &gateway.url);
+    let runs = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) && kills.load(Ordering::Relaxed) < KILLS {
+                std::thread::sleep(PAUSE);
+                kills.fetch_add(kill_one(gateway, kills.load(Ordering::Relaxed)), Ordering::Relaxed);
+            }
+        });
+        let started: Vec<_> = commands
+            .iter()
+            .enumerate()
+            .map(|(number, command)| {
+                let log = places.logs().join(format!("gateway-clients-{number}.log"));
+                scope.spawn(move || client::run(command, &log, LIMIT))
+            })
+            .collect();
+        let runs = started.into_iter().filter_map(|run| run.join().ok()).collect();
+        done.store(true, Ordering::Relaxed);
+        runs
+    });
+    (runs, kills.into_inner())
+}
+
+fn commands(places: &Places, named: &[Named], url: &str) -> Vec<Vec<String>> {
+    let servers: Vec<_> = named
+        .iter()
+        .map(|named| serde_json::json!({"name": named.name, "argument": named.argument}))
+        .collect();
+    let servers = serde_json::Value::from(servers).to_string();
+    let installed = |path: &str| places.installed.join(path).display().to_string();
+    let mut first = 0;
+    let mut commands = Vec::new();
+    for (sdk, raw) in NODE {
+        let words = [sdk, raw, CALLS, first].map(|number| number.to_string());
+        let program = vec!["node".to_owned(), installed("ts1/crowd.mjs"), servers.clone()];
+        commands.push([program, words.to_vec(), vec!["--".to_owned(), url.to_owned()]].concat());
+        first += sdk + raw;
+    }
+    let words = [PYTHON, CALLS, first].map(|number| number.to_string());
+    let program = vec![installed("py1/bin/python"), installed("py/crowd1.py"), servers];
+    commands.push([program, words.to_vec(), vec!["--".to_owned(), url.to_owned()]].concat());
+    commands
+}
+
+/// Kills a server's process, another one each time; how many that were.
+fn kill_one(gateway: &Endpoint, turn: usize) -> usize {
+    let servers = gateway.pid().map(servers_below).unwrap_or_default();
+    let chosen = servers.get(turn * 7 % servers.len().max(1));
+    usize::from(chosen.is_some_and(|pid| kill(*pid, Signal::SIGKILL).is_ok()))
+}
+
+/// The processes below outlast that are not outlast itself.
+fn servers_below(outlast: u32) -> Vec<Pid> {
+    let parents = parents();
+    let is_below = |mut pid: i32| {
+        for _ in 0..8 {
+            match parents.get(&pid) {
+                Some(parent) if *parent == outlast.cast_signed() => return true,
+                Some(parent) => pid = *parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    let is_outlast = |pid: i32| {
+        std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program.ends_with("outlast"))
+    };
+    parents
+        .keys()
+        .filter(|pid| is_below(**pid) && !is_outlast(**pid))
+        .map(|pid| Pid::from_raw(*pid))
+        .collect()
+}
+
+/// Every process and its parent.
+fn parents() -> BTreeMap<i32, i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
+    let parent = |pid: i32| -> Option<i32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| Some((pid, parent(pid)?))).collect()
+}
+
+fn judge(runs: &[Run], kills: usize, servers: usize) -> Verdict {
+    let clients = NODE.iter().map(|(sdk, raw)| sdk + raw).sum::<usize>() + PYTHON;
+    let well = |run: &&Run| run.outcomes.get("calls").is_some_and(|calls| calls.ok == Outcome::PASSED);
+    let mut complaints: Vec<String> = runs
+        .iter()
+        .filter(|run| !well(run) || run.trouble.is_some())
+        .flat_map(|run| {
+            let said = run.outcomes.values().map(ToString::to_string);
+            said.chain(run.story()).collect::<Vec<_>>()
+        })
+        .collect();
+    if runs.len() != NODE.len() + 1 {
+        complaints.push("a program of clients was lost".to_owned());
+    }
+    if kills == 0 {
+        complaints.push("no server was killed, so nothing was shown".to_owned());
+    }
+    if !complaints.is_empty() {
+        return Err(complaints);
+    }
+    let details: Vec<&str> =
+        runs.iter().filter_map(|run| Some(run.outcomes.get("calls")?.detail.as_str())).collect();
+    Ok(format!("{clients} clients, {servers} servers, {kills} killed: {}", details.join("; ")))
+}
