@@ -7,7 +7,7 @@
 //! ticket has to do with it (`engine/keyed.rs`).
 
 use crate::calls::Request;
-use crate::id::{CallId, ClientId, JsonId, KeyNo, TaskNo};
+use crate::id::{CallId, ClientId, DefinitionId, JsonId, KeyNo, TaskNo};
 use crate::idempotency::Arguments;
 use crate::limits;
 use crate::time::Mono;
@@ -17,8 +17,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Whose key it is, and the key.
-pub(crate) type Name = (Box<str>, Box<str>);
+/// What a key is found by: two servers, like two principals, know nothing of each other's keys.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Name {
+    /// The principal, as the store knows it.
+    pub(crate) whose: Box<str>,
+    pub(crate) definition: DefinitionId,
+    pub(crate) key: Box<str>,
+}
 
 /// A request that waits until it is known what becomes of its key.
 pub(crate) type Waiting = (Request, Message);
@@ -157,7 +163,7 @@ impl Keys {
 
     /// Keys of somebody who is waited for.
     pub(crate) fn waiting_for(&self, whose: &str) -> Vec<KeyNo> {
-        let waits = |(_, entry): &(KeyNo, &Entry)| entry.armed.is_some() && *entry.name.0 == *whose;
+        let waits = |(_, entry): &(KeyNo, &Entry)| entry.armed.is_some() && *entry.name.whose == *whose;
         self.iter().filter(waits).map(|(no, _)| no).collect()
     }
 

@@ -23,7 +23,7 @@ use crate::clients::{Open, Way};
 use crate::error::{Failure, Kind};
 use crate::id::{CallId, ClientId, JsonId, KeyNo, ServerId, TaskNo};
 use crate::idempotency;
-use crate::keys::{Meeting, Overdue};
+use crate::keys::{Meeting, Name, Overdue};
 use crate::limits;
 use crate::store::Query;
 use crate::tickets::Task;
@@ -62,7 +62,8 @@ impl Engine {
         if self.stands_for_itself(request, message) {
             return false;
         }
-        let name = (self.principal_of(request.client), key);
+        let Some(definition) = self.definition(request.server) else { return false };
+        let name = Name { whose: self.principal_of(request.client), definition, key };
         let arguments = idempotency::arguments(message);
         if let Some(no) = self.keys.named(&name) {
             return self.meets(now, no, request, message, arguments);
@@ -71,9 +72,9 @@ impl Engine {
             || request.cap.is_some()
             || self.definition_of(request.server).rules.any_keeps_answers();
         let query = Query::Key {
-            principal: name.0.clone(),
+            principal: name.whose.clone(),
             server: self.definition_of(request.server).identity.clone(),
-            key: name.1.clone(),
+            key: name.key.clone(),
         };
         let no = self.keys.add(name, request.tool.clone().unwrap_or_default(), arguments);
         request.key_no = Some(no);

@@ -45,9 +45,10 @@ impl Engine {
             (Door::Exchange(_), Some(principal)) => format!("repeats of token {principal}"),
             (Door::Exchange(_), None) => return None,
         };
+        let definition = self.definition(request.server)?;
         let tool = request.tool.as_deref().unwrap_or_default();
         let key = format!("{tool} {:016x} {}", fingerprint(arguments), arguments.len());
-        Some((whose.into(), key.into()))
+        Some(Name { whose: whose.into(), definition, key: key.into() })
     }
 
     /// A client cancels a call that it may make again: the call goes on until then. False if it is cancelled as always.

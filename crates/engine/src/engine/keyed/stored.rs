@@ -156,7 +156,7 @@ impl Engine {
     /// The key under which a new task is stored. One that shares its call has none: the first one is found.
     pub(in crate::engine) fn key_to_store(&self, key_no: Option<KeyNo>) -> Option<Box<str>> {
         let key = self.keys.get(key_no).filter(|key| !key.elsewhere && key.repeats.is_none())?;
-        self.open_ticket(key).is_none().then(|| key.name.1.clone())
+        self.open_ticket(key).is_none().then(|| key.name.key.clone())
     }
 
     /// The newest record under a key that is known here.
@@ -230,7 +230,7 @@ impl Engine {
         if self.open_ticket(entry).is_some() {
             return false;
         }
-        let ((principal, key), seen) = (entry.name.clone(), entry.seen);
+        let (name, seen) = (entry.name.clone(), entry.seen);
         let result = answer.envelope.get(Field::Result);
         let result = result.map(|span| Answer::Result(answer.bytes.slice(span.start()..span.end())));
         let Some(result) = result.filter(idempotency::may_be_given_again) else { return false };
@@ -240,11 +240,11 @@ impl Engine {
         self.act(Action::NeedEntropy);
         let ticket = Ticket::of(&entropy);
         let origin = Origin {
-            principal,
+            principal: name.whose,
             server: self.definition_of(request.server).identity.clone(),
             method: request.method.as_str().into(),
             tool: request.tool.clone().unwrap_or_default(),
-            key: Some(key),
+            key: Some(name.key),
         };
         let new = New {
             ticket: ticket.clone(),
