@@ -38,7 +38,7 @@ pub(crate) struct Session {
     /// Kept so that it can be woken on another process.
     pub(crate) initialize: Message,
     pub(crate) initialized: Option<Message>,
-    /// The same.
+    /// The log level and subscriptions; kept so that the process it is woken on is told the same.
     pub(crate) setup: Setup,
     /// It has been freed of everything but its name.
     pub(crate) asleep: bool,

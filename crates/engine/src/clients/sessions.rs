@@ -65,6 +65,17 @@ impl Clients {
         self.session_at(id).is_some_and(|session| session.setup.take(method, message))
     }
 
+    /// The same with one of several servers, in that one's words.
+    pub(crate) fn sets_up_at(
+        &mut self,
+        id: ClientId,
+        server: &str,
+        method: &Method,
+        message: &Message,
+    ) -> bool {
+        self.session_at(id).is_some_and(|session| session.setup.take_at(server, method, message))
+    }
+
     /// A session was stored.
     pub(crate) fn is_stored(&mut self, id: ClientId, now: Mono) {
         if let Some(session) = self.session_at(id) {

@@ -1,19 +1,40 @@
 //! What a session has set up with its server besides opening the handshake: its log level and the resources it wants
 //! to hear of. A server that is started for it later is told the same.
 
+use crate::error::json_text;
 use crate::limits;
 use crate::method::Method;
 use crate::wire::{Field, Message, Scanned, scan};
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// The client's own requests, as they came.
+/// The client's own requests, as they came; at the merged door with the names that each server has for its resources.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setup {
     pub(crate) log_level: Option<Message>,
-    /// By the raw uri.
+    /// By the raw uri; at the merged door by [`name_at`].
     pub(crate) subscribed: BTreeMap<Box<[u8]>, Message>,
+}
+
+/// What a subscription at one of several servers is kept by. No raw uri has a zero in it.
+fn name_at(server: &str, uri: &[u8]) -> Box<[u8]> {
+    [server.as_bytes(), b"\0", uri].concat().into()
+}
+
+/// The server of such a name.
+fn server_in(name: &[u8]) -> Option<&str> {
+    let end = name.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&name[..end]).ok()
+}
+
+/// A subscription at one of several servers, as it is stored.
+#[derive(Deserialize)]
+struct At<'a> {
+    server: Box<str>,
+    #[serde(borrow)]
+    request: &'a RawValue,
 }
 
 impl Setup {
@@ -26,9 +47,23 @@ impl Setup {
         Setup { log_level: self.log_level.clone(), subscribed: BTreeMap::new() }
     }
 
+    /// Subscriptions at the merged door, each with the name of its server.
+    pub(crate) fn subscribed_at_servers(&self) -> impl Iterator<Item = (&str, &Message)> {
+        self.subscribed.iter().filter_map(|(name, message)| Some((server_in(name)?, message)))
+    }
+
     /// Takes a request in. True if that changed anything.
     pub(crate) fn take(&mut self, method: &Method, message: &Message) -> bool {
-        let uri: Box<[u8]> = message.raw(Field::ParamsUri).unwrap_or_default().into();
+        self.take_as(message.raw(Field::ParamsUri).unwrap_or_default().into(), method, message)
+    }
+
+    /// The same about a resource of one of several servers.
+    pub(crate) fn take_at(&mut self, server: &str, method: &Method, message: &Message) -> bool {
+        let uri = message.raw(Field::ParamsUri).unwrap_or_default();
+        self.take_as(name_at(server, uri), method, message)
+    }
+
+    fn take_as(&mut self, name: Box<[u8]>, method: &Method, message: &Message) -> bool {
         match method {
             Method::LoggingSetLevel => {
                 self.log_level = None;
@@ -36,14 +71,14 @@ impl Setup {
                 true
             }
             Method::ResourcesSubscribe => {
-                let new = !self.subscribed.contains_key(&uri);
+                let new = !self.subscribed.contains_key(&name);
                 let fits = new && self.subscribed.len() < limits::SUBSCRIBED && self.has_room_for(message);
                 if fits {
-                    self.subscribed.insert(uri, message.owned());
+                    self.subscribed.insert(name, message.owned());
                 }
                 fits
             }
-            Method::ResourcesUnsubscribe => self.subscribed.remove(&uri).is_some(),
+            Method::ResourcesUnsubscribe => self.subscribed.remove(&name).is_some(),
             _ => false,
         }
     }
@@ -57,12 +92,21 @@ impl Setup {
         !reached!(SETUP_BYTES, kept + message.bytes.len() > limits::SETUP_BYTES)
     }
 
-    /// As it is stored: a JSON array of the requests, empty if there are none.
+    /// As it is stored: a JSON array of the requests, empty if there are none. At the merged door a subscription stands
+    /// beside the name of its server.
     pub(crate) fn encode(&self) -> Bytes {
         if self.is_empty() {
             return Bytes::new();
         }
-        let requests: Vec<&[u8]> = self.messages().map(|message| &message.bytes[..]).collect();
+        let level = self.log_level.iter().map(|message| message.bytes.to_vec());
+        let subscribed = self.subscribed.iter().map(|(name, message)| match server_in(name) {
+            None => message.bytes.to_vec(),
+            Some(server) => {
+                let head = [br#"{"server":"#, &*json_text(server), br#","request":"#].concat();
+                [&*head, &message.bytes, b"}"].concat()
+            }
+        });
+        let requests: Vec<Vec<u8>> = level.chain(subscribed).collect();
         [&b"["[..], &requests.join(&b','), b"]"].concat().into()
     }
 
@@ -71,11 +115,20 @@ impl Setup {
         let mut setup = Setup::default();
         let requests: Vec<&RawValue> = serde_json::from_slice(stored).unwrap_or_default();
         for request in requests {
-            if let Ok(Scanned::Message(message)) = scan(Bytes::copy_from_slice(request.get().as_bytes())) {
+            if let Ok(At { server, request }) = serde_json::from_str(request.get()) {
+                read(request).map(|message| setup.take_at(&server, &Method::of(&message), &message));
+            } else if let Some(message) = read(request) {
                 setup.take(&Method::of(&message), &message);
             }
         }
         setup
+    }
+}
+
+fn read(request: &RawValue) -> Option<Message> {
+    match scan(Bytes::copy_from_slice(request.get().as_bytes())) {
+        Ok(Scanned::Message(message)) => Some(message),
+        _ => None,
     }
 }
 
@@ -114,6 +167,19 @@ mod tests {
         assert_eq!(again.encode(), setup.encode());
         assert_eq!(again.messages().next().map(|message| &message.bytes[..]), Some(LEVEL.as_bytes()));
         assert_eq!(again.subscribed.len(), 2);
+    }
+
+    #[test]
+    fn one_uri_at_two_servers_is_two_subscriptions() {
+        let (mut setup, one) = (Setup::default(), message(&subscribe("a:1")));
+        assert!(setup.take_at("ci", &Method::ResourcesSubscribe, &one));
+        assert!(setup.take_at("a \"b\"", &Method::ResourcesSubscribe, &one));
+        let again = Setup::decode(&setup.encode());
+        let servers: Vec<&str> = again.subscribed_at_servers().map(|(server, _)| server).collect();
+        assert_eq!(servers, ["a \"b\"", "ci"]);
+        assert_eq!(again.encode(), setup.encode());
+        assert!(setup.take_at("ci", &Method::ResourcesUnsubscribe, &one));
+        assert_eq!(setup.subscribed_at_servers().count(), 1);
     }
 
     #[test]

@@ -71,9 +71,10 @@ impl Engine {
         for server in self.servers_of(client) {
             self.servers.will_be_set_up(server, client, &setup.without_subscriptions());
         }
-        for message in setup.subscribed.values().cloned().collect::<Vec<_>>() {
-            if let Some((server, message)) = self.subscribed_at(client, &message) {
-                self.servers.keep_for_next(server, client, &Method::ResourcesSubscribe, &message);
+        for (name, message) in setup.subscribed_at_servers() {
+            let of = |id: &ServerId| self.servers.get(id).is_some_and(|server| *server.config.name == *name);
+            if let Some(server) = self.servers_of(client).into_iter().find(of) {
+                self.servers.keep_for_next(server, client, &Method::ResourcesSubscribe, message);
             }
         }
     }
@@ -135,6 +136,12 @@ impl Engine {
         } else {
             self.is_foreign(id);
         }
+        self.gathered_may_go_on(now, id);
+    }
+
+    /// What a server can do will not be told this time.
+    pub(in crate::engine) fn discovery_is_lost(&mut self, now: Mono, id: ServerId) {
+        self.merged.discovers_again(id);
         self.gathered_may_go_on(now, id);
     }
 

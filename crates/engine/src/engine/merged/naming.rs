@@ -68,26 +68,16 @@ impl Engine {
             return self.nobody_has(asking, &named);
         };
         let renamed = if *own == *named.name { None } else { renamed(message, &named, &own) };
-        if matches!(asking.method, Method::ResourcesSubscribe | Method::ResourcesUnsubscribe)
-            && self.clients.sets_up(asking.client, &asking.method, message)
-        {
-            self.keep_session(asking.client);
-        }
         let message = renamed.as_ref().unwrap_or(message);
+        if matches!(asking.method, Method::ResourcesSubscribe | Method::ResourcesUnsubscribe) {
+            // A woken session gets servers that have not listed anything yet, so it is kept in their own words.
+            let name = self.server_name(server);
+            if self.clients.sets_up_at(asking.client, &name, &asking.method, message) {
+                self.keep_session(asking.client);
+            }
+        }
         let (id, method) = (asking.id.clone(), asking.method.clone());
         self.pass_to(now, (asking.client, asking.way), server, (id, method), message);
-    }
-
-    /// The server that a session is subscribed to something at, and what it was told.
-    pub(super) fn subscribed_at(
-        &mut self,
-        client: ClientId,
-        message: &Message,
-    ) -> Option<(ServerId, Message)> {
-        let named = named(&Method::ResourcesSubscribe, message)?;
-        let (definition, own) = self.resolve(client, &named)?;
-        let server = self.clients.get(&client)?.server_of(definition)?;
-        Some((server, renamed(message, &named, &own)?))
     }
 
     fn nobody_has(&mut self, asking: &Asking, named: &Named) {
