@@ -6,10 +6,10 @@
 //! the process that had it before.
 //!
 //! The events of a stream are stored from the moment that its client is gone, to the end. With them goes what
-//! the next process has to know: that the stream belongs to no request, or that its request is settled, or a *will*,
-//! which is the answer if this process ends before there is a better one. A call with a ticket needs no will: it is
-//! found again by its ticket. A process that lives is not spoken for: the store says who owns a stream and whether
-//! that process lives, and its will is told only if it does not.
+//! the next process has to know: that the stream belongs to no request, or that its request is settled, or a
+//! *fallback answer*, which counts if this process ends before there is a better one. A call with a ticket needs none: it
+//! is found again by its ticket. A process that lives is not spoken for: the store says who owns a stream and whether
+//! that process lives, and its fallback answer is told only if it does not.
 //!
 //! What is stored is found by the session's name and the stream's, both unguessable; and only on a server of the
 //! same identity.
@@ -203,7 +203,7 @@ impl Engine {
             (false, Some(_)) => events.push((SETTLED, Bytes::new())),
             // Of several requests in an array some may be answered later, and a fallback answer is not taken back.
             (false, None) if stream.open > 1 => {}
-            (false, None) => events.extend(self.fallback_answer(id).map(|will| (FALLBACK, will))),
+            (false, None) => events.extend(self.fallback_answer(id).map(|fallback| (FALLBACK, fallback))),
         }
         self.clients.stores_stream(id);
         self.append(id, events);
@@ -339,13 +339,13 @@ impl Engine {
         if rest.standing {
             return self.go_on_with(now, *exchange, own);
         }
-        let will = rest.will_after(after.number, self.store_time());
+        let fallback = rest.fallback_after(after.number, self.store_time());
         // While its process lives the call runs, and who comes again finds its answer.
-        if let Some((number, will)) = will.filter(|_| !lives) {
+        if let Some((number, fallback)) = fallback.filter(|_| !lives) {
             let adopted = self.stored_name_of(*client, after);
             adopted.into_iter().for_each(|name| _ = self.submit(Pending::Noted, Write::Adopt(name)));
             let id = EventId { mark: after.mark.clone(), stream: after.stream, number };
-            let text = [format!("id: {id}\ndata: ").as_bytes(), &will, b"\n\n"].concat();
+            let text = [format!("id: {id}\ndata: ").as_bytes(), &fallback, b"\n\n"].concat();
             self.act(Action::Write(*exchange, text.into()));
         }
         self.act(Action::Finish(*exchange));

@@ -187,7 +187,7 @@ impl Engine {
         Some((client, self.way_of_call(call)?))
     }
 
-    /// Of several modern calls only one that asked for log messages can be meant by one.
+    /// A log message of a server with several modern calls: the newest call that asked for log messages gets it.
     fn newest_that_logs(&self, server: ServerId) -> Option<(ClientId, Way)> {
         let clients = &self.servers.get(&server)?.clients;
         clients.iter().rev().find_map(|id| {

@@ -23,7 +23,7 @@ pub(super) struct Rest<'a> {
     last: u64,
     pub(super) standing: bool,
     /// How its request is answered if nobody has.
-    will: Option<&'a Bytes>,
+    fallback: Option<&'a Bytes>,
     /// When that was written.
     stored: Wall,
 }
@@ -37,23 +37,23 @@ impl Rest<'_> {
         let [before, at] =
             moment.map_or([seen, now.0], |moment: [[u8; 8]; 2]| moment.map(u64::from_be_bytes));
         let last = events.last().map_or(before, |(number, _)| before.max(*number));
-        let will = told(FALLBACK).filter(|_| told(SETTLED).is_none());
-        Rest { events, last, standing: told(STANDING).is_some(), will, stored: Wall(at) }
+        let fallback = told(FALLBACK).filter(|_| told(SETTLED).is_none());
+        Rest { events, last, standing: told(STANDING).is_some(), fallback, stored: Wall(at) }
     }
 
     /// Whether an event of this number was sent: also a fallback answer has one.
     pub(super) fn has_sent(&self, number: u64) -> bool {
-        number <= self.last.saturating_add(self.will.is_some().into())
+        number <= self.last.saturating_add(self.fallback.is_some().into())
     }
 
     pub(super) fn after(&self, number: u64) -> impl Iterator<Item = &(u64, Bytes)> {
         self.events.iter().copied().filter(move |(event, _)| *event > number)
     }
 
-    /// The will with its number, if it comes after this event.
-    pub(super) fn will_after(&self, number: u64, now: Wall) -> Option<(u64, Vec<u8>)> {
-        let will = self.will.filter(|_| number <= self.last)?;
-        Some((self.last.saturating_add(1), later(will, now.0.saturating_sub(self.stored.0))))
+    /// The fallback answer with its number, if it comes after this event.
+    pub(super) fn fallback_after(&self, number: u64, now: Wall) -> Option<(u64, Vec<u8>)> {
+        let fallback = self.fallback.filter(|_| number <= self.last)?;
+        Some((self.last.saturating_add(1), later(fallback, now.0.saturating_sub(self.stored.0))))
     }
 
     /// Whether all that came after an event is there.
@@ -67,13 +67,13 @@ impl Rest<'_> {
     }
 }
 
-/// A will, told some milliseconds after it was written.
-fn later(will: &[u8], time: u64) -> Vec<u8> {
+/// A fallback answer, told some milliseconds after it was written.
+fn later(answer: &[u8], time: u64) -> Vec<u8> {
     let member = b"\"elapsedMs\":";
-    let Some(at) = memchr::memmem::find(will, member).map(|at| at + member.len()) else {
-        return will.to_vec();
+    let Some(at) = memchr::memmem::find(answer, member).map(|at| at + member.len()) else {
+        return answer.to_vec();
     };
-    let (before, rest) = will.split_at(at);
+    let (before, rest) = answer.split_at(at);
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let elapsed: u64 =
         std::str::from_utf8(&rest[..digits]).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -101,6 +101,6 @@ mod tests {
         let stored = [(1, Bytes::from_static(b"one")), (FALLBACK, Bytes::from_static(b"{\"elapsedMs\":x}"))];
         let rest = Rest::of(&stored, u64::MAX, Wall(9));
         assert!(rest.has_sent(u64::MAX) && rest.is_whole_after(u64::MAX));
-        assert_eq!(rest.will_after(u64::MAX, Wall(9)), Some((u64::MAX, b"{\"elapsedMs\":0x}".to_vec())));
+        assert_eq!(rest.fallback_after(u64::MAX, Wall(9)), Some((u64::MAX, b"{\"elapsedMs\":0x}".to_vec())));
     }
 }

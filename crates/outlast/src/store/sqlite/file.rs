@@ -67,7 +67,7 @@ impl File {
         self.sql.pragma_update(None, "query_only", self.only_reads)
     }
 
-    /// Has commits wait for the disk, or not.
+    /// Says whether a commit waits until it is on the disk.
     pub fn wait_for_disk(&mut self, waits: bool) -> rusqlite::Result<()> {
         if self.waits != waits {
             self.sql.pragma_update(None, "synchronous", if waits { "FULL" } else { "NORMAL" })?;
