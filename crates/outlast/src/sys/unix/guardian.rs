@@ -246,7 +246,7 @@ impl Guardian {
     fn wait(&self) -> nix::Result<WaitStatus> {
         for _ in 0..KILL_ROUNDS * 5 {
             match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::StillAlive) => drop(poll(&mut [], PollTimeout::from(1u8))),
+                Ok(WaitStatus::StillAlive) => let_them_end(),
                 ended => return ended,
             }
         }
@@ -291,8 +291,15 @@ fn end_orphans(living: &[Pid]) {
             // Nobody else takes leave of it.
             let _ = waitpid(orphan, Some(WaitPidFlag::WNOHANG));
         }
-        let _ = poll(&mut [], PollTimeout::from(1u8));
+        let_them_end();
     }
+}
+
+/// Gives processes that are ending a millisecond for it. Nothing that could be waited on tells that all of a tree are
+/// gone: most of them become our children only when their parents have ended. So each loop that asks whether they are
+/// has a bound, and this between two rounds.
+fn let_them_end() {
+    let _ = poll(&mut [], PollTimeout::from(1u8));
 }
 
 /// What a guardian that was started as a program is called with.
@@ -481,7 +488,7 @@ fn kill_all() {
                 Err(_) => return,
             }
         }
-        let _ = poll(&mut [], PollTimeout::from(1u8));
+        let_them_end();
     }
 }
 
