@@ -204,6 +204,15 @@ mod tests {
         });
         let more = pages.take_while(|page| matches!(page, Page::More(_))).count();
         assert_eq!(more, bounds::LIST_PAGES - 1);
+        let large = format!(r#"{{"name":"NAME","description":"{long}"}}"#);
+        let large: Vec<String> =
+            (0..=bounds::LISTED_BYTES >> 20).map(|n| large.replace("NAME", &format!("{n:02}"))).collect();
+        let (listing, page) = list(&format!(r#"{{"tools":[{}]}}"#, large.join(",")));
+        assert!(listing.bytes <= bounds::LISTED_BYTES && listing.entries.len() < large.len());
+        assert_eq!(page, Page::Ends("more entries than are kept"));
+        let members: Vec<String> = (0..bounds::ENTRY_MEMBERS).map(|n| format!(r#""{n}":0"#)).collect();
+        let deep = format!(r#"{{"tools":[{{{},"name":"a"}},{{"name":"b"}}]}}"#, members.join(","));
+        assert_eq!(names(&list(&deep).0), ["b"], "a name that stands too far back is not found");
         for odd in ["[]", "{}", r#"{"tools":{}}"#, "null"] {
             assert_eq!(list(odd).1, Page::Ends("no list"), "{odd}");
         }

@@ -262,6 +262,16 @@ mod tests {
     }
 
     #[test]
+    fn a_page_is_not_much_longer_than_its_bound() {
+        let long = "d".repeat(bounds::LIST_PAGE_BYTES / 2);
+        let tools: Vec<String> =
+            (0..4).map(|n| format!(r#"{{"name":"t{n}","description":"{long}"}}"#)).collect();
+        let a = part(0, "a", Expose::Names, &format!(r#"{{"tools":[{}]}}"#, tools.join(",")));
+        let page = text(View::new(Kind::Tools, "__", &[a]).page(None, "", |_| true));
+        assert!(page.contains(r#""nextCursor":"outlast:a:1:t1""#), "{}", &page[page.len() - 60..]);
+    }
+
+    #[test]
     fn a_page_begins_where_the_last_one_ended_whatever_went_meanwhile() {
         let of = |names: &[&str]| {
             let tools: Vec<String> = names.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
