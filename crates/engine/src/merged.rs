@@ -7,6 +7,8 @@
 //! | asked | a page that is not the last | asked |
 //! | asked | the last page, a refusal | fresh |
 //! | asked | its process ends | wanted |
+//! | asked | its answer is lost, and it goes on running | stale |
+//! | asked | the server says that it changed | asked, and stale after the last page |
 //! | fresh | the server says that it changed, or is started again | stale |
 //!
 //! What was known stays until something newer is there, and is shown meanwhile. A server that has let somebody wait
@@ -50,6 +52,8 @@ struct List {
     known: Option<Known>,
     /// Somebody was told something else, or nothing, meanwhile.
     owed: bool,
+    /// It has changed since it was asked for.
+    outdated: bool,
 }
 
 /// A list, and what it looks like as a number.
@@ -162,8 +166,14 @@ impl Merged {
         let digest = listing.digest();
         let differs = list.known.as_ref().map_or(!listing.entries.is_empty(), |known| known.digest != digest);
         list.known = Some(Known { listing: Arc::new(listing), digest });
-        list.progress = Progress::Fresh;
+        list.progress = if std::mem::take(&mut list.outdated) { Progress::Stale } else { Progress::Fresh };
         std::mem::take(&mut list.owed) && differs
+    }
+
+    /// Whether what has come of a list is known to be old already.
+    pub(crate) fn is_outdated(&self, server: ServerId, kind: Kind) -> bool {
+        let list = self.servers.get(&server).and_then(|lists| lists.each.get(&kind));
+        list.is_some_and(|list| matches!(list.progress, Progress::Stale))
     }
 
     /// A server has no such list.
@@ -171,18 +181,24 @@ impl Merged {
         self.is_listed(server, kind, Listing::default())
     }
 
-    /// The process that was asked is gone: it is asked again when it is back.
-    pub(crate) fn is_interrupted(&mut self, server: ServerId, kind: Kind, attempt: AttemptId) {
+    /// What was asked for will not come. From a server that is away it is asked again when it is back, and from one
+    /// that runs when somebody needs it.
+    pub(crate) fn is_interrupted(&mut self, server: ServerId, kind: Kind, attempt: AttemptId, runs: bool) {
         if self.take_asked(server, kind, attempt).is_some() {
-            self.list(server, kind).progress = Progress::Wanted;
+            let list = self.list(server, kind);
+            list.progress = if runs { Progress::Stale } else { Progress::Wanted };
+            list.outdated = false;
         }
     }
 
-    /// A server says that a list of its has changed.
+    /// A server says that a list of its has changed. What it is about to answer may be older than that.
     pub(crate) fn is_stale(&mut self, server: ServerId, kind: Kind) {
         let list = self.servers.get_mut(&server).and_then(|lists| lists.each.get_mut(&kind));
-        if let Some(list) = list {
-            list.progress = Progress::Stale;
+        let Some(list) = list else { return };
+        match list.progress {
+            Progress::Asked(..) => list.outdated = true,
+            Progress::Wanted => {}
+            Progress::Stale | Progress::Fresh => list.progress = Progress::Stale,
         }
     }
 
@@ -320,5 +336,46 @@ impl Gathered {
         needs: Needs,
     ) -> Self {
         Gathered { client, way, id, method, message, needs, armed: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::scan_message;
+
+    #[test]
+    fn only_so_many_requests_wait_for_lists() {
+        let (mut merged, mut timers) = (Merged::default(), Timers::default());
+        let message = scan_message(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#[..].into()).unwrap();
+        let waits = |number: usize| {
+            let id = JsonId::Int(number as i64);
+            let needs = Needs::Lists(&[Kind::Tools]);
+            Gathered::new(ClientId(1), Way::Line, id, Method::ToolsList, message.clone(), needs)
+        };
+        for number in 0..GATHERED {
+            assert!(merged.has_room());
+            merged.gather(&mut timers, waits(number), Mono::default());
+        }
+        assert!(!merged.has_room());
+        merged.take(&mut timers, GatherNo(1)).unwrap();
+        assert!(merged.has_room());
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_merged_lists_is_made_again() {
+        let (mut merged, mut made) = (Merged::default(), Vec::new());
+        let mut see = |number: u64| {
+            let key = (Kind::Tools, vec![(DefinitionId(0), number)]);
+            merged.view(key, || {
+                made.push(number);
+                View::new(Kind::Tools, "__", &[])
+            });
+        };
+        (0..=VIEWS as u64).for_each(&mut see);
+        (1..=VIEWS as u64).for_each(&mut see);
+        see(0);
+        let each = (0..=VIEWS as u64).chain([0]);
+        assert_eq!(made, each.collect::<Vec<_>>());
     }
 }

@@ -96,8 +96,11 @@ impl Engine {
             servers.iter().for_each(|server| self.act(Action::CloseInput(*server)));
         }
         let runs = |server: &ServerId| self.servers.get(server).is_some_and(Server::has_process);
-        if let Some(last) = servers.last().filter(|_| calls == 0 && !servers.iter().any(runs)) {
-            return self.end_with_server(now, *last);
+        if calls == 0 && !servers.iter().any(runs) {
+            return match servers.last() {
+                Some(last) => self.end_with_server(now, *last),
+                None => self.end(now, 0),
+            };
         }
         let stage = if drains && calls > 0 { Stage::Draining } else { Stage::Closing };
         self.enter(now, stage, None);
@@ -106,9 +109,9 @@ impl Engine {
         }
     }
 
-    /// Calls that wait for the store, and have yet to be sent to their server.
-    fn unsent(&self) -> usize {
-        self.keys.waiting() + self.tickets.starting()
+    /// Requests that wait for the store, or for what servers list, and have yet to be sent to their server.
+    pub(super) fn unsent(&self) -> usize {
+        self.keys.waiting() + self.tickets.starting() + self.merged.waiting()
     }
 
     pub(super) fn stop(&mut self, now: Mono, signal: u8) {

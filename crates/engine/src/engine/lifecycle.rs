@@ -215,6 +215,7 @@ impl Engine {
         self.drop_asks_of(now, id);
         if !restarts {
             self.end_subscriptions(id, exit);
+            self.gathered_may_go_on(now, id);
         }
         if self.ending.is_some() {
             if !self.servers.values().any(Server::has_process) {

@@ -267,7 +267,7 @@ impl Engine {
         self.poll_again(now, id);
         self.lists_are_due(now, id, restarted);
         self.tickets.orphans_may_go_on();
-        if self.ending.is_some() {
+        if self.ending.is_some() && self.unsent() == 0 {
             // The client's end came while there was no process to tell.
             self.act(Action::CloseInput(id));
         }

@@ -38,8 +38,8 @@ impl Engine {
         for kind in self.merged.wanted(id, anew) {
             if self.may_list(id, kind) {
                 self.ask_for_page(id, kind, Box::default(), None);
-            } else {
-                self.merged.refuses(id, kind);
+            } else if self.merged.refuses(id, kind) {
+                self.tell_of_change(id, kind);
             }
         }
         self.gathered_may_go_on(now, id);
@@ -77,10 +77,7 @@ impl Engine {
             if is_of_other_era(answer) && self.merged.meta(id).is_some() {
                 self.is_foreign(id);
             }
-            if self.merged.refuses(id, kind) {
-                self.tell_of_change(id, kind);
-            }
-            return self.gathered_may_go_on(now, id);
+            return self.list_is_known(now, id, kind, Listing::default());
         };
         match listing.add(kind, &page) {
             Page::More(cursor) => return self.ask_for_page(id, kind, listing, Some(&cursor)),
@@ -90,10 +87,19 @@ impl Engine {
                 self.note(Note::OddList { server, method: kind.method().as_str().into(), why });
             }
         }
-        if self.merged.is_listed(id, kind, *listing) {
+        self.list_is_known(now, id, kind, *listing);
+    }
+
+    /// Whoever waits for a list goes on. Clients are told if others looked at something else, and if what they look at
+    /// now has changed while it was asked for.
+    fn list_is_known(&mut self, now: Mono, id: ServerId, kind: Kind, listing: Listing) {
+        if self.merged.is_listed(id, kind, listing) {
             self.tell_of_change(id, kind);
         }
         self.gathered_may_go_on(now, id);
+        if self.merged.is_outdated(id, kind) {
+            self.tell_of_change(id, kind);
+        }
     }
 
     /// The result of a page, with what we add to each tool. Everything that is learned from a list that a client asks
@@ -112,9 +118,15 @@ impl Engine {
         Some(edited.bytes.slice(span.start()..span.end()))
     }
 
-    /// What was asked of a process that is gone is asked again when it is back.
-    pub(in crate::engine) fn page_is_lost(&mut self, id: ServerId, attempt: AttemptId, kind: Kind) {
-        self.merged.is_interrupted(id, kind, attempt);
+    /// A page will not come. Nobody waits for it any longer unless its server is about to be asked again.
+    pub(in crate::engine) fn page_is_lost(
+        &mut self,
+        now: Mono,
+        (id, attempt): (ServerId, AttemptId),
+        kind: Kind,
+    ) {
+        self.merged.is_interrupted(id, kind, attempt, self.is_there(id));
+        self.gathered_may_go_on(now, id);
     }
 
     // Changes.

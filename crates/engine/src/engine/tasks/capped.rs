@@ -8,11 +8,12 @@ use crate::calls::{Request, handoff};
 use crate::clients::{Client, Identity, IdentityNo, Open};
 use crate::config::{ClientCap, Manner};
 use crate::engine::Engine;
+use crate::engine::revival::list_changed_message;
 use crate::id::{CallId, ClientId};
 use crate::method::Method;
 use crate::profile::{Introduction, Learn, Origin, Profile, Sighting};
 use crate::settings::show_duration;
-use crate::wire::Message;
+use crate::wire::{Message, Outgoing};
 use std::time::Duration;
 
 // Who it is.
@@ -191,8 +192,9 @@ impl Engine {
         }
         self.clients.has_rows(client, vec![row]);
         self.needs_identity();
-        if let Some(server) = self.server_for(client) {
-            self.list_changed(server, &Method::ToolsList);
+        match self.server_for(client) {
+            Some(server) => self.list_changed(server, &Method::ToolsList),
+            None => self.tell_client(client, Outgoing::plain(list_changed_message("tools", None))),
         }
     }
 

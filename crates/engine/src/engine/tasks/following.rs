@@ -273,8 +273,8 @@ impl Engine {
         match own {
             Own::Poll(call) | Own::Fetch(call) => self.polled_in_vain(now, call, attempt),
             Own::Tools(paging) => self.go_on_without_tools(now, paging.call),
-            Own::Listing(kind) => self.page_is_lost(server, attempt, kind),
-            Own::Discover => self.merged.discovers_again(server),
+            Own::Listing(kind) => self.page_is_lost(now, (server, attempt), kind),
+            Own::Discover => self.discovery_is_lost(now, server),
             Own::Quiet | Own::List(_) => {}
         }
     }
