@@ -118,3 +118,20 @@ pub(crate) fn client_of(message: &Message) -> Option<u64> {
     let text = parts.map(|part| part.map_or("", RawValue::get)).join("\n");
     Some(crate::hash::fingerprint(text.as_bytes()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memory_that_is_too_large_is_not_used() {
+        let memory = |room: usize| Memory {
+            client: 1,
+            method: Method::Initialize,
+            result: format!(r#"{{"protocolVersion":"{}"}}"#, "x".repeat(room)).into_bytes().into(),
+            lists: Vec::new(),
+        };
+        let frame = memory(0).size();
+        assert!(memory(BYTES - frame).is_sound() && !memory(BYTES - frame + 1).is_sound());
+    }
+}

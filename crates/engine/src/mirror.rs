@@ -381,4 +381,15 @@ mod tests {
         assert!(mirrors.contradiction(&params(&[("region", "us"), ("n", "42")]), &call).is_some());
         assert!(mirrors.contradiction(&params(&[("n", "42")]), &call).is_some(), "one is missing");
     }
+
+    #[test]
+    fn so_many_arguments_of_a_tool_are_mirrored_and_no_more() {
+        let marked =
+            |number: usize| format!(r#""a{number:03}":{{"type":"string","x-mcp-header":"A{number}"}}"#);
+        let all: Vec<String> = (0..=PER_TOOL).map(marked).collect();
+        let schema = serde_json::from_str(&format!(r#"{{"properties":{{{}}}}}"#, all.join(","))).unwrap();
+        let mut found = Vec::new();
+        find(&schema, &mut Vec::new(), &mut found);
+        assert_eq!(found.len(), PER_TOOL);
+    }
 }
