@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SEEDS: u64 = 400;
 const STEPS: usize = 120;
+const SESSIONS: u8 = 3;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
@@ -54,7 +55,6 @@ struct Play {
     heads: BTreeMap<u32, String>,
     standing: BTreeSet<u32>,
     stores: Vec<u64>,
-    sessions: u8,
     exchanges: u32,
 }
 
@@ -72,7 +72,6 @@ impl Play {
             heads: BTreeMap::new(),
             standing: BTreeSet::new(),
             stores: Vec::new(),
-            sessions: 0,
             exchanges: 0,
         };
         for line in ["set serve", "set server ci", "set server late", "set session-idle 20s"] {
@@ -183,13 +182,17 @@ impl Play {
         ));
     }
 
-    fn client_acts(&mut self) {
-        if self.sessions == 0 || (self.sessions < 4 && self.rng.chance(10)) {
-            self.sessions += 1;
+    /// All sessions begin before anything else, so that their names are known.
+    fn sessions_begin(&mut self) {
+        for session in 1..=u32::from(SESSIONS) {
             let version = r#""protocolVersion":"2025-11-25","capabilities":{"roots":{}}"#;
-            return self.post("", "initialize", version);
+            self.post("", "initialize", version);
+            self.heads.insert(session, format!("session={session}"));
         }
-        let session = self.rng.below(usize::from(self.sessions)) + 1;
+    }
+
+    fn client_acts(&mut self) {
+        let session = self.rng.below(usize::from(SESSIONS)) + 1;
         let head = format!("session={session}");
         let tool = self.rng.pick(&["srv__run", "ci__run", "late__run", "ci__own2", "nobody__has", "run"]);
         let key = if self.rng.chance(30) { r#","_meta":{"dev.outlast/idempotencyKey":"k"}"# } else { "" };
@@ -363,7 +366,7 @@ impl Play {
         for exchange in std::mem::take(&mut self.standing) {
             self.input(&format!("hang-up {exchange}"));
         }
-        for session in 1..=self.sessions {
+        for session in 1..=SESSIONS {
             self.exchanges += 1;
             self.input(&format!("delete {} session={session}", self.exchanges));
         }
@@ -378,6 +381,7 @@ impl Play {
 
 fn play(seed: u64) {
     let mut play = Play::new(seed);
+    play.sessions_begin();
     for _ in 0..STEPS {
         match play.rng.below(10) {
             0..3 => play.client_acts(),
