@@ -33,6 +33,7 @@ use crate::wire::{Message, Outgoing};
 use arena::Arena;
 use deadline::WorkClock;
 use progress::Progress;
+use server_task::ServerTask;
 use std::time::Duration;
 
 /// Every open call.
@@ -51,14 +52,28 @@ pub(crate) struct Calls {
 /// A call that is over, and what the others must know of it.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    pub(crate) request: Request,
-    pub(crate) state: State,
+    pub(crate) request: EndedRequest,
+    /// Its task at its server.
+    pub(crate) followed: Option<Box<ServerTask>>,
     /// It waited in the queue of its server, with so many bytes.
     pub(crate) queued: Option<usize>,
     /// Its server stayed for it.
     pub(crate) holds: bool,
     /// What is done for its key, if it has one.
     pub(crate) keyed: Option<(KeyNo, Keyed)>,
+}
+
+/// The request of a call that is over, in its old place: every plain call would pay for a move.
+#[derive(Debug)]
+pub(crate) struct EndedRequest(Box<Call>);
+
+impl std::ops::Deref for EndedRequest {
+    type Target = Request;
+
+    #[inline]
+    fn deref(&self) -> &Request {
+        &self.0.request
+    }
 }
 
 /// What the key of a call that is over needs to know of it.
@@ -74,6 +89,11 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
+    fn of(call: &mut Call) -> Keyed {
+        let (shared, message) = (call.is_joined(), call.kept_for_task.take());
+        Keyed { shared, keeps: call.keeps, message, began: call.began, before: call.before }
+    }
+
     /// How long the client has waited for the call.
     pub(crate) fn age(&self, now: Mono) -> Duration {
         self.before.map_or(Duration::ZERO, Duration::from) + now.since(self.began)
@@ -201,11 +221,9 @@ impl Calls {
             State::Waiting(message) if call.retry_at.is_none() => Some(message.bytes.len()),
             _ => None,
         };
-        let shared = call.is_joined();
-        let Call { request, state, holds, keeps, kept_for_task, began, before, .. } = *call;
-        let keyed =
-            request.key_no.map(|no| (no, Keyed { shared, keeps, message: kept_for_task, began, before }));
-        Some(Ended { request, state, queued, holds, keyed })
+        let keyed = call.request.key_no.map(|no| (no, Keyed::of(&mut call)));
+        let (holds, followed) = (call.holds, call.take_server_task());
+        Some(Ended { request: EndedRequest(call), followed, queued, holds, keyed })
     }
 }
 

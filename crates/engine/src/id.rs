@@ -169,13 +169,17 @@ impl JsonId {
 /// An integer that is written back exactly as it was read: no leading zero, no `-0`.
 fn usual_integer(raw: &[u8]) -> Option<i64> {
     let digits = raw.strip_prefix(b"-").unwrap_or(raw);
-    if digits.len() > 18 || digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+    if digits.len() > 18 || digits.is_empty() || (digits[0] == b'0' && raw.len() > 1) {
         return None;
     }
-    if digits[0] == b'0' && raw.len() > 1 {
-        return None;
+    let mut number = 0i64;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + i64::from(digit);
     }
-    let number = digits.iter().fold(0i64, |sum, digit| sum * 10 + i64::from(digit - b'0'));
     Some(if raw.len() == digits.len() { number } else { -number })
 }
 

@@ -244,6 +244,18 @@ impl Call {
         }
     }
 
+    /// Takes that out of a call that is over.
+    #[inline]
+    pub(super) fn take_server_task(&mut self) -> Option<Box<ServerTask>> {
+        if !matches!(self.state, State::Followed(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.state, State::New) {
+            State::Followed(joined) => Some(joined),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_orphaned(&self) -> bool {
         self.orphaned.is_some()
     }

@@ -45,6 +45,8 @@ pub(crate) struct Identities {
     all: IdMap<IdentityNo, Identity>,
     /// The longest known first.
     order: VecDeque<IdentityNo>,
+    /// Of some client something was known that counts for its calls.
+    acts: bool,
 }
 
 impl Identity {
@@ -84,6 +86,7 @@ impl Identities {
             self.all.remove(&oldest);
         }
         self.order.push_back(no);
+        self.acts |= !identity.rows.is_empty();
         self.all.insert(no, identity);
     }
 }
@@ -92,6 +95,12 @@ impl Clients {
     /// Who a client is; `None` if it has not said so, or so long ago that it was forgotten.
     pub(crate) fn identity_of(&self, id: ClientId) -> Option<&Identity> {
         self.identities.get(self.get(&id)?.identity?)
+    }
+
+    /// The same as far as it counts for its calls. Mostly nothing is known of anybody, and no call looks for it then.
+    #[inline]
+    pub(crate) fn limits_of(&self, id: ClientId) -> Option<&Identity> {
+        if self.identities.acts { self.identity_of(id) } else { None }
     }
 
     pub(crate) fn knows(&self, no: IdentityNo) -> bool {
@@ -141,6 +150,7 @@ impl Clients {
     /// What is known of a client is this, from now on.
     pub(crate) fn has_rows(&mut self, id: ClientId, rows: Vec<Profile>) {
         let Some(no) = self.get(&id).and_then(|client| client.identity) else { return };
+        self.identities.acts |= !rows.is_empty();
         if let Some(identity) = self.identities.all.get_mut(&no) {
             identity.learned_now = !rows.is_empty();
             identity.rows = rows;

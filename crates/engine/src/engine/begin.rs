@@ -28,11 +28,12 @@ struct Planned<'a> {
 impl Engine {
     pub(super) fn begin_call(&mut self, now: Mono, mut request: Request, message: &Message) {
         let joins = self.call_to_join(&mut request);
-        let Some(policy) = self.policy_for(&request, message) else {
+        let Some(server) = self.servers.get(&request.server) else {
             return self.begin_without_server(now, &request);
         };
+        let policy = self.policy_for(server, &request, message);
         let size = message.bytes.len();
-        let Some((call, asking)) = self.plan_call(now, request, &policy, message) else { return };
+        let (call, asking) = self.plan_call(now, request, server, &policy, message);
         let planned = Planned { call, policy: &policy, joins };
         if let Err(why) = self.admit(&planned, size) {
             return self.refuse_call(now, &planned.call, Kind::Overloaded, why);
@@ -40,16 +41,17 @@ impl Engine {
         self.dispatch(now, planned, asking.as_deref().unwrap_or(message));
     }
 
-    /// All limits and choices for a call, resolved once. `None` if its server is gone.
-    fn policy_for(&self, request: &Request, message: &Message) -> Option<Policy> {
-        let mut policy = self.definition_of(request.server).rules.for_call(CallFacts {
+    /// All limits and choices for a call, resolved once.
+    #[inline]
+    fn policy_for(&self, server: &Server, request: &Request, message: &Message) -> Policy {
+        let mut policy = server.config.rules.for_call(CallFacts {
             method: &request.method,
             tool: request.tool.as_deref(),
             has_token: request.token.is_some(),
             cap: request.cap.filter(|_| request.method == Method::ToolsCall).map(Duration::from),
             silence: self.silence_of(request),
             wish: wish(message),
-            declared: &self.servers.get(&request.server)?.declared,
+            declared: &server.declared,
         });
         if policy.honours_keys && message.has(Field::ParamsIdempotencyKey) {
             policy.repeatable.get_or_insert(true);
@@ -57,18 +59,19 @@ impl Engine {
         if self.config.manner.serves() && request.method.is_handshake() {
             policy.for_handshake_of_service();
         }
-        Some(policy)
+        policy
     }
 
     /// A call with all that it may become, and what is sent in its place if its server insists on a task.
+    #[inline]
     fn plan_call(
         &self,
         now: Mono,
         request: Request,
+        server: &Server,
         policy: &Policy,
         message: &Message,
-    ) -> Option<(Box<Call>, Option<Box<Message>>)> {
-        let server = self.servers.get(&request.server)?;
+    ) -> (Box<Call>, Option<Box<Message>>) {
         let mut call = Call::new(request, policy, server.config.rules.clone(), now, &server.clock);
         call.stream_at = self.stream_patience(call.request.way).map(|patience| now + patience);
         call.task_at = self.task_after(&call.request, message, now);
@@ -79,7 +82,7 @@ impl Engine {
             self.goes_on_with(now, &mut call, no, message);
         }
         let asking = self.as_servers_task(&mut call, message);
-        Some((call, asking))
+        (call, asking)
     }
 
     /// Counts a call for its principal. An error says which bound it would break.

@@ -11,7 +11,7 @@
 
 use super::Engine;
 use crate::action::Action;
-use crate::calls::{Ended, State};
+use crate::calls::Ended;
 use crate::clients::{Client, Open};
 use crate::id::{CallId, ClientId, ServerId};
 use crate::method::Method;
@@ -27,9 +27,9 @@ impl Engine {
             self.timers.set(crate::timers::Owner::Call(id), &mut None, Some(at));
         }
         let Some(ended) = self.calls.end(&mut self.timers, id) else { return };
-        let Ended { request, state, queued, holds, keyed } = ended;
-        if let State::Followed(joined) = &state {
-            self.leave_task(request.server, id, joined);
+        let Ended { request, followed, queued, holds, keyed } = ended;
+        if let Some(joined) = followed {
+            self.leave_task(request.server, id, &joined);
         }
         self.clients.closes(request.client, &request.id, Open::Call(id));
         self.servers.call_is_over(request.server, id, queued);

@@ -160,6 +160,7 @@ impl Engine {
     }
 
     /// Whose a request is: our own tools', our tasks' and tickets', or the server's.
+    #[inline]
     pub(super) fn route(&mut self, now: Mono, request: Request, message: &Message) {
         if self.own_tool_called(now, &request, message) {
             return;

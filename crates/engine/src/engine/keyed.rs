@@ -43,6 +43,9 @@ pub(super) struct Shared {
 // How a request comes in.
 impl Engine {
     /// Takes a call of a tool: it is one of its own, or the same as another with its key.
+    ///
+    /// This function and the two that it ends in are parts of one: a request is large, and each would move it.
+    #[inline(always)]
     pub(super) fn tool_call(&mut self, now: Mono, mut request: Request, message: &Message) {
         if self.is_taken_by_key(now, &mut request, message) {
             return;
@@ -52,7 +55,7 @@ impl Engine {
 
     fn is_taken_by_key(&mut self, now: Mono, request: &mut Request, message: &Message) -> bool {
         let Some(key) = idempotency::key_of(&self.config.key_places, message) else {
-            return self.is_a_repeat(now, request, message);
+            return self.has_rules(request.server) && self.is_a_repeat(now, request, message);
         };
         self.has_key(now, key, request, message)
     }
@@ -122,15 +125,25 @@ impl Engine {
         true
     }
 
+    /// Whether a person wrote anything about the calls of a server. Mostly nobody did.
+    #[inline]
+    fn has_rules(&self, server: ServerId) -> bool {
+        !self.definition_of(server).rules.is_empty()
+    }
+
     /// Begins a call that is not the same as one before; or the same as one that runs.
+    #[inline(always)]
     fn begin_tool_call(&mut self, now: Mono, request: Request, message: &Message) {
         let key_no = request.key_no;
         self.begin_one(now, request, message);
-        self.forget_unopened(now, key_no);
+        if key_no.is_some() {
+            self.forget_unopened(now, key_no);
+        }
     }
 
+    #[inline(always)]
     fn begin_one(&mut self, now: Mono, mut request: Request, message: &Message) {
-        let keyed = self.with_own_key(&request, message);
+        let keyed = if self.has_rules(request.server) { self.with_own_key(&request, message) } else { None };
         let message = keyed.as_ref().unwrap_or(message);
         let ticketed = (self.config.tasks && self.task_wanted(now, &mut request, message))
             || (self.config.resumable && self.make_resumable(now, &request, message));

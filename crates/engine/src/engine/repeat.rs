@@ -6,7 +6,7 @@ use crate::calls::{Call, Request, retry};
 use crate::id::CallId;
 use crate::method::Method;
 use crate::policy::Policy;
-use crate::servers::Life;
+use crate::servers::{Life, Server};
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use std::time::Duration;
@@ -28,8 +28,9 @@ impl Engine {
         call.safe = safe && !continues && policy.retries > 0;
         // What goes by HTTP, or into the pipe of a process that is being started, may turn out never to
         // have arrived, and can be sent again then.
-        let starting = self.servers.get(&call.request.server).is_some_and(|s| s.life == Life::Starting);
-        let may_not_arrive = self.is_remote(call.request.server) || (starting && self.config.manner.serves());
+        let server = self.servers.get(&call.request.server);
+        let starting = |server: &Server| server.life == Life::Starting && self.config.manner.serves();
+        let may_not_arrive = server.is_some_and(|server| server.is_remote() || starting(server));
         let wanted = call.safe || may_not_arrive;
         if wanted && fits {
             // One less than can be counted, so that there is an end of it.

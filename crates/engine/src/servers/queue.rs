@@ -15,9 +15,12 @@ impl Servers {
     }
 
     /// A call is over: it waits no longer, for this server or for a person.
+    #[inline]
     pub(crate) fn call_is_over(&mut self, id: ServerId, call: CallId, queued: Option<usize>) {
         let Some(server) = self.at(id) else { return };
-        server.stalled.remove(&call);
+        if !server.stalled.is_empty() {
+            server.stalled.remove(&call);
+        }
         if let Some(size) = queued {
             server.waits_no_more(call, size);
         }

@@ -29,7 +29,7 @@ use crate::calls::handoff::KnownTools;
 use crate::calls::retry::Budget;
 use crate::catalog::Kind;
 use crate::clients::Way;
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, Transport};
 use crate::era::Eras;
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, DefinitionId, JsonId, Run};
@@ -399,6 +399,12 @@ impl Server {
             Life::Stopping | Life::Resting | Life::Restarting | Life::Reviving(_) => Readiness::ComesBack,
             Life::Down | Life::Leaving | Life::Ended(_) | Life::Failed(_) => Readiness::IsGone,
         }
+    }
+
+    /// Whether it is reached over HTTP.
+    #[inline]
+    pub(crate) fn is_remote(&self) -> bool {
+        self.config.transport == Transport::Http
     }
 
     /// Whether there is a process that could be waited for.

@@ -40,23 +40,20 @@ impl Patch {
 
     /// A number in decimal, in quotes where asked.
     pub fn number(number: u64, quoted: bool) -> Patch {
-        let quote: &[u8] = if quoted { b"\"" } else { b"" };
-        Patch::number_within(quote, number, quote)
+        if quoted {
+            return Patch::number_within(b"\"", number, b"\"");
+        }
+        let mut bytes = [0; Patch::INLINE];
+        let start = digits(&mut bytes, Patch::INLINE, number);
+        Patch::Inline { start: start as u8, bytes }
     }
 
     /// A number in decimal between two texts. It is written from its end, in one go.
-    pub fn number_within(before: &[u8], mut number: u64, after: &[u8]) -> Patch {
+    pub fn number_within(before: &[u8], number: u64, after: &[u8]) -> Patch {
         let mut bytes = [0; Patch::INLINE];
-        let mut start = Patch::INLINE - after.len();
-        bytes[start..].copy_from_slice(after);
-        loop {
-            start -= 1;
-            bytes[start] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
+        let end = Patch::INLINE - after.len();
+        bytes[end..].copy_from_slice(after);
+        let start = digits(&mut bytes, end, number);
         let Some(first) = start.checked_sub(before.len()) else {
             return Patch::of(&[before, &bytes[start..]]);
         };
@@ -69,6 +66,20 @@ impl Patch {
         match self {
             Patch::Inline { start, bytes } => &bytes[usize::from(*start)..],
             Patch::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// Writes a number in decimal that ends before `end`; where it begins.
+#[inline]
+fn digits(bytes: &mut [u8; Patch::INLINE], end: usize, mut number: u64) -> usize {
+    let mut start = end;
+    loop {
+        start -= 1;
+        bytes[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return start;
         }
     }
 }

@@ -11,16 +11,25 @@ use bytes::Bytes;
 
 /// Scans one line: a message, or an array of them.
 pub fn scan(bytes: Bytes) -> Result<Scanned, Refused> {
-    let mut envelope = Envelope::default();
-    let mut scanner = Scanner::<false>::new(&bytes, &mut envelope);
+    // Built where it is returned: a message is large, and every move of it would cost each line.
+    let mut scanned =
+        Ok(Scanned::Message(Message { bytes, shape: Shape::Request, envelope: Envelope::default() }));
+    scan_into(&mut scanned);
+    scanned
+}
+
+/// Scans the bytes of a message that nothing is known of yet.
+fn scan_into(scanned: &mut Result<Scanned, Refused>) {
+    let Ok(Scanned::Message(Message { bytes, shape, envelope })) = scanned else { return };
+    let mut scanner = Scanner::<false>::new(bytes, envelope);
     scanner.space();
     if scanner.peek() == b'[' {
-        return batch(&bytes, &mut scanner);
+        *scanned = batch(bytes, &mut scanner);
+        return;
     }
-    // Built where it is returned: a message is large, and every move of it would cost each line.
     match scanner.whole() {
-        Ok(shape) => Ok(Scanned::Message(Message { bytes, shape, envelope })),
-        Err(fault) => Err(refuse(&bytes, fault, &envelope)),
+        Ok(found) => *shape = found,
+        Err(fault) => *scanned = Err(refuse(bytes, fault, envelope)),
     }
 }
 

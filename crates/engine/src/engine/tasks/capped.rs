@@ -102,10 +102,10 @@ impl Engine {
             ClientCap::After(cap) => Some(cap),
             ClientCap::Off => None,
             ClientCap::Known if *method == Method::ToolsList => {
-                self.clients.identity_of(client)?.shortest_cap()
+                self.clients.limits_of(client)?.shortest_cap()
             }
             ClientCap::Known => {
-                let cap = self.clients.identity_of(client)?.effect(has_token).cap?;
+                let cap = self.clients.limits_of(client)?.effect(has_token).cap?;
                 self.clients.can_fetch(client).then_some(cap)
             }
         }
@@ -116,7 +116,7 @@ impl Engine {
         if request.method != Method::ToolsCall || self.config.manner == Manner::TimeoutMcp {
             return None;
         }
-        self.clients.identity_of(request.client)?.effect(request.token.is_some()).silence
+        self.clients.limits_of(request.client)?.effect(request.token.is_some()).silence
     }
 
     /// Where the cap of a client came from, as a person would look for it.
