@@ -69,8 +69,8 @@ pub mod wire;
 
 pub use action::{Action, Level, Note};
 pub use config::{
-    Bounds, ClientCap, ClientRule, Config, Expose, Exposure, Manner, Rate, Restart, Rights, ServerConfig, Share,
-    Transport,
+    Bounds, ClientCap, ClientRule, Config, Expose, Exposure, Manner, Rate, Restart, Rights, ServerConfig,
+    Share, Transport,
 };
 pub use definitions::Reload;
 pub use engine::Engine;

@@ -31,8 +31,8 @@ use outlast_engine::settings::{Glob, Key, Kind, Setting, parse_duration, show_du
 use outlast_engine::store::{Committed, Mail, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
-    Action, ClientCap, ClientRule, Config, Engine, Event, Expose, Level, Manner, Mono, Now, Reload, Restart, Rights,
-    ServerConfig, Share, Transport, Wall, wire,
+    Action, ClientCap, ClientRule, Config, Engine, Event, Expose, Level, Manner, Mono, Now, Reload, Restart,
+    Rights, ServerConfig, Share, Transport, Wall, wire,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;

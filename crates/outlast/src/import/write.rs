@@ -26,7 +26,7 @@ pub fn text(import: &mut Import, clients: &[&'static Client]) -> (String, Secret
 fn settle_names(import: &mut Import) {
     let mut kept: Vec<Server> = Vec::new();
     for mut server in std::mem::take(&mut import.servers) {
-        let written = std::mem::replace(&mut server.name, String::new());
+        let written = std::mem::take(&mut server.name);
         let fits = Some(fitting(&written)).filter(|name| !name.is_empty());
         let base = fits.unwrap_or_else(|| "server".into());
         let same = |other: &Server, name: &str| {
