@@ -9,6 +9,8 @@
 //! Two tables: over pipes, where ratios are to `floor`, and over HTTP, where they are to the server
 //! itself and `floor`, a bare copy between sockets, stands beside them.
 //!
+//! A third, of many servers behind one address, stands by itself (`gateway`).
+//!
 //! `--against PATH` compares with another outlast instead (`against`).
 //!
 //! Map: `tables` names both, `figures` has their goals, `measures`, `bursts` and `http` take the
@@ -26,6 +28,7 @@
 mod against;
 mod bursts;
 mod figures;
+mod gateway;
 mod http;
 mod instructions;
 mod link;
@@ -65,6 +68,9 @@ pub fn run(words: &[String]) -> Result<()> {
     let machine = machine::pin_to_one_core()?;
     machine::allow_many_files()?;
     println!("{machine}");
+    if options.gateway {
+        return gateway::run(&options, &programs, &machine);
+    }
     if let Some(other) = &options.against {
         return against::run(&options, &programs, other);
     }
@@ -94,7 +100,7 @@ fn run_table(
     write(&json, &record::render(&results, machine, options))?;
     write(&svg, &plot::render(&results, machine))?;
     if options.is_whole() {
-        publish(table, &table::markdown(&results))?;
+        publish_at(table.page, &table::markdown(&results))?;
     }
     println!("written: {}, {}", json.display(), svg.display());
     Ok(results)
@@ -153,10 +159,9 @@ fn in_turn(targets: &[Target], round: usize) -> impl Iterator<Item = Target> {
     (0..count).map(move |place| targets[(place + round) % count])
 }
 
-/// Puts the rows into the table's page, between its two marks.
-fn publish(table: &Table, rows: &str) -> Result<()> {
+/// Puts rows into a page, between its two marks.
+fn publish_at(page: &str, rows: &str) -> Result<()> {
     const MARKS: [&str; 2] = ["<!-- bench -->\n", "<!-- /bench -->"];
-    let page = table.page;
     let path = options::root().join(page);
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {page}"))?;
     let place = || format!("{page} has no place for the table");

@@ -6,8 +6,8 @@
 //! Map: `site` is what runs, `client` and `reply` are the driver's HTTP, `crowd` is many connections
 //! at once; `measures` and `streams` take the figures.
 
-mod client;
-mod crowd;
+pub mod client;
+pub mod crowd;
 mod measures;
 mod reply;
 mod site;

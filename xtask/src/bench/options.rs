@@ -6,9 +6,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::tables::{TABLES, Table};
 
-const USAGE: &str = "cargo xtask bench [stdio|http] [--quick] [--only NAME] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--against PATH] [--check]
+const USAGE: &str = "cargo xtask bench [stdio|http|gateway] [--quick] [--only NAME] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--against PATH] [--check]
 
       stdio, http     only this table [default: both]
+      gateway         20 servers behind one address, against one; --only, --json, --svg and --against are not for it
       --quick         few calls and one round, under a minute: shows that it works, not how fast it is
       --only NAME     only the measures with this in their name; publishes nothing
       --rounds N      median over this many rounds [default: 5, with --against 9; at least 5 unless --quick]
@@ -26,6 +27,8 @@ const TURNS: usize = 9;
 
 pub struct Options {
     pub tables: Vec<&'static Table>,
+    /// Many servers behind one address, in place of the tables.
+    pub gateway: bool,
     pub quick: bool,
     pub only: Option<String>,
     pub rounds: usize,
@@ -51,6 +54,7 @@ impl Options {
             let mut value = || words.next().with_context(|| format!("{word} needs a value\n\n{USAGE}"));
             match word.as_str() {
                 "--quick" => {}
+                "gateway" => options.gateway = true,
                 "--only" => options.only = Some(value()?.clone()),
                 "--check" => options.check = true,
                 "--rounds" => options.rounds = rounds(value()?, quick)?,
@@ -78,6 +82,7 @@ impl Options {
         };
         Options {
             tables: Vec::new(),
+            gateway: false,
             quick,
             only: None,
             rounds,

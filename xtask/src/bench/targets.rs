@@ -78,6 +78,19 @@ impl Programs {
         programs
     }
 
+    pub fn echo_server(&self) -> &Path {
+        &self.echo_server
+    }
+
+    /// outlast on HTTP, in front of the servers that a file describes.
+    pub fn gateway(&self, file: &Path) -> Command {
+        let mut command = Command::new(&self.outlast);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--max-sessions", "20000", "--state", "none"]);
+        command.arg("--config").arg(file);
+        self.isolate(&mut command);
+        command
+    }
+
     /// A folder for what outlast keeps.
     pub fn state(&self) -> &Path {
         &self.state

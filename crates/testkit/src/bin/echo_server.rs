@@ -8,6 +8,8 @@
 //! So fields are found by searching the raw bytes (`echo_server/messages.rs`); with `--parse` they are
 //! parsed and written as JSON, as by a real server.
 //!
+//! The list of tools is empty, which costs no proxy anything; with `ECHO_TOOLS` it has so many.
+//!
 //! Tools: `echo` gives `payload` back, `later` answers after `ms` milliseconds, `never` does not
 //! answer, `stats` tells how many calls and `notifications/cancelled` were seen.
 //!

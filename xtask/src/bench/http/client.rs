@@ -16,6 +16,8 @@ pub const CHUNK: usize = 256 * 1024;
 pub struct Client {
     pub era: Era,
     address: SocketAddr,
+    /// The endpoint: `/mcp`, or that of one of several servers.
+    path: &'static str,
     session: Option<String>,
     next_id: u64,
 }
@@ -23,7 +25,12 @@ pub struct Client {
 impl Client {
     /// Introduces itself, if its era does that.
     pub fn enter(connection: &mut Connection, era: Era) -> Result<Client> {
-        let mut client = Client { era, address: connection.address, session: None, next_id: 1 };
+        Client::enter_at(connection, era, "/mcp")
+    }
+
+    /// The same at another endpoint.
+    pub fn enter_at(connection: &mut Connection, era: Era, path: &'static str) -> Result<Client> {
+        let mut client = Client { era, address: connection.address, path, session: None, next_id: 1 };
         if era == Era::Legacy {
             client.shake_hands(connection)?;
         }
@@ -61,6 +68,11 @@ impl Client {
         (self.head("GET", "") + "\r\n").into_bytes()
     }
 
+    /// A legacy request for the list of tools.
+    pub fn list_tools(&self, id: u64) -> Vec<u8> {
+        self.post("", &messages::list_tools(id))
+    }
+
     fn post(&self, headers: &str, body: &[u8]) -> Vec<u8> {
         let mut request = self.head("POST", headers).into_bytes();
         append_body(body, &mut request);
@@ -68,10 +80,10 @@ impl Client {
     }
 
     fn head(&self, method: &str, headers: &str) -> String {
-        let (address, version) = (self.address, self.era.version());
+        let (address, path, version) = (self.address, self.path, self.era.version());
         let session = self.session.as_ref().map(|id| format!("Mcp-Session-Id: {id}\r\n"));
         format!(
-            "{method} /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {version}\r\n{}{headers}",
             session.unwrap_or_default()
         )
@@ -125,7 +137,17 @@ impl Connection {
 
     /// Sends a request and reads its response to the end.
     pub fn exchange(&mut self, request: &[u8]) -> Result<Reply> {
-        self.stream.write_all(request).context("cannot be written to")?;
+        self.send(request)?;
+        self.receive()
+    }
+
+    /// Sends a request, whose response is read later.
+    pub fn send(&mut self, request: &[u8]) -> Result<()> {
+        self.stream.write_all(request).context("cannot be written to")
+    }
+
+    /// Reads a response to its end.
+    pub fn receive(&mut self) -> Result<Reply> {
         let mut reply = Reply::default();
         while !self.read_into(&mut reply)? {}
         Ok(reply)

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use memchr::memchr2;
@@ -19,7 +20,8 @@ use serde_json::value::RawValue;
 /// is a member like any unknown one.
 pub const INITIALIZED: &[u8] = br#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo-server","version":"1"}}"#;
 const DISCOVERED: &[u8] = br#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo-server","version":"1"}}}"#;
-const TOOLS: &[u8] = br#"{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}"#;
+const TOOLS: [&[u8]; 2] =
+    [br#"{"resultType":"complete","tools":["#, br#"],"ttlMs":0,"cacheScope":"private"}"#];
 
 /// The result of a call that has nothing to say.
 pub const NOTHING: &[u8] = br#"{"resultType":"complete","content":[]}"#;
@@ -94,12 +96,37 @@ impl Reader {
     }
 }
 
+/// The list of tools: none, or with `ECHO_TOOLS` so many, of which the first is `echo`.
+fn tools() -> &'static [u8] {
+    static LIST: OnceLock<Vec<u8>> = OnceLock::new();
+    LIST.get_or_init(|| {
+        let count = std::env::var("ECHO_TOOLS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+        let names =
+            (0..count).map(|number| if number == 0 { "echo".into() } else { format!("tool_{number}") });
+        let tools: Vec<String> = names.map(|name| tool(&name)).collect();
+        let [before, after] = TOOLS;
+        [before, tools.join(",").as_bytes(), after].concat()
+    })
+}
+
+/// As long as the definition of a usual tool.
+fn tool(name: &str) -> String {
+    format!(
+        concat!(
+            r#"{{"name":"{}","description":"Takes a payload and gives it back as it was, so that what lies "#,
+            r#"between can be measured.","inputSchema":{{"type":"object","properties":{{"payload":"#,
+            r#"{{"type":"string","description":"any text"}}}},"required":["payload"]}}}}"#
+        ),
+        name
+    )
+}
+
 /// Anything that is no call.
 fn plain(method: &[u8]) -> Option<Ask<'static>> {
     match method {
         b"initialize" => Some(Ask::Initialize),
         b"server/discover" => Some(Ask::Same(DISCOVERED)),
-        b"tools/list" => Some(Ask::Same(TOOLS)),
+        b"tools/list" => Some(Ask::Same(tools())),
         b"ping" => Some(Ask::Same(b"{}")),
         _ => None,
     }

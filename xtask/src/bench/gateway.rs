@@ -1,0 +1,121 @@
+//! `cargo xtask bench gateway`: what the merged door costs, against the door of one server.
+//!
+//! The servers are all the same echo server, with a hundred tools each. As in the other tables everything shares one
+//! core, a ratio is taken inside its round, and the median over rounds is shown.
+//!
+//! Map: `sites` starts outlast before one or many servers, `measures` takes the figures; here is what they mean.
+
+mod measures;
+mod sites;
+
+use anyhow::{Result, ensure};
+
+use super::machine::Machine;
+use super::options::Options;
+use super::results::median;
+use super::targets::Programs;
+
+/// What a figure must be.
+#[derive(Clone, Copy)]
+enum Goal {
+    AtLeast(f64),
+    AtMost(f64),
+    /// It explains another one.
+    None,
+}
+
+struct Row {
+    key: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    goal: Goal,
+}
+
+/// Every figure that a round takes.
+const ROWS: [Row; 10] = [
+    row("rate_one", "one server × 200 clients", "calls/s", Goal::None),
+    row("rate", "20 servers × 200 clients, ÷ one server × 200 clients", "×", Goal::AtLeast(0.8)),
+    row("p50_one", "p50 through the door of one server", "µs", Goal::None),
+    row("p50", "p50 through the merged door, ÷ through the door of one server", "×", Goal::AtMost(1.1)),
+    row("list_p50", "merged `tools/list` of 2,000 tools from memory, p50", "ms", Goal::None),
+    row("list_p99", "merged `tools/list` of 2,000 tools from memory, p99", "ms", Goal::AtMost(2.0)),
+    row("call_p99", "a call alone, p99", "ms", Goal::None),
+    row("beside_p99", "a call right behind such a list: later than alone by, p99", "ms", Goal::AtMost(1.0)),
+    row("session", "idle client session at the merged door", "KiB", Goal::AtMost(64.0)),
+    row("listed", "the same after a list, which it can still fetch again", "KiB", Goal::None),
+];
+
+const fn row(key: &'static str, title: &'static str, unit: &'static str, goal: Goal) -> Row {
+    Row { key, title, unit, goal }
+}
+
+/// A figure of one round.
+type Sample = (&'static str, f64);
+
+/// How much is measured in one round.
+struct Sizes {
+    calls: u64,
+    one_by_one: u64,
+    lists: u64,
+    sessions: usize,
+}
+
+impl Sizes {
+    fn new(quick: bool) -> Sizes {
+        if quick {
+            return Sizes { calls: 2_000, one_by_one: 500, lists: 50, sessions: 50 };
+        }
+        Sizes { calls: 40_000, one_by_one: 10_000, lists: 500, sessions: 500 }
+    }
+}
+
+/// Takes all figures and shows them; a whole run is published.
+pub fn run(options: &Options, programs: &Programs, machine: &Machine) -> Result<()> {
+    let sizes = Sizes::new(options.quick);
+    let mut samples = Vec::new();
+    for round in 0..options.rounds {
+        println!("gateway, round {} of {}", round + 1, options.rounds);
+        samples.extend(measures::take(programs, &sizes)?);
+    }
+    let value = |row: &Row| {
+        let of_row = samples.iter().filter(|(key, _)| *key == row.key);
+        median(of_row.map(|(_, value)| *value).collect())
+    };
+    let values: Vec<(&Row, f64)> = ROWS.iter().filter_map(|row| Some((row, value(row)?))).collect();
+    ensure!(values.len() == ROWS.len(), "not everything was measured");
+    let rows = markdown(&values);
+    println!("\n{rows}\n{machine}");
+    if options.is_whole() {
+        super::publish_at("docs/gateway-bench.md", &rows)?;
+    }
+    let missed = values.iter().filter(|(row, value)| !row.goal.is_met(*value)).count();
+    ensure!(missed == 0 || !options.check, "{missed} goals were missed");
+    Ok(())
+}
+
+fn markdown(values: &[(&Row, f64)]) -> String {
+    let mut text = String::from("| measure | outlast | goal |\n|---|--:|--:|\n");
+    for (row, value) in values {
+        let digits = if *value >= 1000.0 { 0 } else { 2 };
+        text += &format!("| {} | {value:.digits$} {} | {} |\n", row.title, row.unit, row.goal.text(row.unit));
+    }
+    text
+}
+
+impl Goal {
+    fn is_met(self, value: f64) -> bool {
+        match self {
+            Goal::AtLeast(bound) => value >= bound,
+            Goal::AtMost(bound) => value <= bound,
+            Goal::None => true,
+        }
+    }
+
+    fn text(self, unit: &str) -> String {
+        match self {
+            Goal::AtLeast(bound) => format!("≥ {bound} {unit}"),
+            Goal::AtMost(bound) => format!("≤ {bound} {unit}"),
+            Goal::None => String::new(),
+        }
+    }
+}
