@@ -89,11 +89,11 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
     Ok(if outcome == Outcome::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The name of a server, and its words if it is started as a process.
+pub type StdioServer = (String, Option<Vec<String>>);
+
 /// The servers of a file that are started as processes, with their words; `None` for any other.
-pub fn stdio_servers(
-    source: &str,
-    shape: clients::Shape,
-) -> Result<Vec<(String, Option<Vec<String>>)>, String> {
+pub fn stdio_servers(source: &str, shape: clients::Shape) -> Result<Vec<StdioServer>, String> {
     let found = plan::servers(source, shape).map_err(|problem| problem.what)?;
     let words = |server: Server| {
         let server::Kind::Stdio(launch) = &server.kind else { return (server.name, None) };
