@@ -6,7 +6,7 @@ use crate::error::{Failure, cut};
 use crate::event::{Exit, StartFailure};
 use crate::http::{Post, Response};
 use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
-use crate::limits::{self, NAME};
+use crate::limits::NAME;
 use crate::memory::Memory;
 use crate::profile::{Learn, Sighting};
 use crate::settings::{counted, show_duration};
@@ -437,7 +437,7 @@ impl std::fmt::Display for Note {
                 write!(
                     f,
                     "the file has had more than {} names of servers; {count} of them are left out until outlast is started again",
-                    limits::DEFINITIONS
+                    crate::definitions::NAMES
                 )
             }
             Note::OddDeclaration { server } => {

@@ -5,10 +5,6 @@ use std::time::Duration;
 /// Members of a client's array. One more: the array is refused with -32600.
 pub const BATCH_MEMBERS: usize = 1_000;
 
-/// Names of servers that a file may have had since the process began, those it has now among them. One more: that
-/// server is left out until outlast is started again.
-pub const DEFINITIONS: usize = 10_000;
-
 /// Calls in flight per client. One more: answered at once with `overloaded`.
 pub const CALLS: usize = 100_000;
 

@@ -678,7 +678,7 @@ pub static SETTINGS: &[Setting] = &[
         applies: Applies::Everywhere,
         front: false,
         default: "off",
-        short: "stop the process of a server that had no call for this long",
+        short: "stop a process that had no call for this long",
         long: "Its clients stay connected, and the next call starts it again: it is told what it was told \
                before (handshake, log level), and calls wait until it is there. What it kept in memory is \
                lost. A server that a client is subscribed to, that has a call or has asked something is not \
@@ -1386,7 +1386,7 @@ mod tests {
     #[test]
     fn every_default_that_is_a_value_parses() {
         for item in SETTINGS {
-            let words = matches!(item.key, Key::Timeout | Key::ClientCap);
+            let words = matches!(item.key, Key::Timeout | Key::ClientCap | Key::Heartbeat);
             if !matches!(item.kind, Kind::Rules | Kind::Path | Kind::Lines(_)) && !words {
                 assert!(item.parse(item.default).is_ok(), "{}", item.name);
             }

@@ -258,9 +258,9 @@ fn destructive_means_every_tool_that_does_not_deny_it() {
         r#"
         set hold destructive
         > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read","annotations":{"readOnlyHint":true}},{"name":"add","annotations":{"destructiveHint":false}},{"name":"delete"}]}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read",…
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read"}}
         >> …read…
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add"}}
@@ -282,7 +282,7 @@ fn a_server_that_is_restarted_meanwhile_does_not_matter() {
         > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> …initialize…
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << …
+        << {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","_meta":{"progressToken":7}}}
         .. store 1: hold
         stored 1

@@ -18,7 +18,7 @@ const SESSION: &str = r###"
     server-1 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
     >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
     server-2 < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true}}}}
-    << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}},"protocolVersion":"2025-11-25","serverInfo":{"name":"outlast","version":"…"}}}||
+    << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"logging":{},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}},"protocolVersion":"2025-11-25","serverInfo":{"name":"outlast","version":"…"}}}||
     << 1: finish
     >> 2: {"jsonrpc":"2.0","method":"notifications/initialized"}
     post 2 session=1 {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -204,7 +204,7 @@ fn what_was_asked_before_the_end_of_the_input_is_answered() {
         server-1 started
         >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         server-1 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":{"listChanged":true}},"protocolVersion":"2025-11-25","serverInfo":{"name":"outlast","version":"…"}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"logging":{},"tools":{"listChanged":true}},"protocolVersion":"2025-11-25","serverInfo":{"name":"outlast","version":"…"}}}
         >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/list"}
         server-1 < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"run"}]}}

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Connections that the system may hold for us while we are busy.
 const BACKLOG: u32 = 1024;
@@ -138,13 +139,7 @@ async fn serve(
     if eager {
         driver.turn(|state| state.feed(Event::Warm));
     }
-    let reader = match watched {
-        Some((reading, key)) => {
-            let asked = signals::on_hang_up()?;
-            Some(tokio::spawn(reload::watch(driver.clone(), reading, key, Some(asked))))
-        }
-        None => None,
-    };
+    let reader = watched.map(|watched| read_again(&driver, watched)).transpose()?;
     let (stop, stopped) = watch::channel(false);
     let door = Door::new(driver.clone(), service.doorman, service.bounds, service.addresses);
     let doors = tokio::spawn(door.listen(listener, stopped));
@@ -157,7 +152,7 @@ async fn serve(
         None => driver.ended().await,
         Some(kept) => kept.until_unused(&driver, resume_wait).await,
     };
-    reader.inspect(tokio::task::JoinHandle::abort);
+    reader.inspect(JoinHandle::abort);
     let _ = stop.send(true);
     let _ = doors.await;
     driver.end_servers();
@@ -180,6 +175,12 @@ fn watch_signals(driver: &Arc<Driver>, hang_up: bool, managed: bool) -> io::Resu
 
 fn greeting_at(listener: &TcpListener) -> io::Result<String> {
     Ok(format!("outlast: listening on http://{}/mcp", listener.local_addr()?))
+}
+
+/// Reads the file again when it changes, or when somebody asks for it.
+fn read_again(driver: &Arc<Driver>, (reading, key): (Reading, Key)) -> io::Result<JoinHandle<()>> {
+    let asked = signals::on_hang_up()?;
+    Ok(tokio::spawn(reload::watch(driver.clone(), reading, key, Some(asked))))
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

@@ -124,7 +124,7 @@ impl Engine {
         let trouble = server.and_then(|server| server.last_trouble.as_ref().map(ToString::to_string));
         let exit = || server.and_then(|server| server.exit.as_ref().map(ToString::to_string));
         let why = trouble.or_else(exit).map(|why| format!(" ({why})")).unwrap_or_default();
-        let what = match server.is_some_and(|server| server.is_hopeless()) {
+        let what = match server.is_some_and(|server| server.hopeless) {
             true => "it cannot be started",
             false => "it has failed several times in a row",
         };

@@ -73,7 +73,7 @@ impl Servers {
     pub(crate) fn is_reached(&mut self, id: ServerId) {
         if let Some(server) = self.at(id) {
             server.last_trouble = None;
-            server.ran = true;
+            (server.ran, server.hopeless) = (true, false);
         }
     }
 

@@ -19,13 +19,10 @@
 //! | `a_restart_that_fails_is_tried_again_later` | restarting, reviving | error, end, silence | stopping or resting | `connect-backoff` doubles |
 //! | `too_many_restarts_are_a_failure` | up | ended once more than `restart-intensity` | down | calls that waited fail |
 //! | `a_failed_server_answers_at_once` | down | request | down | error `server-failed` with the time of the next try |
-//! | `a_changed_program_is_started_when_the_calls_of_the_old_one_have_ended` | up | the file has another program, no call is in flight | stopping | the tree is stopped; what waits goes to the new process |
-//! | `a_removed_server_goes_after_its_calls_and_is_not_shown_any_more` | up | the file has it no more, no call is in flight | leaving | its input is closed |
-//! | `a_server_that_nobody_uses_is_stopped_and_the_next_call_starts_it` | up | no call for `server-idle` | stopping, then asleep | – |
-//! | `a_server_that_nobody_uses_is_stopped_and_the_next_call_starts_it` | asleep | request | restarting | a new run |
 //! | `a_failed_server_is_tried_for_ever` | down | `reconnect-every` is over | restarting | a new run |
 //!
-//! Each row has a test of the same name, in `tests/server.rs` or `tests/reload.rs`.
+//! Each row has a test of the same name, in `tests/server.rs`. What a file that was read again does to a server is in
+//! `engine/reload.rs`; one that nobody uses is asleep until somebody does (`engine/quiet.rs`).
 
 use super::unsent::Unsent;
 use crate::calls::deadline::WorkClock;
@@ -143,6 +140,8 @@ pub(crate) struct Server {
     pub(crate) transport: Transport,
     /// A process of it has run.
     pub(crate) ran: bool,
+    /// It was given up at its first failure.
+    pub(crate) hopeless: bool,
     /// It was started before anybody needs it, and belongs to nobody yet.
     pub(crate) spare: bool,
     /// When it was last sent a call.
@@ -378,6 +377,7 @@ impl Server {
             fate: Fate::Stays,
             transport,
             ran: false,
+            hopeless: false,
             spare: false,
             used: Mono::default(),
             quiet_armed: None,
@@ -519,11 +519,6 @@ impl Server {
         !self.ran
     }
 
-    /// Whether it has been given up at its first failure.
-    pub(crate) fn is_hopeless(&self) -> bool {
-        !self.ran && matches!(self.life, Life::Down)
-    }
-
     /// Failures of the program that it was do not count for the one that it will be.
     pub(crate) fn forgets_failures(&mut self) {
         self.restarts.clear();
@@ -533,6 +528,7 @@ impl Server {
     /// Whether waiting cannot help it: it has never run, and its command is not there.
     pub(crate) fn gives_up(&mut self) {
         self.tries = self.config.connect_retries;
+        self.hopeless = true;
     }
 
     /// How long to wait before the next start; `None` when it has failed too often. `jitter` lies between one half
