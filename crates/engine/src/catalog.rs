@@ -9,11 +9,13 @@
 mod listing;
 mod names;
 mod offer;
+mod search;
 mod template;
 mod view;
 
 pub(crate) use listing::{Listing, Page};
 pub(crate) use offer::{Welcome, offer};
+pub(crate) use search::Readable;
 pub(crate) use view::{Part, Shown, View};
 
 use crate::method::Method;
@@ -95,6 +97,9 @@ mod bounds {
 
     /// Members of an entry that are looked at. What is called by its name further back is not found.
     pub(super) const ENTRY_MEMBERS: usize = 1_000;
+
+    /// Bytes of the name or uri of an entry. What is called longer is left out.
+    pub(super) const ENTRY_NAME: usize = 8 << 10;
 
     /// Entries in one page of a merged list. More: the page ends with a cursor.
     pub(super) const LIST_PAGE: usize = 5_000;

@@ -13,7 +13,9 @@ pub(crate) mod session;
 mod sessions;
 mod streams;
 
-pub(crate) use client::{Batch, Client, Door, Entry, Open, Subscription, TaskToken, Watched, Way};
+pub(crate) use client::{
+    Batch, Client, Door, Entry, Open, Role, Subscription, TaskToken, Wanted, WantedResource, Watched, Way,
+};
 pub(crate) use identity::{Identity, IdentityNo};
 pub(crate) use listens::Listens;
 pub(crate) use sessions::Sleep;
@@ -189,6 +191,30 @@ impl Clients {
     /// It is to be told that a list has changed. False if it was, and has not looked since.
     pub(crate) fn hears_of_change(&mut self, id: ClientId, list: u8) -> bool {
         self.at(id).is_some_and(|client| client.hears_of_change(list))
+    }
+
+    /// It is to be told that a server is missing. False if it was.
+    pub(crate) fn hears_of_missing(&mut self, id: ClientId, definition: DefinitionId) -> bool {
+        self.at(id).is_some_and(|client| client.hears_of_missing(definition))
+    }
+
+    pub(crate) fn misses_no_more(&mut self, id: ClientId, definition: DefinitionId) {
+        if let Some(client) = self.at(id) {
+            client.misses_no_more(definition);
+        }
+    }
+
+    /// It hears of a resource that it calls otherwise than its server does; or no more.
+    pub(crate) fn renames(
+        &mut self,
+        id: ClientId,
+        definition: DefinitionId,
+        own: &str,
+        public: Option<&str>,
+    ) {
+        if let Some(client) = self.at(id) {
+            client.renames(definition, own, public);
+        }
     }
 
     /// It looks at a list.

@@ -157,6 +157,35 @@ impl Rights {
     }
 }
 
+/// What a person wrote for some clients.
+#[derive(Clone, Debug)]
+pub struct ClientRule {
+    /// What they call themselves.
+    pub glob: Glob,
+    /// When they give a tool up; what is so for all, without.
+    pub cap: Option<ClientCap>,
+    /// Whether their calls are handed off before they do.
+    pub hand_off: Option<bool>,
+    /// Which servers they see at the merged door; all, without.
+    pub servers: Option<Vec<Glob>>,
+    /// How they see tools there; as each server says, without.
+    pub expose: Option<Expose>,
+    /// Where it is written.
+    pub source: Box<str>,
+}
+
+impl ClientRule {
+    /// Whether its clients see a server at the merged door.
+    pub fn shows(&self, server: &str) -> bool {
+        self.servers.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.matches(server)))
+    }
+
+    /// When its clients give a tool up, if it says so.
+    pub(crate) fn cap(&self) -> Option<ClientCap> {
+        if self.hand_off == Some(false) { Some(ClientCap::Off) } else { self.cap }
+    }
+}
+
 /// What a server is: the same for every process or session of it.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -227,6 +256,8 @@ pub struct Config {
     pub server: Arc<ServerConfig>,
     /// The other servers of a file, in its order.
     pub others: Vec<Arc<ServerConfig>>,
+    /// What is so for some clients, in the order of the file.
+    pub clients: Vec<Arc<ClientRule>>,
     /// What stands between a server's name and that of its tool.
     pub separator: Box<str>,
     /// How long a merged list waits for a slow server.
@@ -288,6 +319,7 @@ impl Default for Config {
         Config {
             server: Arc::default(),
             others: Vec::new(),
+            clients: Vec::new(),
             separator: "__".into(),
             list_wait: Duration::from_secs(4),
             rights: BTreeMap::new(),
@@ -345,6 +377,12 @@ impl Config {
         (0..).map(DefinitionId).zip(all)
     }
 
+    /// What is so for a client that calls itself this. Of two rules that fit, the nearer glob wins, then the later one.
+    pub fn rule_for(&self, name: &str) -> Option<&Arc<ClientRule>> {
+        let fitting = self.clients.iter().filter_map(|rule| Some((rule.glob.closeness(name)?, rule)));
+        fitting.max_by_key(|(closeness, _)| *closeness).map(|(_, rule)| rule)
+    }
+
     /// Its limits per method and tool, to be added to.
     pub fn rules_mut(&mut self) -> &mut Rules {
         Arc::make_mut(&mut self.server_mut().rules)
@@ -358,7 +396,9 @@ impl Config {
 
     /// Whether calls may have tickets, so that an earlier process may have left some.
     pub fn has_tickets(&self) -> bool {
-        self.tasks || self.resumable || matches!(self.client_cap, ClientCap::After(_))
+        let capped = |cap: ClientCap| matches!(cap, ClientCap::After(_));
+        let rules = || self.clients.iter().filter_map(|rule| rule.cap());
+        self.tasks || self.resumable || capped(self.client_cap) || rules().any(capped)
     }
 
     /// Whether anything may be stored whoever the client is, so that the server needs a name in the store. For a

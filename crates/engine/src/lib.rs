@@ -63,7 +63,7 @@ pub mod wire;
 
 pub use action::{Action, Level, Note};
 pub use config::{
-    ClientCap, Config, Expose, Exposure, Manner, Restart, Rights, ServerConfig, Share, Transport,
+    ClientCap, ClientRule, Config, Expose, Exposure, Manner, Restart, Rights, ServerConfig, Share, Transport,
 };
 pub use engine::Engine;
 pub use event::Event;

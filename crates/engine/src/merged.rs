@@ -7,7 +7,8 @@
 //! | asked | a page that is not the last | asked |
 //! | asked | the last page, a refusal | fresh |
 //! | asked | its process ends | wanted |
-//! | fresh | the server says that it changed, or is started again | stale |
+//! | asked | the server says that it changed | asked, and stale with the last page |
+//! | fresh | the server says that it changed, is started again, or has said that it keeps no longer | stale |
 //!
 //! What was known stays until something newer is there, and is shown meanwhile. A server that has let somebody wait
 //! in vain is *late*: nobody waits for it again until it has answered.
@@ -16,6 +17,7 @@
 
 use crate::catalog::{Kind, Listing, View};
 use crate::clients::Way;
+use crate::config::{Expose, Exposure};
 use crate::id::{AttemptId, ClientId, DefinitionId, GatherNo, JsonId, ServerId};
 use crate::method::Method;
 use crate::time::Mono;
@@ -40,7 +42,8 @@ enum Progress {
     Wanted,
     /// Under this number; what has come so far.
     Asked(AttemptId, Box<Listing>),
-    Fresh,
+    /// Until this time, if its server does not tell of changes.
+    Fresh(Option<Mono>),
 }
 
 /// One list of one server.
@@ -50,6 +53,8 @@ struct List {
     known: Option<Known>,
     /// Somebody was told something else, or nothing, meanwhile.
     owed: bool,
+    /// It has changed since it was asked for: what comes is old by then.
+    outdated: bool,
 }
 
 /// A list, and what it looks like as a number.
@@ -91,10 +96,40 @@ pub(crate) enum Needs {
     Handshakes,
     /// What every server lists.
     Lists(&'static [Kind]),
+    /// The tools of those whose tools are listed.
+    Shown,
+    /// The tools of those whose tools are found.
+    Hidden,
 }
 
-/// Which lists a view is made of.
-type ViewKey = (Kind, Vec<(DefinitionId, u64)>);
+impl Needs {
+    /// The lists that this is about.
+    pub(crate) fn kinds(self) -> &'static [Kind] {
+        match self {
+            Needs::Handshakes => &[],
+            Needs::Lists(kinds) => kinds,
+            Needs::Shown | Needs::Hidden => &[Kind::Tools],
+        }
+    }
+}
+
+/// What a view is made of.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ViewKey {
+    pub(crate) kind: Kind,
+    /// Names that are ours.
+    pub(crate) reserved: Vec<String>,
+    pub(crate) parts: Vec<PartKey>,
+}
+
+/// What one server adds to it: the list that looks like this number, shown like this.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PartKey {
+    pub(crate) definition: DefinitionId,
+    pub(crate) digest: u64,
+    pub(crate) expose: Expose,
+    pub(crate) exposure: Arc<Exposure>,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
@@ -111,10 +146,11 @@ impl Merged {
     }
 
     /// Somebody needs a list. Whether its server is to be asked, if it is there.
-    pub(crate) fn wants(&mut self, server: ServerId, kind: Kind) -> bool {
+    pub(crate) fn wants(&mut self, now: Mono, server: ServerId, kind: Kind) -> bool {
         let list = self.list(server, kind);
-        if matches!(list.progress, Progress::Stale) {
-            list.progress = Progress::Wanted;
+        let old = matches!(list.progress, Progress::Fresh(Some(until)) if until <= now);
+        if old || matches!(list.progress, Progress::Stale) {
+            (list.progress, list.outdated) = (Progress::Wanted, false);
         }
         matches!(list.progress, Progress::Wanted)
     }
@@ -123,8 +159,9 @@ impl Merged {
     /// that too.
     pub(crate) fn wanted(&mut self, server: ServerId, anew: bool) -> Vec<Kind> {
         let Some(lists) = self.servers.get_mut(&server) else { return Vec::new() };
-        for list in lists.each.values_mut().filter(|list| anew && matches!(list.progress, Progress::Fresh)) {
-            (list.progress, list.owed) = (Progress::Wanted, true);
+        for list in lists.each.values_mut().filter(|list| anew && matches!(list.progress, Progress::Fresh(_)))
+        {
+            (list.progress, list.owed, list.outdated) = (Progress::Wanted, true, false);
         }
         let wanted =
             |(kind, list): (&Kind, &List)| matches!(list.progress, Progress::Wanted).then_some(*kind);
@@ -154,7 +191,13 @@ impl Merged {
     }
 
     /// A list is whole. Whether somebody is to be told that it looks different.
-    pub(crate) fn is_listed(&mut self, server: ServerId, kind: Kind, listing: Listing) -> bool {
+    pub(crate) fn is_listed(
+        &mut self,
+        server: ServerId,
+        kind: Kind,
+        listing: Listing,
+        until: Option<Mono>,
+    ) -> bool {
         if let Some(lists) = self.servers.get_mut(&server) {
             lists.late = false;
         }
@@ -162,13 +205,14 @@ impl Merged {
         let digest = listing.digest();
         let differs = list.known.as_ref().map_or(!listing.entries.is_empty(), |known| known.digest != digest);
         list.known = Some(Known { listing: Arc::new(listing), digest });
-        list.progress = Progress::Fresh;
+        let outdated = std::mem::take(&mut list.outdated);
+        list.progress = if outdated { Progress::Stale } else { Progress::Fresh(until) };
         std::mem::take(&mut list.owed) && differs
     }
 
     /// A server has no such list.
     pub(crate) fn refuses(&mut self, server: ServerId, kind: Kind) -> bool {
-        self.is_listed(server, kind, Listing::default())
+        self.is_listed(server, kind, Listing::default(), None)
     }
 
     /// The process that was asked is gone: it is asked again when it is back.
@@ -181,8 +225,10 @@ impl Merged {
     /// A server says that a list of its has changed.
     pub(crate) fn is_stale(&mut self, server: ServerId, kind: Kind) {
         let list = self.servers.get_mut(&server).and_then(|lists| lists.each.get_mut(&kind));
-        if let Some(list) = list {
-            list.progress = Progress::Stale;
+        match list {
+            Some(list) if matches!(list.progress, Progress::Asked(..)) => list.outdated = true,
+            Some(list) if matches!(list.progress, Progress::Fresh(_)) => list.progress = Progress::Stale,
+            Some(_) | None => {}
         }
     }
 
@@ -226,6 +272,11 @@ impl Merged {
         !std::mem::replace(&mut lists.foreign, true)
     }
 
+    /// Whether a server is known not to speak the era that it was asked in.
+    pub(crate) fn does_not_speak(&self, server: ServerId) -> bool {
+        self.servers.get(&server).is_some_and(|lists| lists.foreign)
+    }
+
     /// Somebody has waited long enough for a server.
     pub(crate) fn is_late(&mut self, server: ServerId) {
         if let Some(lists) = self.servers.get_mut(&server) {
@@ -236,7 +287,7 @@ impl Merged {
     /// What is known of a list is shown to somebody; newer is told later.
     pub(crate) fn show(&mut self, server: ServerId, kind: Kind) -> Option<(Arc<Listing>, u64)> {
         let list = self.list(server, kind);
-        list.owed |= !matches!(list.progress, Progress::Fresh);
+        list.owed |= !matches!(list.progress, Progress::Fresh(_));
         list.known.clone().map(|known| (known.listing, known.digest))
     }
 
@@ -258,17 +309,16 @@ impl Merged {
 
 // Views.
 impl Merged {
-    /// A merged list: one that is ready, or a new one.
-    pub(crate) fn view(&mut self, key: ViewKey, make: impl FnOnce() -> View) -> Arc<View> {
-        if let Some((_, view)) = self.views.iter().find(|(known, _)| *known == key) {
-            return view.clone();
-        }
+    /// A merged list that is ready.
+    pub(crate) fn view(&self, key: &ViewKey) -> Option<Arc<View>> {
+        self.views.iter().rev().find(|(known, _)| known == key).map(|(_, view)| view.clone())
+    }
+
+    pub(crate) fn keep_view(&mut self, key: ViewKey, view: Arc<View>) {
         if self.views.len() == VIEWS {
             self.views.pop_front();
         }
-        let view = Arc::new(make());
-        self.views.push_back((key, view.clone()));
-        view
+        self.views.push_back((key, view));
     }
 }
 
@@ -303,6 +353,13 @@ impl Merged {
         let mut gathered = self.gathered.remove(&no)?;
         timers.set(Owner::Gather(no), &mut gathered.armed, None);
         Some(gathered)
+    }
+
+    /// Whether a client waits for a list of this kind.
+    pub(crate) fn awaits_list(&self, client: ClientId, kind: Kind) -> bool {
+        let waits =
+            |gathered: &Gathered| gathered.client == client && Kind::of(&gathered.method) == Some(kind);
+        self.gathered.values().any(waits)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (GatherNo, &Gathered)> {

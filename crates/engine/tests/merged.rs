@@ -185,7 +185,8 @@ fn a_dead_server_fails_no_list_and_comes_back_by_itself() {
         post 4 session=1 {"jsonrpc":"2.0","id":3,"method":"tools/list"}
         << 4: 200 events
         << 4: id: 4-0|retry: 1000|data: ||
-        << 4: id: 4-1|data: {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"ci__run","x":1.0},{ "name" : "srv__run" },{"name":"srv__odd_name_…"}]}}||
+        << 4: id: 4-1|data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"outlast","data":"server `ci` is not there (exit status 1): what it listed before is shown, and its calls wait or fail"}}||
+        << 4: id: 4-2|data: {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"ci__run","x":1.0},{ "name" : "srv__run" },{"name":"srv__odd_name_…"}]}}||
         << 4: finish
         wait 1s
         @…
@@ -225,12 +226,14 @@ fn a_stdio_client_is_answered_by_us_although_a_server_cannot_be_started() {
         r#"{GATEWAY}
         server-2 start-failed not-found
         !! warn: restart of `ci` failed: command not found
-        << {{"jsonrpc":"2.0","id":1,"result":{{"capabilities":{{"prompts":{{"listChanged":true}},"resources":{{"listChanged":true}},"tools":{{"listChanged":true}}}},"protocolVersion":"2025-11-25","serverInfo":{{"name":"outlast","version":"…"}}}}}}
+        << {{"jsonrpc":"2.0","id":1,"result":{{"capabilities":{{"logging":{{}},"prompts":{{"listChanged":true}},"resources":{{"listChanged":true}},"tools":{{"listChanged":true}}}},"protocolVersion":"2025-11-25","serverInfo":{{"name":"outlast","version":"…"}}}}}}
         !! warn: restarting `ci` in 2s: it could not be started
         > {{"jsonrpc":"2.0","method":"notifications/initialized"}}
         > {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
         >> 1: {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
         server-1 < {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"a"}}]}}}}
+        # Which server is missing is said once.
+        << {{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"warning","logger":"outlast","data":"server `ci` is not there (command not found): nothing of it is in this list, and its calls wait or fail"}}}}
         << {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"srv__a"}}]}}}}
         > {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"srv__a"}}}}
         >> 1: {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"_meta":{{"progressToken":3}},"name":"a"}}}}
@@ -259,7 +262,7 @@ fn a_modern_client_sees_the_servers_that_speak_its_revision() {
         server-1 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Received request before initialization was complete"}}
         !! warn: `srv` does not speak the revision of a client; that client goes without it at the merged door
         server-2 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[{"name":"run"}],"ttlMs":9,"cacheScope":"public"}}
-        << 1: 200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"ci__run"}]}}
+        << 1: 200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"outlast","version":"…"}},"tools":[{"name":"ci__run"}]}}
         post 2 version=2026-07-28 method=tools/call name=ci__run {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ci__run",META}}
         >> 2: {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run",…}}
         server-2 < {"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","content":[]}}
@@ -268,7 +271,7 @@ fn a_modern_client_sees_the_servers_that_speak_its_revision() {
         >> 1: {"jsonrpc":"2.0","id":4,"method":"server/discover","params":{META}}
         >> 2: {"jsonrpc":"2.0","id":5,"method":"server/discover","params":{META}}
         server-2 < {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}
-        << 3: 200 {"jsonrpc":"2.0","id":8,"result":{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"outlast","version":"…"}},"cacheScope":"private","capabilities":{…"tools":{"listChanged":true}},"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0}}
+        << 3: 200 {"jsonrpc":"2.0","id":8,"result":{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"outlast","version":"…"}},"cacheScope":"private","capabilities":{"logging":{},…"tools":{"listChanged":true}},"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0}}
         "#.replace("META", META),
     );
 }

@@ -2,7 +2,7 @@
 //! can last.
 
 use crate::clients::{advice, learned};
-use crate::config::file::{self, ClientRule, Defined, Gateway};
+use crate::config::file::{self, Defined, Gateway};
 use crate::observe::stderr;
 use outlast_engine::ClientCap;
 use outlast_engine::method::Method;
@@ -138,7 +138,7 @@ impl Known {
             return Known { name: None, effect: Effect::default(), from: String::new() };
         };
         let found = |effect, from: String| Known { name: Some(name.to_owned()), effect, from };
-        let rule = nearest_rule(&gateway.clients, name);
+        let rule = gateway.settings.engine.rule_for(name);
         if rule.is_some_and(|rule| rule.hand_off == Some(false)) {
             return found(Effect::default(), rule.map(|rule| rule.source.to_string()).unwrap_or_default());
         }
@@ -157,12 +157,6 @@ impl Known {
             }
         }
     }
-}
-
-/// Of two that fit, the nearer glob wins, then the later one.
-fn nearest_rule<'a>(rules: &'a [ClientRule], name: &str) -> Option<&'a ClientRule> {
-    let fitting = rules.iter().filter_map(|rule| Some((rule.glob.closeness(name)?, rule)));
-    fitting.max_by_key(|(closeness, _)| *closeness).map(|(_, rule)| rule)
 }
 
 /// The policy of a call whose client sends a progress token, as nearly all do.

@@ -30,10 +30,11 @@ use outlast_engine::settings::{Glob, Key, Kind, Setting, parse_duration, show_du
 use outlast_engine::store::{Committed, Mail, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
-    Action, ClientCap, Config, Engine, Event, Level, Manner, Mono, Now, Restart, Rights, ServerConfig, Share,
-    Transport, Wall, wire,
+    Action, ClientCap, ClientRule, Config, Engine, Event, Expose, Level, Manner, Mono, Now, Restart, Rights,
+    ServerConfig, Share, Transport, Wall, wire,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Clients whose limits are known, for `set profiles`.
@@ -560,6 +561,11 @@ impl World {
                 self.config.rights.insert(name, rights);
                 return;
             }
+            "separator" => return self.config.separator = value.into(),
+            // `SERVER KEY VALUE`: `expose on-demand`, `deny GLOB`, `alias OWN PUBLIC`.
+            "exposure" => return self.exposure(value),
+            // `GLOB KEY=VALUE…`.
+            "client" => return self.config.clients.push(client_rule(value).into()),
             "http" => return self.config.server_mut().transport = Transport::Http,
             "share" => {
                 self.config.server_mut().share = match value {
@@ -621,6 +627,19 @@ impl World {
                 setting.parse(value).expect(text),
                 &format!("--{name}"),
             );
+        }
+    }
+
+    fn exposure(&mut self, text: &str) {
+        let words: Vec<&str> = text.split(' ').collect();
+        let all = std::iter::once(&mut self.config.server).chain(&mut self.config.others);
+        let server = all.into_iter().find(|server| *server.name == *words[0]).expect(text);
+        let exposure = Arc::make_mut(&mut Arc::make_mut(server).exposure);
+        match words[1..] {
+            ["expose", value] => exposure.expose = expose(value),
+            ["deny", glob] => exposure.deny.push(Glob::new(glob).expect(text)),
+            ["alias", own, public] => exposure.aliases.push((own.into(), public.into())),
+            _ => panic!("{text}"),
         }
     }
 
@@ -727,6 +746,30 @@ fn rights(text: &str) -> (Box<str>, Rights) {
         }
     }
     (name, rights)
+}
+
+fn expose(text: &str) -> Expose {
+    match text {
+        "on-demand" => Expose::OnDemand,
+        "plain-names" => Expose::PlainNames,
+        _ => Expose::Names,
+    }
+}
+
+fn client_rule(text: &str) -> ClientRule {
+    let mut words = text.split(' ');
+    let glob = Glob::new(words.next().expect(text)).expect(text);
+    let source = format!("[clients.\"{glob}\"]").into();
+    let mut rule = ClientRule { glob, cap: None, hand_off: None, servers: None, expose: None, source };
+    for (key, value) in words.map(|word| word.split_once('=').expect(text)) {
+        match key {
+            "client-cap" => rule.cap = Some(parse_duration(value).map_or(ClientCap::Off, ClientCap::After)),
+            "hand-off" => rule.hand_off = Some(value == "true"),
+            "servers" => rule.servers = Some(vec![Glob::new(value).expect(text)]),
+            _ => rule.expose = Some(expose(value)),
+        }
+    }
+    rule
 }
 
 /// `NAME VERSION AGE`.

@@ -46,8 +46,8 @@ pub(crate) enum Page {
 impl Listing {
     /// Adds a page: the `result` of an answer.
     ///
-    /// What has no name, an empty one, or two, is left out; of two entries of one name the first stays, as it does
-    /// for a client that calls it by its name.
+    /// What has no name, an empty one, a very long one, or two, is left out; of two entries of one name the first
+    /// stays, as it does for a client that calls it by its name.
     pub(crate) fn add(&mut self, kind: Kind, result: &Bytes) -> Page {
         let Ok(page) = serde_json::from_slice::<Fields<'_>>(result) else { return Page::Ends("no list") };
         let list =
@@ -75,9 +75,8 @@ impl Listing {
             return;
         };
         let name: Option<Box<str>> = serde_json::from_str(found.get()).ok();
-        let Some(name) = name.filter(|name| !name.is_empty() && self.names.insert(name.clone())) else {
-            return;
-        };
+        let fits = |name: &str| (1..=bounds::ENTRY_NAME).contains(&name.len());
+        let Some(name) = name.filter(|name| fits(name) && self.names.insert(name.clone())) else { return };
         let start = raw.as_ptr() as usize - whole.as_ptr() as usize;
         let at = found.get().as_ptr() as usize - raw.as_ptr() as usize;
         self.bytes += raw.len();
@@ -106,10 +105,14 @@ impl Listing {
 }
 
 /// The members of an object in their order, repeated ones too.
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
-    fn find(&self, name: &str) -> Option<&'a RawValue> {
+    pub(super) fn names(self) -> impl Iterator<Item = Cow<'a, str>> {
+        self.0.into_iter().map(|(name, _)| name)
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, raw)| *raw)
     }
 
@@ -174,8 +177,11 @@ mod tests {
 
     #[test]
     fn what_has_no_usable_name_is_left_out() {
-        let text = r#"{"tools":[{"name":""},{"title":"x"},{"name":1},{"name":"a","name":"b"},7,{"name":"c"},{"name":"c","x":2}]}"#;
-        let (listing, page) = list(text);
+        let long = "n".repeat(bounds::ENTRY_NAME + 1);
+        let text = format!(
+            r#"{{"tools":[{{"name":""}},{{"title":"x"}},{{"name":1}},{{"name":"a","name":"b"}},7,{{"name":"{long}"}},{{"name":"c"}},{{"name":"c","x":2}}]}}"#
+        );
+        let (listing, page) = list(&text);
         assert_eq!((names(&listing), page), (vec!["c"], Page::Last));
         assert_eq!(&listing.entries[0].bytes[..], br#"{"name":"c"}"#, "of two of one name the first stays");
     }

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 /// Characters of a public name at most: what model providers take.
 pub(super) const LONGEST: usize = 64;
 
-/// Characters of the suffix that tells two names apart.
+/// Characters of the suffix that tells two names apart; and of the one that does so if that is not enough.
 const SUFFIX: usize = 7;
+const LONG_SUFFIX: usize = 17;
 
 /// What an entry is called before it is known whether another has the same name.
 pub(super) struct Wish<'a> {
@@ -33,12 +34,12 @@ impl Wish<'_> {
     }
 
     /// A name that no other has: made of the whole of both names, so that it does not depend on who else is there.
-    fn unmistakable(&self, separator: &str) -> String {
+    fn unmistakable(&self, separator: &str, suffix: usize) -> String {
         let whole = fingerprint(format!("{}\0{}", self.server, self.name).as_bytes());
-        let suffix = format!("_{:06x}", whole & 0xff_ffff);
+        let digits = format!("{whole:016x}");
         let mut name = self.full(separator);
-        name.truncate(LONGEST - SUFFIX);
-        name + &suffix
+        name.truncate(LONGEST - suffix);
+        name + "_" + &digits[digits.len() - (suffix - 1)..]
     }
 
     /// Whether its first choice says all of it: nothing was replaced or cut.
@@ -52,39 +53,44 @@ impl Wish<'_> {
     }
 }
 
-/// The public name of each wish. Of several that would be called the same all are called otherwise, so that none
-/// depends on the order in which they came.
-pub(super) fn choose(separator: &str, wishes: &[Wish<'_>]) -> Vec<String> {
+/// The public name of each wish. Of several that would be called the same, or as one of `reserved`, all are called
+/// otherwise, so that none depends on the order in which they came.
+pub(super) fn choose(separator: &str, reserved: &[&str], wishes: &[Wish<'_>]) -> Vec<String> {
     let mut names: Vec<String> = wishes.iter().map(|wish| wish.first_choice(separator)).collect();
     // Plain names that two servers have become full ones; then what is still not alone, or not itself, gets a suffix.
-    let counts = count(&names);
-    for (name, wish) in names.iter_mut().zip(wishes) {
-        if wish.alias.is_none() && wish.plain && (counts[name.as_str()] > 1 || !wish.is_faithful(separator)) {
+    let lost = not_alone(reserved, &names);
+    for ((name, wish), lost) in names.iter_mut().zip(wishes).zip(lost) {
+        if wish.alias.is_none() && wish.plain && (lost || !wish.is_faithful(separator)) {
             *name = wish.full(separator);
         }
     }
-    let counts = count(&names);
-    let lost: Vec<bool> = names.iter().map(|name| counts[name.as_str()] > 1).collect();
+    let lost = not_alone(reserved, &names);
     for ((name, wish), lost) in names.iter_mut().zip(wishes).zip(lost) {
         let cut = wish.alias.is_none()
             && !Wish { plain: false, ..*wish }.is_faithful(separator)
             && !is_own(name, wish);
         if lost || cut {
-            *name = wish.unmistakable(separator);
+            *name = wish.unmistakable(separator, SUFFIX);
         }
     }
+    // A tool may be called what another gets with its suffix.
+    let lost = not_alone(reserved, &names);
+    for ((name, wish), _) in names.iter_mut().zip(wishes).zip(lost).filter(|(_, lost)| *lost) {
+        *name = wish.unmistakable(separator, LONG_SUFFIX);
+    }
     names
+}
+
+/// Which of these names are not the only ones of their kind.
+fn not_alone(reserved: &[&str], names: &[String]) -> Vec<bool> {
+    let mut counts: BTreeMap<&str, usize> = reserved.iter().map(|name| (*name, 1)).collect();
+    names.iter().for_each(|name| *counts.entry(name).or_default() += 1);
+    names.iter().map(|name| counts.get(name.as_str()).is_some_and(|count| *count > 1)).collect()
 }
 
 /// Whether an entry has kept its own name.
 fn is_own(name: &str, wish: &Wish<'_>) -> bool {
     wish.plain && name == wish.name
-}
-
-fn count(names: &[String]) -> BTreeMap<String, usize> {
-    let mut counts = BTreeMap::new();
-    names.iter().for_each(|name| *counts.entry(name.clone()).or_default() += 1);
-    counts
 }
 
 /// What is left of a name in letters, digits, `_` and `-`, and not too long.
@@ -102,7 +108,7 @@ mod tests {
             .iter()
             .map(|(server, name, plain)| Wish { server, name, alias: None, plain: *plain })
             .collect();
-        choose("__", &wishes)
+        choose("__", &["find_tools"], &wishes)
     }
 
     #[test]
@@ -130,6 +136,22 @@ mod tests {
         // A server whose name holds the separator.
         let odd = named(&[("a", "b__c", false), ("a__b", "c", false)]);
         assert_ne!(odd[0], odd[1]);
+    }
+
+    #[test]
+    fn a_name_of_ours_is_nobody_elses() {
+        let wish = |alias| Wish { server: "ci", name: "find_tools", alias, plain: true };
+        assert_eq!(choose("__", &["find_tools"], &[wish(None)]), ["ci__find_tools"]);
+        let alias = choose("__", &["find_tools"], &[wish(Some("find_tools"))]);
+        assert!(alias[0].starts_with("ci__find_tools_"), "{alias:?}");
+    }
+
+    #[test]
+    fn a_tool_that_is_called_like_anothers_suffix_does_not_hide_it() {
+        let first = named(&[("s", "a b", false)]);
+        let copy = first[0].strip_prefix("s__").unwrap();
+        let both = named(&[("s", "a b", false), ("s", copy, false)]);
+        assert_ne!(both[0], both[1]);
     }
 
     #[test]

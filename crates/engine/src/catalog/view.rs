@@ -2,12 +2,14 @@
 
 use super::listing::{Entry, Listing};
 use super::names::{self, Wish};
+use super::search::Index;
 use super::{Kind, bounds, template};
 use crate::config::{Expose, Exposure};
 use crate::error::json_text;
+use crate::hash::fingerprint;
 use crate::id::DefinitionId;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What one server adds.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub(crate) struct Part {
     pub(crate) definition: DefinitionId,
     pub(crate) server: Box<str>,
     pub(crate) exposure: Arc<Exposure>,
+    /// How this client sees its tools.
+    pub(crate) expose: Expose,
     pub(crate) listing: Arc<Listing>,
 }
 
@@ -37,11 +41,14 @@ pub(crate) struct View {
     kind: Kind,
     shown: Vec<Shown>,
     by_name: BTreeMap<Box<str>, usize>,
+    /// Of what is not listed, made when somebody searches for the first time; and the place of each.
+    hidden: OnceLock<(Index, Vec<usize>)>,
 }
 
 impl View {
     /// In the order of the servers' names, and of each in its own order.
-    pub(crate) fn new(kind: Kind, separator: &str, parts: &[Part]) -> View {
+    /// Nothing is called as one of `reserved`, which are names of ours.
+    pub(crate) fn new(kind: Kind, separator: &str, reserved: &[&str], parts: &[Part]) -> View {
         let mut parts: Vec<&Part> = parts.iter().collect();
         parts.sort_by(|one, other| one.server.cmp(&other.server));
         let visible =
@@ -52,17 +59,35 @@ impl View {
             .filter(|(part, entry)| visible(part, entry))
             .collect();
         let publics = match kind {
-            Kind::Tools | Kind::Prompts => names::choose(separator, &wishes(&all)),
+            Kind::Tools | Kind::Prompts => names::choose(separator, reserved, &wishes(&all)),
             Kind::Resources | Kind::Templates => uris(&all),
         };
         let mut shown: Vec<Shown> = Vec::with_capacity(all.len());
+        let mut by_name = BTreeMap::new();
         for ((part, entry), public) in all.iter().zip(publics) {
+            // Names that are still the same were made to be: the first one has it.
+            if by_name.contains_key(public.as_str()) {
+                continue;
+            }
+            by_name.insert(Box::from(public.as_str()), shown.len());
             let before = shown.last().filter(|before| before.server == part.server);
             let nth = before.map_or(0, |before| before.nth + 1);
             shown.push(show(kind, part, entry, (public, nth)));
         }
-        let by_name = shown.iter().enumerate().map(|(at, shown)| (shown.public.clone(), at)).collect();
-        View { kind, shown, by_name }
+        View { kind, shown, by_name, hidden: OnceLock::new() }
+    }
+
+    /// What is not listed and fits a query, the best first; all of it if nothing is asked for.
+    pub(crate) fn find(&self, query: &str) -> Vec<&Shown> {
+        let (index, places) = self.hidden.get_or_init(|| self.index());
+        let found = if query.trim().is_empty() { (0..places.len()).collect() } else { index.find(query) };
+        found.into_iter().filter_map(|nth| self.shown.get(*places.get(nth)?)).collect()
+    }
+
+    fn index(&self) -> (Index, Vec<usize>) {
+        let hidden = || self.shown.iter().enumerate().filter(|(_, shown)| shown.on_demand);
+        let index = Index::new(hidden().map(|(_, shown)| (&*shown.public, &shown.entry.bytes[..])));
+        (index, hidden().map(|(at, _)| at).collect())
     }
 
     /// What a public name means.
@@ -122,8 +147,9 @@ impl View {
         let (server, rest) = cursor.strip_prefix("outlast:")?.split_once(':')?;
         let (nth, name) = rest.split_once(':')?;
         let nth: usize = nth.parse().ok()?;
+        let name = u64::from_str_radix(name, 16).ok()?;
         let of_server = || self.shown.iter().enumerate().filter(|(_, shown)| *shown.server == *server);
-        let same = of_server().find(|(_, shown)| *shown.entry.name == *name).map(|(at, _)| at + 1);
+        let same = of_server().find(|(_, shown)| shown.number() == name).map(|(at, _)| at + 1);
         let beside = || of_server().nth(nth).map(|(at, _)| at);
         let behind = || self.shown.iter().position(|shown| *shown.server > *server);
         Some(same.or_else(beside).or_else(behind).unwrap_or(self.shown.len()))
@@ -143,7 +169,12 @@ impl Shown {
     }
 
     fn cursor(&self) -> String {
-        format!("outlast:{}:{}:{}", self.server, self.nth, self.entry.name)
+        format!("outlast:{}:{}:{:x}", self.server, self.nth, self.number())
+    }
+
+    /// Its own name as a number: a cursor must not become as long as a server likes.
+    fn number(&self) -> u64 {
+        fingerprint(self.entry.name.as_bytes())
     }
 }
 
@@ -152,7 +183,7 @@ fn wishes<'a>(all: &[(&'a Part, &'a Entry)]) -> Vec<Wish<'a>> {
         server: &part.server,
         name: &entry.name,
         alias: part.exposure.alias(&entry.name),
-        plain: part.exposure.expose == Expose::PlainNames,
+        plain: part.expose == Expose::PlainNames,
     };
     all.iter().map(wish).collect()
 }
@@ -162,7 +193,7 @@ fn show(kind: Kind, part: &Part, entry: &Entry, (public, nth): (String, usize)) 
         public: public.into(),
         definition: part.definition,
         entry: entry.clone(),
-        on_demand: kind == Kind::Tools && part.exposure.expose == Expose::OnDemand,
+        on_demand: kind == Kind::Tools && part.expose == Expose::OnDemand,
         server: part.server.clone(),
         nth,
     }
@@ -198,8 +229,9 @@ mod tests {
                 listing.add(kind, &Bytes::copy_from_slice(result.as_bytes()));
             }
         }
-        let exposure = Arc::new(Exposure { expose, ..Exposure::default() });
-        Part { definition: DefinitionId(number), server: server.into(), exposure, listing: Arc::new(listing) }
+        let exposure = Arc::default();
+        let definition = DefinitionId(number);
+        Part { definition, server: server.into(), exposure, expose, listing: Arc::new(listing) }
     }
 
     fn text(page: Option<Vec<u8>>) -> String {
@@ -211,11 +243,11 @@ mod tests {
         let ci =
             part(0, "ci", Expose::Names, r#"{"tools":[{"x":1.0, "name": "run" ,"y":[ ]},{"name":"b"}]}"#);
         let db = part(1, "db", Expose::Names, r#"{"tools":[{"name":"run"}]}"#);
-        let view = View::new(Kind::Tools, "__", &[db.clone(), ci.clone()]);
+        let view = View::new(Kind::Tools, "__", &[], &[db.clone(), ci.clone()]);
         let expected =
             r#"{"tools":[{"x":1.0, "name": "ci__run" ,"y":[ ]},{"name":"ci__b"},{"name":"db__run"}]}"#;
         assert_eq!(text(view.page(None, "", |_| true)), expected);
-        assert_eq!(text(View::new(Kind::Tools, "__", &[ci, db]).page(None, "", |_| true)), expected);
+        assert_eq!(text(View::new(Kind::Tools, "__", &[], &[ci, db]).page(None, "", |_| true)), expected);
         let found = view.resolve("db__run").unwrap();
         assert_eq!((found.definition, &*found.entry.name), (DefinitionId(1), "run"));
         assert!(view.resolve("run").is_none() && view.resolve("").is_none());
@@ -232,7 +264,7 @@ mod tests {
             aliases: vec![("run_a".into(), "go".into())],
             ..Exposure::default()
         });
-        let view = View::new(Kind::Tools, "__", &[ci]);
+        let view = View::new(Kind::Tools, "__", &[], &[ci]);
         assert_eq!(text(view.page(None, "", |_| true)), r#"{"tools":[{"name":"go"}]}"#);
         assert!(view.resolve("ci__run_b").is_none() && view.resolve("go").is_some());
     }
@@ -243,7 +275,7 @@ mod tests {
             (0..2 * bounds::LIST_PAGE + 3).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
         let a = part(0, "a", Expose::Names, &format!(r#"{{"tools":[{}]}}"#, tools.join(",")));
         let b = part(1, "b", Expose::Names, &format!(r#"{{"tools":[{}]}}"#, tools.join(",")));
-        let view = View::new(Kind::Tools, "__", &[a, b]);
+        let view = View::new(Kind::Tools, "__", &[], &[a, b]);
         let (mut cursor, mut seen, mut pages) = (None::<String>, Vec::new(), 0);
         loop {
             let page: serde_json::Value =
@@ -268,6 +300,7 @@ mod tests {
             View::new(
                 Kind::Tools,
                 "__",
+                &[],
                 &[part(0, "a", Expose::Names, &format!(r#"{{"tools":[{}]}}"#, tools.join(",")))],
             )
         };
@@ -281,10 +314,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_on_demand_is_found_and_not_listed() {
+        let a = part(0, "a", Expose::OnDemand, r#"{"tools":[{"name":"build"},{"name":"test"}]}"#);
+        let b = part(1, "b", Expose::Names, r#"{"tools":[{"name":"build"}]}"#);
+        let view = View::new(Kind::Tools, "__", &[], &[a, b]);
+        assert_eq!(text(view.page(None, "{}", |_| true)), r#"{"tools":[{"name":"b__build"},{}]}"#);
+        let found = |query| view.find(query).iter().map(|shown| &*shown.public).collect::<Vec<_>>();
+        assert_eq!(found("build"), ["a__build"]);
+        assert_eq!(found(" "), ["a__build", "a__test"]);
+        assert!(view.resolve("a__test").is_some());
+    }
+
+    #[test]
     fn two_servers_with_one_uri_are_told_apart() {
         let a = part(0, "a_x", Expose::Names, r#"{"resources":[{"uri":"file:///1"},{"uri":"file:///2"}]}"#);
         let b = part(1, "b", Expose::Names, r#"{"resources":[{"uri":"file:///1"}]}"#);
-        let view = View::new(Kind::Resources, "__", &[a, b]);
+        let view = View::new(Kind::Resources, "__", &[], &[a, b]);
         let expected = r#"{"resources":[{"uri":"outlast+a+x:file:///1"},{"uri":"file:///2"},{"uri":"outlast+b:file:///1"}]}"#;
         assert_eq!(text(view.page(None, "", |_| true)), expected);
         assert_eq!(view.resolve("outlast+b:file:///1").unwrap().definition, DefinitionId(1));
@@ -295,7 +340,7 @@ mod tests {
     fn a_uri_belongs_to_the_template_that_says_most_of_it() {
         let a = part(0, "a", Expose::Names, r#"{"resourceTemplates":[{"uriTemplate":"file:///{+p}"}]}"#);
         let b = part(1, "b", Expose::Names, r#"{"resourceTemplates":[{"uriTemplate":"file:///logs/{p}"}]}"#);
-        let view = View::new(Kind::Templates, "__", &[a, b]);
+        let view = View::new(Kind::Templates, "__", &[], &[a, b]);
         let found = |uri| view.template_for(uri).map(|shown| shown.definition);
         assert_eq!(found("file:///logs/1"), Some(DefinitionId(1)));
         assert_eq!(found("file:///etc/x"), Some(DefinitionId(0)));

@@ -7,15 +7,18 @@ use crate::calls::progress::Progress;
 use crate::calls::resume;
 use crate::clients::identity::IdentityNo;
 use crate::clients::session::Session;
+use crate::config::ClientRule;
 use crate::hash::IdMap;
 use crate::id::{
     AttemptId, BatchId, CallId, DefinitionId, GatherNo, JsonId, KeyNo, ServerId, StreamId, TaskNo,
 };
+use crate::limits;
 use crate::record::Ticket;
 use crate::small_map::SmallMap;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// What a client's id stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +89,8 @@ pub(crate) struct Client {
     pub(crate) finished: bool,
     /// Who it is, as far as it has said.
     pub(crate) identity: Option<IdentityNo>,
+    /// What a person wrote for clients that call themselves as it does.
+    pub(crate) rule: Option<Arc<ClientRule>>,
     /// It was given a list with our tools in it.
     pub(crate) shows_our_tools: bool,
     /// It declared `resumableRequests`.
@@ -94,6 +99,10 @@ pub(crate) struct Client {
     pub(crate) modern: bool,
     /// Lists that it was told have changed, and has not looked at since; at the merged door.
     told: u8,
+    /// Servers of which it was told that they are missing; at the merged door.
+    missing: Vec<DefinitionId>,
+    /// Resources that it calls otherwise than their servers do, and hears of.
+    renamed: BTreeMap<(DefinitionId, Box<str>), Box<str>>,
 }
 
 /// An array of requests whose answers are collected.
@@ -131,6 +140,38 @@ pub(crate) struct Subscription {
     pub(crate) armed: Option<Mono>,
     /// Tasks of ours that it asks for.
     pub(crate) tasks: Option<Box<Watched>>,
+    pub(crate) role: Role,
+}
+
+/// What a subscription is to its server.
+#[derive(Debug)]
+pub(crate) enum Role {
+    /// The client's own.
+    Whole,
+    /// The client's own at the merged door: no server knows it, each has a share of it.
+    Merged(Box<Wanted>),
+    /// What one server has of that one, and of which lists it promised to tell.
+    Share { of: AttemptId, lists: u8 },
+}
+
+/// What a subscription at the merged door asks for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// Of which lists it wants to hear, and has heard since somebody looked.
+    pub(crate) lists: u8,
+    pub(crate) told: u8,
+    pub(crate) resources: Vec<WantedResource>,
+    /// What the client said of itself.
+    pub(crate) meta: Box<[u8]>,
+}
+
+/// A resource that a client of the merged door wants to hear of.
+#[derive(Debug)]
+pub(crate) struct WantedResource {
+    pub(crate) public: Box<str>,
+    pub(crate) definition: DefinitionId,
+    /// As its server calls it.
+    pub(crate) own: Box<str>,
 }
 
 /// What a subscription says of tasks of ours.
@@ -152,7 +193,7 @@ impl Subscription {
 
     /// Whether the server knows nothing of it.
     pub(crate) fn is_ours_alone(&self) -> bool {
-        self.tasks.as_ref().is_some_and(|tasks| tasks.alone)
+        matches!(self.role, Role::Merged(_)) || self.tasks.as_ref().is_some_and(|tasks| tasks.alone)
     }
 }
 
@@ -176,10 +217,13 @@ impl Client {
             congested: false,
             finished: false,
             identity: None,
+            rule: None,
             shows_our_tools: false,
             resumes,
             modern: false,
             told: 0,
+            missing: Vec::new(),
+            renamed: BTreeMap::new(),
         }
     }
 
@@ -223,6 +267,40 @@ impl Client {
         let news = self.told & list == 0;
         self.told |= list;
         news
+    }
+
+    /// It is told that a server is missing. False if it knows.
+    pub(super) fn hears_of_missing(&mut self, definition: DefinitionId) -> bool {
+        let news = !self.missing.contains(&definition);
+        if news {
+            self.missing.push(definition);
+        }
+        news
+    }
+
+    /// A server that was missing is there.
+    pub(super) fn misses_no_more(&mut self, definition: DefinitionId) {
+        self.missing.retain(|missing| *missing != definition);
+    }
+
+    /// It calls a resource this, which its server calls otherwise.
+    pub(super) fn renames(&mut self, definition: DefinitionId, own: &str, public: Option<&str>) {
+        let key = (definition, own.into());
+        match public {
+            Some(public) if self.renamed.len() < limits::SUBSCRIBED => {
+                self.renamed.insert(key, public.into());
+            }
+            Some(_) => {}
+            None => drop(self.renamed.remove(&key)),
+        }
+    }
+
+    /// What it calls a resource, if that is not what its server does.
+    pub(crate) fn name_for(&self, definition: DefinitionId, own: &str) -> Option<&str> {
+        if self.renamed.is_empty() {
+            return None;
+        }
+        self.renamed.get(&(definition, own.into())).map(|public| &**public)
     }
 
     /// It looks at a list.

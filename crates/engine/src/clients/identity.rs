@@ -6,11 +6,13 @@
 
 use super::{Clients, Door};
 use crate::calls::handoff;
+use crate::config::ClientRule;
 use crate::hash::IdMap;
 use crate::id::ClientId;
 use crate::limits;
 use crate::profile::{Effect, Introduction, Profile, Verdict, verdict};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What an introduction is known by.
@@ -106,6 +108,13 @@ impl Clients {
     pub(crate) fn has_identity(&mut self, id: ClientId, no: Option<IdentityNo>) {
         if let Some(client) = self.at(id) {
             client.identity = no;
+        }
+    }
+
+    /// What a person wrote for it.
+    pub(crate) fn has_rule(&mut self, id: ClientId, rule: Option<Arc<ClientRule>>) {
+        if let Some(client) = self.at(id) {
+            client.rule = rule;
         }
     }
 

@@ -1,8 +1,8 @@
 //! Every `subscriptions/listen` that is open.
 
-use super::{Subscription, Watched};
+use super::{Role, Subscription, Wanted, Watched};
 use crate::calls::retry;
-use crate::id::{AttemptId, ServerId};
+use crate::id::{AttemptId, ClientId, ServerId};
 use crate::limits;
 use crate::record::Ticket;
 use crate::time::Mono;
@@ -43,6 +43,63 @@ impl Listens {
     /// Those who listen to a task.
     pub(crate) fn to(&self, ticket: &Ticket) -> Vec<AttemptId> {
         self.iter().filter(|(_, listen)| listen.listens_to(ticket)).map(|(attempt, _)| attempt).collect()
+    }
+
+    /// What servers have of one at the merged door.
+    pub(crate) fn shares_of(&self, attempt: AttemptId) -> Vec<AttemptId> {
+        let share = |listen: &Subscription| matches!(listen.role, Role::Share { of, .. } if of == attempt);
+        self.iter().filter(|(_, listen)| share(listen)).map(|(attempt, _)| attempt).collect()
+    }
+
+    /// Those at the merged door of a client, and what they ask for.
+    pub(crate) fn merged_of(&self, client: ClientId) -> Vec<(AttemptId, &Wanted)> {
+        let wanted = |(attempt, listen): (AttemptId, &'_ Subscription)| match &listen.role {
+            Role::Merged(_) if listen.client == client => Some(attempt),
+            _ => None,
+        };
+        let found: Vec<AttemptId> = self.iter().filter_map(wanted).collect();
+        found.into_iter().filter_map(|attempt| Some((attempt, self.wanted(attempt)?))).collect()
+    }
+
+    /// What one at the merged door asks for.
+    pub(crate) fn wanted(&self, attempt: AttemptId) -> Option<&Wanted> {
+        match &self.get(attempt)?.role {
+            Role::Merged(wanted) => Some(wanted),
+            Role::Whole | Role::Share { .. } => None,
+        }
+    }
+
+    /// A list has changed. Whether one at the merged door is told: it wants to be, and was not since somebody looked.
+    pub(crate) fn hears_of_change(&mut self, attempt: AttemptId, list: u8) -> bool {
+        let Some(Role::Merged(wanted)) = self.0.get_mut(&attempt).map(|listen| &mut listen.role) else {
+            return false;
+        };
+        let news = wanted.lists & list != 0 && wanted.told & list == 0;
+        wanted.told |= list;
+        news
+    }
+
+    /// Somebody looks at a list. Of which client is not known: in the modern era each request is another one.
+    pub(crate) fn is_looked_at(&mut self, list: u8) {
+        for listen in self.0.values_mut() {
+            if let Role::Merged(wanted) = &mut listen.role {
+                wanted.told &= !list;
+            }
+        }
+    }
+
+    /// A server has promised to tell of these lists.
+    pub(crate) fn is_promised(&mut self, attempt: AttemptId, promised: u8) {
+        if let Some(Role::Share { lists, .. }) = self.0.get_mut(&attempt).map(|listen| &mut listen.role) {
+            *lists = promised;
+        }
+    }
+
+    /// Whether a server tells of changes of a list.
+    pub(crate) fn are_told(&self, server: ServerId, list: u8) -> bool {
+        let tells =
+            |listen: &Subscription| matches!(listen.role, Role::Share { lists, .. } if lists & list != 0);
+        self.0.values().any(|listen| listen.server == server && tells(listen))
     }
 
     pub(crate) fn open(&mut self, attempt: AttemptId, listen: Subscription) {

@@ -45,10 +45,24 @@ impl Engine {
         let waits = self.who_waits(server_id, &method);
         self.wait_begins(now, server_id, waits);
         let (limit, text) = (self.definition_of(server_id).rules.for_ask(&method).timeout, id.is_text());
-        let ask =
-            Ask { client: client_id, way, server: server_id, run, id, method, limit, waits, armed: None };
+        // Two servers of one client may have the same token; to one server alone the client is as it would be without us.
+        let token = message.envelope.get(Field::MetaProgressToken).filter(|_| self.is_merged(client_id));
+        let kept = token.and_then(|span| JsonId::token(span.of(&message.bytes)));
+        let ask = Ask {
+            client: client_id,
+            way,
+            server: server_id,
+            run,
+            id,
+            method,
+            limit,
+            waits,
+            token: kept.clone(),
+            armed: None,
+        };
         let ask_id = self.asks.open(&mut self.timers, now, ask);
         let mut edits = vec![Edit::replace(span, own_id(ask_id.0, text))];
+        edits.extend(token.zip(kept).map(|(span, _)| Edit::replace(span, own_id(ask_id.0, false))));
         edits.extend(tie);
         self.tell(client_id, way, Outgoing::edited(message.bytes.clone(), edits));
         if matches!(way, Way::Ticket(_)) {
@@ -82,6 +96,20 @@ impl Engine {
         }
         let edit = Edit::replace(span, ask.id.patch());
         self.send_answer(ask.server, Outgoing::edited(message.bytes.clone(), vec![edit]));
+    }
+
+    /// A client of the merged door reports on what it was asked: to the server that asked, under its own token.
+    pub(super) fn progress_of_ask(&mut self, client: ClientId, message: &Message) {
+        let Some(span) = message.envelope.get(Field::ParamsProgressToken) else { return };
+        let ask = read_own_id(span.of(&message.bytes)).and_then(|(no, _)| self.asks.of(client, AskId(no)));
+        let Some((server, run, token)) = ask.and_then(|ask| Some((ask.server, ask.run, ask.token.clone()?)))
+        else {
+            return;
+        };
+        if self.servers.is_current(server, run) {
+            let edit = Edit::replace(span, token.patch());
+            self.send(server, None, Some(message), Outgoing::edited(message.bytes.clone(), vec![edit]));
+        }
     }
 
     /// The client's answer was too long to keep: the server gets an error instead of silence.

@@ -200,6 +200,9 @@ impl Engine {
             return Err(No(400, -32020, format!("Header mismatch: {why}")));
         }
         let (client, stream) = self.exchange_client(exchange, head, Entry::Merged);
+        if Method::of(message) == Method::Listen && !self.must_declare_tasks_merged(message) {
+            self.begin_stream(stream);
+        }
         self.client_message(now, client, message, Way::Stream(stream));
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::Engine;
 use super::seams::toward_server;
 use crate::action::Note;
 use crate::calls::{Call, Request};
-use crate::clients::{Open, Subscription, Way};
+use crate::clients::{Open, Role, Subscription, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId, own_id};
@@ -263,6 +263,7 @@ impl Engine {
             breaks: 0,
             armed: None,
             tasks: None,
+            role: Role::Whole,
         };
         self.listens.open(attempt, subscription);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());

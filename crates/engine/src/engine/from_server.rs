@@ -6,7 +6,7 @@ use super::seams::toward_client;
 use super::tasks::add_to_tools;
 use crate::action::Note;
 use crate::calls::progress::{Forward, Progress};
-use crate::clients::Way;
+use crate::clients::{Role, Way};
 use crate::era::Era;
 use crate::error::{Kind, cut, error_answer};
 use crate::event::Line;
@@ -390,6 +390,9 @@ impl Engine {
         let Some(subscription) = attempt.and_then(|attempt| self.listens.get(attempt)) else {
             return self.stray_progress(server);
         };
+        if let Some(attempt) = attempt.filter(|_| matches!(subscription.role, Role::Share { .. })) {
+            return self.told_of_share(server, attempt, message);
+        }
         let acknowledges =
             || message.text(Field::Method).as_deref() == Some("notifications/subscriptions/acknowledged");
         if subscription.again && acknowledges() {

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::calls::{Call, State};
 use crate::clients::session::{Session, Stream};
-use crate::clients::{Client, Door, Entry, Open, Way};
+use crate::clients::{Client, Door, Entry, Open, Role, Way};
 use crate::config::Transport;
 use crate::id::{CallId, ClientId, ServerId, StreamId};
 use crate::servers::{Alarm, Life, Server};
@@ -212,8 +212,14 @@ impl Engine {
             must(there, || format!("{id:?} outlived whom it is about"))?;
         }
         for (attempt, listen) in self.listens.iter() {
-            let there =
-                self.clients.contains_key(&listen.client) && self.servers.contains_key(&listen.server);
+            let whose = match listen.role {
+                Role::Whole => self.servers.contains_key(&listen.server),
+                Role::Merged(_) => true,
+                Role::Share { of, .. } => {
+                    self.listens.wanted(of).is_some() && self.servers.contains_key(&listen.server)
+                }
+            };
+            let there = self.clients.contains_key(&listen.client) && whose;
             must(there, || format!("the subscription {attempt:?} outlived whom it is about"))?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::revival::Why;
 use crate::action::{Action, Note};
-use crate::clients::{Client, Door, Entry};
+use crate::clients::{Client, Door, Entry, Role, Subscription};
 use crate::config::{Manner, Restart};
 use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
@@ -260,7 +260,8 @@ impl Engine {
     }
 
     fn end_subscriptions(&mut self, server: ServerId, exit: Exit) {
-        let here = self.listens.iter().filter(|(_, listen)| listen.server == server);
+        let merged = |listen: &Subscription| matches!(listen.role, Role::Merged(_));
+        let here = self.listens.iter().filter(|(_, listen)| listen.server == server && !merged(listen));
         let open: Vec<AttemptId> = here.map(|(attempt, _)| attempt).collect();
         for attempt in open {
             let Some(subscription) = self.close_subscription(attempt) else { continue };

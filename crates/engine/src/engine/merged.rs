@@ -5,20 +5,25 @@
 //! waits, `list-wait` at most, and goes on with what is known.
 
 mod greeting;
+mod listen;
 mod lists;
+mod missing;
 mod naming;
+mod on_demand;
 mod tickets;
 
 use super::Engine;
 use super::from_client::is_modern;
 use crate::catalog::Kind;
 use crate::clients::{Entry, Open, Way};
-use crate::id::{ClientId, GatherNo, JsonId, ServerId};
+use crate::config::ServerConfig;
+use crate::id::{ClientId, DefinitionId, GatherNo, JsonId, ServerId};
 use crate::merged::{Gathered, Needs};
 use crate::method::Method;
 use crate::servers::Life;
 use crate::time::Mono;
 use crate::wire::Message;
+use serde_json::{Value, json};
 
 /// A request at the merged door.
 #[derive(Clone, Debug)]
@@ -51,25 +56,29 @@ impl Engine {
         let modern = is_modern(&method, message);
         if modern {
             self.speaks_modern(client, &method, message);
+            self.meet_at_merged(client, message);
         }
         if self.servers_of(client).is_empty() {
             self.meet_servers(now, client, message, modern);
         }
-        self.answer_merged(now, Asking { client, way, id, method, modern }, message, true);
+        let asking = Asking { client, way, id, method, modern };
+        self.looks_at_list(&asking);
+        self.answer_merged(now, asking, message, true);
     }
 
     /// Answers a request, or passes it to its server. A patient one waits for what is not known yet.
     fn answer_merged(&mut self, now: Mono, asking: Asking, message: &Message, patient: bool) {
         let needs = match asking.method {
             Method::Initialize | Method::Discover => Some(Needs::Handshakes),
-            Method::ToolsList => Some(Needs::Lists(&[Kind::Tools])),
+            Method::ToolsList => Some(Needs::Shown),
             Method::PromptsList => Some(Needs::Lists(&[Kind::Prompts])),
             Method::ResourcesList => Some(Needs::Lists(&[Kind::Resources])),
             Method::ResourcesTemplatesList => Some(Needs::Lists(&[Kind::Templates])),
+            Method::Listen if asking.modern => self.needs_to_listen(&asking, message),
             _ => self.needs_to_resolve(&asking, message),
         };
         if let Some(needs) = needs.filter(|_| patient) {
-            self.ask_for(&asking, message, needs);
+            self.ask_for(now, &asking, message, needs);
             if self.gathers(now, &asking, message, needs) {
                 return;
             }
@@ -79,6 +88,7 @@ impl Engine {
             Method::Ping if !asking.modern => {
                 self.answer_result(asking.client, asking.way, &asking.id, b"{}");
             }
+            Method::Listen if asking.modern => self.listen_merged(now, &asking, message),
             Method::LoggingSetLevel if !asking.modern => self.set_level_everywhere(&asking, message),
             Method::TasksGet
             | Method::TasksList
@@ -95,17 +105,13 @@ impl Engine {
     }
 
     /// Asks every server of a client for what is needed of it, as far as it is there to be asked.
-    fn ask_for(&mut self, asking: &Asking, message: &Message, needs: Needs) {
+    fn ask_for(&mut self, now: Mono, asking: &Asking, message: &Message, needs: Needs) {
         for server in self.servers_of(asking.client) {
             if asking.modern {
                 self.speak_modern_to(server, message, needs);
             }
-            let kinds = match needs {
-                Needs::Handshakes => &[],
-                Needs::Lists(kinds) => kinds,
-            };
-            for kind in kinds {
-                if self.may_list(server, *kind) && self.merged.wants(server, *kind) {
+            for kind in needs.kinds() {
+                if self.may_list(server, *kind) && self.merged.wants(now, server, *kind) {
                     self.ask_if_there(server, *kind);
                 }
             }
@@ -130,8 +136,9 @@ impl Engine {
 
     /// Whether something that is needed may still come.
     fn is_expecting(&self, client: ClientId, needs: Needs) -> bool {
-        let Some(client) = self.clients.get(&client) else { return false };
-        client.servers().any(|server| self.is_expected(server, needs))
+        let Some(state) = self.clients.get(&client) else { return false };
+        let expected = |server| self.is_expected(server, needs) && self.is_concerned(client, server, needs);
+        state.servers().any(expected)
     }
 
     fn is_expected(&self, id: ServerId, needs: Needs) -> bool {
@@ -145,7 +152,7 @@ impl Engine {
             Needs::Handshakes if server.welcome.is_some() => false,
             Needs::Handshakes if self.merged.meta(id).is_some() => self.merged.is_discovering(id),
             Needs::Handshakes => true,
-            Needs::Lists(kinds) => kinds.iter().any(|kind| self.merged.is_expected(id, *kind)),
+            _ => needs.kinds().iter().any(|kind| self.merged.is_expected(id, *kind)),
         }
     }
 
@@ -177,7 +184,7 @@ impl Engine {
         let Some((_, gathered)) = self.merged.iter().find(|(waiting, _)| *waiting == no) else { return };
         let (client, needs) = (gathered.client, gathered.needs);
         let mut late = self.servers_of(client);
-        late.retain(|server| self.is_expected(*server, needs));
+        late.retain(|server| self.is_expected(*server, needs) && self.is_concerned(client, *server, needs));
         for server in late {
             self.merged.is_late(server);
             let server = self.server_name(server);
@@ -191,6 +198,37 @@ impl Engine {
         let Some(gathered) = self.merged.take(&mut self.timers, no) else { return };
         self.clients.closes(client, id, Open::Gather(no));
         self.settled_without_answer(client, gathered.way);
+    }
+
+    /// What a modern client may see depends on who it is, whatever it asks.
+    fn meet_at_merged(&mut self, client: ClientId, message: &Message) {
+        let new = self.clients.get(&client).is_some_and(|client| client.identity.is_none());
+        if new && !self.config.clients.is_empty() {
+            self.meet(client, message);
+        }
+    }
+
+    /// Whether a client sees a server here.
+    fn sees(&self, client: ClientId, server: &ServerConfig) -> bool {
+        let rule = self.clients.get(&client).and_then(|client| client.rule.as_ref());
+        rule.is_none_or(|rule| rule.shows(&server.name))
+    }
+
+    /// The definitions that a client sees a server of.
+    fn definitions_seen_by(&self, client: ClientId) -> Vec<DefinitionId> {
+        let principal = self.clients.get(&client).and_then(|client| client.principal.as_deref());
+        let mut seen = self.definitions_for(principal);
+        seen.retain(|id| self.config.definition(*id).is_some_and(|server| self.sees(client, server)));
+        seen
+    }
+
+    /// Answers a request with a result of ours.
+    fn answer_here(&mut self, asking: &Asking, mut result: Value) {
+        if asking.modern {
+            result["resultType"] = "complete".into();
+            result["_meta"] = json!({"io.modelcontextprotocol/serverInfo": greeting::server_info()});
+        }
+        self.answer_result(asking.client, asking.way, &asking.id, result.to_string().as_bytes());
     }
 
     /// Refuses a request; in the modern era the error's code decides the status, too.

@@ -4,7 +4,7 @@ use super::Engine;
 use super::seams::toward_server;
 use crate::action::{Action, Note};
 use crate::calls::Call;
-use crate::clients::Open;
+use crate::clients::{Open, Role, Subscription};
 use crate::config::Restart;
 use crate::era::Era;
 use crate::error::{Kind, json_text};
@@ -193,7 +193,12 @@ impl Engine {
             self.servers.shows_era(id, Some(Era::Legacy));
         }
         if self.servers.get(&id).is_some_and(|server| server.welcome.is_none()) {
-            // It was told the handshake of a session that woke: those who joined that wait for the answer.
+            // It was told the handshake of a session that woke, or of a client of the merged door: those who joined
+            // that wait for the answer.
+            if let Some(result) = answer.raw(Field::Result) {
+                self.learn_capabilities(id, result);
+                self.has_our_tasks_alone(id);
+            }
             self.handshake_is_shared(id, answer);
         }
         self.compare_with_memory(id, answer);
@@ -322,8 +327,10 @@ impl Engine {
         let attempt = self.new_attempt();
         let Some(mut subscription) = self.listens.close(&mut self.timers, old) else { return };
         subscription.again = true;
-        self.clients.closes(subscription.client, &subscription.id, Open::Subscription(old));
-        self.clients.opens(subscription.client, subscription.id.key(), Open::Subscription(attempt));
+        if matches!(subscription.role, Role::Whole) {
+            self.clients.closes(subscription.client, &subscription.id, Open::Subscription(old));
+            self.clients.opens(subscription.client, subscription.id.key(), Open::Subscription(attempt));
+        }
         if let Some(span) = subscription.message.envelope.get(Field::Id) {
             let edit = Edit::replace(span, crate::id::own_id(attempt.0, subscription.id.is_text()));
             let outgoing = Outgoing::edited(subscription.message.bytes.clone(), vec![edit]);
@@ -399,7 +406,9 @@ impl Engine {
             self.tell_everybody(id, &list_changed_message(what, None));
         }
         let mut told = Vec::new();
-        for (_, subscription) in self.listens.iter().filter(|(_, listen)| listen.server == id) {
+        // At the merged door it means our list: see `tell_of_change`.
+        let whole = |listen: &Subscription| listen.server == id && matches!(listen.role, Role::Whole);
+        for (_, subscription) in self.listens.iter().filter(|(_, listen)| whole(listen)) {
             let blanks = |byte: &u8| !byte.is_ascii_whitespace();
             let request: Vec<u8> = subscription.message.bytes.iter().copied().filter(blanks).collect();
             if memchr::memmem::find(&request, wanted.as_bytes()).is_some() {

@@ -217,14 +217,16 @@ impl Engine {
             .or_else(|| self.only_call_at(server).filter(|_| !about_all))
             .or_else(|| self.newest_that_logs(server).filter(|_| method == "notifications/message"));
         if let Some((client, way)) = call {
-            return self.tell(client, way, Outgoing::plain(message.bytes.clone()));
+            let seen = self.as_known_to(client, server, message);
+            return self.tell(client, way, seen);
         }
         if planted!(self, TellsEverybody) {
             let all: Vec<_> = self.servers.keys().flat_map(|id| self.lasting_clients(*id)).collect();
             all.into_iter().for_each(|id| self.tell_client(id, Outgoing::plain(message.bytes.clone())));
         }
         for client in self.wanted_by(server, message) {
-            self.tell_client(client, Outgoing::plain(message.bytes.clone()));
+            let seen = self.as_known_to(client, server, message);
+            self.tell_client(client, seen);
         }
     }
 

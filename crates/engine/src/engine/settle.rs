@@ -5,7 +5,7 @@ use super::Engine;
 use crate::action::Note;
 use crate::calls::deadline::Reached;
 use crate::calls::{Call, Request, State};
-use crate::clients::{Subscription, TaskToken, Way};
+use crate::clients::{Role, Subscription, TaskToken, Way};
 use crate::config::Restart;
 use crate::error::{Failure, Kind, Retry, ServerState, json_text};
 use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
@@ -233,8 +233,18 @@ impl Engine {
         self.abandon(server, attempt);
     }
 
+    /// Ends a subscription. `None` if no client has to hear of it: it is unknown, or only one server's share of one at
+    /// the merged door, which goes on.
     pub(super) fn close_subscription(&mut self, attempt: AttemptId) -> Option<Subscription> {
         let subscription = self.listens.close(&mut self.timers, attempt)?;
+        match subscription.role {
+            Role::Whole => {}
+            Role::Merged(_) => self.end_shares(attempt),
+            Role::Share { lists, .. } => {
+                self.share_has_ended(subscription.server, lists);
+                return None;
+            }
+        }
         self.clients.unsubscribes(subscription.client, &subscription.id, attempt);
         Some(subscription)
     }

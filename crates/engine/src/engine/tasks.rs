@@ -35,6 +35,7 @@ pub(super) use asking::Asked;
 pub(super) use client_resumes::Resuming;
 pub(super) use handoff::add_to_tools;
 pub(super) use making::with_task;
+pub(super) use push::{notification, ticket_list, wanted_tasks};
 use std::time::Duration;
 
 /// The extension of the modern era.

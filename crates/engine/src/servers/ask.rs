@@ -23,6 +23,8 @@ pub(crate) struct Ask {
     pub(crate) limit: Option<Limit>,
     /// Who waits while a person is asked.
     pub(crate) waits: Waits,
+    /// The server's token for progress, where the client has another one.
+    pub(crate) token: Option<JsonId>,
     pub(crate) armed: Option<Mono>,
 }
 

@@ -25,7 +25,7 @@ use super::{RemoteSettings, Settings};
 use desk::Desk;
 use gather::Read;
 use outlast_engine::settings::Glob;
-use outlast_engine::{ClientCap, ServerConfig};
+use outlast_engine::{ClientRule, Expose, ServerConfig};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -39,8 +39,6 @@ pub struct Gateway {
     pub settings: Settings,
     /// In the order of the file.
     pub servers: Vec<Defined>,
-    /// What is so for some clients. Of two that fit, the nearer glob wins, then the later one.
-    pub clients: Vec<ClientRule>,
     /// Who may come in.
     pub tokens: Vec<TokenRule>,
     /// What joins the name of a server to the name of a tool.
@@ -95,34 +93,6 @@ pub enum TargetSpec {
         /// Sent with every request.
         headers: Vec<(http::HeaderName, http::HeaderValue)>,
     },
-}
-
-/// How the tools of a server are shown at the merged door.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expose {
-    /// Under `server__name`.
-    Names,
-    /// Under their own names.
-    PlainNames,
-    /// Found, described and called through three tools of ours.
-    OnDemand,
-}
-
-/// What is so for some clients.
-#[derive(Debug)]
-pub struct ClientRule {
-    /// What they call themselves.
-    pub glob: Glob,
-    /// When they give a tool up.
-    pub cap: Option<ClientCap>,
-    /// Whether their calls are handed off before they do.
-    pub hand_off: Option<bool>,
-    /// Which servers they see; all, without.
-    pub servers: Option<Vec<Glob>>,
-    /// How they see tools.
-    pub expose: Option<Expose>,
-    /// Where it is written.
-    pub source: Box<str>,
 }
 
 /// Somebody who may come in.

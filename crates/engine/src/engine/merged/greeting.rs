@@ -35,7 +35,7 @@ impl Engine {
         let Some(principal) = self.clients.get(&client).map(|client| client.principal.clone()) else {
             return;
         };
-        for definition in self.definitions_for(principal.as_deref()) {
+        for definition in self.definitions_seen_by(client) {
             if let Some(server) = self.server_for_exchange(now, definition, principal.as_deref()) {
                 self.join(client, server);
             }
@@ -47,7 +47,7 @@ impl Engine {
         let principal = state.principal.clone();
         let digest = crate::memory::client_of(initialize).unwrap_or_default();
         let own_setup = state.session().is_some_and(|session| !session.setup.is_empty());
-        for definition in self.definitions_for(principal.as_deref()) {
+        for definition in self.definitions_seen_by(client) {
             let server = if own_setup {
                 self.new_server(now, definition)
             } else {
@@ -89,6 +89,8 @@ impl Engine {
         let mut welcomes: Vec<Welcome<'_>> = servers.iter().filter_map(known).collect();
         welcomes.sort_by_key(|welcome| welcome.server);
         let (mut capabilities, instructions) = offer(&welcomes);
+        // Which servers are missing is said there.
+        capabilities["logging"] = json!({});
         if welcomes.len() < servers.len() {
             // Whoever is not there yet may have any of these, and a client asks only for what was promised.
             for list in ["tools", "prompts", "resources"] {
@@ -166,8 +168,7 @@ impl Engine {
                 }
                 self.tickets.orphans_may_go_on();
             }
-            // It names a token of one server, and does not say of which.
-            Some("notifications/progress") => {}
+            Some("notifications/progress") => self.progress_of_ask(client, message),
             _ => self.servers_of(client).into_iter().for_each(|server| self.pass_to_server(server, message)),
         }
     }
@@ -189,7 +190,7 @@ impl Engine {
 }
 
 /// Who we are.
-fn server_info() -> Value {
+pub(super) fn server_info() -> Value {
     json!({"name": "outlast", "version": env!("CARGO_PKG_VERSION")})
 }
 
@@ -205,7 +206,7 @@ fn discovered(capabilities: Value) -> Value {
 }
 
 /// What a modern client says of itself, without what belongs to this one request.
-fn meta_of(message: &Message) -> Option<Box<[u8]>> {
+pub(super) fn meta_of(message: &Message) -> Option<Box<[u8]>> {
     let without = match message.envelope.get(Field::MetaProgressToken) {
         Some(span) => message.edited(Edit::remove_member(&message.bytes, span)),
         None => None,

@@ -3,14 +3,20 @@
 use super::{Asking, Engine};
 use crate::action::Note;
 use crate::catalog::{Kind, Listing, Page, Part, Shown, View};
+use crate::config::Expose;
 use crate::engine::revival::list_changed_message;
 use crate::id::{AttemptId, ClientId, ServerId};
 use crate::json;
+use crate::merged::{PartKey, ViewKey};
 use crate::servers::{Own, Readiness};
 use crate::time::Mono;
 use crate::wire::{Field, Message, Outgoing, scan_message};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a list is kept at most, whatever its server says.
+const LONGEST_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Engine {
     /// Whether a server says that it has lists of this kind. What has not been said is tried.
@@ -35,6 +41,8 @@ impl Engine {
 
     /// A server is there, perhaps again: it is asked for what somebody wants of it.
     pub(in crate::engine) fn lists_are_due(&mut self, now: Mono, id: ServerId, anew: bool) {
+        self.server_is_there(id);
+        self.shares_are_due(id);
         for kind in self.merged.wanted(id, anew) {
             if self.may_list(id, kind) {
                 self.ask_for_page(id, kind, Box::default(), None);
@@ -78,7 +86,7 @@ impl Engine {
                 self.is_foreign(id);
             }
             if self.merged.refuses(id, kind) {
-                self.tell_of_change(id, kind);
+                self.tell_of_news(id, kind);
             }
             return self.gathered_may_go_on(now, id);
         };
@@ -90,10 +98,23 @@ impl Engine {
                 self.note(Note::OddList { server, method: kind.method().as_str().into(), why });
             }
         }
-        if self.merged.is_listed(id, kind, *listing) {
-            self.tell_of_change(id, kind);
+        let until = self.kept_until(now, id, kind, answer);
+        if self.merged.is_listed(id, kind, *listing, until) {
+            self.tell_of_news(id, kind);
         }
         self.gathered_may_go_on(now, id);
+    }
+
+    /// How long a list is kept of which no change is told: as long as its server says. One of the legacy era, or one that
+    /// somebody listens to, tells of changes.
+    fn kept_until(&self, now: Mono, id: ServerId, kind: Kind, answer: &Message) -> Option<Mono> {
+        if self.merged.meta(id).is_none() || self.listens.are_told(id, kind.bit()) {
+            return None;
+        }
+        let ttl = json::member(answer.raw(Field::Result)?, "ttlMs");
+        let ttl: f64 = ttl.and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or(0.0);
+        let ttl = Duration::try_from_secs_f64(ttl.max(0.0) / 1000.0).unwrap_or(LONGEST_KEPT);
+        Some(now + ttl.min(LONGEST_KEPT))
     }
 
     /// The result of a page, with what we add to each tool. Everything that is learned from a list that a client asks
@@ -127,17 +148,33 @@ impl Engine {
                 == Some(kind.capability())
             {
                 self.merged.is_stale(id, kind);
-                self.tell_of_change(id, kind);
+                self.tell_of_change(id, kind, self.users_of(id));
             }
         }
     }
 
+    /// A list looks different from what somebody was shown. Whoever waits for it gets it now.
+    fn tell_of_news(&mut self, id: ServerId, kind: Kind) {
+        let mut clients = self.users_of(id);
+        clients.retain(|client| !self.merged.awaits_list(*client, kind));
+        self.tell_of_change(id, kind, clients);
+    }
+
+    fn users_of(&self, id: ServerId) -> Vec<ClientId> {
+        self.servers.get(&id).map(|server| server.clients.iter().copied().collect()).unwrap_or_default()
+    }
+
     /// Clients of the merged door are told once, until they look.
-    fn tell_of_change(&mut self, id: ServerId, kind: Kind) {
-        let clients: Vec<ClientId> =
-            self.servers.get(&id).map(|server| server.clients.iter().copied().collect()).unwrap_or_default();
+    fn tell_of_change(&mut self, id: ServerId, kind: Kind, clients: Vec<ClientId>) {
         for client in clients {
-            if self.is_merged(client) && self.clients.hears_of_change(client, kind.bit()) {
+            // What is found on demand is in no list.
+            let hidden = kind == Kind::Tools && self.expose_of(client, id) == Expose::OnDemand;
+            if !self.is_merged(client) || hidden {
+                continue;
+            }
+            if self.clients.get(&client).is_some_and(|client| client.modern) {
+                self.tell_listeners(client, kind);
+            } else if self.clients.hears_of_change(client, kind.bit()) {
                 let message = list_changed_message(kind.capability(), None);
                 self.tell_client(client, Outgoing::plain(message));
             }
@@ -148,49 +185,80 @@ impl Engine {
 
     /// A merged list of what this client's servers have, as far as it is known.
     pub(super) fn view_of(&mut self, client: ClientId, kind: Kind, shown: bool) -> Arc<View> {
-        let mut parts = Vec::new();
-        let mut key = Vec::new();
+        let reserved = if kind == Kind::Tools { self.reserved(client) } else { Vec::new() };
+        let (mut listings, mut parts) = (Vec::new(), Vec::new());
         for server in self.servers_of(client) {
             let known = if shown { self.merged.show(server, kind) } else { self.merged.known(server, kind) };
             let Some(((listing, digest), state)) = known.zip(self.servers.get(&server)) else { continue };
-            key.push((state.definition, digest));
-            parts.push(Part {
-                definition: state.definition,
-                server: state.config.name.clone(),
-                exposure: state.config.exposure.clone(),
-                listing,
-            });
+            listings.push((server, listing));
+            let (definition, exposure) = (state.definition, state.config.exposure.clone());
+            parts.push(PartKey { definition, digest, expose: self.expose_of(client, server), exposure });
         }
-        let separator = self.config.separator.clone();
-        self.merged.view((kind, key), || View::new(kind, &separator, &parts))
+        let key = ViewKey { kind, reserved, parts };
+        if let Some(view) = self.merged.view(&key) {
+            return view;
+        }
+        let named = |(part, (server, listing)): (&PartKey, (ServerId, Arc<Listing>))| Part {
+            definition: part.definition,
+            server: self.server_name(server),
+            exposure: part.exposure.clone(),
+            expose: part.expose,
+            listing,
+        };
+        let parts: Vec<Part> = key.parts.iter().zip(listings).map(named).collect();
+        let reserved: Vec<&str> = key.reserved.iter().map(String::as_str).collect();
+        let view = Arc::new(View::new(kind, &self.config.separator, &reserved, &parts));
+        self.merged.keep_view(key, view.clone());
+        view
+    }
+
+    /// A client looks at a list: from now on a change of it is news again.
+    pub(super) fn looks_at_list(&mut self, asking: &Asking) {
+        let Some(kind) = Kind::of(&asking.method) else { return };
+        self.clients.looks_at(asking.client, kind.bit());
+        if asking.modern {
+            self.listens.is_looked_at(kind.bit());
+        }
     }
 
     pub(super) fn list_merged(&mut self, asking: &Asking, kind: Kind, message: &Message) {
-        self.clients.looks_at(asking.client, kind.bit());
+        self.name_the_missing(asking, kind, message);
         let view = self.view_of(asking.client, kind, true);
         let cursor = message.text(Field::ParamsCursor);
         if message.has(Field::ParamsCursor) && cursor.is_none() {
             return self.bad_cursor(asking);
         }
-        let cap = self.cap_of(asking.client, &asking.method, false);
-        let own = cap.filter(|_| kind == Kind::Tools).map(|_| {
-            self.clients.shows_our_tools(asking.client);
-            self.own_tools_merged()
-        });
+        let own = if kind == Kind::Tools { self.own_tools_of(asking) } else { String::new() };
         let is_for = |shown: &Shown| {
             kind != Kind::Tools || self.may_call(asking.client, &shown.server, &shown.entry.name)
         };
-        match view.page(cursor.as_deref(), own.as_deref().unwrap_or_default(), is_for) {
+        match view.page(cursor.as_deref(), &own, is_for) {
             Some(page) => self.answer_list(asking, &page),
             None => self.bad_cursor(asking),
         }
     }
 
+    /// Tools of ours that a client needs.
+    fn own_tools_of(&mut self, asking: &Asking) -> String {
+        let cap = self.cap_of(asking.client, &asking.method, false);
+        let waits = cap.map(|_| {
+            self.clients.shows_our_tools(asking.client);
+            self.own_tools_merged()
+        });
+        let all: Vec<String> = self.tools_on_demand(asking).into_iter().chain(waits).collect();
+        all.join(",")
+    }
+
     /// A modern list says how long it may be kept: not at all, because it is made of several.
     fn answer_list(&mut self, asking: &Asking, page: &[u8]) {
-        const HINTS: &[u8] = br#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","#;
+        const HINTS: &str = concat!(
+            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"#,
+            r#""io.modelcontextprotocol/serverInfo":{"name":"outlast","version":""#,
+            env!("CARGO_PKG_VERSION"),
+            r#""}},"#
+        );
         let rest = page.strip_prefix(b"{").filter(|_| asking.modern);
-        let hinted = rest.map(|rest| [HINTS, rest].concat());
+        let hinted = rest.map(|rest| [HINTS.as_bytes(), rest].concat());
         self.answer_result(asking.client, asking.way, &asking.id, hinted.as_deref().unwrap_or(page));
     }
 

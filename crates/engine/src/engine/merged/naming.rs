@@ -1,5 +1,6 @@
 //! Requests that name something that one server has: they go to that server, under its own name for it.
 
+use super::on_demand::{Ours, named_through};
 use super::{Asking, Engine};
 use crate::catalog::Kind;
 use crate::clients::Way;
@@ -9,20 +10,33 @@ use crate::json;
 use crate::merged::Needs;
 use crate::method::Method;
 use crate::time::Mono;
-use crate::wire::{Edit, Field, Message, Patch};
+use crate::wire::{Edit, Field, Message, Outgoing, Patch, scan_message};
 use std::ops::Range;
 
 /// What a request names, and where in its message.
-struct Named {
-    kind: Kind,
-    name: String,
-    at: Range<usize>,
+pub(super) struct Named {
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    pub(super) place: Place,
+}
+
+/// Where the name stands.
+pub(super) enum Place {
+    /// Here.
+    At(Range<usize>),
+    /// Among the arguments of a tool of ours that calls others: the name and the arguments of that, and what takes the
+    /// place of the arguments.
+    Through { name: Range<usize>, arguments: Range<usize>, inner: Vec<u8> },
 }
 
 impl Engine {
     /// What must be known before it is known whose a request is. Nothing if that is known already.
     pub(super) fn needs_to_resolve(&mut self, asking: &Asking, message: &Message) -> Option<Needs> {
-        let named = named(&asking.method, message)?;
+        let named = match self.tool_of_ours(asking, message) {
+            Some(Ours::Find) => return Some(Needs::Hidden),
+            Some(Ours::Describe | Ours::Call) => named_through(message)?,
+            None => named(&asking.method, message)?,
+        };
         if self.resolve(asking.client, &named).is_some() {
             return None;
         }
@@ -54,9 +68,30 @@ impl Engine {
         Some((found.definition, own.into()))
     }
 
+    /// The server that has a resource, and what it is called there.
+    pub(super) fn resource_called(
+        &mut self,
+        client: ClientId,
+        uri: &str,
+    ) -> Option<(DefinitionId, Box<str>)> {
+        let named = Named { kind: Kind::Resources, name: uri.to_owned(), place: Place::At(0..0) };
+        self.resolve(client, &named)
+    }
+
     /// Passes a request to the server that has what it names.
     pub(super) fn call_merged(&mut self, now: Mono, asking: &Asking, message: &Message) {
-        let Some(named) = named(&asking.method, message) else { return self.unknown_method(asking, message) };
+        let ours = self.tool_of_ours(asking, message);
+        let named = match ours {
+            None => named(&asking.method, message),
+            Some(Ours::Find) => return self.find_tools(asking, message),
+            Some(Ours::Describe | Ours::Call) => named_through(message),
+        };
+        let named = match (ours, named) {
+            (_, None) if ours.is_some() => return self.needs_a_name(asking),
+            (_, None) => return self.unknown_method(asking, message),
+            (Some(Ours::Describe), Some(named)) => return self.describe_tool(asking, &named),
+            (_, Some(named)) => named,
+        };
         if asking.method == Method::ToolsCall && self.own_tool_at_merged(now, asking, message) {
             return;
         }
@@ -64,10 +99,13 @@ impl Engine {
         let server = found
             .as_ref()
             .and_then(|(definition, _)| self.clients.get(&asking.client)?.server_of(*definition));
-        let (Some((_, own)), Some(server)) = (found, server) else {
+        let (Some((definition, own)), Some(server)) = (found, server) else {
             return self.nobody_has(asking, &named);
         };
-        let renamed = if *own == *named.name { None } else { renamed(message, &named, &own) };
+        if *own != *named.name {
+            self.remember_rename(asking.client, &asking.method, (definition, &own), &named.name);
+        }
+        let renamed = renamed(message, &named, &own);
         if matches!(asking.method, Method::ResourcesSubscribe | Method::ResourcesUnsubscribe)
             && self.clients.sets_up(asking.client, &asking.method, message)
         {
@@ -87,10 +125,44 @@ impl Engine {
         let named = named(&Method::ResourcesSubscribe, message)?;
         let (definition, own) = self.resolve(client, &named)?;
         let server = self.clients.get(&client)?.server_of(definition)?;
-        Some((server, renamed(message, &named, &own)?))
+        if *own != *named.name {
+            self.remember_rename(client, &Method::ResourcesSubscribe, (definition, &own), &named.name);
+        }
+        Some((server, renamed(message, &named, &own).unwrap_or_else(|| message.owned())))
     }
 
-    fn nobody_has(&mut self, asking: &Asking, named: &Named) {
+    /// What a client hears of a resource comes under the name that it has for it.
+    fn remember_rename(
+        &mut self,
+        client: ClientId,
+        method: &Method,
+        (definition, own): (DefinitionId, &str),
+        public: &str,
+    ) {
+        match method {
+            Method::ResourcesSubscribe => self.clients.renames(client, definition, own, Some(public)),
+            Method::ResourcesUnsubscribe => self.clients.renames(client, definition, own, None),
+            _ => {}
+        }
+    }
+
+    /// A notification of a server as this client may see it.
+    pub(in crate::engine) fn as_known_to(
+        &self,
+        client: ClientId,
+        server: ServerId,
+        message: &Message,
+    ) -> Outgoing {
+        let public = || {
+            let definition = self.servers.get(&server)?.definition;
+            self.clients.get(&client)?.name_for(definition, &message.text(Field::ParamsUri)?)
+        };
+        let edit = message.envelope.get(Field::ParamsUri).zip(public());
+        let edit = edit.map(|(span, public)| Edit::replace(span, Patch::of(&[&json_text(public)])));
+        Outgoing::edited(message.bytes.clone(), edit.into_iter().collect())
+    }
+
+    pub(super) fn nobody_has(&mut self, asking: &Asking, named: &Named) {
         let name = crate::error::cut(&named.name, crate::limits::NAME);
         let (code, what) = match named.kind {
             Kind::Tools => (-32602, "Unknown tool"),
@@ -126,7 +198,8 @@ impl Engine {
 fn named(method: &Method, message: &Message) -> Option<Named> {
     let field = |kind, field| {
         let span = message.envelope.get(field)?;
-        Some(Named { kind, name: message.text(field)?.into_owned(), at: span.start()..span.end() })
+        let place = Place::At(span.start()..span.end());
+        Some(Named { kind, name: message.text(field)?.into_owned(), place })
     };
     match method {
         Method::ToolsCall => field(Kind::Tools, Field::ParamsName),
@@ -147,12 +220,20 @@ fn completed(message: &Message) -> Option<Named> {
         None => (Kind::Resources, json::member(about, "uri")?),
     };
     let name = serde_json::from_slice(raw).ok()?;
-    Some(Named { kind, name, at: json::range_in(&message.bytes, raw) })
+    Some(Named { kind, name, place: Place::At(json::range_in(&message.bytes, raw)) })
 }
 
-/// The same request under the server's own name.
+/// The same request under the server's own name; `None` if it is that already.
 fn renamed(message: &Message, named: &Named, own: &str) -> Option<Message> {
-    message.edited(Edit::range(named.at.clone(), Patch::of(&[&json_text(own)])))
+    let own_name = |at: &Range<usize>| Edit::range(at.clone(), Patch::of(&[&json_text(own)]));
+    let edits = match &named.place {
+        Place::At(_) if *own == *named.name => return None,
+        Place::At(at) => vec![own_name(at)],
+        Place::Through { name, arguments, inner } => {
+            vec![own_name(name), Edit::range(arguments.clone(), Patch::of(&[inner]))]
+        }
+    };
+    scan_message(Outgoing::edited(message.bytes.clone(), edits).to_vec().into())
 }
 
 impl Engine {

@@ -1,7 +1,8 @@
 //! Which clients give a tool up whatever progress they see: who they are, what is known of them, what is learned.
 //!
-//! What a person wrote for all clients (`--client-cap`) wins. Else the rows of `profile.rs` count: what a person wrote
-//! of this client, what was learned of it on this machine, what was measured of it.
+//! What a person wrote in the file for this client wins, then what was written for all (`--client-cap`). Else the rows
+//! of `profile.rs` count: what a person wrote of this client, what was learned of it on this machine, what was measured
+//! of it.
 
 use crate::action::{Action, Note};
 use crate::calls::{Request, handoff};
@@ -24,9 +25,33 @@ impl Engine {
         }
         let identity = self.identify(handshake);
         self.clients.has_identity(client, identity);
+        if !self.config.clients.is_empty() {
+            self.finds_rule(client);
+        }
         if identity.is_some() && self.clients.is_noted_first(client) {
             self.note_what_is_known(client);
         }
+    }
+
+    /// What a person wrote for clients that call themselves so. For one that does not say its name `*` stands, and no
+    /// other glob.
+    #[cold]
+    fn finds_rule(&mut self, client: ClientId) {
+        let known = self.clients.identity_of(client);
+        let name = known.map(|identity| identity.introduction.name.clone()).unwrap_or_default();
+        self.clients.has_rule(client, self.config.rule_for(&name).cloned());
+    }
+
+    /// What a person wrote about when a client gives a tool up.
+    #[inline]
+    fn written_cap(&self, client: ClientId) -> ClientCap {
+        if self.config.clients.is_empty() { self.config.client_cap } else { self.cap_of_rule(client) }
+    }
+
+    #[cold]
+    fn cap_of_rule(&self, client: ClientId) -> ClientCap {
+        let rule = self.clients.get(&client).and_then(|client| client.rule.as_ref());
+        rule.and_then(|rule| rule.cap()).unwrap_or(self.config.client_cap)
     }
 
     /// A client of the modern era says so in every request; on a line it stays who it is.
@@ -57,7 +82,7 @@ impl Engine {
 
     fn note_what_is_known(&mut self, client: ClientId) {
         let Some(identity) = self.clients.identity_of(client) else { return };
-        if self.config.client_cap != ClientCap::Known {
+        if self.written_cap(client) != ClientCap::Known {
             return;
         }
         let (name, unclear) = (named(&identity.introduction), identity.is_unclear());
@@ -97,7 +122,7 @@ impl Engine {
         if !about_tools || self.config.manner == Manner::TimeoutMcp {
             return None;
         }
-        match self.config.client_cap {
+        match self.written_cap(client) {
             ClientCap::After(cap) => Some(cap),
             ClientCap::Off => None,
             ClientCap::Known if *method == Method::ToolsList => {
@@ -121,6 +146,10 @@ impl Engine {
     /// Where the cap of a client came from, as a person would look for it.
     pub(super) fn origin_of_cap(&self, client: ClientId) -> String {
         let known = || origin_of(&self.clients.identity_of(client)?.rows);
+        let rule = self.clients.get(&client).and_then(|client| client.rule.as_ref());
+        if let Some(rule) = rule.filter(|rule| rule.cap().is_some()) {
+            return rule.source.to_string();
+        }
         match self.config.client_cap {
             ClientCap::After(cap) => format!("client-cap {}", show_duration(cap)),
             ClientCap::Known | ClientCap::Off => known().unwrap_or_default(),
@@ -157,7 +186,7 @@ impl Engine {
     fn check_the_cap(&mut self, client: ClientId, has_token: bool, age: Duration) {
         let Some(identity) = self.clients.identity_of(client) else { return };
         let Some(cap) = identity.effect(has_token).cap else { return };
-        if self.config.client_cap == ClientCap::Known && handoff::is_beyond(cap, age) {
+        if self.written_cap(client) == ClientCap::Known && handoff::is_beyond(cap, age) {
             let client_name = named(&identity.introduction);
             self.clients.has_rows(client, Vec::new());
             self.note(Note::WaitsLonger { client: client_name, cap, age });
@@ -186,7 +215,7 @@ impl Engine {
     /// A cap was learned, and counts from now on: the client is asked to look at the tools again, because it needs two
     /// of ours.
     fn acts_on(&mut self, client: ClientId, row: Profile) {
-        if self.config.client_cap != ClientCap::Known {
+        if self.written_cap(client) != ClientCap::Known {
             return;
         }
         self.clients.has_rows(client, vec![row]);

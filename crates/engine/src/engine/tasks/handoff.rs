@@ -104,6 +104,8 @@ impl Engine {
     fn own_names(&self, server: Option<&Server>) -> Names {
         match server {
             Some(server) => server.tools.names(&server.config.identity),
+            // At the merged door, where they are listed so.
+            None if !self.config.others.is_empty() => KnownTools::default().names(""),
             None => KnownTools::default().names(&self.config.server.identity),
         }
     }

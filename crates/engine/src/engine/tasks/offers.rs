@@ -5,6 +5,7 @@ use crate::clients::Client;
 use crate::engine::Engine;
 use crate::id::{ClientId, ServerId};
 use crate::json;
+use crate::servers::Server;
 use crate::tickets::TaskRule;
 use crate::wire::{Edit, Field, Message};
 use bytes::Bytes;
@@ -37,13 +38,15 @@ impl Engine {
         json::insert_member(&answer.bytes, capabilities, &tasks)
     }
 
+    /// Whether we make tasks of calls of this server, in the revision that has them.
+    pub(in crate::engine) fn makes_legacy_tasks(&self, id: ServerId) -> bool {
+        let fits = |server: &Server| !server.own_tasks && server.agreed() == Some(REVISION);
+        self.config.tasks && self.servers.get(&id).is_some_and(fits)
+    }
+
     /// What is added to a list of tools: which of them may be called as tasks.
     pub(in crate::engine) fn add_tasks_to_tools(&mut self, id: ServerId, answer: &Message) -> Vec<Edit> {
-        let legacy = self
-            .servers
-            .get(&id)
-            .is_some_and(|server| !server.own_tasks && server.agreed() == Some(REVISION));
-        if !self.config.tasks || !legacy {
+        if !self.makes_legacy_tasks(id) {
             return Vec::new();
         }
         let Some(tools) = answer.raw(Field::Result).and_then(|result| json::member(result, "tools")) else {

@@ -8,7 +8,7 @@
 use super::asking::{About, Asked};
 use super::declares_tasks;
 use crate::calls::Request;
-use crate::clients::{Open, Subscription, Watched};
+use crate::clients::{Open, Role, Subscription, Watched};
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::error::error_answer;
@@ -135,6 +135,11 @@ impl Engine {
             owed: listening.ended,
         };
         let request = listening.request;
+        if self.is_merged(request.client) {
+            let (client, way) = (request.client, request.way);
+            listening.theirs.iter().for_each(|head| self.watch_theirs(head, client));
+            return self.listen_merged_with_tasks((client, way), &listening.whole, watched);
+        }
         for head in &listening.theirs {
             self.watch_theirs(head, request.client);
         }
@@ -185,6 +190,7 @@ impl Engine {
             breaks: 0,
             armed: None,
             tasks: Some(Box::new(watched)),
+            role: Role::Whole,
         };
         let (client, way) = (subscription.client, subscription.way);
         let acknowledgement = notification("subscriptions/acknowledged", &subscription.id, &params);
@@ -238,19 +244,19 @@ impl Engine {
 }
 
 /// What a listen asks for, and the tasks in it.
-fn wanted_tasks(message: &Message) -> Option<(&[u8], Vec<&[u8]>)> {
+pub(in crate::engine) fn wanted_tasks(message: &Message) -> Option<(&[u8], Vec<&[u8]>)> {
     let wanted = json::member(message.raw(Field::Params)?, "notifications")?;
     Some((wanted, json::elements(json::member(wanted, "taskIds")?)?))
 }
 
 /// `"taskIds":[…]`.
-fn ticket_list(tickets: &[Ticket]) -> Vec<u8> {
+pub(in crate::engine) fn ticket_list(tickets: &[Ticket]) -> Vec<u8> {
     let ids: Vec<String> = tickets.iter().map(|ticket| format!("\"{}\"", ticket.as_str())).collect();
     format!(r#""taskIds":[{}]"#, ids.join(",")).into_bytes()
 }
 
 /// A notification of a subscription. `members` are those of its params.
-fn notification(name: &str, subscription: &JsonId, members: &[u8]) -> Vec<u8> {
+pub(in crate::engine) fn notification(name: &str, subscription: &JsonId, members: &[u8]) -> Vec<u8> {
     let head = format!(r#"{{"jsonrpc":"2.0","method":"notifications/{name}","params":{{"_meta":{{"#);
     let id = subscription.patch();
     let key = br#""io.modelcontextprotocol/subscriptionId":"#;

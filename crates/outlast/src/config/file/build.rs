@@ -194,7 +194,8 @@ fn gateway(desk: &mut Desk<'_>, draft: Draft) -> Gateway {
     let Draft { servers, defaults, clients, tokens, separator, .. } = draft;
     let servers = servers.into_iter().filter_map(|server| defined(server, &defaults)).collect();
     let separator = separator.unwrap_or_else(|| SEPARATOR.to_owned());
-    Gateway { settings, servers, clients, tokens, separator, files: Vec::new(), warnings: Vec::new() }
+    settings.engine.clients = clients.into_iter().map(Arc::new).collect();
+    Gateway { settings, servers, tokens, separator, files: Vec::new(), warnings: Vec::new() }
 }
 
 fn defined(server: Written, defaults: &[Given]) -> Option<Defined> {

@@ -1,6 +1,6 @@
 //! What a file becomes when it is run: the engine's configuration, and how each server is reached.
 
-use super::{ClientRule, Defined, Expose, Gateway, TargetSpec, TokenRule};
+use super::{Defined, Gateway, TargetSpec, TokenRule};
 use crate::config::{Settings, any_variable};
 use crate::program::{Command, Program};
 use crate::server::http::{Options, Remote, parse_header, proxies_of_environment};
@@ -32,18 +32,10 @@ impl Gateway {
 
     /// What the file may say already and nothing acts on yet is refused: a limit that is not kept is worse than none.
     fn promises_only_what_is_kept(&self) -> Result<(), String> {
-        let unkept = |what: &str, source: &str| {
-            Err(format!("{what} ({source}) is checked and explained, but not acted on yet; leave it out"))
-        };
-        if let Some(ClientRule { source, .. }) = self.clients.first() {
-            return unkept("[clients]", source);
-        }
-        let on_demand = self.servers.iter().find(|server| server.expose == Some(Expose::OnDemand));
-        if let Some(Defined { source, .. }) = on_demand {
-            return unkept("expose = \"on-demand\"", source);
-        }
         match self.servers.iter().find(|server| server.eager) {
-            Some(Defined { source, .. }) => unkept("start = \"eager\"", source),
+            Some(Defined { source, .. }) => Err(format!(
+                "start = \"eager\" ({source}) is checked and explained, but not acted on yet; leave it out"
+            )),
             None => Ok(()),
         }
     }
@@ -51,11 +43,7 @@ impl Gateway {
 
 impl Defined {
     fn exposed(self) -> ServerConfig {
-        let expose = match self.expose {
-            None | Some(Expose::Names) => outlast_engine::Expose::Names,
-            Some(Expose::PlainNames) => outlast_engine::Expose::PlainNames,
-            Some(Expose::OnDemand) => outlast_engine::Expose::OnDemand,
-        };
+        let expose = self.expose.unwrap_or_default();
         let aliases = self.aliases.into_iter().map(|(own, public)| (own.into(), public.into())).collect();
         let exposure = Arc::new(Exposure { expose, allow: self.allow, deny: self.deny, aliases });
         ServerConfig { exposure, ..self.config }

@@ -66,7 +66,7 @@ servers = ["ci"]
     assert_eq!(far.remote.connect, std::time::Duration::from_secs(3));
     assert_eq!(gateway.settings.service.hosts, ["a", "b"]);
     assert_eq!(gateway.settings.engine.drain, std::time::Duration::from_secs(5));
-    assert!(matches!(gateway.clients[0].cap, Some(ClientCap::After(_))));
+    assert!(matches!(gateway.settings.engine.clients[0].cap, Some(outlast_engine::ClientCap::After(_))));
     assert_eq!((gateway.separator.as_str(), gateway.warnings.len()), ("__", 0));
 }
 
