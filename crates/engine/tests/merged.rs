@@ -223,8 +223,8 @@ const GATEWAY: &str = r#"
 fn a_stdio_client_is_answered_by_us_although_a_server_cannot_be_started() {
     check(&format!(
         r#"{GATEWAY}
-        server-2 start-failed not-found
-        !! warn: restart of `ci` failed: command not found
+        server-2 start-failed 11
+        !! warn: restart of `ci` failed: the system refused to start it (error 11)
         << {{"jsonrpc":"2.0","id":1,"result":{{"capabilities":{{"prompts":{{"listChanged":true}},"resources":{{"listChanged":true}},"tools":{{"listChanged":true}}}},"protocolVersion":"2025-11-25","serverInfo":{{"name":"outlast","version":"…"}}}}}}
         !! warn: restarting `ci` in 2s: it could not be started
         > {{"jsonrpc":"2.0","method":"notifications/initialized"}}

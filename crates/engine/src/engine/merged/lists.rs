@@ -137,10 +137,14 @@ impl Engine {
         let clients: Vec<ClientId> =
             self.servers.get(&id).map(|server| server.clients.iter().copied().collect()).unwrap_or_default();
         for client in clients {
-            if self.is_merged(client) && self.clients.hears_of_change(client, kind.bit()) {
-                let message = list_changed_message(kind.capability(), None);
-                self.tell_client(client, Outgoing::plain(message));
-            }
+            self.tell_of_change_to(client, kind);
+        }
+    }
+
+    pub(in crate::engine) fn tell_of_change_to(&mut self, client: ClientId, kind: Kind) {
+        if self.is_merged(client) && self.clients.hears_of_change(client, kind.bit()) {
+            let message = list_changed_message(kind.capability(), None);
+            self.tell_client(client, Outgoing::plain(message));
         }
     }
 

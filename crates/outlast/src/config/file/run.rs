@@ -4,6 +4,7 @@ use super::{ClientRule, Defined, Expose, Gateway, TargetSpec, TokenRule};
 use crate::config::{Settings, any_variable};
 use crate::program::{Command, Program};
 use crate::server::http::{Options, Remote, parse_header, proxies_of_environment};
+use outlast_engine::hash::fingerprint;
 use outlast_engine::{Exposure, Rights, ServerConfig};
 use std::sync::Arc;
 
@@ -39,11 +40,8 @@ impl Gateway {
             return unkept("[clients]", source);
         }
         let on_demand = self.servers.iter().find(|server| server.expose == Some(Expose::OnDemand));
-        if let Some(Defined { source, .. }) = on_demand {
-            return unkept("expose = \"on-demand\"", source);
-        }
-        match self.servers.iter().find(|server| server.eager) {
-            Some(Defined { source, .. }) => unkept("start = \"eager\"", source),
+        match on_demand {
+            Some(Defined { source, .. }) => unkept("expose = \"on-demand\"", source),
             None => Ok(()),
         }
     }
@@ -51,6 +49,7 @@ impl Gateway {
 
 impl Defined {
     fn exposed(self) -> ServerConfig {
+        let program = fingerprint(&self.all_of_program());
         let expose = match self.expose {
             None | Some(Expose::Names) => outlast_engine::Expose::Names,
             Some(Expose::PlainNames) => outlast_engine::Expose::PlainNames,
@@ -58,7 +57,31 @@ impl Defined {
         };
         let aliases = self.aliases.into_iter().map(|(own, public)| (own.into(), public.into())).collect();
         let exposure = Arc::new(Exposure { expose, allow: self.allow, deny: self.deny, aliases });
-        ServerConfig { exposure, ..self.config }
+        ServerConfig { exposure, program, eager: self.eager, source: self.source, ..self.config }
+    }
+
+    /// All that decides how it is started or reached: what differs in any of it is another program.
+    fn all_of_program(&self) -> Vec<u8> {
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        let mut add = |bytes: &[u8]| all.push(bytes.to_vec());
+        match &self.target {
+            TargetSpec::Command { argv, env, cwd } => {
+                argv.iter().for_each(|word| add(word.as_encoded_bytes()));
+                env.iter().for_each(|(name, value)| {
+                    add(&[b"=", name.as_encoded_bytes(), b"=", value.as_encoded_bytes()].concat());
+                });
+                cwd.iter().for_each(|folder| add(folder.as_os_str().as_encoded_bytes()));
+            }
+            TargetSpec::Remote { url, headers } => {
+                add(url.to_string().as_bytes());
+                headers.iter().for_each(|(name, value)| {
+                    add(&[name.as_str().as_bytes(), b": ", value.as_bytes()].concat());
+                });
+                add(format!("{:?}", self.remote).as_bytes());
+            }
+        }
+        // A byte that no text holds, so that two lists with the same letters stay two.
+        all.join(&0xff)
     }
 
     fn program(&self, max_message: usize) -> Result<Program, String> {
