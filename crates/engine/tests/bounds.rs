@@ -27,6 +27,8 @@ const OF_STORES: [(&str, &str, &str); 5] = [
     ("LETTERS", "letters.rs", "a_mailbox_has_a_bound"),
     ("CALL_NOTES", "keeping.rs", "notes_about_calls_are_a_ring"),
     ("PAGE", "records.rs", "a_page_has_a_bound"),
+    ("AUDIT", "holds.rs", "questions_and_the_audit_log_have_bounds"),
+    ("HOLDS", "holds.rs", "questions_and_the_audit_log_have_bounds"),
 ];
 
 /// A bound that nobody ever reaches is a guess.

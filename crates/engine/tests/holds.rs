@@ -1,5 +1,7 @@
 //! Calls that wait for a person's yes before they are sent.
 
+use outlast_engine::reached::Bound;
+use outlast_testkit::bounds::reaches;
 use outlast_testkit::script::check;
 
 /// A stdio client; every call of `pay` needs a yes. The next attempt is 1.
@@ -27,7 +29,20 @@ const WAITING: &str = r#"
 "#;
 
 #[test]
+fn a_person_is_shown_the_beginning_of_long_arguments() {
+    let _bounds = reaches(&[Bound::HELD_ARGUMENTS]);
+    let long = "x".repeat(5_000);
+    held(&format!(
+        r#"
+        > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"pay","arguments":{{"note":"{long}"}}}}}}
+        .. store 1: hold
+        "#
+    ));
+}
+
+#[test]
 fn a_held_call_is_sent_after_a_yes_and_once() {
+    let _bounds = reaches(&[Bound::HOLD_LOOK]);
     waiting(
         r#"
         says 1 yes once
@@ -91,7 +106,7 @@ fn without_a_word_the_call_fails_and_was_never_sent() {
         .. store 2: ask after
         << …keepAlive…
         @2m2s
-        !! warn: hold-timeout…
+        !! warn: hold-timeout server=srv…
         << {"jsonrpc":"2.0","id":1,"error":{"code":-31014,"message":"Command timed out waiting for approval. Consider approving faster or configuring a longer timeout. `pay` was not sent: nobody approved it within 2m (hold-timeout, built-in); see `outlast holds`.","data":{"outlast":{"kind":"hold-timeout","server":"srv","method":"tools/call","tool":"pay","elapsedMs":122000,"limitMs":120000,"setting":"built-in","attempts":0,"serverState":"never-reached","retry":"safe","signs":{},"help":"outlast help -31014"}}}}
         wait 1h
         "#,
@@ -132,7 +147,7 @@ fn a_client_that_cannot_wait_hears_early_and_may_come_back() {
         @50s
         .. store 2: ask after
         stored 2
-        !! warn: hold-timeout…
+        !! warn: hold-timeout server=srv…
         << {"jsonrpc":"2.0","id":1,"error":{"code":-31014,"message":"Command timed out waiting for approval. Consider approving faster or configuring a longer timeout. `pay` was not sent: nobody approved it within 50s (hold-timeout, built-in); within 10 minutes `outlast holds approve 1` lets the same call pass.",…
         wait 9m
         says 1 yes once
@@ -192,7 +207,7 @@ fn the_wait_for_a_person_does_not_count_for_the_limit_of_the_call() {
         >> …look…
         wait 30s
         @30s
-        !! warn: timeout…
+        !! warn: timeout server=srv…
         << {"jsonrpc":"2.0","id":2,"error":…
         >> …cancelled…
         .. sample
@@ -209,7 +224,7 @@ fn the_wait_for_a_person_does_not_count_for_the_limit_of_the_call() {
         wait 29s
         wait 2s
         @1m10s250ms
-        !! warn: timeout…
+        !! warn: timeout server=srv…
         << {"jsonrpc":"2.0","id":1,"error":…
         >> …cancelled…
         .. sample
@@ -244,7 +259,7 @@ fn what_cannot_be_asked_is_not_sent() {
         .. store 1: hold
         not-stored 1
         !! warn: could not be stored: disk full
-        !! warn: overloaded…
+        !! warn: overloaded server=srv…
         << {"jsonrpc":"2.0","id":1,"error":{"code":-31004,"message":"`pay` was not sent: nobody could be asked to approve it: disk full. Call again when other calls have ended.",…
         wait 1h
         "#,

@@ -233,7 +233,7 @@ fn a_stdio_client_is_answered_by_us_although_a_server_cannot_be_started() {
         >> 1: {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
         server-1 < {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"a"}}]}}}}
         # Which server is missing is said once.
-        << {{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"warning","logger":"outlast","data":"server `ci` is not there (command not found): nothing of it is in this list, and its calls wait or fail"}}}}
+        << {{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"warning","logger":"outlast","data":"server `ci` is not there (the system refused to start it (error 11)): nothing of it is in this list, and its calls wait or fail"}}}}
         << {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"srv__a"}}]}}}}
         > {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"srv__a"}}}}
         >> 1: {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"_meta":{{"progressToken":3}},"name":"a"}}}}

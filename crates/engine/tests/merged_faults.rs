@@ -91,7 +91,8 @@ fn a_server_that_is_not_started_again_holds_nobody_up() {
         server-1 exited 1
         server-1 output-closed
         !! warn: `srv` ended: exit status 1
-        << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"ci__run"}]}}||
+        << 3: id: 3-1|data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"outlast","data":"server `srv` is not there (exit status 1): nothing of it is in this list, and its calls wait or fail"}}||
+        << 3: id: 3-2|data: {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"ci__run"}]}}||
         << 3: finish
         "#
     ));
