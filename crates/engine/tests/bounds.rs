@@ -21,7 +21,7 @@ use std::time::Duration;
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Bounds of real stores, each with the test that all of them pass.
-const OF_STORES: [(&str, &str, &str); 5] = [
+const OF_STORES: [(&str, &str, &str); 7] = [
     ("RECORDS", "room.rs", "the_first_to_end_is_the_first_to_go"),
     ("STORE_BYTES", "room.rs", "bytes_are_counted_down_to_nothing"),
     ("LETTERS", "letters.rs", "a_mailbox_has_a_bound"),
