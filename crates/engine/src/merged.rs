@@ -211,12 +211,6 @@ impl Merged {
         std::mem::take(&mut list.owed) && differs
     }
 
-    /// Whether what has come of a list is known to be old already.
-    pub(crate) fn is_outdated(&self, server: ServerId, kind: Kind) -> bool {
-        let list = self.servers.get(&server).and_then(|lists| lists.each.get(&kind));
-        list.is_some_and(|list| matches!(list.progress, Progress::Stale))
-    }
-
     /// A server has no such list.
     pub(crate) fn refuses(&mut self, server: ServerId, kind: Kind) -> bool {
         self.is_listed(server, kind, Listing::default(), None)

@@ -99,19 +99,13 @@ impl Engine {
         self.list_is_known(now, id, kind, *listing, until);
     }
 
-    /// Whoever waits for a list goes on. Clients are told if others looked at something else, and whoever waited is told
-    /// once more if what it gets has changed while it was asked for.
+    /// Whoever waits for a list goes on, and clients are told if others looked at something else. Who asked before a
+    /// change was told of it when it came, and knows that what comes now may be old.
     fn list_is_known(&mut self, now: Mono, id: ServerId, kind: Kind, listing: Listing, until: Option<Mono>) {
         if self.merged.is_listed(id, kind, listing, until) {
             self.tell_of_news(id, kind);
         }
-        let mut waited = if self.merged.is_outdated(id, kind) { self.users_of(id) } else { Vec::new() };
-        waited.retain(|client| self.merged.awaits_list(*client, kind));
         self.gathered_may_go_on(now, id);
-        for client in &waited {
-            self.clients.looks_at(*client, kind.bit());
-        }
-        self.tell_of_change(id, kind, waited);
     }
 
     /// How long a list is kept of which no change is told: as long as its server says. One of the legacy era, or one that
