@@ -112,20 +112,7 @@ async fn serve(
 ) -> io::Result<u8> {
     let eager = config.definitions().any(|(_, server)| server.eager);
     let (resume_wait, has_tickets) = (config.resume_wait, config.has_tickets());
-    let (greeting, listener, kept) = match service.entrance {
-        Entrance::Address(address) => {
-            let listener = listen(address)?;
-            (greeting_at(&listener)?, Listener::Tcp(listener), None)
-        }
-        Entrance::Passed(socket) => {
-            let listener = TcpListener::from_std(socket)?;
-            (greeting_at(&listener)?, Listener::Tcp(listener), None)
-        }
-        Entrance::Kept(kept) => {
-            let greeting = format!("{} outlast: kept by process {}", timestamp(), std::process::id());
-            (greeting, Listener::Local(kept.listener()?), Some(kept))
-        }
-    };
+    let (greeting, listener, kept) = enter(service.entrance)?;
     let driver = Driver::new(config, Clock::start(), starter, observers, None, place);
     // With a file a hang-up asks us to read it again.
     watch_signals(&driver, watched.is_none(), kept.is_none())?;
@@ -159,6 +146,24 @@ async fn serve(
     driver.close_store();
     driver.let_go_of_client();
     Ok(status)
+}
+
+/// Opens the entrance: what is said of it, where clients come in, and what `--keep` knows of it.
+fn enter(entrance: Entrance) -> io::Result<(String, Listener, Option<Kept>)> {
+    Ok(match entrance {
+        Entrance::Address(address) => {
+            let listener = listen(address)?;
+            (greeting_at(&listener)?, Listener::Tcp(listener), None)
+        }
+        Entrance::Passed(socket) => {
+            let listener = TcpListener::from_std(socket)?;
+            (greeting_at(&listener)?, Listener::Tcp(listener), None)
+        }
+        Entrance::Kept(kept) => {
+            let greeting = format!("{} outlast: kept by process {}", timestamp(), std::process::id());
+            (greeting, Listener::Local(kept.listener()?), Some(kept))
+        }
+    })
 }
 
 /// Ends in order when a signal comes; a service manager hears of it before calls have ended.

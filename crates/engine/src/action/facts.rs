@@ -78,12 +78,6 @@ impl Note {
             Note::Repeated { server, method, attempt, why } => {
                 json!({"server": server, "method": method, "attempt": attempt, "why": why})
             }
-            Note::HoldAsked { server, tool, hold, patience } => {
-                json!({"server": server, "tool": tool, "hold": hold, "patienceMs": millis(patience)})
-            }
-            Note::HoldDecided { server, tool, yes, by, place, reason } => {
-                json!({"server": server, "tool": tool, "yes": yes, "by": by, "place": place, "reason": reason})
-            }
             Note::Joined { server, tool } => json!({"server": server, "tool": tool}),
             Note::Hung { server, silent, asked } => {
                 json!({"server": server, "silentMs": millis(silent), "since": asked})
@@ -103,6 +97,19 @@ impl Note {
             | Note::OtherIdType { server }
             | Note::StrayProgress { server }
             | Note::TooManyAsks { server } => json!({"server": server}),
+            note => note.facts_of_call(),
+        }
+    }
+
+    /// Those about one call of a server.
+    fn facts_of_call(&self) -> Value {
+        match self {
+            Note::HoldAsked { server, tool, hold, patience } => {
+                json!({"server": server, "tool": tool, "hold": hold, "patienceMs": millis(patience)})
+            }
+            Note::HoldDecided { server, tool, yes, by, place, reason } => {
+                json!({"server": server, "tool": tool, "yes": yes, "by": by, "place": place, "reason": reason})
+            }
             _ => json!({}),
         }
     }

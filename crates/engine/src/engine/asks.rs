@@ -48,18 +48,8 @@ impl Engine {
         // Two servers of one client may have the same token; to one server alone the client is as it would be without us.
         let token = message.envelope.get(Field::MetaProgressToken).filter(|_| self.is_merged(client_id));
         let kept = token.and_then(|span| JsonId::token(span.of(&message.bytes)));
-        let ask = Ask {
-            client: client_id,
-            way,
-            server: server_id,
-            run,
-            id,
-            method,
-            limit,
-            waits,
-            token: kept.clone(),
-            armed: None,
-        };
+        let (client, server, token_of) = (client_id, server_id, kept.clone());
+        let ask = Ask { client, way, server, run, id, method, limit, waits, token: token_of, armed: None };
         let ask_id = self.asks.open(&mut self.timers, now, ask);
         let mut edits = vec![Edit::replace(span, own_id(ask_id.0, text))];
         edits.extend(token.zip(kept).map(|(span, _)| Edit::replace(span, own_id(ask_id.0, false))));

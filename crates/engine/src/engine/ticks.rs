@@ -5,7 +5,7 @@ use crate::calls::deadline::{Due, Reached};
 use crate::calls::{Call, Judgement, Ring, State, progress};
 use crate::clients::Way;
 use crate::error::{cut, json_text};
-use crate::id::{CallId, ServerId};
+use crate::id::{CallId, JsonId, ServerId};
 use crate::life::Sample;
 use crate::limits;
 use crate::time::Mono;
@@ -170,19 +170,7 @@ impl Engine {
             Some(hold) => progress::words_of_hold(&name, now.since(hold.since)),
             None => progress::words(&name, call.age(now), sign, waits_for),
         };
-        let number = |value: f64| serde_json::to_vec(&value).unwrap_or_default();
-        let mut message =
-            br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#.to_vec();
-        message.extend_from_slice(token.patch().as_slice());
-        message.extend_from_slice(b",\"progress\":");
-        message.extend_from_slice(&number(value));
-        if let Some(total) = total {
-            message.extend_from_slice(b",\"total\":");
-            message.extend_from_slice(&number(total));
-        }
-        message.extend_from_slice(b",\"message\":");
-        message.extend_from_slice(&json_text(&words));
-        message.extend_from_slice(br#","_meta":{"dev.outlast/keepAlive":true}}}"#);
+        let message = keep_alive_message(token, value, total, &words);
         let (client, way, message) = (call.request.client, call.request.way, Outgoing::plain(message));
         match self.calls.get(id).and_then(|call| self.way_of_keep_alive(call)) {
             Some(Way::Stream(stream)) => self.keep_stream_alive(stream, &message),
@@ -197,6 +185,24 @@ impl Engine {
             way => Some(way),
         }
     }
+}
+
+/// Progress of our own making.
+fn keep_alive_message(token: &JsonId, value: f64, total: Option<f64>, words: &str) -> Vec<u8> {
+    let number = |value: f64| serde_json::to_vec(&value).unwrap_or_default();
+    let mut message =
+        br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#.to_vec();
+    message.extend_from_slice(token.patch().as_slice());
+    message.extend_from_slice(b",\"progress\":");
+    message.extend_from_slice(&number(value));
+    if let Some(total) = total {
+        message.extend_from_slice(b",\"total\":");
+        message.extend_from_slice(&number(total));
+    }
+    message.extend_from_slice(b",\"message\":");
+    message.extend_from_slice(&json_text(words));
+    message.extend_from_slice(br#","_meta":{"dev.outlast/keepAlive":true}}}"#);
+    message
 }
 
 /// Where an owner's timer stands.

@@ -72,7 +72,7 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "holds",
-        listed: true,
+        listed: false,
         then: &["list", "approve", "decline"],
         short: "calls that wait for your approval",
         text: holds,
