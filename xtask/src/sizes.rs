@@ -23,8 +23,9 @@ const MEDIAN: usize = 8;
 const LONGEST: usize = 50;
 
 /// Longer functions, each with the reason why it may be long. One that is gone or short again must leave.
-const EXCEPTIONS: [Exception; 4] = [
+const EXCEPTIONS: [Exception; 5] = [
     table("crates/engine/src/action.rs", "fmt", "the text of each note"),
+    table("crates/engine/src/action.rs", "kind", "the name of each note for machines"),
     table("crates/engine/src/error.rs", "message", "the text of each kind of error"),
     table("crates/engine/src/engine.rs", "handle", "a line for each event: who handles it"),
     table("crates/engine/src/servers/server.rs", "new", "a line for each field"),

@@ -144,8 +144,19 @@ pub enum Note {
     Repeated { server: Box<str>, method: Box<str>, attempt: u32, why: &'static str },
     /// A call joined another one with the same idempotency key.
     Joined { server: Box<str>, tool: Box<str> },
-    /// A server said nothing at all after it was told to cancel.
-    Hung { server: Box<str>, silent: Duration },
+    /// A server said nothing at all after it was told to cancel, or asked whether it is there.
+    Hung { server: Box<str>, silent: Duration, asked: &'static str },
+    /// Nobody used a server for a while: its process is stopped until somebody does.
+    FellAsleep { server: Box<str>, idle: Duration },
+    /// The file was read again, and says something else.
+    Reloaded {
+        added: Vec<Box<str>>,
+        removed: Vec<Box<str>>,
+        replaced: Vec<Box<str>>,
+        adjusted: Vec<Box<str>>,
+    },
+    /// A file has had too many names of servers: the last ones are left out.
+    TooManyNames { count: usize },
     /// A server declared limits that make no sense.
     OddDeclaration { server: Box<str> },
     /// A client has given two silent calls up at the same age.
@@ -203,6 +214,7 @@ impl Note {
             | Note::Restarted { .. }
             | Note::ListLate { .. }
             | Note::OtherEra { .. }
+            | Note::TooManyNames { .. }
             | Note::OddList { .. }
             | Note::RestartFailed { .. }
             | Note::Down { .. }
@@ -222,6 +234,7 @@ impl Note {
             Note::SessionTaken { .. } => Level::Info,
             Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
             Note::UnknownAnswer { .. } | Note::Slept { .. } | Note::Repeated { .. } => Level::Info,
+            Note::FellAsleep { .. } | Note::Reloaded { .. } => Level::Info,
             Note::Joined { .. } | Note::CapKnown { .. } | Note::ClientUnclear { .. } => Level::Info,
             Note::Started { .. } | Note::StrayProgress { .. } | Note::Ending { .. } => Level::Debug,
         }
@@ -259,6 +272,9 @@ impl Note {
             Note::Repeated { .. } => "repeated",
             Note::Joined { .. } => "joined",
             Note::Hung { .. } => "hung",
+            Note::FellAsleep { .. } => "fell-asleep",
+            Note::Reloaded { .. } => "reloaded",
+            Note::TooManyNames { .. } => "too-many-names",
             Note::OddDeclaration { .. } => "odd-declaration",
             Note::LikelyCap { .. } => "likely-cap",
             Note::CapKnown { .. } => "cap-known",
@@ -373,11 +389,31 @@ impl std::fmt::Display for Note {
                     "a call of `{tool}` at `{server}` joined an earlier call that is the same (idempotency key or join-repeats)"
                 )
             }
-            Note::Hung { server, silent } => {
+            Note::Hung { server, silent, asked } => {
+                write!(f, "`{server}` hangs: no sign of life for {} since {asked}", show(silent))
+            }
+            Note::FellAsleep { server, idle } => {
                 write!(
                     f,
-                    "`{server}` hangs: no sign of life for {} since it was told to cancel",
-                    show(silent)
+                    "`{server}` was not used for {} (server-idle): stopped until it is needed",
+                    show(idle)
+                )
+            }
+            Note::Reloaded { added, removed, replaced, adjusted } => {
+                let parts =
+                    [("new", added), ("gone", removed), ("restarted", replaced), ("changed", adjusted)];
+                let parts = parts.iter().filter(|(_, names)| !names.is_empty());
+                let parts: Vec<String> = parts
+                    .map(|(what, names)| format!("{what}: {}", cut(&names.join(", "), 4 * NAME)))
+                    .collect();
+                let what = if parts.is_empty() { "the names of tools".into() } else { parts.join("; ") };
+                write!(f, "the file was read again; {what}")
+            }
+            Note::TooManyNames { count } => {
+                write!(
+                    f,
+                    "the file has had more than {} names of servers; {count} of them are left out until outlast is started again",
+                    crate::definitions::NAMES
                 )
             }
             Note::OddDeclaration { server } => {

@@ -249,6 +249,13 @@ impl Clients {
         }
     }
 
+    /// A server of this definition is gone.
+    pub(crate) fn loses_server(&mut self, id: ClientId, definition: DefinitionId, server: ServerId) {
+        if let Some(client) = self.at(id) {
+            client.loses_server(definition, server);
+        }
+    }
+
     /// Keeps a token alive that may report on until its task ends.
     pub(crate) fn keep_task_token(&mut self, id: ClientId, token: TaskToken) {
         let Some(client) = self.at(id) else { return };

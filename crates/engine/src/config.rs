@@ -10,7 +10,7 @@ use crate::limits;
 use crate::policy::Rules;
 use crate::profile::{Learn, Profiles};
 use crate::settings::Glob;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -187,12 +187,22 @@ impl ClientRule {
 }
 
 /// What a server is: the same for every process or session of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
     /// What a person calls the server.
     pub name: Box<str>,
     /// The command that starts it, for errors.
     pub command: Box<str>,
+    /// Where it is written, for people.
+    pub source: Box<str>,
+    /// All that decides how it is started or reached, as a number: with another one it is another program.
+    pub program: u64,
+    /// It is started before anybody needs it.
+    pub eager: bool,
+    /// How often a quiet server of the legacy era is asked whether it is there.
+    pub heartbeat: Option<Duration>,
+    /// How long nobody may use it before its process is stopped.
+    pub server_idle: Option<Duration>,
     /// What the server is called in the store: the same after a restart of ours.
     pub identity: Box<str>,
     /// How the server is reached.
@@ -230,6 +240,11 @@ impl Default for ServerConfig {
         ServerConfig {
             name: "server".into(),
             command: "server".into(),
+            source: "".into(),
+            program: 0,
+            eager: false,
+            heartbeat: None,
+            server_idle: None,
             identity: "".into(),
             transport: Transport::Process,
             share: Share::Principal,
@@ -249,6 +264,14 @@ impl Default for ServerConfig {
     }
 }
 
+impl ServerConfig {
+    /// Whether it is the same but for its place in the file.
+    pub(crate) fn says_the_same(&self, other: &ServerConfig) -> bool {
+        let placed = ServerConfig { source: self.source.clone(), ..other.clone() };
+        *self == placed
+    }
+}
+
 /// What is settled before the first event.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -258,6 +281,10 @@ pub struct Config {
     pub others: Vec<Arc<ServerConfig>>,
     /// What is so for some clients, in the order of the file.
     pub clients: Vec<Arc<ClientRule>>,
+    /// Definitions that the file does not have any more. Their numbers stay theirs: sessions may remember them.
+    pub gone: BTreeSet<DefinitionId>,
+    /// The last one that had no others beside it: `/mcp` led to it, and sessions may have begun there.
+    pub was_alone: Option<DefinitionId>,
     /// What stands between a server's name and that of its tool.
     pub separator: Box<str>,
     /// How long a merged list waits for a slow server.
@@ -320,6 +347,8 @@ impl Default for Config {
             server: Arc::default(),
             others: Vec::new(),
             clients: Vec::new(),
+            gone: BTreeSet::new(),
+            was_alone: None,
             separator: "__".into(),
             list_wait: Duration::from_secs(4),
             rights: BTreeMap::new(),
@@ -365,6 +394,9 @@ impl Config {
 
     /// What a server is. `None` if there is no such definition.
     pub fn definition(&self, id: DefinitionId) -> Option<&Arc<ServerConfig>> {
+        if self.gone.contains(&id) {
+            return None;
+        }
         match usize::from(id.0).checked_sub(1) {
             None => Some(&self.server),
             Some(other) => self.others.get(other),
@@ -373,8 +405,19 @@ impl Config {
 
     /// Every definition and its number.
     pub fn definitions(&self) -> impl Iterator<Item = (DefinitionId, &Arc<ServerConfig>)> {
+        self.named().filter(|(id, _)| !self.gone.contains(id))
+    }
+
+    /// Every definition that there is or was.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (DefinitionId, &Arc<ServerConfig>)> {
         let all = std::iter::once(&self.server).chain(&self.others);
         (0..).map(DefinitionId).zip(all)
+    }
+
+    /// The only definition, if there are no others.
+    pub(crate) fn only_definition(&self) -> Option<DefinitionId> {
+        let mut all = self.definitions().map(|(id, _)| id);
+        all.next().filter(|_| all.next().is_none())
     }
 
     /// What is so for a client that calls itself this. Of two rules that fit, the nearer glob wins, then the later one.

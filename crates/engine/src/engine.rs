@@ -17,6 +17,8 @@ mod keyed;
 mod ledger;
 mod lifecycle;
 mod merged;
+mod quiet;
+mod reload;
 mod remote;
 mod repeat;
 mod resources;
@@ -171,6 +173,8 @@ impl Engine {
             Event::Undelivered(server, run, answer, why) if self.is_current(*server, *run) => {
                 self.undelivered(at, *server, answer, why);
             }
+            Event::Warm => self.start_eager(at),
+            Event::Reload(reload) => self.reload(at, reload),
             Event::Slept(time) => self.note(Note::Slept { time: *time }),
             Event::Stop(signal) => self.stop(at, *signal),
             Event::Tick => self.tick(at),
@@ -274,7 +278,8 @@ impl Engine {
 
     #[inline]
     fn is_remote(&self, server: ServerId) -> bool {
-        self.definition_of(server).transport == Transport::Http
+        self.servers.get(&server).map_or(self.config.server.transport, |server| server.transport)
+            == Transport::Http
     }
 
     fn server_name(&self, server: ServerId) -> Box<str> {

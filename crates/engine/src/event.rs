@@ -1,5 +1,6 @@
 //! Everything that can happen to the engine.
 
+use crate::definitions::Reload;
 use crate::http::{Head, StreamEnd, Trouble};
 use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::life::Sample;
@@ -81,6 +82,10 @@ pub enum Event {
     Trouble(ServerId, Run, Option<AttemptId>, Trouble),
     /// A post that comes back: no connection could be made, for this reason.
     Undelivered(ServerId, Run, Outgoing, Box<str>),
+    /// The servers that are to run before anybody needs them are started.
+    Warm,
+    /// The file has been read again.
+    Reload(Box<Reload>),
     /// The machine slept for about this long. Limits were not charged for it.
     Slept(Duration),
     /// We are asked to end by this signal.

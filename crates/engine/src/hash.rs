@@ -43,7 +43,7 @@ impl Hasher for IdHasher {
 }
 
 /// A number that differs when bytes differ, as good as always.
-pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+pub fn fingerprint(bytes: &[u8]) -> u64 {
     let mut hasher = IdHasher(bytes.len() as u64);
     hasher.write(bytes);
     hasher.finish()

@@ -31,6 +31,7 @@ mod catalog;
 mod chance;
 mod clients;
 pub mod config;
+mod definitions;
 pub mod engine;
 mod era;
 pub mod error;
@@ -65,6 +66,7 @@ pub use action::{Action, Level, Note};
 pub use config::{
     ClientCap, ClientRule, Config, Expose, Exposure, Manner, Restart, Rights, ServerConfig, Share, Transport,
 };
+pub use definitions::Reload;
 pub use engine::Engine;
 pub use event::Event;
 pub use time::{Mono, Now, Wall};

@@ -297,6 +297,13 @@ impl Merged {
         Some((known.listing, known.digest))
     }
 
+    /// Another program takes a server's place: what it refused, or was too slow for, may be otherwise now.
+    pub(crate) fn is_another(&mut self, server: ServerId) {
+        if let Some(lists) = self.servers.get_mut(&server) {
+            (lists.late, lists.discovers, lists.foreign) = (false, false, false);
+        }
+    }
+
     /// A server is let go of.
     pub(crate) fn forget(&mut self, server: ServerId) {
         self.servers.remove(&server);
@@ -319,6 +326,11 @@ impl Merged {
             self.views.pop_front();
         }
         self.views.push_back((key, view));
+    }
+
+    /// Names have changed: every merged list is made again.
+    pub(crate) fn forget_views(&mut self) {
+        self.views.clear();
     }
 }
 

@@ -121,6 +121,14 @@ struct Rule {
     source: Box<str>,
 }
 
+/// Two rules that say the same are the same, wherever they are written.
+impl PartialEq for Rule {
+    fn eq(&self, other: &Rule) -> bool {
+        let Rule { standing, selector, key, value, source: _ } = self;
+        (standing, selector, key, value) == (&other.standing, &other.selector, &other.key, &other.value)
+    }
+}
+
 impl Rule {
     /// `None` if it does not hold for the call.
     fn nearness(&self, method: &Method, tool: Option<&str>) -> Option<Nearness> {
@@ -178,7 +186,7 @@ fn setting_of_call(name: &str, text: &str) -> Result<&'static Setting, BadValue>
 pub struct Declared(Vec<(Method, Duration)>);
 
 /// Everything that people wrote, in the order of its sources.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules(Vec<Rule>);
 
 impl Rules {

@@ -12,6 +12,8 @@ mod greeting;
 mod knowledge;
 mod life;
 mod queue;
+mod quiet;
+mod replace;
 mod server;
 mod unsent;
 mod watching;
@@ -19,7 +21,8 @@ mod watching;
 pub(crate) use ask::{Ask, Asks, Waits};
 pub(crate) use greeting::Greeting;
 pub(crate) use life::{Back, NewSession, Rest};
-pub(crate) use server::{Alarm, Life, Own, Paging, Readiness, Server};
+pub(crate) use quiet::Pulse;
+pub(crate) use server::{Alarm, Fate, Life, Own, Paging, Readiness, Server};
 pub(crate) use watching::Verdict;
 
 use crate::config::ServerConfig;
@@ -145,6 +148,7 @@ impl Servers {
         timers.set(Owner::Server(id), &mut server.armed, None);
         timers.set(Owner::Grace(id), &mut server.grace_armed, None);
         timers.set(Owner::Standing(id), &mut server.standing_armed, None);
+        timers.set(Owner::Quiet(id), &mut server.quiet_armed, None);
         Some(server)
     }
 }

@@ -107,6 +107,8 @@ pub enum Key {
     ConnectRetries,
     ConnectBackoff,
     ReconnectEvery,
+    Heartbeat,
+    ServerIdle,
     RetryBackoff,
     Trust,
     Instant,
@@ -605,6 +607,38 @@ pub static SETTINGS: &[Setting] = &[
         default: "30s",
         short: "how often a server that was given up is tried again",
         long: "For ever, until the server answers.",
+    },
+    Setting {
+        key: Key::Heartbeat,
+        name: "heartbeat",
+        kind: Kind::TimeOrOff,
+        scope: Scope::Process,
+        place: Place::Server,
+        group: Group::Servers,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "30s in a service and with a file, else off",
+        short: "how often a quiet server is asked whether it is there",
+        long: "A `ping` to a server of the legacy era that has no call and has said nothing for this long. A \
+               missing answer counts only if this process has answered a ping before; then the server has \
+               `cancel-grace` for any sign of life, and is replaced like a hung one (`restart`) if there is \
+               none. An answered ping never resets the limit of a call.",
+    },
+    Setting {
+        key: Key::ServerIdle,
+        name: "server-idle",
+        kind: Kind::TimeOrOff,
+        scope: Scope::Process,
+        place: Place::Server,
+        group: Group::Servers,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "off",
+        short: "stop a process that had no call for this long",
+        long: "Its clients stay connected, and the next call starts it again: it is told what it was told \
+               before (handshake, log level), and calls wait until it is there. What it kept in memory is \
+               lost. A server that a client is subscribed to, that has a call or has asked something is not \
+               stopped, nor is one with `restart` set to `never`, and a remote one has no process.",
     },
     Setting {
         key: Key::RetryBackoff,
@@ -1232,7 +1266,7 @@ mod tests {
     #[test]
     fn every_default_that_is_a_value_parses() {
         for item in SETTINGS {
-            let words = matches!(item.key, Key::Timeout | Key::ClientCap);
+            let words = matches!(item.key, Key::Timeout | Key::ClientCap | Key::Heartbeat);
             if !matches!(item.kind, Kind::Rules | Kind::Path | Kind::Lines(_)) && !words {
                 assert!(item.parse(item.default).is_ok(), "{}", item.name);
             }

@@ -23,6 +23,8 @@ pub(crate) enum Owner {
     Session(ClientId),
     /// The standing stream of an HTTP server.
     Standing(ServerId),
+    /// A server that may be quiet for too long.
+    Quiet(ServerId),
     /// A subscription whose stream broke.
     Listen(AttemptId),
     /// A call whose client may come back.
@@ -128,6 +130,7 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Gather(GatherNo(id)) => (13, id),
         Owner::Session(ClientId(id)) => (5, id),
         Owner::Standing(ServerId(id)) => (6, u64::from(id)),
+        Owner::Quiet(ServerId(id)) => (11, u64::from(id)),
         Owner::Listen(AttemptId(id)) => (7, id),
         Owner::Tasks => (8, 0),
         Owner::Key(KeyNo(id)) => (12, id.get()),
@@ -156,6 +159,7 @@ fn owner(entry: Entry) -> Option<Owner> {
         13 => Owner::Gather(GatherNo(id)),
         5 => Owner::Session(ClientId(id)),
         6 => Owner::Standing(ServerId(id as u32)),
+        11 => Owner::Quiet(ServerId(id as u32)),
         7 => Owner::Listen(AttemptId(id)),
         8 => Owner::Tasks,
         12 => Owner::Key(KeyNo(NonZeroU64::new(id)?)),
@@ -182,6 +186,7 @@ mod tests {
             Owner::Ending,
             Owner::Session(ClientId(9)),
             Owner::Standing(ServerId(2)),
+            Owner::Quiet(ServerId(6)),
             Owner::Listen(AttemptId(3)),
             Owner::Tasks,
             Owner::Wait(TaskNo(4)),

@@ -888,29 +888,29 @@ fn a_server_that_does_not_start_is_tried_again_and_then_refuses_at_once() {
         << 1: 200 with a session events
         << 1: : outlast||
         >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
-        start-failed not-found
-        !! warn: restart of `srv` failed: command not found
+        start-failed 11
+        !! warn: restart of `srv` failed: the system refused to start it (error 11)
         !! warn: restarting `srv` in 2s: it could not be started
         wait 2s
         @2s
         .. 1: start 1
-        start-failed not-found
-        !! warn: restart of `srv` failed: command not found
+        start-failed 11
+        !! warn: restart of `srv` failed: the system refused to start it (error 11)
         !! warn: restarting `srv` in 4s: it could not be started
         wait 4s
         @6s
         .. 1: start 2
-        start-failed not-found
-        !! warn: restart of `srv` failed: command not found
+        start-failed 11
+        !! warn: restart of `srv` failed: the system refused to start it (error 11)
         !! warn: restarting `srv` in 8s: it could not be started
         wait 8s
         @14s
         .. 1: start 3
-        start-failed not-found
-        !! warn: restart of `srv` failed: command not found
+        start-failed 11
+        !! warn: restart of `srv` failed: the system refused to start it (error 11)
         !! warn: `srv` has failed too often (it could not be started); outlast tries again every 30s
         !! warn: server-failed …
-        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (command not found); the next try is in 30s.",…
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-31003,"message":"server `srv` cannot be reached: it has failed several times in a row (the system refused to start it (error 11)); the next try is in 30s.",…
         << 1: finish
         # The session never was one, and nobody needs its server.
         .. let go of 1

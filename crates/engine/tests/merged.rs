@@ -224,8 +224,8 @@ const GATEWAY: &str = r#"
 fn a_stdio_client_is_answered_by_us_although_a_server_cannot_be_started() {
     check(&format!(
         r#"{GATEWAY}
-        server-2 start-failed not-found
-        !! warn: restart of `ci` failed: command not found
+        server-2 start-failed 11
+        !! warn: restart of `ci` failed: the system refused to start it (error 11)
         << {{"jsonrpc":"2.0","id":1,"result":{{"capabilities":{{"logging":{{}},"prompts":{{"listChanged":true}},"resources":{{"listChanged":true}},"tools":{{"listChanged":true}}}},"protocolVersion":"2025-11-25","serverInfo":{{"name":"outlast","version":"…"}}}}}}
         !! warn: restarting `ci` in 2s: it could not be started
         > {{"jsonrpc":"2.0","method":"notifications/initialized"}}
@@ -233,7 +233,7 @@ fn a_stdio_client_is_answered_by_us_although_a_server_cannot_be_started() {
         >> 1: {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
         server-1 < {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"a"}}]}}}}
         # Which server is missing is said once.
-        << {{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"warning","logger":"outlast","data":"server `ci` is not there (command not found): nothing of it is in this list, and its calls wait or fail"}}}}
+        << {{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"warning","logger":"outlast","data":"server `ci` is not there (the system refused to start it (error 11)): nothing of it is in this list, and its calls wait or fail"}}}}
         << {{"jsonrpc":"2.0","id":2,"result":{{"tools":[{{"name":"srv__a"}}]}}}}
         > {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"srv__a"}}}}
         >> 1: {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"_meta":{{"progressToken":3}},"name":"a"}}}}

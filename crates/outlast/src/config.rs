@@ -21,6 +21,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How often a quiet server of a service is asked whether it is there, if nobody says otherwise.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+
 /// Variables of the environment that are ours; a server never sees them.
 pub fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OUTLAST_"))
@@ -119,6 +122,8 @@ pub struct Settings {
     own_key_places: bool,
     /// Variables that begin as ours do and mean nothing.
     pub unknown: Vec<String>,
+    /// The file that all this comes from, to be read again.
+    pub reading: Option<file::Reading>,
 }
 
 /// How a remote server is reached, as it was written.
@@ -210,6 +215,7 @@ impl Settings {
             },
             own_key_places: false,
             unknown: Vec::new(),
+            reading: None,
         }
     }
 
@@ -218,6 +224,7 @@ impl Settings {
         self.engine.manner = Manner::Serve;
         self.engine.resumable = true;
         self.engine.tasks = true;
+        self.engine.server_mut().heartbeat = Some(HEARTBEAT);
         self
     }
 
@@ -348,6 +355,8 @@ fn take_of_server(
         (Key::ConnectRetries, Value::Count(count)) => server.connect_retries = count,
         (Key::ConnectBackoff, Value::Time(Some(time))) => server.connect_backoff = time,
         (Key::ReconnectEvery, Value::Time(Some(time))) => server.reconnect_every = time,
+        (Key::Heartbeat, Value::Time(time)) => server.heartbeat = time,
+        (Key::ServerIdle, Value::Time(time)) => server.server_idle = time,
         (Key::RetryBackoff, Value::Time(Some(time))) => server.retry_backoff = time,
         (Key::Trust, Value::Switch(trust)) => server.trust = trust,
         (Key::Instant, Value::Switch(instant)) => server.instant = instant,

@@ -10,6 +10,7 @@ use crate::link::{Link, Outlet, Process, Signals, Starter, Wrote};
 use crate::memory::Keeper;
 use crate::observe::Observers;
 use crate::outbox::HARD;
+use crate::program::Program;
 use crate::server::life::{Sampler, Signs};
 use crate::store::{OpenError, Place, Reply, Store};
 use crate::sys::alarm::Alarm;
@@ -20,11 +21,14 @@ use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::profile::{Learn, Sighting};
 use outlast_engine::store::{Query, Trouble, Write};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, wire};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Reload, wire};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
+
+/// Mistakes of a file that the log tells.
+const MISTAKES: usize = 10;
 
 /// The one client of wrap mode.
 pub const CLIENT: ClientId = ClientId(0);
@@ -487,6 +491,24 @@ impl State {
         }
     }
 
+    /// A file was read again and has mistakes: what it said before stays in force.
+    pub fn refuse_file(&mut self, name: &str, wrong: &[String]) {
+        for why in wrong.iter().take(MISTAKES) {
+            let text = format!("{name} is not taken, and nothing has changed: {why}");
+            self.observers.warn("reload", text);
+        }
+        if wrong.len() > MISTAKES {
+            let text = format!("{} more mistakes; to see all: outlast check {name}", wrong.len() - MISTAKES);
+            self.observers.warn("reload", text);
+        }
+    }
+
+    /// A file was read again: what it says now, and how its servers are reached.
+    pub fn reload(&mut self, reload: Reload, programs: BTreeMap<Box<str>, Program>) {
+        self.starter.programs = programs;
+        self.feed(Event::Reload(Box::new(reload)));
+    }
+
     fn tick(&mut self) {
         if let Some(time) = self.clock.slept() {
             self.feed(Event::Slept(time));
@@ -561,7 +583,7 @@ impl State {
     /// What the server is called in the store.
     fn identity(&mut self) -> Box<str> {
         let key = crate::wrap::identity_key(&self.place, &mut self.observers);
-        let program = self.starter.programs.first();
+        let program = self.starter.programs.get(&self.server_name);
         program.map(|program| program.identity(&key, &self.server_name)).unwrap_or_default()
     }
 
@@ -642,9 +664,9 @@ impl State {
 
     fn start(&mut self, id: ServerId, run: Run) -> Option<Event> {
         let driver = self.me.upgrade()?;
-        let definition = self.engine.definition(id)?;
+        let name: Box<str> = self.engine.name_of(id)?.into();
         let before = self.links.remove(&id);
-        match self.starter.start(&driver, definition, (id, run), before) {
+        match self.starter.start(&driver, &name, (id, run), before) {
             Ok((link, event)) => {
                 self.links.insert(id, link);
                 event

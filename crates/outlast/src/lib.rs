@@ -32,6 +32,7 @@ mod outbox;
 mod pool;
 mod program;
 mod random;
+mod reload;
 mod serve;
 mod server;
 pub mod store;

@@ -12,8 +12,9 @@ use crate::sys::streams::Sink;
 use bytes::Bytes;
 use outlast_engine::Event;
 use outlast_engine::event::{Exit, StartFailure};
-use outlast_engine::id::{DefinitionId, Run, ServerId};
+use outlast_engine::id::{Run, ServerId};
 use outlast_engine::wire::Outgoing;
+use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -58,6 +59,8 @@ pub struct Process {
     pub signals: Arc<Signals>,
     /// Who guards it; nobody if it was lost.
     guardian: Option<Guardian>,
+    /// What it was started by.
+    command: Command,
 }
 
 impl Process {
@@ -73,6 +76,16 @@ impl Process {
             }
         }
         out
+    }
+
+    /// Its guardian, if that starts this command; another one is let go of.
+    fn guardian_for(&mut self, command: &Command) -> Option<Guardian> {
+        let guardian = self.guardian.take()?;
+        if self.command == *command {
+            return Some(guardian);
+        }
+        tokio::task::spawn_blocking(move || guardian.finish());
+        None
     }
 
     /// The process that everything of it descends from.
@@ -133,8 +146,8 @@ impl Link {
 pub struct Starter {
     /// The guardian that was forked before there were threads, and the server that it has been asked for.
     pub forked: Option<(Guardian, Ends)>,
-    /// How the servers of each definition are reached.
-    pub programs: Vec<Program>,
+    /// How the servers of each definition are reached, by its name.
+    pub programs: BTreeMap<Box<str>, Program>,
     /// All of them.
     pub guardians: Guardians,
     /// How many descriptors a server may have, if we have raised that for ourselves.
@@ -146,11 +159,11 @@ impl Starter {
     pub fn start(
         &mut self,
         driver: &Arc<Driver>,
-        definition: DefinitionId,
+        name: &str,
         (id, run): (ServerId, Run),
         before: Option<Link>,
     ) -> Result<(Link, Option<Event>), StartFailure> {
-        let command = match self.programs.get(usize::from(definition.0)) {
+        let command = match self.programs.get(name) {
             Some(Program::Remote(remote)) => return Ok(connect(driver, remote, id, run, before)),
             Some(Program::Command(command)) => command.clone(),
             // The engine knows no more definitions than there are programs.
@@ -163,7 +176,7 @@ impl Starter {
         };
         let is_new = before.is_none();
         let (guardian, outbox, signals) = before
-            .map(|process| (process.guardian, process.outlet.outbox, process.signals))
+            .map(|mut process| (process.guardian_for(&command), process.outlet.outbox, process.signals))
             .unwrap_or_default();
         let (guardian, begun) = match guardian {
             Some(guardian) => (guardian, None),
@@ -175,7 +188,8 @@ impl Starter {
         let outlet = Outlet { outbox, ..Outlet::default() };
         let begun = begun.map_or_else(|| guardian.start(), Ok);
         let guardian = Some(guardian);
-        let mut process = Process { run, outlet, stderr: 0, half_line: Vec::new(), signals, guardian };
+        let mut process =
+            Process { run, outlet, stderr: 0, half_line: Vec::new(), signals, guardian, command };
         if run > Run(0) {
             process.outlet.outbox.clear();
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A command that starts a server. Not printable: its variables may hold secrets.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Command {
     /// The program and its arguments.
     pub words: Vec<OsString>,

@@ -3,6 +3,7 @@
 use crate::client::http::visitor::Doorman;
 use crate::client::http::{Bounds, Door, Listener, addresses};
 use crate::clock::{Clock, timestamp};
+use crate::config::file::Reading;
 use crate::driver::Driver;
 use crate::identity::Key;
 use crate::keep::Kept;
@@ -10,8 +11,9 @@ use crate::link::Starter;
 use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
 use crate::program::Program;
+use crate::reload::{self, by_name};
 use crate::store::Place;
-use crate::sys::limits;
+use crate::sys::{limits, signals};
 use crate::wrap::{identity_key, watch_signals};
 use outlast_engine::{Config, Event};
 use std::io;
@@ -20,6 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Connections that the system may hold for us while we are busy.
 const BACKLOG: u32 = 1024;
@@ -63,16 +66,18 @@ pub fn run(
     place: Place,
     service: Service,
     programs: Vec<Program>,
+    reading: Option<Reading>,
 ) -> io::Result<ExitCode> {
     config.durable = matches!(place, Place::Folder(_));
     let key = identity_key(&place, &mut observers);
     name_servers(&mut config, &key, &programs);
-    let mut starter = Starter { programs, ..Starter::default() };
+    let mut starter = Starter { programs: by_name(&config, programs), ..Starter::default() };
     limits::adopt_orphans();
     starter.file_limit = limits::raise_file_limit();
     limits::return_large_buffers();
+    let watched = reading.map(|reading| (reading, key));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let status = runtime.block_on(serve(config, observers, place, service, starter))?;
+    let status = runtime.block_on(serve(config, observers, place, service, starter, watched))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
 }
@@ -101,7 +106,9 @@ async fn serve(
     place: Place,
     service: Service,
     starter: Starter,
+    watched: Option<(Reading, Key)>,
 ) -> io::Result<u8> {
+    let eager = config.definitions().any(|(_, server)| server.eager);
     let (resume_wait, has_tickets) = (config.resume_wait, config.has_tickets());
     let (listener, greeting, kept) = match service.entrance {
         Entrance::Address(address) => {
@@ -115,7 +122,8 @@ async fn serve(
         }
     };
     let driver = Driver::new(config, Clock::start(), starter, observers, None, place);
-    watch_signals(&driver)?;
+    // With a file a hang-up asks us to read it again.
+    watch_signals(&driver, watched.is_none())?;
     tokio::spawn(driver.clone().keep_time());
     driver.turn(|state| {
         state.feed(Event::Entropy(crate::random::bytes()));
@@ -123,6 +131,10 @@ async fn serve(
             state.feed(Event::Begin);
         }
     });
+    if eager {
+        driver.turn(|state| state.feed(Event::Warm));
+    }
+    let reader = watched.map(|watched| read_again(&driver, watched)).transpose()?;
     let (stop, stopped) = watch::channel(false);
     let door = Door::new(driver.clone(), service.doorman, service.bounds, service.addresses);
     let doors = tokio::spawn(door.listen(listener, stopped));
@@ -132,12 +144,19 @@ async fn serve(
         None => driver.ended().await,
         Some(kept) => kept.until_unused(&driver, resume_wait).await,
     };
+    reader.inspect(JoinHandle::abort);
     let _ = stop.send(true);
     let _ = doors.await;
     driver.end_servers();
     driver.close_store();
     driver.let_go_of_client();
     Ok(status)
+}
+
+/// Reads the file again when it changes, or when somebody asks for it.
+fn read_again(driver: &Arc<Driver>, (reading, key): (Reading, Key)) -> io::Result<JoinHandle<()>> {
+    let asked = signals::on_hang_up()?;
+    Ok(tokio::spawn(reload::watch(driver.clone(), reading, key, Some(asked))))
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

@@ -2,18 +2,21 @@
 
 use crate::client;
 use crate::clock::Clock;
+use crate::config::file::Reading;
 use crate::driver::{Driver, Peer};
 use crate::identity::Key;
 use crate::link::Starter;
 use crate::memory::Keeper;
 use crate::observe::Observers;
 use crate::program::Program;
+use crate::reload::{self, by_name};
 use crate::serve::name_servers;
 use crate::server::http::Remote;
 use crate::store::Place;
 use crate::sys::guardian::Guardians;
 use crate::sys::{limits, signals, streams};
 use outlast_engine::{Config, Event, Note};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
@@ -22,6 +25,10 @@ use std::time::Duration;
 
 /// How long the end waits for the thread that writes to a file or a terminal.
 const LAST_WRITE: Duration = Duration::from_millis(500);
+
+fn only(config: &Config, program: Program) -> BTreeMap<Box<str>, Program> {
+    BTreeMap::from([(config.server.name.clone(), program)])
+}
 
 /// Runs until the client or the server ends. The guardian is forked first, while there is one thread, and
 /// starts the server at once: it is what takes longest.
@@ -45,14 +52,14 @@ pub fn run(
     limits::adopt_orphans();
     let starter = Starter {
         forked: Some((guardian, ends)),
-        programs: vec![Program::Command(command.to_vec().into())],
+        programs: only(&config, Program::Command(command.to_vec().into())),
         guardians,
         file_limit: limits::raise_file_limit(),
     };
     limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let keeper = if config.server.instant { Keeper::open(&place, &config.identity, command) } else { None };
-    let status = runtime.block_on(serve(config, observers, place, starter, keeper))?;
+    let status = runtime.block_on(serve(config, observers, place, starter, keeper, None))?;
     // Threads that are blocked on a terminal or a file must not keep us.
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
@@ -84,8 +91,8 @@ pub fn run_remote(
     limits::raise_file_limit();
     limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let starter = Starter { programs: vec![Program::Remote(remote)], ..Starter::default() };
-    let status = runtime.block_on(serve(config, observers, place, starter, None))?;
+    let starter = Starter { programs: only(&config, Program::Remote(remote)), ..Starter::default() };
+    let status = runtime.block_on(serve(config, observers, place, starter, None, None))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
 }
@@ -96,13 +103,17 @@ pub fn run_gateway(
     mut observers: Observers,
     place: Place,
     programs: Vec<Program>,
+    reading: Option<Reading>,
 ) -> io::Result<ExitCode> {
-    name_servers(&mut config, &identity_key(&place, &mut observers), &programs);
+    let key = identity_key(&place, &mut observers);
+    name_servers(&mut config, &key, &programs);
     limits::adopt_orphans();
+    let programs = by_name(&config, programs);
     let starter = Starter { programs, file_limit: limits::raise_file_limit(), ..Starter::default() };
     limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let status = runtime.block_on(serve(config, observers, place, starter, None))?;
+    let watched = reading.map(|reading| (reading, key));
+    let status = runtime.block_on(serve(config, observers, place, starter, None, watched))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
 }
@@ -113,12 +124,14 @@ async fn serve(
     place: Place,
     starter: Starter,
     keeper: Option<Keeper>,
+    watched: Option<(Reading, Key)>,
 ) -> io::Result<u8> {
+    let eager = config.definitions().any(|(_, server)| server.eager);
     let (max_message, has_tickets) = (config.max_message, config.has_tickets());
     let (sink, last_writer) = streams::stdout_sink()?;
     let (source, sink) = (streams::stdin_source()?, Arc::new(sink));
     let driver = Driver::new(config, Clock::start(), starter, observers, keeper, place);
-    watch_signals(&driver)?;
+    watch_signals(&driver, true)?;
     tokio::spawn(driver.clone().keep_time());
     tokio::spawn(driver.clone().pump(Peer::Client));
     driver.turn(|state| {
@@ -128,10 +141,16 @@ async fn serve(
             state.feed(Event::Begin);
         }
     });
+    if eager {
+        driver.turn(|state| state.feed(Event::Warm));
+    }
+    // The end of a terminal ends us here, as it ends other servers on standard streams: only the file is watched.
+    let watch = watched.map(|(reading, key)| tokio::spawn(reload::watch(driver.clone(), reading, key, None)));
     driver.open(sink.clone());
     tokio::spawn(client::stdio::read(driver.clone(), source, max_message));
     let reader_watch = tokio::spawn(watch_reader(driver.clone(), sink));
     driver.ended().await;
+    watch.inspect(tokio::task::JoinHandle::abort);
     driver.end_servers();
     let status = driver.last_words().await;
     driver.close_store();
@@ -145,9 +164,10 @@ async fn serve(
 }
 
 /// Ends when asked to: by the client's host, a terminal, or a service manager.
-pub fn watch_signals(driver: &Arc<Driver>) -> io::Result<()> {
+/// With `hang_up` the end of a terminal is among them.
+pub fn watch_signals(driver: &Arc<Driver>, hang_up: bool) -> io::Result<()> {
     let driver = driver.clone();
-    signals::on_stop(move |number| driver.turn(|state| state.feed(Event::Stop(number))))
+    signals::on_stop(hang_up, move |number| driver.turn(|state| state.feed(Event::Stop(number))))
 }
 
 /// Notices when nobody reads our output any more, even while there is nothing to write.

@@ -30,8 +30,8 @@ use outlast_engine::settings::{Glob, Key, Kind, Setting, parse_duration, show_du
 use outlast_engine::store::{Committed, Mail, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
-    Action, ClientCap, ClientRule, Config, Engine, Event, Expose, Level, Manner, Mono, Now, Restart, Rights,
-    ServerConfig, Share, Transport, Wall, wire,
+    Action, ClientCap, ClientRule, Config, Engine, Event, Expose, Level, Manner, Mono, Now, Reload, Restart,
+    Rights, ServerConfig, Share, Transport, Wall, wire,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -458,6 +458,8 @@ impl World {
             }
             "client-oversized" => Event::ClientOversized(CLIENT, oversized()),
             "server-oversized" => Event::ServerOversized(self.server, self.run(), oversized()),
+            "warm" => Event::Warm,
+            "reload" => self.reload(rest),
             "eof" => Event::ClientEof(CLIENT),
             "gone" => Event::ClientGone(CLIENT),
             "congested" => Event::Congested(CLIENT, rest == "on"),
@@ -526,6 +528,30 @@ impl World {
         })
     }
 
+    /// `NAME NAME=2 NAME:5s`: the servers of the file now. A number is another program, a time another `timeout`.
+    fn reload(&self, text: &str) -> Event {
+        let known = |name: &str| {
+            let all = std::iter::once(&self.config.server).chain(&self.config.others);
+            let found = all.into_iter().find(|config| &*config.name == name);
+            let new = || ServerConfig { name: name.into(), identity: name.into(), ..ServerConfig::default() };
+            found.map_or_else(new, |config| (**config).clone())
+        };
+        let server = |word: &str| {
+            let (name, program) = word.split_once('=').unwrap_or((word, "0"));
+            let (name, timeout) = name.split_once(':').unwrap_or((name, ""));
+            let mut config = known(name);
+            config.program = program.parse().expect(text);
+            if !timeout.is_empty() {
+                let item = Setting::named("timeout").expect("a setting");
+                let rules = std::sync::Arc::make_mut(&mut config.rules);
+                rules.bare(item.key, item.parse(timeout).expect(text), "the file");
+            }
+            config.into()
+        };
+        let servers = text.split_whitespace().map(server).collect();
+        Event::Reload(Box::new(Reload { servers, separator: self.config.separator.clone() }))
+    }
+
     fn set(&mut self, text: &str) {
         let (name, value) = text.split_once(' ').unwrap_or((text, ""));
         match name {
@@ -567,6 +593,9 @@ impl World {
             // `GLOB KEY=VALUE…`.
             "client" => return self.config.clients.push(client_rule(value).into()),
             "http" => return self.config.server_mut().transport = Transport::Http,
+            "heartbeat" => return self.config.server_mut().heartbeat = parse_duration(value).ok(),
+            "server-idle" => return self.config.server_mut().server_idle = parse_duration(value).ok(),
+            "eager" => return self.config.server_mut().eager = true,
             "share" => {
                 self.config.server_mut().share = match value {
                     "all" => Share::All,

@@ -42,6 +42,10 @@ impl Note {
             Note::UnknownAnswer { from, id } => json!({"from": from, "id": id}),
             Note::Slept { time } => json!({"timeMs": millis(time)}),
             Note::Ending { why, calls } => json!({"why": why, "calls": calls}),
+            Note::Reloaded { added, removed, replaced, adjusted } => {
+                json!({"new": added, "gone": removed, "restarted": replaced, "changed": adjusted})
+            }
+            Note::TooManyNames { count } => json!({"count": count}),
             Note::StartFailed { command, why } => json!({"command": command, "why": why.to_string()}),
             note => note.facts_of_server(),
         }
@@ -75,7 +79,10 @@ impl Note {
                 json!({"server": server, "method": method, "attempt": attempt, "why": why})
             }
             Note::Joined { server, tool } => json!({"server": server, "tool": tool}),
-            Note::Hung { server, silent } => json!({"server": server, "silentMs": millis(silent)}),
+            Note::Hung { server, silent, asked } => {
+                json!({"server": server, "silentMs": millis(silent), "since": asked})
+            }
+            Note::FellAsleep { server, idle } => json!({"server": server, "idleMs": millis(idle)}),
             Note::BadLines { server, count, shown } => {
                 json!({"server": server, "count": count, "last": shown})
             }

@@ -256,6 +256,13 @@ impl Client {
         self.servers.insert(definition, server);
     }
 
+    /// A server of this definition is gone. It may have another by now.
+    pub(super) fn loses_server(&mut self, definition: DefinitionId, server: ServerId) {
+        if self.servers.get(&definition) == Some(&server) {
+            self.servers.remove(&definition);
+        }
+    }
+
     /// It uses no server any more.
     pub(super) fn take_servers(&mut self) -> Vec<ServerId> {
         let servers = std::mem::take(&mut self.servers);

@@ -156,6 +156,7 @@ impl Engine {
         let id = self.open_call(call);
         self.servers.queue(server, id, message.bytes.len());
         self.arm_call(now, id);
+        self.wake_server(server);
     }
 }
 

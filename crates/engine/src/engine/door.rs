@@ -11,7 +11,7 @@ use crate::clients::{Client, Door, Entry, Way};
 use crate::error::{Kind, error_answer};
 use crate::event::Line;
 use crate::http::{Body, Head, Response};
-use crate::id::{ClientId, DefinitionId, ExchangeId, JsonId, ServerId, StreamId};
+use crate::id::{ClientId, ExchangeId, JsonId, ServerId, StreamId};
 use crate::method::Method;
 use crate::mirror;
 use crate::time::Mono;
@@ -86,12 +86,14 @@ impl Engine {
     /// What the address of a request leads to. A server alone is reached at `/mcp`, too.
     pub(super) fn entry_of(&self, head: &Head) -> Result<Entry, No> {
         let named = match head.server.as_deref() {
-            Some(name) => self.config.definitions().find(|(_, config)| *config.name == *name),
-            None if self.config.others.is_empty() => Some((DefinitionId::FIRST, &self.config.server)),
+            Some(name) => {
+                self.config.definitions().find(|(_, config)| *config.name == *name).map(|(id, _)| id)
+            }
+            None if self.config.only_definition().is_some() => self.config.only_definition(),
             None if self.definitions_for(head.principal.as_deref()).is_empty() => None,
             None => return Ok(Entry::Merged),
         };
-        let known = named.map(|(id, _)| id).filter(|id| self.may_use(head.principal.as_deref(), *id));
+        let known = named.filter(|id| self.may_use(head.principal.as_deref(), *id));
         known.map(Entry::Server).ok_or_else(no_such_server)
     }
 
@@ -312,11 +314,20 @@ impl Engine {
         let entry = self.entry_of(head)?;
         let own = |id: &ClientId| {
             let client = self.clients.get(id);
-            client.is_some_and(|client| client.principal == head.principal && client.entry == entry)
+            client.is_some_and(|client| {
+                client.principal == head.principal && self.begins_at(client.entry, entry, head)
+            })
         };
         client
             .filter(own)
             .ok_or_else(|| No(404, NO_SESSION, "Session not found; begin with initialize".into()))
+    }
+
+    /// Whether a session with this entry began at the address of a request. What `/mcp` leads to depends on how many
+    /// servers the file has, and that may have changed since.
+    fn begins_at(&self, began: Entry, leads_to: Entry, head: &Head) -> bool {
+        let was_alone = |entry| matches!(entry, Entry::Server(id) if self.config.was_alone == Some(id));
+        began == leads_to || head.server.is_none() && (began == Entry::Merged || was_alone(began))
     }
 
     fn version_fits(&self, client: ClientId, head: &Head, array: bool) -> Result<(), No> {

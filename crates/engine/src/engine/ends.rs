@@ -32,7 +32,9 @@ impl Engine {
             self.leave_task(request.server, id, joined);
         }
         self.clients.closes(request.client, &request.id, Open::Call(id));
-        self.servers.call_is_over(request.server, id, queued);
+        if self.servers.call_is_over(request.server, id, queued) {
+            self.ended_where_it_changes(request.server);
+        }
         let shared = keyed.and_then(|(no, keyed)| self.settle_key(no, id, &request, keyed, answer.as_ref()));
         self.count_out(&request, holds);
         match answer {
@@ -146,5 +148,6 @@ impl Engine {
         self.merged.forget(id);
         self.servers.end(&mut self.timers, id);
         self.act(Action::LetGo(id));
+        self.start_eager(self.at);
     }
 }

@@ -1,4 +1,4 @@
-//! Is a server hung? After a limit that a person wrote has fired, it owes us a sign of life.
+//! Is a server hung? After a limit that a person wrote has fired, or a heartbeat is missing, it owes us a sign of life.
 //!
 //! Any message, an answered ping, CPU time or bytes within `cancel-grace` clear it: the call has
 //! failed, the server stays. Nothing at all means hung. A limit that nobody wrote starts no watch.
@@ -24,8 +24,13 @@ impl Engine {
         if self.definition_of(id).restart == Restart::OnTimeout {
             return self.restart(now, id, "a call timed out", limits::KILL_GRACE);
         }
+        self.owes_a_sign(now, id, "it was told to cancel");
+    }
+
+    /// Anything at all that it does shows that a server is there. `asked` says since when it owes us that.
+    pub(super) fn owes_a_sign(&mut self, now: Mono, id: ServerId, asked: &'static str) {
         let at = now + self.definition_of(id).cancel_grace;
-        if !self.servers.watch(&mut self.timers, now, id, at) {
+        if !self.servers.watch(&mut self.timers, (now, asked), id, at) {
             return;
         }
         let has_ping = self.servers.get(&id).is_some_and(|server| server.eras.speaks(Era::Legacy));
@@ -58,13 +63,13 @@ impl Engine {
 
     /// A sample came while the server is watched.
     pub(super) fn watched(&mut self, now: Mono, id: ServerId, sample: Option<Sample>) {
-        let Some(Verdict::Hung(silent)) = self.servers.judge(now, id, sample) else { return };
+        let Some(Verdict::Hung(silent, asked)) = self.servers.judge(now, id, sample) else { return };
         if self.asks.iter().any(|(_, ask)| ask.server == id && ask.waits != Waits::Nobody) {
             // It waits for a person, as it should; a restart would take the question away.
             return;
         }
         let server = self.server_name(id);
-        self.note(Note::Hung { server, silent });
+        self.note(Note::Hung { server, silent, asked });
         if reached!(HUNG_GRACE, self.definition_of(id).restart >= Restart::OnHang) {
             self.restart(now, id, "it hangs", limits::HUNG_GRACE);
         }

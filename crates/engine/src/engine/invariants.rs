@@ -103,8 +103,8 @@ impl Engine {
         match call.attempt() {
             Some(attempt) => {
                 // A stream of a remote server lives on while no new connection can be made.
-                let there = server.config.transport == Transport::Http
-                    || matches!(server.life, Life::Starting | Life::Up);
+                let there =
+                    server.transport == Transport::Http || matches!(server.life, Life::Starting | Life::Up);
                 must(there || self.ending.is_some(), || {
                     format!("attempt {attempt:?} waits for a process that is {:?}", server.life)
                 })
@@ -242,7 +242,7 @@ impl Engine {
         })?;
         let owners = self.calls.len()
             + self.asks.len()
-            + 3 * self.servers.len()
+            + 4 * self.servers.len()
             + self.clients.sessions()
             + self.listens.len()
             + self.keys.len()

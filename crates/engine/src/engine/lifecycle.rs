@@ -9,7 +9,7 @@ use crate::error::{Kind, ServerState, error_answer};
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, DefinitionId, Run, ServerId, read_own_id};
 use crate::limits;
-use crate::servers::{Alarm, Life, Readiness, Server};
+use crate::servers::{Alarm, Fate, Life, Readiness, Server};
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::{Field, Message, Outgoing, Shape};
@@ -45,6 +45,7 @@ impl Engine {
             _ => return,
         }
         self.note(note);
+        self.look_after(now, id);
         if closed {
             self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
         }
@@ -59,6 +60,7 @@ impl Engine {
             self.note(failed);
             self.servers.rests(id);
             self.servers.has_trouble(id, &why.to_string());
+            self.servers.start_is_hopeless(id, why);
             for call in self.calls.at(id, true) {
                 self.never_arrived(now, call, &why.to_string());
             }
@@ -97,7 +99,7 @@ impl Engine {
         let Some(server) = self.servers.get(&id) else { return };
         match server.life {
             // The pipe of what never ran, or of what has been taken leave of.
-            Life::Failed(_) | Life::Resting | Life::Down | Life::Ended(_) => {}
+            Life::Failed(_) | Life::Resting | Life::Asleep | Life::Down | Life::Ended(_) => {}
             _ if server.exit.is_some() => self.gone(now, id),
             Life::Up | Life::Reviving(_) => {
                 self.arm_server(id, Some((Alarm::Lingers, now + limits::END_GRACE)));
@@ -114,7 +116,7 @@ impl Engine {
         let Some(server) = self.servers.get(&id) else { return };
         let runs = matches!(server.life, Life::Up | Life::Reviving(_));
         let name = server.config.name.clone();
-        let stops = !matches!(server.alarm, None | Some(Alarm::Idle | Alarm::Handshake));
+        let stops = !matches!(server.alarm, None | Some(Alarm::Idle | Alarm::Handshake | Alarm::Drain));
         if !runs {
             // Whether it runs at all will be told; of what has ended nothing more is sent.
             return;
@@ -181,6 +183,7 @@ impl Engine {
                 self.note(Note::RestartFailed { server: name, why });
                 self.stop_for_restart(now, id, limits::KILL_GRACE);
             }
+            Some(Alarm::Drain) => self.changes_now(now, id),
             Some(Alarm::FirstRequest) => self.end_with_server(now, id),
         }
     }
@@ -196,6 +199,9 @@ impl Engine {
         let (ever_answered, name) = (server.ever_answered, server.config.name.clone());
         if before == Life::Leaving {
             return self.end_server(id);
+        }
+        if before == Life::Stopping && server.falls_asleep && self.ending.is_none() {
+            return self.is_asleep(now, id);
         }
         if before != Life::Stopping && self.ending.is_none() {
             self.note(Note::Exited { server: name.clone(), exit });
@@ -214,7 +220,7 @@ impl Engine {
         }
         self.drop_asks_of(now, id);
         if !restarts {
-            self.end_subscriptions(id, exit);
+            self.end_subscriptions(id, &exit.to_string());
         }
         if self.ending.is_some() {
             if !self.servers.values().any(Server::has_process) {
@@ -232,6 +238,9 @@ impl Engine {
     /// wants to see that.
     fn restarts_after_an_end(&self, id: ServerId) -> bool {
         let proven = self.servers.get(&id).is_some_and(|server| server.ever_answered);
+        if self.servers.get(&id).is_some_and(|server| server.fate != Fate::Stays) {
+            return self.ending.is_none();
+        }
         self.definition_of(id).restart > Restart::Never
             && self.ending.is_none()
             && (proven || self.config.manner != Manner::Wrap)
@@ -259,13 +268,13 @@ impl Engine {
         }
     }
 
-    fn end_subscriptions(&mut self, server: ServerId, exit: Exit) {
+    pub(super) fn end_subscriptions(&mut self, server: ServerId, why: &str) {
         let merged = |listen: &Subscription| matches!(listen.role, Role::Merged(_));
         let here = self.listens.iter().filter(|(_, listen)| listen.server == server && !merged(listen));
         let open: Vec<AttemptId> = here.map(|(attempt, _)| attempt).collect();
         for attempt in open {
             let Some(subscription) = self.close_subscription(attempt) else { continue };
-            let text = format!("server `{}` went away ({exit}); subscribe again", self.server_name(server));
+            let text = format!("server `{}` went away ({why}); subscribe again", self.server_name(server));
             let id = subscription.id.patch();
             let answer = error_answer(id.as_slice(), Kind::ServerGone.code(true), &text, None);
             let id = subscription.id;

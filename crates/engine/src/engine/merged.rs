@@ -20,7 +20,7 @@ use crate::config::ServerConfig;
 use crate::id::{ClientId, DefinitionId, GatherNo, JsonId, ServerId};
 use crate::merged::{Gathered, Needs};
 use crate::method::Method;
-use crate::servers::Life;
+use crate::servers::{Fate, Life};
 use crate::time::Mono;
 use crate::wire::Message;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ impl Engine {
             self.speaks_modern(client, &method, message);
             self.meet_at_merged(client, message);
         }
-        if self.servers_of(client).is_empty() {
+        if self.clients.get(&client).is_some_and(|client| client.servers().next().is_none()) {
             self.meet_servers(now, client, message, modern);
         }
         let asking = Asking { client, way, id, method, modern };
@@ -112,6 +112,7 @@ impl Engine {
             }
             for kind in needs.kinds() {
                 if self.may_list(server, *kind) && self.merged.wants(now, server, *kind) {
+                    self.wake_server(server);
                     self.ask_if_there(server, *kind);
                 }
             }
@@ -119,7 +120,8 @@ impl Engine {
     }
 
     fn servers_of(&self, client: ClientId) -> Vec<ServerId> {
-        self.clients.get(&client).map(|client| client.servers().collect()).unwrap_or_default()
+        let stays = |id: &ServerId| self.servers.get(id).is_some_and(|server| server.fate != Fate::Removed);
+        self.clients.get(&client).map(|client| client.servers().filter(stays).collect()).unwrap_or_default()
     }
 
     /// Lets a request wait for what is on its way. False if there is nothing to wait for.
@@ -145,7 +147,7 @@ impl Engine {
         let Some(server) = self.servers.get(&id) else { return false };
         // One that has ended, or cannot be started or reached, is not waited for: it is told of when it is back.
         let there = matches!(server.life, Life::Starting | Life::Up | Life::Restarting | Life::Reviving(_));
-        if !there || server.last_trouble.is_some() {
+        if !there || server.last_trouble.is_some() || server.fate == Fate::Removed {
             return false;
         }
         match needs {

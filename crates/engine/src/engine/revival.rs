@@ -12,7 +12,7 @@ use crate::id::{AttemptId, CallId, ClientId, JsonId, ServerId};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::{CallFacts, Limit};
-use crate::servers::{Alarm, Back, Life, Own, Rest};
+use crate::servers::{Alarm, Back, Fate, Life, Own, Rest};
 use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing};
@@ -64,6 +64,9 @@ impl Engine {
 
     /// Waits a while before the next start; or gives up for a longer while.
     pub(super) fn rest(&mut self, now: Mono, id: ServerId, why: Why) {
+        if self.servers.get(&id).is_some_and(|server| server.fate == Fate::Removed) {
+            return self.removed_goes(now, id);
+        }
         let jitter = 0.5 + self.chance.next() / 2.0;
         let at_once = matches!(why, Why::Stopped | Why::SessionLost);
         let rest = self.servers.rest(now, id, jitter, at_once, why == Why::Stopped);
@@ -121,7 +124,11 @@ impl Engine {
         let trouble = server.and_then(|server| server.last_trouble.as_ref().map(ToString::to_string));
         let exit = || server.and_then(|server| server.exit.as_ref().map(ToString::to_string));
         let why = trouble.or_else(exit).map(|why| format!(" ({why})")).unwrap_or_default();
-        format!("it has failed several times in a row{why}; the next try is in {}", show_duration(wait))
+        let what = match server.is_some_and(|server| server.hopeless) {
+            true => "it cannot be started",
+            false => "it has failed several times in a row",
+        };
+        format!("{what}{why}; the next try is in {}", show_duration(wait))
     }
 
     /// It is time for another try, if anybody still needs the server.
@@ -132,7 +139,7 @@ impl Engine {
         }
         // A connection that could not be made ends nothing: other calls may still run on others. What was
         // closed cannot be opened again.
-        let same = self.is_remote(id) && server.exit.is_none();
+        let same = self.is_remote(id) && server.exit.is_none() && server.fate == Fate::Stays;
         let Some((run, unanswered)) = self.servers.starts_again(id, same) else { return };
         for (attempt, own) in unanswered {
             self.own_is_lost(now, (id, attempt), own);
@@ -373,6 +380,7 @@ impl Engine {
         };
         match own {
             Own::Quiet => {}
+            Own::Heartbeat => self.servers.answers_heartbeat(now, id),
             Own::Tools(paging) => self.tools_are_listed(now, id, *paging, answer),
             Own::Poll(call) => self.task_is_reported(now, call, answer),
             Own::Fetch(call) => self.task_result_came(now, call, answer),

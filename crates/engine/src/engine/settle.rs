@@ -96,6 +96,9 @@ impl Engine {
                 (Kind::ServerFailed, format!("cannot start `{}`: {why}", server.config.command))
             }
             Life::Ended(exit) => (Kind::ServerGone, exit.to_string()),
+            _ if server.fate == crate::servers::Fate::Removed => {
+                (Kind::ServerGone, super::reload::REMOVED.to_owned())
+            }
             Life::Down => (Kind::ServerFailed, self.next_try(now, call.request.server)),
             _ => (Kind::ServerFailed, "it is being restarted".into()),
         };

@@ -75,8 +75,25 @@ impl Engine {
         Some(server)
     }
 
+    /// A server will be told this handshake as soon as it runs.
+    pub(super) fn will_be_greeted(
+        &mut self,
+        now: Mono,
+        id: ServerId,
+        client: ClientId,
+        initialize: Message,
+        initialized: Option<Message>,
+    ) {
+        if self.servers.will_be_greeted(id, client, initialize, initialized) {
+            self.revive(now, id);
+        }
+    }
+
     /// `None` if there is no such definition any more.
     pub(super) fn new_server(&mut self, now: Mono, definition: DefinitionId) -> Option<ServerId> {
+        if let Some(spare) = self.servers.take_spare(definition) {
+            return Some(spare);
+        }
         let config = self.config.definition(definition)?.clone();
         let (id, run) = self.servers.add(now, definition, config);
         self.act(Action::Start(id, run));
@@ -263,7 +280,7 @@ impl Engine {
         };
         let Some(server_id) = server_id else { return };
         self.join(id, server_id);
-        self.servers.will_be_greeted(server_id, id, waking.initialize, initialized);
+        self.will_be_greeted(now, server_id, id, waking.initialize, initialized);
         self.servers.will_be_set_up(server_id, id, &waking.setup);
     }
 
@@ -280,7 +297,7 @@ impl Engine {
         let principal = Some(principal).filter(|_| share != Share::All);
         let handshake_digest = fingerprint(OWN_HANDSHAKE.as_bytes());
         let id = self.shared_server(now, definition, principal, Some(handshake_digest))?;
-        self.servers.will_be_greeted(id, NOBODY, initialize, Some(initialized));
+        self.will_be_greeted(now, id, NOBODY, initialize, Some(initialized));
         Some(id)
     }
 
@@ -302,7 +319,9 @@ impl Engine {
     /// Lets a server go that nobody needs: no client, and no task.
     pub(super) fn leave_if_unused(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
-        let needed = !server.is_unused() || server.life == Life::Leaving;
+        // One whose definition is gone goes when its calls have ended.
+        let needed =
+            !server.is_unused() || server.life == Life::Leaving || server.alarm == Some(Alarm::Drain);
         if needed || self.ending.is_some() || !self.config.manner.serves() {
             return;
         }

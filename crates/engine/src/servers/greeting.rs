@@ -78,21 +78,25 @@ impl Servers {
         self.at(id).map(|server| std::mem::take(&mut server.awaiting_welcome)).unwrap_or_default()
     }
 
-    /// A new server will be told this handshake as soon as it runs. False if it was greeted before.
+    /// A new server will be told this handshake as soon as it runs. Whether it runs already, and is told so now.
     pub(crate) fn will_be_greeted(
         &mut self,
         id: ServerId,
         client: ClientId,
         initialize: Message,
         initialized: Option<Message>,
-    ) {
-        let Some(server) = self.at(id).filter(|server| server.greeted.is_none()) else { return };
+    ) -> bool {
+        let Some(server) = self.at(id).filter(|server| server.greeted.is_none()) else { return false };
         server.greeted = Some(client);
-        server.life = Life::Restarting;
+        let runs = server.life == Life::Up;
+        if runs || server.life == Life::Starting {
+            server.life = Life::Restarting;
+        }
         server.handshake.initialize = Some(initialize);
         server.handshake.initialized = initialized;
         server.handshake.done = true;
         server.ever_answered = true;
+        runs
     }
 
     /// A new server will be told the log level and the subscriptions of a session, after the handshake.

@@ -1,6 +1,6 @@
 //! How a server's process, or its remote session, comes and goes.
 
-use super::{Alarm, Life, Own, Server, Servers};
+use super::{Alarm, Fate, Life, Own, Server, Servers};
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, Run, ServerId};
 use crate::time::Mono;
@@ -73,6 +73,7 @@ impl Servers {
     pub(crate) fn is_reached(&mut self, id: ServerId) {
         if let Some(server) = self.at(id) {
             server.last_trouble = None;
+            (server.ran, server.hopeless) = (true, false);
         }
     }
 
@@ -149,6 +150,11 @@ impl Servers {
         stopped: bool,
     ) -> Option<Rest> {
         let server = self.at(id)?;
+        if server.fate == Fate::Replaced {
+            server.life = Life::Resting;
+            server.stopped_at = now;
+            return Some(Rest::For(Duration::ZERO));
+        }
         let Some(wait) = server.restart_after(now, jitter, at_once) else {
             let first = server.life != Life::Down;
             server.life = Life::Down;
@@ -204,7 +210,8 @@ impl Servers {
         }
         server.waiting_bytes = 0;
         let restarted = server.run > Run(0) || server.session_lost;
-        let came_back = restarted || server.last_trouble.take().is_some();
+        let came_back = restarted | server.last_trouble.take().is_some();
+        let came_back = came_back && !std::mem::take(&mut server.wakes);
         Some(Back {
             whole,
             restarted,

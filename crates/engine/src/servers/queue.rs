@@ -1,6 +1,6 @@
 //! What waits for a server, and what a server owes us.
 
-use super::{Own, Servers};
+use super::{Fate, Own, Servers};
 use crate::id::{AttemptId, CallId, ServerId};
 use crate::limits;
 use crate::time::Mono;
@@ -14,19 +14,22 @@ impl Servers {
         }
     }
 
-    /// A call is over: it waits no longer, for this server or for a person.
-    pub(crate) fn call_is_over(&mut self, id: ServerId, call: CallId, queued: Option<usize>) {
-        let Some(server) = self.at(id) else { return };
+    /// A call is over: it waits no longer, for this server or for a person. Whether the server waits for the end of
+    /// its calls.
+    pub(crate) fn call_is_over(&mut self, id: ServerId, call: CallId, queued: Option<usize>) -> bool {
+        let Some(server) = self.at(id) else { return false };
         server.stalled.remove(&call);
         if let Some(size) = queued {
             server.waits_no_more(call, size);
         }
+        server.fate != Fate::Stays
     }
 
     /// A call is sent for the first time: it adds to what may be repeated.
     pub(crate) fn first_attempt(&mut self, now: Mono, id: ServerId) {
         if let Some(server) = self.at(id) {
             server.budget.first(now);
+            server.used = now;
         }
     }
 

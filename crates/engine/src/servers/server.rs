@@ -21,7 +21,8 @@
 //! | `a_failed_server_answers_at_once` | down | request | down | error `server-failed` with the time of the next try |
 //! | `a_failed_server_is_tried_for_ever` | down | `reconnect-every` is over | restarting | a new run |
 //!
-//! Each row has a test of the same name, in `tests/server.rs`.
+//! Each row has a test of the same name, in `tests/server.rs`. What a file that was read again does to a server is in
+//! `engine/reload.rs`; one that nobody uses is asleep until somebody does (`engine/quiet.rs`).
 
 use super::unsent::Unsent;
 use crate::calls::deadline::WorkClock;
@@ -29,7 +30,7 @@ use crate::calls::handoff::KnownTools;
 use crate::calls::retry::Budget;
 use crate::catalog::Kind;
 use crate::clients::Way;
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, Transport};
 use crate::era::Eras;
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, DefinitionId, JsonId, Run};
@@ -62,6 +63,8 @@ pub(crate) enum Life {
     Stopping,
     /// Ended; is started again after a while.
     Resting,
+    /// Was stopped because nobody used it; the next use starts it.
+    Asleep,
     /// Being started again.
     Restarting,
     /// Runs again, and is given the client's handshake under this id.
@@ -105,6 +108,18 @@ pub(crate) enum Alarm {
     FirstRequest,
     /// Nobody has needed it for a while.
     Idle,
+    /// Its definition has changed, and its calls have had their time to end.
+    Drain,
+}
+
+/// What the file makes of a server that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Stays,
+    /// Another program takes its place once its calls have ended; what comes meanwhile waits for that.
+    Replaced,
+    /// It goes once its calls have ended, and takes no more.
+    Removed,
 }
 
 /// One server.
@@ -119,6 +134,28 @@ pub(crate) struct Server {
     pub(crate) clients: BTreeSet<ClientId>,
     /// Answers to what it asked that could not be sent yet.
     pub(crate) unsent: Unsent,
+    /// What the file has made of its definition since it was started.
+    pub(crate) fate: Fate,
+    /// How this run is reached; its definition may say otherwise by now.
+    pub(crate) transport: Transport,
+    /// A process of it has run.
+    pub(crate) ran: bool,
+    /// It was given up at its first failure.
+    pub(crate) hopeless: bool,
+    /// It was started before anybody needs it, and belongs to nobody yet.
+    pub(crate) spare: bool,
+    /// When it was last sent a call.
+    pub(crate) used: Mono,
+    /// When a quiet server is looked after next.
+    pub(crate) quiet_armed: Option<Mono>,
+    /// The heartbeat that it has not answered yet, and when it was sent.
+    pub(crate) heartbeat: Option<(AttemptId, Mono)>,
+    /// When it answered a heartbeat last, in this run.
+    pub(crate) pulse: Option<Mono>,
+    /// It is stopped because nobody uses it, and started when somebody does.
+    pub(crate) falls_asleep: bool,
+    /// It is started because somebody uses it again, which is nothing to tell.
+    pub(crate) wakes: bool,
     /// The session whose handshake it got.
     pub(crate) greeted: Option<ClientId>,
     /// What it answered to that.
@@ -220,6 +257,8 @@ pub(crate) struct Server {
 pub(crate) enum Own {
     /// Its answer is not looked at; that it came is a sign of life.
     Quiet,
+    /// Is it there?
+    Heartbeat,
     /// A list that the client knows: has it changed?
     List(Method),
     /// Tools whose schemas a call waits for.
@@ -260,10 +299,12 @@ impl Paging {
     }
 }
 
-/// What is waited for after a server was told to cancel.
+/// What is waited for after a server was told to cancel, or has missed a heartbeat.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     pub(crate) since: Mono,
+    /// What it was asked then, for people.
+    pub(crate) asked: &'static str,
     /// What it had used when it was told.
     pub(crate) first: Option<Sample>,
     /// The next sample decides.
@@ -323,6 +364,7 @@ impl Handshake {
 
 impl Server {
     pub(crate) fn new(definition: DefinitionId, config: Arc<ServerConfig>) -> Server {
+        let transport = config.transport;
         Server {
             definition,
             config,
@@ -330,6 +372,17 @@ impl Server {
             life: Life::Starting,
             clients: BTreeSet::new(),
             unsent: Unsent::default(),
+            fate: Fate::Stays,
+            transport,
+            ran: false,
+            hopeless: false,
+            spare: false,
+            used: Mono::default(),
+            quiet_armed: None,
+            heartbeat: None,
+            pulse: None,
+            falls_asleep: false,
+            wakes: false,
             greeted: None,
             welcome: None,
             awaiting_welcome: Vec::new(),
@@ -389,26 +442,38 @@ impl Server {
 
     /// Whether no client and no task needs it.
     pub(crate) fn is_unused(&self) -> bool {
-        self.clients.is_empty() && self.tickets == 0
+        self.clients.is_empty() && self.tickets == 0 && !self.spare
     }
 
     pub(crate) fn readiness(&self) -> Readiness {
         match self.life {
-            Life::Starting | Life::Up if self.input_closed => Readiness::ComesBack,
+            _ if self.fate == Fate::Removed => Readiness::IsGone,
+            Life::Starting | Life::Up if self.input_closed || self.fate == Fate::Replaced => {
+                Readiness::ComesBack
+            }
             Life::Starting | Life::Up => Readiness::Runs,
-            Life::Stopping | Life::Resting | Life::Restarting | Life::Reviving(_) => Readiness::ComesBack,
+            Life::Stopping | Life::Resting | Life::Asleep | Life::Restarting | Life::Reviving(_) => {
+                Readiness::ComesBack
+            }
             Life::Down | Life::Leaving | Life::Ended(_) | Life::Failed(_) => Readiness::IsGone,
         }
     }
 
     /// Whether there is a process that could be waited for.
     pub(crate) fn has_process(&self) -> bool {
-        !matches!(self.life, Life::Resting | Life::Down | Life::Ended(_) | Life::Failed(_))
+        !matches!(self.life, Life::Resting | Life::Asleep | Life::Down | Life::Ended(_) | Life::Failed(_))
     }
 
     /// A new process takes over. What belonged to the old one is forgotten.
     pub(crate) fn next_run(&mut self) -> Run {
         self.run = Run(self.run.0 + 1);
+        self.transport = self.config.transport;
+        self.heartbeat = None;
+        self.pulse = None;
+        self.falls_asleep = false;
+        if self.fate == Fate::Replaced {
+            self.becomes_another();
+        }
         self.came_up = false;
         self.session_lost = false;
         self.own.clear();
@@ -424,6 +489,37 @@ impl Server {
         self.bad_lines_told = 0;
         self.noted_id_type = false;
         self.run
+    }
+
+    /// Another program takes its place: what the old one said of itself does not count.
+    #[cold]
+    fn becomes_another(&mut self) {
+        self.fate = Fate::Stays;
+        self.welcome = None;
+        self.eras = Eras::default();
+        self.supported.clear();
+        self.other_version = false;
+        self.made_whole = None;
+        self.repeatable.clear();
+        self.needs_tasks.clear();
+        self.forbids_tasks.clear();
+    }
+
+    /// Whether none of its processes has ever run.
+    pub(crate) fn never_ran(&self) -> bool {
+        !self.ran
+    }
+
+    /// Failures of the program that it was do not count for the one that it will be.
+    pub(crate) fn forgets_failures(&mut self) {
+        self.restarts.clear();
+        self.tries = 0;
+    }
+
+    /// Whether waiting cannot help it: it has never run, and its command is not there.
+    pub(crate) fn gives_up(&mut self) {
+        self.tries = self.config.connect_retries;
+        self.hopeless = true;
     }
 
     /// How long to wait before the next start; `None` when it has failed too often. `jitter` lies between one half

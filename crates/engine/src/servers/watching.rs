@@ -14,8 +14,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Alive,
-    /// Nothing at all for so long.
-    Hung(Duration),
+    /// Nothing at all for so long, and since what.
+    Hung(Duration, &'static str),
 }
 
 impl Servers {
@@ -123,12 +123,18 @@ impl Servers {
 // The watch after a cancel.
 impl Servers {
     /// It owes us a sign of life until then. False if it is watched already, or is not there.
-    pub(crate) fn watch(&mut self, timers: &mut Timers, now: Mono, id: ServerId, until: Mono) -> bool {
+    pub(crate) fn watch(
+        &mut self,
+        timers: &mut Timers,
+        (now, asked): (Mono, &'static str),
+        id: ServerId,
+        until: Mono,
+    ) -> bool {
         let Some(server) = self.at(id) else { return false };
         if server.watch.is_some() || server.life != Life::Up {
             return false;
         }
-        server.watch = Some(Watch { since: now, first: None, deciding: false });
+        server.watch = Some(Watch { since: now, asked, first: None, deciding: false });
         timers.set(Owner::Grace(id), &mut server.grace_armed, Some(until));
         true
     }
@@ -156,8 +162,8 @@ impl Servers {
             return None;
         }
         let worked = watch.first.zip(sample).is_some_and(|(first, last)| last.shows_life_since(&first));
-        let silent = now.since(watch.since);
+        let (silent, asked) = (now.since(watch.since), watch.asked);
         server.watch = None;
-        Some(if worked { Verdict::Alive } else { Verdict::Hung(silent) })
+        Some(if worked { Verdict::Alive } else { Verdict::Hung(silent, asked) })
     }
 }

@@ -3,7 +3,7 @@
 use super::flags::{Flags, does_nothing};
 use super::{Task, Wrong, serve};
 use crate::config::Settings;
-use crate::config::file::{self, Gateway};
+use crate::config::file::{self, Gateway, Reading};
 use crate::program::Program;
 use outlast_engine::Manner;
 use outlast_engine::settings::Mode;
@@ -30,7 +30,10 @@ fn read(path: &Path, flags: &Flags, serves: bool) -> Result<(Settings, Vec<Progr
         Wrong(format!("{} cannot be used:\n\n{}", path.display(), all.join("\n")))
     })?;
     take(&mut gateway, flags, Mode { serves, keeps: false, remote: false })?;
-    gateway.assemble().map_err(Wrong)
+    let reading = Reading::of(path, &gateway, flags);
+    let (mut settings, programs) = gateway.assemble().map_err(Wrong)?;
+    settings.reading = Some(reading);
+    Ok((settings, programs))
 }
 
 fn take(gateway: &mut Gateway, flags: &Flags, mode: Mode) -> Result<(), Wrong> {

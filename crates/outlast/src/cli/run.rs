@@ -28,14 +28,16 @@ pub(super) fn run(task: Task) -> ExitCode {
                 wrap::run_remote(config, observers, place, remote)
             });
         }
-        Task::Gateway(settings, programs) => {
+        Task::Gateway(mut settings, programs) => {
+            let reading = settings.reading.take();
             return with_observers(*settings, |config, observers, place| {
-                wrap::run_gateway(config, observers, place, programs)
+                wrap::run_gateway(config, observers, place, programs, reading)
             });
         }
-        Task::Serve(settings, service, programs) => {
+        Task::Serve(mut settings, service, programs) => {
+            let reading = settings.reading.take();
             return with_observers(*settings, |config, observers, place| {
-                crate::serve::run(config, observers, place, *service, programs)
+                crate::serve::run(config, observers, place, *service, programs, reading)
             });
         }
         Task::KeepService(name, settings, command) => return keep_service(&name, *settings, command),
@@ -63,7 +65,7 @@ fn keep_service(name: &str, settings: Settings, command: Vec<OsString>) -> ExitC
         Ok(Some(service)) => {
             let program = Program::Command(command.into());
             with_log(settings, service.log(), |config, observers, place| {
-                crate::serve::run(config, observers, place, *service, vec![program])
+                crate::serve::run(config, observers, place, *service, vec![program], None)
             })
         }
         Err(error) => failed(&error),

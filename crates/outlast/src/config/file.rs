@@ -12,6 +12,7 @@ mod gather;
 mod odd;
 mod overrule;
 mod place;
+mod reading;
 mod run;
 mod server;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod tree;
 mod variables;
 
 pub use place::{Mistake, Severity};
+pub use reading::{Again, Reading};
 
 use super::{RemoteSettings, Settings};
 use desk::Desk;
@@ -43,6 +45,8 @@ pub struct Gateway {
     pub tokens: Vec<TokenRule>,
     /// What joins the name of a server to the name of a tool.
     pub separator: String,
+    /// Settings that are about the whole process, as they are written.
+    pub process: Vec<(&'static str, String)>,
     /// The files that this was read from: when one changes, it may mean something else.
     pub files: Vec<PathBuf>,
     /// What is odd about the file, and no reason to refuse it.

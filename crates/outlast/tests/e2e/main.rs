@@ -47,6 +47,7 @@ mod process;
 mod progress;
 mod questions;
 mod rejoin;
+mod reload;
 mod restarts;
 mod resume;
 mod store_faults;

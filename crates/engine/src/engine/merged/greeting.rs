@@ -9,7 +9,7 @@ use crate::catalog::{Welcome, offer};
 use crate::clients::session::{Setup, version_wanted};
 use crate::engine::sharing::own_initialized;
 use crate::era::Era;
-use crate::id::{ClientId, ServerId};
+use crate::id::{ClientId, DefinitionId, ServerId};
 use crate::merged::Needs;
 use crate::method::Method;
 use crate::servers::Own;
@@ -55,7 +55,35 @@ impl Engine {
             };
             let Some(server) = server else { continue };
             self.join(client, server);
-            self.servers.will_be_greeted(server, client, initialize.owned(), own_initialized());
+            self.will_be_greeted(now, server, client, initialize.owned(), own_initialized());
+        }
+    }
+
+    /// A definition is new in the file: a client that is there gets a server of it.
+    pub(in crate::engine) fn meet_another(&mut self, now: Mono, client: ClientId, definition: DefinitionId) {
+        let Some(state) = self.clients.get(&client) else { return };
+        let (principal, modern) = (state.principal.clone(), state.modern);
+        if !self.definitions_seen_by(client).contains(&definition) {
+            return;
+        }
+        let initialize = state.servers().find_map(|id| {
+            let server = self.servers.get(&id)?;
+            server.handshake.initialize.clone()
+        });
+        let digest = initialize.as_ref().and_then(crate::memory::client_of).unwrap_or_default();
+        let server = match initialize.is_some() && !modern {
+            true => self.server_for_session(now, definition, principal.as_deref(), digest),
+            false => self.server_for_exchange(now, definition, principal.as_deref()),
+        };
+        let Some(server) = server else { return };
+        let before = self.clients.get(&client).and_then(|client| client.server_of(definition));
+        self.join(client, server);
+        if let Some(before) = before.filter(|before| *before != server) {
+            // It was removed a moment ago, and its calls have yet to end.
+            self.leave(now, client, before);
+        }
+        if let Some(initialize) = initialize.filter(|_| !modern) {
+            self.will_be_greeted(now, server, client, initialize, own_initialized());
         }
     }
 

@@ -275,7 +275,7 @@ impl Engine {
             Own::Tools(paging) => self.go_on_without_tools(now, paging.call),
             Own::Listing(kind) => self.page_is_lost(server, attempt, kind),
             Own::Discover => self.merged.discovers_again(server),
-            Own::Quiet | Own::List(_) => {}
+            Own::Quiet | Own::Heartbeat | Own::List(_) => {}
         }
     }
 

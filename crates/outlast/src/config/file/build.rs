@@ -8,7 +8,7 @@ use super::place::At;
 use super::server::{self, Given, Written};
 use super::tree::{Entry, Format};
 use super::{ClientRule, Defined, Gateway, SEPARATOR, TargetSpec, TokenRule};
-use crate::config::{RemoteSettings, Settings, take_of_server};
+use crate::config::{HEARTBEAT, RemoteSettings, Settings, take_of_server};
 use outlast_engine::policy::{Rules, Selector, Standing};
 use outlast_engine::settings::Place;
 use outlast_engine::{ServerConfig, Transport};
@@ -191,11 +191,12 @@ fn gateway(desk: &mut Desk<'_>, draft: Draft) -> Gateway {
             desk.wrong(given.at, why.0, None);
         }
     }
+    let process = draft.process.iter().map(|given| (given.setting.name, given.text.clone())).collect();
     let Draft { servers, defaults, clients, tokens, separator, .. } = draft;
     let servers = servers.into_iter().filter_map(|server| defined(server, &defaults)).collect();
     let separator = separator.unwrap_or_else(|| SEPARATOR.to_owned());
     settings.engine.clients = clients.into_iter().map(Arc::new).collect();
-    Gateway { settings, servers, tokens, separator, files: Vec::new(), warnings: Vec::new() }
+    Gateway { settings, servers, tokens, separator, process, files: Vec::new(), warnings: Vec::new() }
 }
 
 fn defined(server: Written, defaults: &[Given]) -> Option<Defined> {
@@ -207,7 +208,8 @@ fn defined(server: Written, defaults: &[Given]) -> Option<Defined> {
         TargetSpec::Remote { url, .. } => (Transport::Http, url.host().unwrap_or_default().to_owned()),
     };
     let (name, command) = (server.name.into(), command.into());
-    let mut config = ServerConfig { name, command, transport, ..ServerConfig::default() };
+    let heartbeat = Some(HEARTBEAT);
+    let mut config = ServerConfig { name, command, transport, heartbeat, ..ServerConfig::default() };
     let mut remote = RemoteSettings::default();
     let mut rules = Rules::default();
     for (standing, given) in [(Standing::Defaults, defaults), (Standing::Server, &server.given)] {

@@ -4,13 +4,13 @@ use super::{Defined, Gateway, TargetSpec, TokenRule};
 use crate::config::{Settings, any_variable};
 use crate::program::{Command, Program};
 use crate::server::http::{Options, Remote, parse_header, proxies_of_environment};
+use outlast_engine::hash::fingerprint;
 use outlast_engine::{Exposure, Rights, ServerConfig};
 use std::sync::Arc;
 
 impl Gateway {
     /// The configuration of the engine, and how each server is reached. An error says what cannot be done.
     pub fn assemble(self) -> Result<(Settings, Vec<Program>), String> {
-        self.promises_only_what_is_kept()?;
         let Gateway { mut settings, servers, tokens, separator, .. } = self;
         settings.engine.separator = separator.into();
         for TokenRule { name, hash, servers, tools, source } in tokens {
@@ -29,24 +29,39 @@ impl Gateway {
         settings.engine.others = configs.collect();
         Ok((settings, programs))
     }
-
-    /// What the file may say already and nothing acts on yet is refused: a limit that is not kept is worse than none.
-    fn promises_only_what_is_kept(&self) -> Result<(), String> {
-        match self.servers.iter().find(|server| server.eager) {
-            Some(Defined { source, .. }) => Err(format!(
-                "start = \"eager\" ({source}) is checked and explained, but not acted on yet; leave it out"
-            )),
-            None => Ok(()),
-        }
-    }
 }
 
 impl Defined {
     fn exposed(self) -> ServerConfig {
+        let program = fingerprint(&self.all_of_program());
         let expose = self.expose.unwrap_or_default();
         let aliases = self.aliases.into_iter().map(|(own, public)| (own.into(), public.into())).collect();
         let exposure = Arc::new(Exposure { expose, allow: self.allow, deny: self.deny, aliases });
-        ServerConfig { exposure, ..self.config }
+        ServerConfig { exposure, program, eager: self.eager, source: self.source, ..self.config }
+    }
+
+    /// All that decides how it is started or reached: what differs in any of it is another program.
+    fn all_of_program(&self) -> Vec<u8> {
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        let mut add = |bytes: &[u8]| all.push(bytes.to_vec());
+        match &self.target {
+            TargetSpec::Command { argv, env, cwd } => {
+                argv.iter().for_each(|word| add(word.as_encoded_bytes()));
+                env.iter().for_each(|(name, value)| {
+                    add(&[b"=", name.as_encoded_bytes(), b"=", value.as_encoded_bytes()].concat());
+                });
+                cwd.iter().for_each(|folder| add(folder.as_os_str().as_encoded_bytes()));
+            }
+            TargetSpec::Remote { url, headers } => {
+                add(url.to_string().as_bytes());
+                headers.iter().for_each(|(name, value)| {
+                    add(&[name.as_str().as_bytes(), b": ", value.as_bytes()].concat());
+                });
+                add(format!("{:?}", self.remote).as_bytes());
+            }
+        }
+        // A byte that no text holds, so that two lists with the same letters stay two.
+        all.join(&0xff)
     }
 
     fn program(&self, max_message: usize) -> Result<Program, String> {

@@ -4,9 +4,10 @@
 use super::{check, wide};
 use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
+use tokio::sync::Notify;
 use windows_sys::Win32::Foundation::{FALSE, TRUE, WAIT_OBJECT_0};
 use windows_sys::Win32::System::Console::SetConsoleCtrlHandler;
 use windows_sys::Win32::System::Threading::{
@@ -30,8 +31,13 @@ pub fn ask_to_end(pid: u32) {
     }
 }
 
+/// There is no such signal here, so it never comes.
+pub fn on_hang_up() -> io::Result<Arc<Notify>> {
+    Ok(Arc::default())
+}
+
 /// Calls somebody with the number that Unix has for each way to ask us to end. Must be called inside a runtime.
-pub fn on_stop(told: impl Fn(u8) + Clone + Send + 'static) -> io::Result<()> {
+pub fn on_stop(_hang_up: bool, told: impl Fn(u8) + Clone + Send + 'static) -> io::Result<()> {
     let (mut interrupt, mut broken, mut closed, mut shutdown) =
         (ctrl_c()?, ctrl_break()?, ctrl_close()?, ctrl_shutdown()?);
     let asked = told.clone();
