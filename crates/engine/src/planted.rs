@@ -43,11 +43,15 @@ pub enum Planted {
     ForgetsKeys,
     ForgetsWaiters,
     ChangesTaskBytes,
+    KeepsOldPrograms,
+    ServesRemoved,
+    RestartsEverything,
+    MixesServers,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 36] = [
+    pub const ALL: [Planted; 40] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -84,6 +88,10 @@ impl Planted {
         Planted::ForgetsKeys,
         Planted::ForgetsWaiters,
         Planted::ChangesTaskBytes,
+        Planted::KeepsOldPrograms,
+        Planted::ServesRemoved,
+        Planted::RestartsEverything,
+        Planted::MixesServers,
     ];
 }
 

@@ -37,7 +37,14 @@ impl Engine {
         for definition in &changes.added {
             self.definition_comes(now, *definition);
         }
+        if planted!(self, RestartsEverything) {
+            let all: Vec<ServerId> = self.servers.keys().copied().collect();
+            all.into_iter().for_each(|server| self.replaced_now(now, server));
+        }
         for definition in &changes.replaced {
+            if planted!(self, KeepsOldPrograms) {
+                break;
+            }
             for server in self.servers.of(*definition) {
                 self.servers.is_to_be_replaced(server);
                 self.merged.is_another(server);
@@ -110,6 +117,9 @@ impl Engine {
 
     fn definition_goes(&mut self, now: Mono, definition: DefinitionId) {
         for server in self.servers.of(definition) {
+            if planted!(self, ServesRemoved) {
+                continue;
+            }
             self.servers.is_to_go(server);
             self.gathered_may_go_on(now, server);
             self.changes_soon(now, server);
