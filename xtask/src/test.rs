@@ -14,8 +14,12 @@ use anyhow::{Context, Result, bail};
 use report::{Report, Row};
 
 /// The worlds of the simulation, with their seeds and the calls that these must make at least.
-const WORLDS: [(&str, u64, u64); 3] =
-    [("pipes", 2100, 1_000_000), ("service", 1400, 400_000), ("crash", 4000, 20_000)];
+const WORLDS: [(&str, u64, u64); 4] = [
+    ("pipes", 2100, 1_000_000),
+    ("service", 1400, 400_000),
+    ("gateway", 60, 25_000),
+    ("crash", 4000, 20_000),
+];
 
 /// Seconds for each fuzz target.
 const FUZZ_SECONDS: u64 = 20;

@@ -47,11 +47,15 @@ pub enum Planted {
     SendsWhatWasDeclined,
     KeepsTurns,
     ForgetsTurns,
+    KeepsOldPrograms,
+    ServesRemoved,
+    RestartsEverything,
+    MixesServers,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 40] = [
+    pub const ALL: [Planted; 44] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -92,6 +96,10 @@ impl Planted {
         Planted::SendsWhatWasDeclined,
         Planted::KeepsTurns,
         Planted::ForgetsTurns,
+        Planted::KeepsOldPrograms,
+        Planted::ServesRemoved,
+        Planted::RestartsEverything,
+        Planted::MixesServers,
     ];
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`pipes`]: one stdio client in front of one process;
 //! - [`service`]: HTTP clients of several principals in front of processes or remote servers;
+//! - [`gateway`]: HTTP clients of several principals in front of many servers, whose file changes;
 //! - [`crash`]: clients with tickets, in front of a process that ends at any point.
 //!
 //! Time is a number, so a day passes in microseconds. Every message takes a random while to arrive. A
@@ -12,6 +13,7 @@ mod agenda;
 mod blame;
 pub mod bounds;
 pub mod crash;
+pub mod gateway;
 pub mod pipes;
 #[cfg(feature = "planted")]
 pub mod plant;

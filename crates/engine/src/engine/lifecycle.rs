@@ -220,7 +220,7 @@ impl Engine {
         }
         self.drop_asks_of(now, id);
         if !restarts {
-            self.end_subscriptions(id, exit);
+            self.end_subscriptions(id, &exit.to_string());
             self.gathered_may_go_on(now, id);
         }
         if self.ending.is_some() {
@@ -269,13 +269,13 @@ impl Engine {
         }
     }
 
-    fn end_subscriptions(&mut self, server: ServerId, exit: Exit) {
+    pub(super) fn end_subscriptions(&mut self, server: ServerId, why: &str) {
         let merged = |listen: &Subscription| matches!(listen.role, Role::Merged(_));
         let here = self.listens.iter().filter(|(_, listen)| listen.server == server && !merged(listen));
         let open: Vec<AttemptId> = here.map(|(attempt, _)| attempt).collect();
         for attempt in open {
             let Some(subscription) = self.close_subscription(attempt) else { continue };
-            let text = format!("server `{}` went away ({exit}); subscribe again", self.server_name(server));
+            let text = format!("server `{}` went away ({why}); subscribe again", self.server_name(server));
             let id = subscription.id.patch();
             let answer = error_answer(id.as_slice(), Kind::ServerGone.code(true), &text, None);
             let id = subscription.id;

@@ -13,12 +13,10 @@ use crate::action::Note;
 use crate::catalog::Kind;
 use crate::clients::{Client, Door, Entry};
 use crate::definitions::{Changes, Reload};
-use crate::error::{Kind as ErrorKind, error_answer};
-use crate::id::{AttemptId, ClientId, DefinitionId, ServerId};
+use crate::id::{ClientId, DefinitionId, ServerId};
 use crate::limits;
 use crate::servers::{Alarm, Fate, Life};
 use crate::time::Mono;
-use crate::wire::Outgoing;
 
 /// Why calls of a server end that the file does not have any more.
 pub(super) const REMOVED: &str = "it was removed from the configuration file";
@@ -30,6 +28,8 @@ impl Engine {
             return;
         }
         let changes = self.config.take_definitions(reload);
+        // Calls that are counted already are counted to their end.
+        self.bounded |= Engine::bounds_calls(&self.config);
         self.redefine_servers();
         if changes.is_nothing() {
             return;
@@ -39,7 +39,14 @@ impl Engine {
         for definition in &changes.added {
             self.definition_comes(now, *definition);
         }
+        if planted!(self, RestartsEverything) {
+            let all: Vec<ServerId> = self.servers.keys().copied().collect();
+            all.into_iter().for_each(|server| self.replaced_now(now, server));
+        }
         for definition in &changes.replaced {
+            if planted!(self, KeepsOldPrograms) {
+                break;
+            }
             for server in self.servers.of(*definition) {
                 self.servers.is_to_be_replaced(server);
                 self.merged.is_another(server);
@@ -103,7 +110,7 @@ impl Engine {
     fn tell_merged_of_names(&mut self) {
         for client in self.clients_that(|client| client.entry == Entry::Merged) {
             for kind in [Kind::Tools, Kind::Prompts, Kind::Resources] {
-                self.tell_of_change_to(client, kind);
+                self.tell_of_lists(client, kind);
             }
         }
     }
@@ -112,6 +119,9 @@ impl Engine {
 
     fn definition_goes(&mut self, now: Mono, definition: DefinitionId) {
         for server in self.servers.of(definition) {
+            if planted!(self, ServesRemoved) {
+                continue;
+            }
             self.servers.is_to_go(server);
             self.gathered_may_go_on(now, server);
             self.changes_soon(now, server);
@@ -179,7 +189,7 @@ impl Engine {
     pub(super) fn removed_goes(&mut self, now: Mono, id: ServerId) {
         let calls = [self.calls.at(id, true), self.calls.at(id, false)].concat();
         self.interrupt(now, id, calls, REMOVED);
-        self.end_subscriptions_of_removed(id);
+        self.end_subscriptions(id, REMOVED);
         let Some(server) = self.servers.get(&id) else { return };
         let (definition, clients) = (server.definition, server.clients.clone());
         for client in clients {
@@ -201,19 +211,6 @@ impl Engine {
             Some(Door::Exchange(_)) => self.end_client(now, client),
             // A line alone has no other address to go to.
             Some(Door::Line) | None => {}
-        }
-    }
-
-    fn end_subscriptions_of_removed(&mut self, server: ServerId) {
-        let here = self.listens.iter().filter(|(_, listen)| listen.server == server);
-        let open: Vec<AttemptId> = here.map(|(attempt, _)| attempt).collect();
-        for attempt in open {
-            let Some(subscription) = self.close_subscription(attempt) else { continue };
-            let text = format!("server `{}` is gone: {REMOVED}", self.server_name(server));
-            let id = subscription.id.patch();
-            let answer = error_answer(id.as_slice(), ErrorKind::ServerGone.code(true), &text, None);
-            let id = subscription.id;
-            self.reply(subscription.client, subscription.way, Some(&id), Outgoing::plain(answer));
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Runs the simulation: `sim [WORLD] [--calls N] [--seeds N] [--first SEED]`, or one seed:
-//! `sim WORLD --seed SEED`. The worlds are `pipes`, `service` and `crash`. With `--bounds` it fails unless every
+//! `sim WORLD --seed SEED`. The worlds are `pipes`, `service`, `gateway` and `crash`. With `--bounds` it fails unless every
 //! bound of `sim/bounds.rs` was reached, which takes the usual number of seeds. With the feature `planted`,
 //! `sim planted` tells in which seed each fault of `outlast_engine::planted` is found.
 
 #![allow(clippy::disallowed_methods)] // a program of the tests, not of the product
 
 use outlast_engine::reached::Bound;
-use outlast_testkit::sim::{Outcome, bounds, crash, pipes, service};
+use outlast_testkit::sim::{Outcome, bounds, crash, gateway, pipes, service};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -16,8 +16,12 @@ const REPEATED: u64 = 50;
 
 type World = (&'static str, fn(u64, usize) -> Outcome);
 
-const WORLDS: [World; 3] =
-    [("pipes", pipes::run), ("service", service::run), ("crash", |seed, _| crash::run(seed))];
+const WORLDS: [World; 4] = [
+    ("pipes", pipes::run),
+    ("service", service::run),
+    ("gateway", gateway::run),
+    ("crash", |seed, _| crash::run(seed)),
+];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -63,7 +63,7 @@ impl Engine {
     pub(in crate::engine) fn meet_another(&mut self, now: Mono, client: ClientId, definition: DefinitionId) {
         let Some(state) = self.clients.get(&client) else { return };
         let (principal, modern) = (state.principal.clone(), state.modern);
-        if !self.may_use(principal.as_deref(), definition) {
+        if !self.definitions_seen_by(client).contains(&definition) {
             return;
         }
         let initialize = state.servers().find_map(|id| {

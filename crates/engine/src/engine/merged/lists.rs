@@ -177,15 +177,19 @@ impl Engine {
     /// Clients of the merged door are told once, until they look.
     fn tell_of_change(&mut self, id: ServerId, kind: Kind, clients: Vec<ClientId>) {
         for client in clients {
-            // What is found on demand is in no list.
-            let hidden = kind == Kind::Tools && self.expose_of(client, id) == Expose::OnDemand;
-            if !hidden {
-                self.tell_of_change_to(client, kind);
-            }
+            self.tell_of_change_to(client, id, kind);
         }
     }
 
-    pub(in crate::engine) fn tell_of_change_to(&mut self, client: ClientId, kind: Kind) {
+    /// A client of the merged door is told that what a server lists has changed.
+    fn tell_of_change_to(&mut self, client: ClientId, id: ServerId, kind: Kind) {
+        // What is found on demand is in no list.
+        if kind != Kind::Tools || self.expose_of(client, id) != Expose::OnDemand {
+            self.tell_of_lists(client, kind);
+        }
+    }
+
+    pub(in crate::engine) fn tell_of_lists(&mut self, client: ClientId, kind: Kind) {
         if !self.is_merged(client) {
             return;
         }

@@ -6,6 +6,7 @@ use crate::clients::Door;
 use crate::error::json_text;
 use crate::id::{ClientId, ServerId};
 use crate::json;
+use crate::servers::Life;
 use crate::wire::{Field, Message, Outgoing};
 
 /// Levels at which a client does not want to hear of a warning.
@@ -46,7 +47,8 @@ impl Engine {
     /// Why a server is not to be reached, if it is not.
     fn why_missing(&self, id: ServerId, kind: Kind) -> Option<String> {
         let server = self.servers.get(&id)?;
-        if self.is_there(id) && server.last_trouble.is_none() {
+        let there = self.is_there(id) || server.life == Life::Asleep;
+        if there && server.last_trouble.is_none() {
             return None;
         }
         let exit = server.exit.as_ref().map(ToString::to_string);

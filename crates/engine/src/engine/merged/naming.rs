@@ -100,6 +100,11 @@ impl Engine {
         let server = found
             .as_ref()
             .and_then(|(definition, _)| self.clients.get(&asking.client)?.server_of(*definition));
+        let server = if planted!(self, MixesServers) {
+            self.servers_of(asking.client).first().copied()
+        } else {
+            server
+        };
         let (Some((definition, own)), Some(server)) = (found, server) else {
             return self.nobody_has(asking, &named);
         };

@@ -3,6 +3,7 @@
 use super::{Gateway, Mistake, Severity, TokenRule, load};
 use crate::config::Settings;
 use crate::program::Program;
+use outlast_engine::ClientRule;
 use outlast_engine::settings::Setting;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -68,7 +69,10 @@ impl Reading {
 fn counts_at_start(gateway: &Gateway) -> Vec<(&'static str, String)> {
     let said = |token: &TokenRule| format!("{:?}", (&token.name, token.hash, &token.servers, &token.tools));
     let tokens = gateway.tokens.iter().map(|token| ("tokens", said(token)));
-    gateway.process.iter().cloned().chain(tokens).collect()
+    let rules = gateway.settings.engine.clients.iter();
+    let clients =
+        rules.map(|rule| ("clients", format!("{:?}", ClientRule { source: "".into(), ..(**rule).clone() })));
+    gateway.process.iter().cloned().chain(tokens).chain(clients).collect()
 }
 
 /// `None` while there is no such file. A link that leads elsewhere shows itself by where it leads.

@@ -1,0 +1,419 @@
+//! Many servers behind the merged door and behind doors of their own, while the file changes.
+//!
+//! The first servers of the file are *steady*: no reload touches them and nothing is wrong with them. All others come
+//! and go, become other programs, die, list slowly or without end. The judge (`judge`) sees that each answer comes
+//! from the server that its name stands for, from a program that the file had, to the client that asked; that a limit
+//! which fires is one that held when the call began; and that a call of a steady server always succeeds.
+
+mod judge;
+mod servers;
+
+use super::agenda::{Agenda, Next};
+use super::rng::Rng;
+use super::{Outcome, fingerprint, sampled};
+use crate::exchange::{Exchanges, NAMES, mirror, read};
+use bytes::Bytes;
+use judge::{Defined, Judge};
+use outlast_engine::http::{Body, Head};
+use outlast_engine::id::{ExchangeId, Run, ServerId};
+use outlast_engine::settings::{Key, setting};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Reload, ServerConfig, Wall, wire};
+use serde_json::{Value, json};
+use servers::Process;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Servers that no reload touches.
+const STEADY: usize = 2;
+/// Servers that a file may have.
+const SERVERS: usize = 7;
+const CLIENTS: usize = 5;
+/// What every server has.
+const TOOLS: [&str; 2] = ["build", "look"];
+/// Events between two full sweeps of the engine's own invariants.
+const SWEEP: u64 = 20;
+const DRAIN: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+enum Plan {
+    Acts(usize),
+    Reload,
+    Feed(Box<Event>),
+    Reaches(ServerId, Run, Bytes),
+    Says(ServerId, Run, Value),
+    Exits(ServerId, Run),
+}
+
+/// A session of a client, or none yet.
+#[derive(Debug, Default)]
+struct Session {
+    principal: usize,
+    /// The server whose door it is; the merged one, without.
+    door: Option<String>,
+    name: Option<Box<str>>,
+    ready: bool,
+    /// Public names of tools that it was shown.
+    known: Vec<String>,
+}
+
+struct World {
+    rng: Rng,
+    agenda: Agenda<Plan>,
+    engine: Engine,
+    exchanges: Exchanges,
+    /// Which client each exchange is of, and at which door it was made.
+    clients_of: Vec<(usize, Option<String>)>,
+    sessions: Vec<Session>,
+    processes: BTreeMap<ServerId, Process>,
+    judge: Judge,
+    left: usize,
+    work: u64,
+    outcome: Outcome,
+}
+
+/// Plays one world to its end.
+pub fn run(seed: u64, calls: usize) -> Outcome {
+    let mut world = World::new(seed, calls);
+    world.feed(Event::Entropy([1; 32]));
+    world.feed(Event::Warm);
+    for client in 0..CLIENTS {
+        world.agenda.plan(Duration::from_millis(client as u64), Plan::Acts(client));
+    }
+    world.agenda.plan(Duration::from_millis(500), Plan::Reload);
+    world.play();
+    world.say_farewell();
+    world.outcome
+}
+
+fn name_of(server: usize) -> String {
+    format!("s{server}")
+}
+
+fn config_of(name: &str, defined: Defined, rng: &mut Rng) -> Arc<ServerConfig> {
+    let mut config = ServerConfig {
+        name: name.into(),
+        command: name.into(),
+        identity: name.into(),
+        program: defined.program,
+        restart_backoff: Duration::from_millis(rng.between(1, 300)),
+        connect_backoff: Duration::from_millis(rng.between(1, 300)),
+        reconnect_every: Duration::from_millis(rng.between(100, 2_000)),
+        heartbeat: Some(Duration::from_secs(2)),
+        server_idle: rng.chance(20).then(|| Duration::from_secs(3)),
+        eager: rng.chance(20),
+        ..ServerConfig::default()
+    };
+    let rules = Arc::make_mut(&mut config.rules);
+    let value = setting(Key::Timeout).parse(&format!("{}ms", defined.timeout)).expect("a time");
+    rules.bare(Key::Timeout, value, "the file");
+    Arc::new(config)
+}
+
+impl World {
+    fn new(seed: u64, calls: usize) -> World {
+        let mut rng = Rng::new(seed);
+        let mut judge = Judge::default();
+        let mut servers: Vec<Arc<ServerConfig>> = Vec::new();
+        for server in 0..SERVERS {
+            let timeout = if server < STEADY { 60_000 } else { 1_000 };
+            let defined = Defined { program: 1, timeout };
+            judge.says(Duration::ZERO, &name_of(server), Some(defined));
+            servers.push(config_of(&name_of(server), defined, &mut rng));
+        }
+        let first = servers.remove(0);
+        let config = Config {
+            server: first,
+            others: servers,
+            manner: Manner::Serve,
+            drain: DRAIN,
+            seed,
+            list_wait: Duration::from_millis(rng.between(50, 4_000)),
+            ..Config::default()
+        };
+        let session = |client: usize| Session { principal: client % NAMES.len(), ..Session::default() };
+        World {
+            rng,
+            agenda: Agenda::new(),
+            engine: super::engine(config),
+            exchanges: Exchanges::default(),
+            clients_of: Vec::new(),
+            sessions: (0..CLIENTS).map(session).collect(),
+            processes: BTreeMap::new(),
+            judge,
+            left: calls,
+            work: 0,
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now { mono: Mono::after_start(self.agenda.now), wall: Wall(self.agenda.now.as_millis() as u64) }
+    }
+
+    fn play(&mut self) {
+        let end = |world: &World| world.left == 0 && world.judge.nothing_is_open();
+        while !end(self) {
+            self.judge.nobody_waits_for_ever(self.agenda.now);
+            match self.agenda.advance(self.engine.next_deadline()) {
+                Next::Happens(plan) => self.happens(plan),
+                Next::Due => self.feed(Event::Tick),
+                Next::Nothing => panic!("nothing happens any more, and calls are open"),
+            }
+        }
+    }
+
+    fn happens(&mut self, plan: Plan) {
+        match plan {
+            Plan::Acts(client) => self.acts(client),
+            Plan::Reload => self.reloads(),
+            Plan::Feed(event) => self.feed(*event),
+            Plan::Reaches(id, run, bytes) => self.reaches(id, run, &bytes),
+            Plan::Says(id, run, message) => {
+                if self.processes.get(&id).is_some_and(|process| process.runs(run)) {
+                    self.feed(Event::FromServer(id, run, wire::scan(message.to_string().into())));
+                }
+            }
+            Plan::Exits(id, run) => self.exits(id, run),
+        }
+    }
+
+    fn feed(&mut self, event: Event) {
+        self.outcome.events += 1;
+        self.engine.handle(self.now(), event);
+        while let Some(action) = self.engine.poll() {
+            self.outcome.fingerprint = fingerprint(self.outcome.fingerprint, &action);
+            if let Some(event) = self.perform(action) {
+                self.engine.handle(self.now(), event);
+            }
+        }
+        if self.outcome.events.is_multiple_of(SWEEP) {
+            super::sweep(&self.engine);
+        }
+    }
+
+    fn perform(&mut self, action: Action) -> Option<Event> {
+        match action {
+            Action::Respond(id, response) => {
+                self.exchanges.respond(id, &response);
+                self.responds(id, response.status, response.session);
+                if let Body::Json(body) = response.body {
+                    self.told(id, &body);
+                }
+            }
+            Action::Write(id, bytes) => {
+                self.exchanges.write(id);
+                for event in
+                    read(&bytes).into_iter().filter_map(|event| event.data).filter(|data| !data.is_empty())
+                {
+                    self.told(id, &event);
+                }
+            }
+            Action::Finish(id) => self.exchanges.finish(id),
+            Action::NeedEntropy => {
+                let number = self.rng.between(1, u64::MAX - 1).to_le_bytes();
+                let mut bytes = [7; 32];
+                (0..4).for_each(|part| bytes[part * 8..][..8].copy_from_slice(&number));
+                return Some(Event::Entropy(bytes));
+            }
+            Action::Sample(id) => {
+                let now = self.now();
+                return Some(sampled(&mut self.rng, &mut self.work, now, id));
+            }
+            action => self.tells_server(action),
+        }
+        None
+    }
+
+    // The file.
+
+    fn reloads(&mut self) {
+        if self.left == 0 {
+            return;
+        }
+        let mut servers = Vec::new();
+        for server in 0..SERVERS {
+            let name = name_of(server);
+            let now = self.judge.defined(&name);
+            let next = if server < STEADY { now } else { self.other(now) };
+            self.judge.says(self.agenda.now, &name, next);
+            servers.extend(next.map(|defined| config_of(&name, defined, &mut self.rng)));
+        }
+        // What it says of the first counts, wherever it stands.
+        let first = self.rng.below(servers.len());
+        servers.rotate_left(first);
+        self.feed(Event::Reload(Box::new(Reload { servers, separator: "__".into() })));
+        let next = self.rng.millis(50, 4_000);
+        self.agenda.plan(next, Plan::Reload);
+    }
+
+    fn other(&mut self, now: Option<Defined>) -> Option<Defined> {
+        let defined = now.unwrap_or(Defined { program: self.rng.between(1, 9), timeout: 1_000 });
+        match self.rng.below(10) {
+            0 => None,
+            1 => Some(Defined { program: self.rng.between(1, 9), ..defined }),
+            2 => Some(Defined { timeout: [300, 1_000, 5_000][self.rng.below(3)], ..defined }),
+            _ => now.or_else(|| self.rng.chance(30).then_some(defined)),
+        }
+    }
+
+    // Clients.
+
+    fn acts(&mut self, client: usize) {
+        let pause = self.rng.millis(5, 400);
+        if self.left > 0 {
+            self.agenda.plan(pause, Plan::Acts(client));
+        }
+        if self.sessions[client].name.is_none() {
+            return self.begins(client);
+        }
+        if !self.sessions[client].ready {
+            return;
+        }
+        match self.rng.below(10) {
+            0 => self.ask(client, "tools/list", &json!({})),
+            1 => self.cancels(client),
+            _ => self.calls(client),
+        }
+    }
+
+    fn begins(&mut self, client: usize) {
+        if self.judge.begins(client) {
+            return;
+        }
+        let door = self.rng.chance(30).then(|| name_of(self.rng.below(SERVERS)));
+        let session = &mut self.sessions[client];
+        (session.door, session.ready) = (door, false);
+        session.known.clear();
+        // Of one principal some sessions are alike, and share servers.
+        let version = ["2025-11-25", "2025-06-18"][client / NAMES.len() % 2];
+        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "sim", "version": "1"}});
+        self.ask(client, "initialize", &params);
+    }
+
+    fn ask(&mut self, client: usize, method: &str, params: &Value) {
+        let door = self.sessions[client].door.clone();
+        let id = self.judge.asks(self.agenda.now, client, door, method, params);
+        self.outcome.calls += 1;
+        self.left = self.left.saturating_sub(1);
+        self.post(client, &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    }
+
+    fn post(&mut self, client: usize, message: &Value) {
+        let session = &self.sessions[client];
+        let mut head = Head { takes_json: true, takes_events: true, ..Head::default() };
+        head.principal = Some(NAMES[session.principal].into());
+        (head.server, head.session) = (session.door.as_deref().map(Box::from), session.name.clone());
+        let line = wire::scan(message.to_string().into());
+        mirror(&mut head, &line);
+        let id = self.exchanges.open(&head, false);
+        self.clients_of.push((client, session.door.clone()));
+        self.feed(Event::Posted(id, Box::new(head), line));
+    }
+
+    fn calls(&mut self, client: usize) {
+        let session = &self.sessions[client];
+        let tool = match &session.door {
+            Some(_) => TOOLS[self.rng.below(2)].to_owned(),
+            None if session.known.is_empty() => return self.ask(client, "tools/list", &json!({})),
+            None => session.known[self.rng.below(session.known.len())].clone(),
+        };
+        let nonce = self.judge.next();
+        self.ask(client, "tools/call", &json!({"name": tool, "arguments": {"nonce": nonce}}));
+    }
+
+    fn cancels(&mut self, client: usize) {
+        let Some(id) = self.judge.gives_up(client) else { return };
+        self.outcome.cancelled += 1;
+        let params = json!({"requestId": id});
+        self.post(client, &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+        if self.sessions[client].name.is_some() {
+            self.judge.is_given_up(id);
+        }
+    }
+
+    fn responds(&mut self, id: ExchangeId, status: u16, session: Option<Box<str>>) {
+        let (client, _) = self.clients_of[id.0 as usize];
+        if session.is_some() {
+            self.sessions[client].name = session;
+        }
+        if status == 404 {
+            // Its server is gone from the file; whatever it asked on other streams is answered there.
+            self.judge.is_not_found(client, &self.sessions[client].door);
+            self.sessions[client].name = None;
+        }
+    }
+
+    /// A message for a client.
+    fn told(&mut self, id: ExchangeId, bytes: &Bytes) {
+        let (client, door) = self.clients_of[id.0 as usize].clone();
+        let message: Value = serde_json::from_slice(bytes).expect("JSON");
+        // What outlast says itself has a logger.
+        let log = message.get("params").filter(|params| params.get("logger").is_none());
+        if let Some(text) = log.and_then(|params| params.get("data")?.as_str()) {
+            return self.judge.hears(self.sessions[client].principal, door.as_deref(), text);
+        }
+        if message.get("method").is_some() || message["id"].is_null() {
+            return;
+        }
+        let principal = self.sessions[client].principal;
+        let method = self.judge.answers(self.agenda.now, client, principal, &message);
+        self.outcome.failed += u64::from(message.get("error").is_some());
+        match method.as_str() {
+            "initialize" if message.get("result").is_some() => {
+                self.sessions[client].ready = true;
+                self.agenda.plan(Duration::ZERO, Plan::Acts(client));
+            }
+            "initialize" => self.sessions[client].name = None,
+            "tools/list" => {
+                let tools = message["result"]["tools"].as_array().cloned().unwrap_or_default();
+                let names = tools.iter().filter_map(|tool| Some(tool["name"].as_str()?.to_owned()));
+                self.sessions[client].known = names.collect();
+                self.judge.is_shown(self.sessions[client].door.as_deref(), &self.sessions[client].known);
+            }
+            _ => {}
+        }
+    }
+
+    // The end.
+
+    /// Every client leaves, and then nothing may be left.
+    fn say_farewell(&mut self) {
+        // Nothing is started for nobody any more.
+        let steady = (0..STEADY).map(|server| {
+            let name = name_of(server);
+            let defined = self.judge.defined(&name).expect("it is steady");
+            let mut config = config_of(&name, defined, &mut self.rng);
+            Arc::make_mut(&mut config).eager = false;
+            config
+        });
+        let servers = steady.collect();
+        self.feed(Event::Reload(Box::new(Reload { servers, separator: "__".into() })));
+        for client in 0..CLIENTS {
+            let session = &self.sessions[client];
+            let head = Head {
+                principal: Some(NAMES[session.principal].into()),
+                server: session.door.as_deref().map(Box::from),
+                session: session.name.clone(),
+                ..Head::default()
+            };
+            if head.session.is_some() {
+                let id = self.exchanges.open(&head, false);
+                self.clients_of.push((client, session.door.clone()));
+                self.feed(Event::Deleted(id, Box::new(head)));
+            }
+        }
+        let until = self.agenda.now + Duration::from_secs(2 * 24 * 60 * 60);
+        while self.agenda.now < until {
+            match self.agenda.advance(self.engine.next_deadline()) {
+                Next::Happens(Plan::Acts(_) | Plan::Reload) => {}
+                Next::Happens(plan) => self.happens(plan),
+                Next::Due => self.feed(Event::Tick),
+                Next::Nothing => break,
+            }
+        }
+        if let Err(left) = self.engine.check_nothing_is_left() {
+            panic!("{left}");
+        }
+    }
+}
