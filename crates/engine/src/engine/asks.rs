@@ -45,14 +45,22 @@ impl Engine {
         let waits = self.who_waits(server_id, &method);
         self.wait_begins(now, server_id, waits);
         let (limit, text) = (self.definition_of(server_id).rules.for_ask(&method).timeout, id.is_text());
-        // Two servers of one client may have the same token; to one server alone the client is as it would be without us.
-        let token = message.envelope.get(Field::MetaProgressToken).filter(|_| self.is_merged(client_id));
-        let kept = token.and_then(|span| JsonId::token(span.of(&message.bytes)));
-        let (client, server, token_of) = (client_id, server_id, kept.clone());
-        let ask = Ask { client, way, server, run, id, method, limit, waits, token: token_of, armed: None };
+        let token = self.token_of_ask(client_id, message);
+        let ask = Ask {
+            client: client_id,
+            way,
+            server: server_id,
+            run,
+            id,
+            method,
+            limit,
+            waits,
+            token: token.as_ref().map(|(_, token)| token.clone()),
+            armed: None,
+        };
         let ask_id = self.asks.open(&mut self.timers, now, ask);
         let mut edits = vec![Edit::replace(span, own_id(ask_id.0, text))];
-        edits.extend(token.zip(kept).map(|(span, _)| Edit::replace(span, own_id(ask_id.0, false))));
+        edits.extend(token.map(|(span, _)| Edit::replace(span, own_id(ask_id.0, false))));
         edits.extend(tie);
         self.tell(client_id, way, Outgoing::edited(message.bytes.clone(), edits));
         if matches!(way, Way::Ticket(_)) {
@@ -61,6 +69,13 @@ impl Engine {
         if waits != Waits::Nobody {
             self.tasks_are_asked(&tasks, ask_id, message);
         }
+    }
+
+    /// The token of a question that the client gets under another name: two servers of one client may have the same. To
+    /// one server alone the client is as it would be without us.
+    fn token_of_ask(&self, client: ClientId, message: &Message) -> Option<(Span, JsonId)> {
+        let span = message.envelope.get(Field::MetaProgressToken).filter(|_| self.is_merged(client))?;
+        Some((span, JsonId::token(span.of(&message.bytes))?))
     }
 
     fn refuse_ask(&mut self, server: ServerId, id: &JsonId) {
