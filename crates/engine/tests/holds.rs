@@ -342,3 +342,36 @@ fn a_yes_outlives_the_process_that_asked() {
         "#,
     );
 }
+
+/// A client that has a ticket waits as long as `hold-timeout`, and sees why.
+#[test]
+fn a_held_task_says_what_it_waits_for() {
+    let ticket = "01".repeat(32);
+    check(&format!(
+        r#"
+        set tasks
+        set tool pay=hold:true
+        > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
+        >> {{"jsonrpc":"2.0","id":1,"method":"initialize",…
+        < {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}}}}}}
+        << {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25",…
+        > {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"pay","task":{{}}}}}}
+        .. store 1: create
+        stored 1
+        << {{"jsonrpc":"2.0","id":2,"result":{{"task":{{…
+        .. store 2: hold
+        stored 2
+        !! info: `pay` of `srv` waits up to 2m for approval: outlast holds approve 2
+        wait 5s
+        > {{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{{"taskId":"{ticket}"}}}}
+        << {{"jsonrpc":"2.0","id":3,"result":{{…"status":"working","statusMessage":"waiting for approval of `pay` (5 s)","taskId":"{ticket}",…
+        says 2 no once
+        wait 250ms
+        @5s250ms
+        .. store 3: ask after
+        stored 3
+        !! info: `pay` of `srv` was declined by ann (command line)
+        .. store 4: failed
+        "#
+    ));
+}

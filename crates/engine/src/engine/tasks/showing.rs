@@ -1,11 +1,13 @@
 //! What clients see of tasks.
 
 use crate::calls::Request;
+use crate::calls::progress::words_of_hold;
 use crate::clients::Way;
 use crate::engine::Engine;
-use crate::error::error_answer;
+use crate::error::{cut, error_answer};
 use crate::id::{ClientId, JsonId, TaskNo};
 use crate::json;
+use crate::limits;
 use crate::record::{Answer, Faces, State};
 use crate::tickets::{Task, Waiter, Wants};
 use crate::wire::Outgoing;
@@ -83,7 +85,16 @@ impl Engine {
             "pollInterval": task.poll_interval(self.store_time()),
         });
         say_how_it_is(task, &mut shown);
+        self.say_who_is_asked(task, &mut shown);
         shown.to_string().into_bytes()
+    }
+
+    /// A task whose call waits for a person says so.
+    fn say_who_is_asked(&self, task: &Task, shown: &mut serde_json::Value) {
+        if let Some(hold) = task.call.and_then(|call| self.holds.get(call)) {
+            let name = format!("`{}`", cut(&task.tool, limits::NAME));
+            shown["statusMessage"] = words_of_hold(&name, self.at.since(hold.since)).into();
+        }
     }
 
     /// A task with what belongs to its state; as a result of this type, or as part of a notification.
@@ -100,6 +111,7 @@ impl Engine {
             shown["resultType"] = result_type.into();
         }
         say_how_it_is(task, &mut shown);
+        self.say_who_is_asked(task, &mut shown);
         let mut text = shown.to_string().into_bytes();
         if task.shown() == State::InputRequired {
             text.pop();
