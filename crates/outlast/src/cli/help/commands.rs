@@ -393,8 +393,8 @@ Usage: outlast holds [--watch] [OPTIONS]
        outlast holds decline NUMBER [--reason TEXT]
 
   approve NUMBER   the call is sent
-  decline NUMBER   the call is not sent; its client is told the reason. Also takes
-                   an approval for a session or for minutes back
+  decline NUMBER   the call is not sent; its client is told the reason. This also
+                   takes an approval for a session or for minutes back
 
       --for SCOPE      what else the approval is good for: `once` (nothing),
                        `session` (this tool, in this client's session),
