@@ -393,7 +393,7 @@ Usage: outlast holds [--watch] [OPTIONS]
        outlast holds decline NUMBER [--reason TEXT]
 
   approve NUMBER   the call is sent
-  decline NUMBER   the call is not sent; its client is told the reason. This also
+  decline NUMBER   the call is not sent; its client is told the reason. It also
                    takes an approval for a session or for minutes back
 
       --for SCOPE      what else the approval is good for: `once` (nothing),
