@@ -327,10 +327,11 @@ impl Judge {
         }
     }
 
-    /// Whether another call with the same key is not settled.
+    /// Whether another call with the same key is not settled. That of a task goes on when its client has the handle.
     fn is_shared(&self, index: usize) -> bool {
         let sent = &self.requests[index];
-        let same = |other: &Request| other.key == sent.key && !other.settled;
+        let goes_on = |other: &Request| !other.settled || (other.task && other.nonce != sent.nonce);
+        let same = |other: &Request| other.key == sent.key && goes_on(other);
         sent.key.is_some() && self.requests.iter().rev().take(NEAR).any(same)
     }
 
