@@ -43,8 +43,6 @@ pub enum Planted {
     ForgetsKeys,
     ForgetsWaiters,
     ChangesTaskBytes,
-    HoldsNothing,
-    SendsWhatWasDeclined,
     KeepsTurns,
     ForgetsTurns,
     KeepsOldPrograms,
@@ -55,7 +53,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 44] = [
+    pub const ALL: [Planted; 42] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -92,8 +90,6 @@ impl Planted {
         Planted::ForgetsKeys,
         Planted::ForgetsWaiters,
         Planted::ChangesTaskBytes,
-        Planted::HoldsNothing,
-        Planted::SendsWhatWasDeclined,
         Planted::KeepsTurns,
         Planted::ForgetsTurns,
         Planted::KeepsOldPrograms,

@@ -56,7 +56,6 @@ impl Engine {
             server.zip(tool).is_some_and(|(server, tool)| server.harmless.contains(tool))
         };
         !call.is_orphaned()
-            && !planted!(self, HoldsNothing)
             && match call.rules.hold(tool) {
                 HoldRule::Never => false,
                 HoldRule::Always => true,
@@ -216,11 +215,7 @@ impl Engine {
         let verdict = decision.verdict.clone();
         let (yes, by, place, reason) = (verdict.yes, verdict.by, verdict.place, verdict.reason);
         self.note(Note::HoldDecided { server, tool, yes, by, place, reason: reason.clone() });
-        if yes || planted!(self, SendsWhatWasDeclined) {
-            self.release(now, id)
-        } else {
-            self.decline(id, &reason)
-        }
+        if yes { self.release(now, id) } else { self.decline(id, &reason) }
     }
 }
 

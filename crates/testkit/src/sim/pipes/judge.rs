@@ -534,23 +534,22 @@ impl Judge {
             || self.requests.iter().enumerate().filter(|(at, request)| *at != index && request.works());
         // What became a task is in flight until the task ends.
         let open = |request: &Request| !request.settled || request.task || request.settled_at == Some(now);
-        let count = |sent: bool| {
-            others().filter(|(_, other)| open(other) && (!sent || other.sent.is_some())).count() as u32
-        };
+        let count = || others().filter(|(_, other)| open(other)).count() as u32;
         let busy = |every: Duration| others().filter(|(_, other)| other.began + every >= began).count();
         let rated =
             bounds.rate.is_some_and(|rate| busy(rate.every + bounds.queue_wait) + 1 >= rate.calls as usize);
         match kind {
             _ if !bounds.is_bound() => false,
-            "too-many-calls" => bounds.queue == 0 && count(false) >= bounds.max_in_flight,
-            "queue-full" => count(false) >= bounds.max_in_flight + bounds.queue,
+            "too-many-calls" => bounds.queue == 0 && count() >= bounds.max_in_flight,
+            "queue-full" => count() >= bounds.max_in_flight + bounds.queue,
             "rate-limited" => rated,
             // A call that joins another waits with it, and under limits of its own.
             "timeout" if self.requests[index].key.is_none() => false,
             // Who has its turn may wait for its server.
             "queue-wait" | "max" | "timeout" => {
                 let away = self.blame.excuses(now, began, "server-failed", None, |_| true);
-                count(true) >= bounds.max_in_flight || rated || away
+                // A call that has its turn may be between two attempts.
+                count() >= bounds.max_in_flight || rated || away
             }
             _ => false,
         }
