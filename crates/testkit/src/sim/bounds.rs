@@ -1,7 +1,7 @@
 //! Which world reaches which bound of `limits.rs`.
 //!
 //! `sim WORLD --bounds` fails if one of them was not reached. What no world reaches has a scenario in
-//! `crates/engine/tests`, or a test of the store; `crates/engine/tests/bounds.rs` sees that nothing is left out.
+//! `crates/engine/tests/engine`, or a test of the store; `crates/engine/tests/bounds.rs` sees that nothing is left out.
 
 use outlast_engine::reached::Bound;
 
