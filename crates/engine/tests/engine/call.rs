@@ -964,7 +964,7 @@ fn a_paused_call_goes_on_with_the_answers() {
 #[test]
 fn every_row_of_the_table_is_played() {
     outlast_testkit::play_table!(
-        "../src/calls/call.rs":
+        "../../src/calls/call.rs":
         request_is_sent,
         request_waits_for_a_restart,
         request_to_a_failed_server_fails_at_once,

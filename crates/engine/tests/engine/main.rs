@@ -15,7 +15,6 @@ mod instant;
 mod joining;
 mod learning;
 mod leaving;
-mod main;
 mod merged;
 mod merged_clients;
 mod merged_faults;

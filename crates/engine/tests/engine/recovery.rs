@@ -751,7 +751,7 @@ fn a_call_that_nobody_comes_for_fails_in_the_end() {
 #[test]
 fn every_row_of_the_table_is_played() {
     outlast_testkit::play_table!(
-        "../src/calls/orphaned.rs":
+        "../../src/calls/orphaned.rs":
         a_call_is_found_again_by_its_servers_task,
         a_call_is_found_again_by_its_servers_token,
         what_the_server_has_lost_is_made_again_if_that_is_safe,

@@ -994,7 +994,7 @@ fn a_call_of_another_process_can_be_seen_and_waited_for() {
 #[test]
 fn every_row_of_the_table_is_played() {
     outlast_testkit::play_table!(
-        "../src/calls/resume.rs":
+        "../../src/calls/resume.rs":
         a_policy_comes_first_and_after_it_is_stored,
         a_call_that_cannot_be_stored_is_an_ordinary_one,
         an_answer_is_stored_before_it_is_given,

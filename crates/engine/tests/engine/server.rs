@@ -913,7 +913,7 @@ fn a_client_that_leaves_during_a_restart_is_not_waited_for() {
 #[test]
 fn every_row_of_the_table_is_played() {
     outlast_testkit::play_table!(
-        "../src/servers/server.rs":
+        "../../src/servers/server.rs":
         a_server_starts,
         a_command_that_cannot_start_answers_the_first_request,
         a_server_that_ends_ends_us,

@@ -689,7 +689,7 @@ fn an_array_does_not_wait_for_a_wait_that_was_cancelled() {
 #[test]
 fn every_row_of_the_table_is_played() {
     outlast_testkit::play_table!(
-        "../src/tickets/task.rs":
+        "../../src/tickets/task.rs":
         a_task_is_stored_before_its_handle_is_given,
         a_task_that_cannot_be_stored_is_a_plain_call,
         a_slow_modern_call_becomes_a_task,
