@@ -92,7 +92,8 @@ impl Index {
     fn score(&self, word: &str, share: f32, scores: &mut BTreeMap<u32, f32>) {
         let Some(found) = self.words.get(word) else { return };
         let (all, having) = (self.lengths.len() as f32, found.len() as f32);
-        let rarity = (1.0 + (all - having + 0.5) / (having + 0.5)).ln();
+        // Not `f32::ln`: the system's library of mathematics would be loaded at every start for it.
+        let rarity = libm::logf(1.0 + (all - having + 0.5) / (having + 0.5));
         for (nth, weight) in found {
             let length = self.lengths.get(*nth as usize).copied().unwrap_or_default() / self.average.max(1.0);
             let counts = weight * (K1 + 1.0) / (weight + K1 * (1.0 - B + B * length));

@@ -65,9 +65,9 @@ fn unknown(word: &str) -> Wrong {
     Wrong(format!("no help for `{word}`: {hint}"))
 }
 
-const USAGE: &str = "Usage: outlast [OPTIONS] -- COMMAND...           in front of a stdio server
-       outlast [OPTIONS] URL                     in front of a remote server
-       outlast serve --listen ADDR [OPTIONS] URL | -- COMMAND...      over HTTP
+const USAGE: &str = "Usage: outlast [OPTIONS] URL | -- COMMAND...         in front of one server
+       outlast [OPTIONS] --config FILE               in front of many servers
+       outlast serve [OPTIONS] [--config FILE | URL | -- COMMAND...]   over HTTP
 ";
 
 const UNITS: &str = "Times need a unit: 500ms, 30s, 5m, 1h30m.

@@ -156,16 +156,19 @@ fn help() -> String {
 }
 
 fn serve() -> String {
-    "Serve one MCP server to many clients over HTTP.
-Usage: outlast serve --listen ADDR [OPTIONS] -- COMMAND...
-       outlast serve --listen ADDR [OPTIONS] URL
+    "Serve MCP servers to many clients over HTTP.
+Usage: outlast serve --listen ADDR [OPTIONS] URL | -- COMMAND...   one server
+       outlast serve [--config FILE] [OPTIONS]              the servers of a file
 
   outlast serve --listen 127.0.0.1:7600 -- npx -y some-server
   outlast serve --listen 0.0.0.0:7600 --token-file FILE https://host/mcp
+  outlast serve --config team.toml
 
-Clients connect to http://ADDR/mcp. Servers are started when clients need them.
-An address that other machines can reach needs --token-file (see: outlast help
-token) or --no-auth.
+Clients connect to http://ADDR/mcp, or with a file to http://ADDR/mcp/NAME for
+one of its servers. Servers are started when clients need them. An address that
+other machines can reach needs tokens (see: outlast help token) or --no-auth.
+FILE is an outlast.toml or an mcp.json [default: $XDG_CONFIG_HOME/outlast/
+outlast.toml]; outlast check reads it and reports every mistake.
 
 Options: outlast --help --all, group HTTP. All other options work here too,
 except --instant and --keep; those for remote servers only with a URL.
