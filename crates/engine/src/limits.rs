@@ -178,7 +178,7 @@ pub const RECORDS: u64 = 100_000;
 pub const STORE_BYTES: u64 = 2 << 30;
 
 /// Mailbox messages to one record that its owner has not taken. One more is refused.
-pub const LETTERS: u64 = 1_000;
+pub const MAILBOX: u64 = 1_000;
 
 /// Notes about calls that took longer than a second. More: the oldest go.
 pub const CALL_NOTES: u64 = 10_000;

@@ -37,7 +37,7 @@ pub enum Write {
         /// Whose owner.
         ticket: Ticket,
         /// What it says.
-        letter: Mail,
+        message: Mail,
     },
     /// Take the mailbox messages to our open records; nobody gets them again. [`Done::Mail`]
     Collect,
@@ -337,7 +337,7 @@ pub struct Bounds {
     /// as above. A change of a record is always taken, so that no result is lost for room.
     pub bytes: u64,
     /// Mailbox messages to one record. One more: [`Refusal::Full`].
-    pub letters: u64,
+    pub mailbox: u64,
     /// Sessions. One more: the one that was not used for the longest time goes.
     pub sessions: u64,
     /// Notes about calls. More: the oldest go.
@@ -356,7 +356,7 @@ impl Default for Bounds {
         Bounds {
             records: limits::RECORDS,
             bytes: limits::STORE_BYTES,
-            letters: limits::LETTERS,
+            mailbox: limits::MAILBOX,
             sessions: limits::SLEEPERS as u64,
             calls: limits::CALL_NOTES,
             holds: limits::HOLDS,

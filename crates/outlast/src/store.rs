@@ -1,4 +1,4 @@
-//! Where calls outlive their connections and processes: records, letters, streams, sessions.
+//! Where calls outlive their connections and processes: records, mailboxes, streams, sessions.
 //!
 //! One thread writes. It takes everything that waits, makes it one transaction, and answers each
 //! submission after the commit; so a hundred tickets cost one disk write, and one ticket waits for one.
@@ -128,7 +128,7 @@ fn weight(body: &Bytes, request: u64, answer: Option<&Answer>) -> u64 {
     RECORD_OVERHEAD + body.len() as u64 + request + answer.map_or(0, |answer| answer.bytes().len() as u64)
 }
 
-/// What a letter or an event counts for.
+/// What a mailbox message or an event counts for.
 fn small_weight(bytes: &[u8]) -> u64 {
     64 + bytes.len() as u64
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     records: BTreeMap<String, Record>,
-    letters: Vec<(String, Mail)>,
+    mailboxes: Vec<(String, Mail)>,
     streams: BTreeMap<String, BTreeMap<u64, Bytes>>,
     /// Who owns them.
     stream_owners: BTreeMap<String, String>,
@@ -106,23 +106,23 @@ impl Ledger {
                 claimed.sort_by_key(|head| head.number);
                 Ok(Done::Claimed(claimed))
             }
-            Write::Post { ticket, letter } => {
+            Write::Post { ticket, message } => {
                 let record = self.records.get(ticket.as_str()).ok_or(Refusal::Unknown)?;
                 if !record.head.state.is_open() {
                     return Err(Refusal::Ended(record.head.state));
                 }
-                self.letters.push((ticket.as_str().into(), letter.clone()));
+                self.mailboxes.push((ticket.as_str().into(), message.clone()));
                 Ok(Done::Kept)
             }
             Write::Collect => {
                 let ours = |(ticket, _): &mut (String, Mail)| {
                     self.records.get(ticket).is_some_and(|record| *record.head.owner == *owner)
                 };
-                let taken: Vec<_> = self.letters.extract_if(.., ours).collect();
-                let letter = |(ticket, letter): (String, Mail)| {
-                    Some((self.records.get(&ticket)?.head.ticket.clone(), letter))
+                let taken: Vec<_> = self.mailboxes.extract_if(.., ours).collect();
+                let message = |(ticket, message): (String, Mail)| {
+                    Some((self.records.get(&ticket)?.head.ticket.clone(), message))
                 };
-                Ok(Done::Mail(taken.into_iter().filter_map(letter).collect()))
+                Ok(Done::Mail(taken.into_iter().filter_map(message).collect()))
             }
             Write::Append { stream, keep, events } => {
                 let owner =
@@ -250,7 +250,7 @@ impl Ledger {
                 };
                 Found::Heads(known.iter().filter_map(newer).collect())
             }
-            Query::Mail => Found::Mail(self.letters.iter().any(|(ticket, _)| {
+            Query::Mail => Found::Mail(self.mailboxes.iter().any(|(ticket, _)| {
                 self.records.get(ticket).is_some_and(|record| *record.head.owner == *owner)
             })),
             Query::Events { stream, after } => {

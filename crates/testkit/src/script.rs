@@ -245,15 +245,15 @@ impl World {
             self.decided(rest);
             return Vec::new();
         }
-        if word == "letter" {
+        if word == "mailbox" {
             let (ticket, text) = rest.split_once(' ').expect(line);
-            let letter = match text {
+            let message = match text {
                 "cancel" => Mail::Cancel,
                 "wake" => Mail::Wake,
                 update => Mail::Input(Bytes::copy_from_slice(update.as_bytes())),
             };
-            let letter = Write::Post { ticket: Ticket::parse(ticket).expect(line), letter };
-            self.ledger.submit("somebody else", self.store_time(), &[letter]).expect(line);
+            let message = Write::Post { ticket: Ticket::parse(ticket).expect(line), message };
+            self.ledger.submit("somebody else", self.store_time(), &[message]).expect(line);
             return Vec::new();
         }
         if word == "looks" {
@@ -958,7 +958,7 @@ fn written(write: &Write) -> &'static str {
         Write::Remove(_) => "remove",
         Write::Claim { .. } => "claim",
         Write::Renew => "renew",
-        Write::Post { .. } => "letter",
+        Write::Post { .. } => "mailbox",
         Write::Collect => "collect",
         Write::Append { .. } => "append",
         Write::Adopt(_) => "adopt",

@@ -24,7 +24,7 @@ const HERE: &str = env!("CARGO_MANIFEST_DIR");
 const OF_STORES: [(&str, &str, &str); 7] = [
     ("RECORDS", "room.rs", "the_first_to_end_is_the_first_to_go"),
     ("STORE_BYTES", "room.rs", "bytes_are_counted_down_to_nothing"),
-    ("LETTERS", "letters.rs", "a_mailbox_has_a_bound"),
+    ("MAILBOX", "mailbox.rs", "a_mailbox_has_a_bound"),
     ("CALL_NOTES", "keeping.rs", "notes_about_calls_are_a_ring"),
     ("PAGE", "records.rs", "a_page_has_a_bound"),
     ("AUDIT", "holds.rs", "questions_and_the_audit_log_have_bounds"),

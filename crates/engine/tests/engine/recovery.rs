@@ -137,7 +137,7 @@ fn a_cancel_reaches_what_was_found() {
         "",
         r#"
         < {"jsonrpc":"2.0","id":1,"result":{"taskId":"s-1","status":"working","pollIntervalMs":60000}}
-        letter T1 cancel
+        mailbox T1 cancel
         wait 500ms
         @…
         .. store 3: collect
@@ -325,7 +325,7 @@ fn a_cancel_names_the_number_that_the_server_knows() {
     remote(
         "",
         r#"
-        letter T2 cancel
+        mailbox T2 cancel
         wait 500ms
         @…
         .. store 3: collect
@@ -692,7 +692,7 @@ const LINE: &str = r#"
 #[test]
 fn a_cancel_before_the_server_is_there_reaches_it_later() {
     let scenario = r#"
-        letter T1 cancel
+        mailbox T1 cancel
         wait 500ms
         @…
         .. store 3: collect

@@ -295,13 +295,13 @@ fn a_call_that_is_waited_for_elsewhere_never_expires() {
         r#"
         hang-up 3
         wait 50s
-        letter T2 wake
+        mailbox T2 wake
         wait 500ms
         @50s500ms
         .. store 2: collect
         stored 2
         wait 59s
-        letter T2 wake
+        mailbox T2 wake
         wait 500ms
         @1m50s
         .. store 3: collect
@@ -966,13 +966,13 @@ fn a_call_of_another_process_can_be_seen_and_waited_for() {
         post 2 principal=ann session=4 {"jsonrpc":"2.0","id":8,"method":"requests/getStatus","params":{"requestId":7,"resumeToken":"T2"}}
         << 2: 200 events
         << 2: id: 3-0|retry: 1000|data: ||
-        .. store 2: letter
+        .. store 2: mailbox
         << …{"requestId":7,"status":"processing","hasPendingMessage":false,"hasInputRequest":false}…
         << 2: finish
         post 3 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 3: 200 events
         << 3: id: 4-0|retry: 1000|data: ||
-        .. store 4: letter
+        .. store 4: mailbox
         # Twice is no more than once.
         post 4 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 4: 200 events
@@ -982,10 +982,10 @@ fn a_call_of_another_process_can_be_seen_and_waited_for() {
         wait 12s
         @5s
         .. store 5: claim
-        .. store 6: letter
+        .. store 6: mailbox
         @10s
         .. store 7: claim
-        .. store 8: letter
+        .. store 8: mailbox
         "#,
     );
 }

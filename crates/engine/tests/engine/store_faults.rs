@@ -139,7 +139,7 @@ fn a_cancel_that_does_not_reach_the_owner_is_told() {
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
         >> {"jsonrpc":"2.0","method":"notifications/initialized"}
         > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"T1"}}
-        .. store 2: letter
+        .. store 2: mailbox
         not-stored 2
         !! warn: could not be stored: disk full
         << {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error: the cancel could not be left for the process that runs the task; the log of outlast says why"}}

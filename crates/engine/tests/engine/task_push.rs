@@ -377,7 +377,7 @@ fn whoever_waits_for_another_processs_task_leaves_it_to_those_who_listen() {
         .. store 2: claim
         << …acknowledged…"taskIds":["T1"]…
         > {"jsonrpc":"2.0","id":7,"method":"tasks/cancel","params":{"taskId":"T1",META}}
-        .. store 3: letter
+        .. store 3: mailbox
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}
         theirs T1 completed {"n":1.0}
         wait 500ms
@@ -392,7 +392,7 @@ fn whoever_waits_for_another_processs_task_leaves_it_to_those_who_listen() {
 }
 
 #[test]
-fn an_answer_for_another_process_is_confirmed_when_its_letter_is_stored() {
+fn an_answer_for_another_process_is_confirmed_when_its_message_is_stored() {
     running(
         "",
         r#"
@@ -403,10 +403,10 @@ fn an_answer_for_another_process_is_confirmed_when_its_letter_is_stored() {
         post 2 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{}},META}}
         .. 1: start 0
         .. store 2: claim
-        .. store 3: letter
-        # Another one, whose letter is lost.
+        .. store 3: mailbox
+        # Another answer, whose mailbox message is lost.
         post 3 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":8,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{}},META}}
-        .. store 4: letter
+        .. store 4: mailbox
         not-stored 4
         !! warn: could not be stored: disk full
         << 3: 200 {"jsonrpc":"2.0","id":8,"error":{"code":-32603,"message":"Internal error: the answer could not be left for the process that runs the task; …
@@ -414,7 +414,7 @@ fn an_answer_for_another_process_is_confirmed_when_its_letter_is_stored() {
         << 2: 200 {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
         # Too late is early enough: it has ended.
         post 4 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{}},META}}
-        .. store 6: letter
+        .. store 6: mailbox
         theirs T1 completed {}
         stored 6
         !! warn: could not be stored: …the call has ended…
@@ -424,14 +424,14 @@ fn an_answer_for_another_process_is_confirmed_when_its_letter_is_stored() {
 }
 
 #[test]
-fn a_letter_answers_what_a_task_asks() {
+fn a_mailbox_message_answers_what_a_task_asks() {
     running(
         "",
         r#"
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}
         .. store 2: input_required
         stored 2
-        letter T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"action":"accept"}},META}}
+        mailbox T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"action":"accept"}},META}}
         wait 500ms
         @10s500ms
         .. store 3: collect

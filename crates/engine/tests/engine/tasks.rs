@@ -653,11 +653,11 @@ fn a_repeatable_task_that_a_crash_interrupted_is_made_again() {
 }
 
 #[test]
-fn a_letter_cancels_a_task() {
+fn a_mailbox_message_cancels_a_task() {
     running(
         "",
         r#"
-        letter T1 cancel
+        mailbox T1 cancel
         wait 500ms
         @500ms
         .. store 2: collect

@@ -6,7 +6,7 @@
 pub mod claims;
 pub mod holds;
 pub mod keeping;
-pub mod letters;
+pub mod mailbox;
 pub mod records;
 pub mod room;
 
@@ -48,11 +48,11 @@ macro_rules! conformance {
                 claims: a_dead_owner_loses_its_records_at_once,
                 claims: a_late_owner_writes_nothing,
                 claims: a_record_is_claimed_by_one,
-                letters: a_letter_reaches_the_owner_once,
-                letters: letters_wait_for_a_new_owner,
-                letters: letters_end_with_their_call,
-                letters: nobody_writes_to_what_is_not_open,
-                letters: a_mailbox_has_a_bound,
+                mailbox: a_message_reaches_the_owner_once,
+                mailbox: messages_wait_for_a_new_owner,
+                mailbox: messages_end_with_their_call,
+                mailbox: nobody_writes_to_what_is_not_open,
+                mailbox: a_mailbox_has_a_bound,
                 keeping: a_stream_is_read_from_a_number_on,
                 keeping: a_stream_belongs_to_who_began_it_while_that_process_lives,
                 keeping: a_stream_of_a_process_that_ended_can_be_adopted_at_once,

@@ -44,7 +44,7 @@ pub struct Shelves {
     keys: Shelf<Key, Id>,
     /// Until when owners are taken for alive.
     leases: Shelf<Box<str>, u64>,
-    letters: Shelf<(Id, u64), Mail>,
+    mailboxes: Shelf<(Id, u64), Mail>,
     streams: Shelf<Id, Stream>,
     events: Shelf<(Id, u64), Bytes>,
     sessions: Shelf<Id, Kept>,
@@ -135,7 +135,7 @@ impl Shelves {
         self.ended.settle(keep);
         self.keys.settle(keep);
         self.leases.settle(keep);
-        self.letters.settle(keep);
+        self.mailboxes.settle(keep);
         self.streams.settle(keep);
         self.events.settle(keep);
         self.sessions.settle(keep);

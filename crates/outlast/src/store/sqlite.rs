@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | records | there | there: the commit waits for the disk, because a client was promised its ticket |
 //! | decisions of persons | there | there: a yes must not be used twice |
-//! | letters, streams, sessions, leases, notes about calls | there | the last moments may be gone; what is older is there |
+//! | mailbox messages, streams, sessions, leases, notes about calls | there | the last moments may be gone; what is older is there |
 //!
 //! Either way the file stays whole. A network file system is not supported: its processes would not
 //! see each other's locks, and a boot of another machine would be taken for one of ours.
@@ -16,7 +16,7 @@ mod error;
 mod file;
 mod holds;
 mod leases;
-mod letters;
+mod mailbox;
 mod notes;
 mod read;
 mod records;
@@ -173,7 +173,7 @@ impl Page<'_> {
             Write::Remove(ticket) => self.remove(ticket),
             Write::Claim { server } => self.claim(server),
             Write::Renew => self.renew(),
-            Write::Post { ticket, letter } => self.post(ticket, letter),
+            Write::Post { ticket, message } => self.post(ticket, message),
             Write::Collect => self.collect(),
             Write::Append { stream, keep, events } => self.append(stream, *keep, events),
             Write::Adopt(stream) => self.adopt(stream),

@@ -22,8 +22,8 @@ pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Prob
     let head = &record.head;
     let name = shelf.short_name(head)?;
     if head.state.is_open() {
-        let letter = Write::Post { ticket: head.ticket.clone(), letter: Mail::Cancel };
-        match shelf.write(letter) {
+        let message = Write::Post { ticket: head.ticket.clone(), message: Mail::Cancel };
+        match shelf.write(message) {
             // It ended in this very moment: how, is seen below.
             Ok(_) | Err(Trouble::Refused { why: Refusal::Ended(_) | Refusal::Unknown, .. }) => {}
             Err(why) => return Err(Problem(Status::StoreBroken, why.to_string())),

@@ -235,10 +235,10 @@ fn the_owner_hears_of_a_cancel() {
     owner.begin(&id);
     let cancel = start(folder.path(), &["cancel", "c0ffee"]);
     let came = wait_until(LIMIT, || match owner.write(Write::Collect) {
-        Done::Mail(letters) => matches!(letters[..], [(_, Mail::Cancel)]),
+        Done::Mail(messages) => matches!(messages[..], [(_, Mail::Cancel)]),
         other => panic!("{other:?}"),
     });
-    assert!(came, "no letter came");
+    assert!(came, "no mailbox message came");
     owner.end(&id, State::Cancelled, Answer::Error(Bytes::from_static(b"{}")));
     let output = cancel.wait_with_output().unwrap();
     assert_eq!((err(&output).as_str(), output.status.code()), ("outlast: c0ffee00 is cancelled\n", Some(0)));
@@ -323,8 +323,8 @@ fn a_wait_that_is_interrupted_stops_nothing_else() {
     let output = wait.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     assert!(err(&output).ends_with("the call goes on: outlast tasks wait ee000000\n"), "{}", err(&output));
-    let Done::Mail(letters) = owner.write(Write::Collect) else { panic!("letters") };
-    assert!(letters.is_empty(), "its owner was told something: {letters:?}");
+    let Done::Mail(messages) = owner.write(Write::Collect) else { panic!("messages") };
+    assert!(messages.is_empty(), "its owner was told something: {messages:?}");
     let late = tasks(folder.path(), &["wait", "ee", "--timeout", "1ms"]);
     assert_eq!(late.status.code(), Some(3), "{}", err(&late));
 }

@@ -108,7 +108,7 @@ CREATE TRIGGER session_comes AFTER INSERT ON sessions
 CREATE TRIGGER session_goes AFTER DELETE ON sessions
     BEGIN UPDATE usage SET bytes = bytes - OLD.weight; END;
 
--- A task that has completed, and a hand-off that runs in a process that is gone, with a letter to it.
+-- A task that has completed, and a hand-off that runs in a process that is gone, with a mailbox message to it.
 INSERT INTO records VALUES (1, X'58badd9b455145b487ad24c7f259cc43', '0101010101010101010101010101010101010101010101010101010101010101', 'token:ann', 'files#0011223344556677', 'tools/call', 'search', 'key-1', 1, 2, 1000, 2000, 3602000, 2, 1, 'earlier/1/10/7/00000000000000ff', 671, CAST('{"v":1,"ttl":90000000}' AS BLOB));
 INSERT INTO requests VALUES (1, CAST('{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"search","arguments":{"n":1.0}}}' AS BLOB));
 INSERT INTO answers VALUES (1, 0, CAST('{"content":[],"structuredContent":{"n":1.0}}' AS BLOB));

@@ -110,7 +110,7 @@ CREATE TRIGGER session_goes AFTER DELETE ON sessions
 CREATE TRIGGER session_changes AFTER UPDATE OF weight ON sessions WHEN OLD.weight <> NEW.weight
     BEGIN UPDATE usage SET bytes = bytes - OLD.weight + NEW.weight; END;
 
--- A task that has completed, and a hand-off that runs in a process that is gone, with a letter to it.
+-- A task that has completed, and a hand-off that runs in a process that is gone, with a mailbox message to it.
 CREATE TABLE holds (
     number    INTEGER PRIMARY KEY AUTOINCREMENT,
     key       TEXT NOT NULL,

@@ -223,7 +223,7 @@ impl Engine {
             About::Cancel | About::Stop => {
                 let no = self.add_task(Task { theirs: Some(record.head.revision), ..task });
                 let receipt = asked.receipt();
-                self.submit(Pending::Told(no), Write::Post { ticket, letter: Mail::Cancel });
+                self.submit(Pending::Told(no), Write::Post { ticket, message: Mail::Cancel });
                 self.wait_for_task(no, receipt);
             }
             About::Update(bytes) => {
@@ -241,8 +241,8 @@ impl Engine {
             self.take_input(now, no, update);
             return self.show_task(no, &asked.waiter(Wants::Word));
         }
-        let (ticket, letter) = (task.ticket.clone(), Mail::Input(update.clone()));
-        let number = self.submit(Pending::Posted(no), Write::Post { ticket, letter });
+        let (ticket, message) = (task.ticket.clone(), Mail::Input(update.clone()));
+        let number = self.submit(Pending::Posted(no), Write::Post { ticket, message });
         self.wait_for_task(no, asked.waiter(Wants::Receipt(number)));
     }
 
@@ -420,7 +420,7 @@ impl Engine {
         }
         if task.theirs.is_some() {
             let ticket = task.ticket.clone();
-            self.submit(Pending::Told(no), Write::Post { ticket, letter: Mail::Cancel });
+            self.submit(Pending::Told(no), Write::Post { ticket, message: Mail::Cancel });
             return self.wait_for_task(no, waiter);
         }
         self.wait_for_task(no, waiter);

@@ -421,7 +421,7 @@ impl Engine {
     }
 
     fn say_somebody_waits(&mut self, ticket: Ticket) {
-        self.submit(Pending::Noted, Write::Post { ticket, letter: Mail::Wake });
+        self.submit(Pending::Noted, Write::Post { ticket, message: Mail::Wake });
     }
 
     /// Somebody waits for a call at another process.

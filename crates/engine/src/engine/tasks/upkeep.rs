@@ -110,13 +110,13 @@ impl Engine {
 
     pub(super) fn mail_came(&mut self, now: Mono, outcome: &Stored) {
         let done = outcome.iter().flat_map(|committed| &committed.done);
-        let letters = done.filter_map(|done| match done {
-            Done::Mail(letters) => Some(letters),
+        let messages = done.filter_map(|done| match done {
+            Done::Mail(messages) => Some(messages),
             _ => None,
         });
-        for (ticket, letter) in letters.flatten() {
+        for (ticket, message) in messages.flatten() {
             let Some(no) = self.tickets.named(ticket) else { continue };
-            match letter {
+            match message {
                 Mail::Cancel => self.end_by_cancel(now, no),
                 Mail::Input(bytes) => self.take_input(now, no, bytes),
                 Mail::Wake => self.is_waited_for_elsewhere(now, no),

@@ -76,7 +76,7 @@ pub fn a_submission_is_written_wholly_or_not_at_all(bench: &dyn Bench) {
     let (_, process) = alone(bench);
     let (open, ended) = (process.create(1), process.create(2));
     process.end(&ended, Some(10));
-    process.write(Write::Post { ticket: open.clone(), letter: Mail::Wake });
+    process.write(Write::Post { ticket: open.clone(), message: Mail::Wake });
     let stream = Name("s".into());
     let append = |number| Write::Append {
         stream: stream.clone(),

@@ -79,8 +79,8 @@ pub fn what_is_open_is_never_dropped_for_room(bench: &dyn Bench) {
     let narrow = bounded(bench, &machine, Bounds { bytes, ..Bounds::default() });
     assert_eq!(narrow.refused(Write::Create(new(3).into())), Refusal::Full("bytes"));
     let large = Bytes::from(vec![b'x'; 10_000]);
-    let letter = Write::Post { ticket: ticket(1), letter: Mail::Input(large.clone()) };
-    assert_eq!(narrow.refused(letter), Refusal::Full("bytes"));
+    let message = Write::Post { ticket: ticket(1), message: Mail::Input(large.clone()) };
+    assert_eq!(narrow.refused(message), Refusal::Full("bytes"));
     let append =
         Write::Append { stream: Name("s".into()), keep: Duration::from_secs(9), events: vec![(1, large)] };
     assert_eq!(narrow.refused(append), Refusal::Full("bytes"));
@@ -109,8 +109,8 @@ pub fn bytes_are_counted_down_to_nothing(bench: &dyn Bench) {
     let (one, two) = (process.create(1), process.create(2));
     let weight = RECORD_OVERHEAD + (new(1).body.len() + new(1).request.len()) as u64;
     assert_eq!(process.usage(), Usage { records: 2, bytes: 2 * weight });
-    process.write(Write::Post { ticket: one.clone(), letter: Mail::Input(Bytes::from_static(b"12345")) });
-    process.write(Write::Post { ticket: one.clone(), letter: Mail::Cancel });
+    process.write(Write::Post { ticket: one.clone(), message: Mail::Input(Bytes::from_static(b"12345")) });
+    process.write(Write::Post { ticket: one.clone(), message: Mail::Cancel });
     assert_eq!(process.usage().bytes, 2 * weight + 64 + 5 + 64);
     process.write(Write::Collect);
     process.write(Write::Calls(vec![CallNote {

@@ -39,7 +39,7 @@ impl Shelves {
                 };
                 Found::Heads(known.iter().filter_map(newer).collect())
             }
-            Query::Mail => Found::Mail(self.letters.iter().any(|((id, _), _)| self.is_open_for(id, me))),
+            Query::Mail => Found::Mail(self.mailboxes.iter().any(|((id, _), _)| self.is_open_for(id, me))),
             Query::Events { stream, after } => self.events_of(id_of(&stream.0), *after, me),
             Query::Session(name) => {
                 let kept = self.sessions.get(&id_of(&name.0)).filter(|kept| !kept.is_over(now));

@@ -18,7 +18,7 @@ impl Shelves {
             Write::Remove(ticket) => self.forget_record(ticket),
             Write::Claim { server } => Ok(self.claim(server, me)),
             Write::Renew => Ok(self.renew(me)),
-            Write::Post { ticket, letter } => self.post(ticket, letter, bounds),
+            Write::Post { ticket, message } => self.post(ticket, message, bounds),
             Write::Collect => Ok(self.collect(me)),
             Write::Append { stream, keep, events } => self.append(stream, *keep, events, turn),
             Write::Adopt(stream) => self.adopt(id_of(&stream.0), me),
@@ -96,7 +96,7 @@ impl Shelves {
             if let Some(key) = key_of(&head.origin) {
                 self.keys.take(&key);
             }
-            self.drop_letters(id);
+            self.drop_mailbox(id);
         }
         self.records.put(id, record);
         Ok(Done::Written(revision))
@@ -154,19 +154,19 @@ impl Shelves {
         Done::Kept
     }
 
-    fn post(&mut self, ticket: &Ticket, letter: &Mail, bounds: &Bounds) -> Result<Done, Refusal> {
+    fn post(&mut self, ticket: &Ticket, message: &Mail, bounds: &Bounds) -> Result<Done, Refusal> {
         let id = id_of(ticket.as_str());
         let state = self.records.get(&id).ok_or(Refusal::Unknown)?.head.state;
         if !state.is_open() {
             return Err(Refusal::Ended(state));
         }
-        if self.letters.range((id, 0)..=(id, u64::MAX)).count() as u64 >= bounds.letters {
-            return Err(Refusal::Full("letters"));
+        if self.mailboxes.range((id, 0)..=(id, u64::MAX)).count() as u64 >= bounds.mailbox {
+            return Err(Refusal::Full("mailbox messages"));
         }
-        let bytes = letter_weight(letter);
+        let bytes = message_weight(message);
         self.make_room(0, bytes, bounds)?;
         let number = self.next_number();
-        self.letters.put((id, number), letter.clone());
+        self.mailboxes.put((id, number), message.clone());
         self.usage.bytes += bytes;
         Ok(Done::Kept)
     }
@@ -176,20 +176,20 @@ impl Shelves {
         let ours = |id: &Id| {
             records.get(id).is_some_and(|record| record.head.state.is_open() && record.head.owner == me.name)
         };
-        let mut taken = self.letters.take_where(|(id, _), _| ours(id));
+        let mut taken = self.mailboxes.take_where(|(id, _), _| ours(id));
         taken.sort_by_key(|((_, number), _)| *number);
-        let mut letters = Vec::with_capacity(taken.len());
-        for ((id, _), letter) in taken {
-            self.usage.bytes -= letter_weight(&letter);
+        let mut messages = Vec::with_capacity(taken.len());
+        for ((id, _), message) in taken {
+            self.usage.bytes -= message_weight(&message);
             let ticket = self.records.get(&id).map(|record| record.head.ticket.clone());
-            letters.extend(ticket.map(|ticket| (ticket, letter)));
+            messages.extend(ticket.map(|ticket| (ticket, message)));
         }
-        Done::Mail(letters)
+        Done::Mail(messages)
     }
 
-    fn drop_letters(&mut self, id: Id) {
-        for (_, letter) in self.letters.take_where(|(of, _), _| *of == id) {
-            self.usage.bytes -= letter_weight(&letter);
+    fn drop_mailbox(&mut self, id: Id) {
+        for (_, message) in self.mailboxes.take_where(|(of, _), _| *of == id) {
+            self.usage.bytes -= message_weight(&message);
         }
     }
 
@@ -319,8 +319,8 @@ fn record_weight(record: &Record) -> u64 {
     weight(&record.head.body, record.request.len() as u64, record.answer.as_ref())
 }
 
-fn letter_weight(letter: &Mail) -> u64 {
-    match letter {
+fn message_weight(message: &Mail) -> u64 {
+    match message {
         Mail::Input(bytes) => small_weight(bytes),
         Mail::Cancel | Mail::Wake => small_weight(b""),
     }

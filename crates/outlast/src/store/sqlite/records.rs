@@ -78,7 +78,7 @@ impl Page<'_> {
             self.keep_answer(head.number, answer)?;
         }
         if !head.state.is_open() {
-            self.drop_letters(head.number)?;
+            self.drop_mailbox(head.number)?;
         }
         Ok(Done::Written(head.revision))
     }

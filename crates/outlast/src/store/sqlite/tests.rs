@@ -100,7 +100,7 @@ fn everything_is_there(process: &Process, setup: &str) {
     let Ok(Found::Session(Some(kept))) = session else { panic!() };
     assert_eq!((&*kept.principal, &kept.setup[..]), ("token:ann", setup.as_bytes()));
     assert!(matches!(process.load(Query::Calls { limit: 9 }), Ok(Found::Calls(notes)) if notes.len() == 1));
-    // The letter was taken.
+    // The mailbox message was taken.
     assert_eq!(process.usage(), Usage { records: 2, bytes: 1_749 - 64 + setup.len() as u64 });
 }
 

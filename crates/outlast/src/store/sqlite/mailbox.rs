@@ -1,4 +1,4 @@
-//! The mailbox: what others want the owner of a call to do.
+//! The mailbox: what others want the owner of a call to do. Its table is called `letters` in every version of the file.
 
 use super::error::Stop;
 use super::read::{blob, text};
@@ -10,17 +10,17 @@ use outlast_engine::store::{Done, Mail, Refusal};
 use rusqlite::params;
 
 impl Page<'_> {
-    pub fn post(&self, ticket: &Ticket, letter: &Mail) -> Result<Done, Stop> {
+    pub fn post(&self, ticket: &Ticket, message: &Mail) -> Result<Done, Stop> {
         let head = self.head(ticket)?.ok_or(Refusal::Unknown)?;
         if !head.state.is_open() {
             return Err(Refusal::Ended(head.state).into());
         }
         let mut count = self.sql.prepare_cached("SELECT count(*) FROM letters WHERE record = ?1")?;
         let waiting: i64 = count.query_row([int(head.number)], |row| row.get(0))?;
-        if waiting >= int(self.bounds.letters) {
-            return Err(Refusal::Full("letters").into());
+        if waiting >= int(self.bounds.mailbox) {
+            return Err(Refusal::Full("mailbox messages").into());
         }
-        let (kind, bytes) = written(letter);
+        let (kind, bytes) = written(message);
         self.make_room(0, small_weight(bytes))?;
         let mut insert =
             self.sql.prepare_cached("INSERT INTO letters (record, kind, bytes) VALUES (?1, ?2, ?3)")?;
@@ -36,27 +36,27 @@ impl Page<'_> {
         )?;
         let mut rows = select.query([&*self.me.name])?;
         let mut delete = self.sql.prepare_cached("DELETE FROM letters WHERE number = ?1")?;
-        let mut letters = Vec::new();
+        let mut messages = Vec::new();
         while let Some(row) = rows.next()? {
             let ticket = Ticket::parse(&text(row, 1)?);
-            let letter = read(row.get(2)?, blob(row, 3)?);
-            letters.push((row.get::<_, i64>(0)?, ticket.zip(letter)));
+            let message = read(row.get(2)?, blob(row, 3)?);
+            messages.push((row.get::<_, i64>(0)?, ticket.zip(message)));
         }
         drop(rows);
-        for (number, _) in &letters {
+        for (number, _) in &messages {
             delete.execute([number])?;
         }
-        Ok(Done::Mail(letters.into_iter().filter_map(|(_, letter)| letter).collect()))
+        Ok(Done::Mail(messages.into_iter().filter_map(|(_, message)| message).collect()))
     }
 
-    pub fn drop_letters(&self, record: u64) -> rusqlite::Result<()> {
+    pub fn drop_mailbox(&self, record: u64) -> rusqlite::Result<()> {
         self.sql.prepare_cached("DELETE FROM letters WHERE record = ?1")?.execute([int(record)])?;
         Ok(())
     }
 }
 
-fn written(letter: &Mail) -> (u8, &[u8]) {
-    match letter {
+fn written(message: &Mail) -> (u8, &[u8]) {
+    match message {
         Mail::Cancel => (0, b""),
         Mail::Input(bytes) => (1, bytes),
         Mail::Wake => (2, b""),
