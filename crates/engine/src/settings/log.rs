@@ -1,0 +1,112 @@
+//! Rules, the log, the background.
+
+use super::{Applies, Group, Key, Kind, Place, Scope, Setting};
+
+pub(super) const ITEMS: &[Setting] = &[
+    Setting {
+        key: Key::Tool,
+        name: "tool",
+        kind: Kind::Rules,
+        scope: Scope::Process,
+        place: Place::Nowhere,
+        group: Group::Common,
+        applies: Applies::Everywhere,
+        front: true,
+        default: "",
+        short: "settings for some tools: 'run_*=timeout:5m,max:2h'",
+        long: "`GLOB=KEY:VALUE,…`: GLOB matches the name of a tool (`*` is any text, `?` one character, \
+               `{a,b}` one of these); KEY is a setting that says \"also inside `--tool` and `--method`\". May be given several \
+               times; in the variable OUTLAST_TOOL rules are separated by `;`. If two globs match, the one \
+               with the exact name wins, then the one with more literal characters, then the later one.",
+    },
+    Setting {
+        key: Key::Method,
+        name: "method",
+        kind: Kind::Rules,
+        scope: Scope::Process,
+        place: Place::Nowhere,
+        group: Group::Limits,
+        applies: Applies::Everywhere,
+        front: true,
+        default: "",
+        short: "settings for some methods: 'resources/*=timeout:10s'",
+        long: "Like `--tool`, but GLOB matches the method of a request. If a rule for the tool and a rule \
+               for the method match, the rule for the tool wins.",
+    },
+    Setting {
+        key: Key::Log,
+        name: "log",
+        kind: Kind::Choice(&["error", "warn", "info", "debug"]),
+        scope: Scope::Process,
+        place: Place::Log,
+        group: Group::Common,
+        applies: Applies::Everywhere,
+        front: true,
+        default: "warn",
+        short: "log level: error, warn, info, debug",
+        long: "The log goes to stderr. At `warn` every limit that fires is one line.",
+    },
+    Setting {
+        key: Key::LogFormat,
+        name: "log-format",
+        kind: Kind::Choice(&["text", "json"]),
+        scope: Scope::Process,
+        place: Place::Log,
+        group: Group::Log,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "text",
+        short: "log format: text or json",
+        long: "`json` writes one object per line: `time`, `level`, `kind` and `message`, and what the line \
+               is about in fields of its own, such as `server`, `tool`, `limitMs`. Its `kind` tells the \
+               lines apart.",
+    },
+    Setting {
+        key: Key::TraceMessages,
+        name: "trace-messages",
+        kind: Kind::Path,
+        scope: Scope::Process,
+        place: Place::Log,
+        group: Group::Log,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "",
+        short: "record every message in this file (-: stderr)",
+        long: "One JSON object per line: time, direction, message; over HTTP also the number of the \
+               client's request, and the status if it is not a success. Values of keys that look like \
+               secrets (password, token, session, authorization, …) are replaced by `***`. The file gets \
+               mode 0600, even if it exists already. No call waits for the file: up to 16 MiB wait to be \
+               written; messages beyond that are not recorded, and counted in the file and in the log.",
+    },
+    Setting {
+        key: Key::Redact,
+        name: "redact",
+        kind: Kind::Lines("GLOB"),
+        scope: Scope::Process,
+        place: Place::Log,
+        group: Group::Log,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "",
+        short: "arguments whose values nobody is shown: 'iban*'",
+        long: "Names of arguments whose values are shown as `***` where a person is asked to approve a call, besides \
+               those whose name speaks for itself (password, token, secret, key and the like). May be given \
+               several times; in the environment, one line each.",
+    },
+    Setting {
+        key: Key::Keep,
+        name: "keep",
+        kind: Kind::Switch,
+        scope: Scope::Process,
+        place: Place::Nowhere,
+        group: Group::Common,
+        applies: Applies::Keep,
+        front: true,
+        default: "false",
+        short: "run the server in the background: calls outlive clients",
+        long: "A client that quits in the middle of a call, or is restarted, finds the call again. The \
+               background service is shared by clients with the same command, folder, environment and \
+               options; it ends after `resume-wait` without clients and calls. `outlast keep list` shows \
+               the services that run, `outlast keep stop` ends them.",
+    },
+];
