@@ -9,7 +9,7 @@ use super::throttling::NOBODY;
 use crate::calls::{Call, Request, State};
 use crate::clients::{Open, Way};
 use crate::error::Kind;
-use crate::id::CallId;
+use crate::id::{CallId, ServerId};
 use crate::limits;
 use crate::method::Method;
 use crate::policy::{CallFacts, Policy};
@@ -169,8 +169,13 @@ impl Engine {
         let server = call.request.server;
         call.state = State::Waiting(Box::new(message.owned()));
         let id = self.open_call(call);
-        self.servers.queue(server, id, message.bytes.len());
+        self.queue_at(server, id, message.bytes.len());
         self.arm_call(now, id);
+    }
+
+    /// A call waits until its server is there; one that sleeps is woken.
+    pub(super) fn queue_at(&mut self, server: ServerId, id: CallId, size: usize) {
+        self.servers.queue(server, id, size);
         self.wake_server(server);
     }
 }

@@ -71,7 +71,7 @@ impl Engine {
         let Some(size) = self.calls.wait_unsent(id) else { return false };
         let Some(call) = self.calls.get(id) else { return false };
         if !planted!(self, LosesUnsent) {
-            self.servers.queue(call.request.server, id, size);
+            self.queue_at(call.request.server, id, size);
         }
         self.arm_call(now, id);
         true
@@ -118,7 +118,7 @@ impl Engine {
         self.detach(now, id, "its server went away");
         let Some(call) = self.calls.get(id) else { return false };
         let size = call.kept.as_ref().map_or(0, |message| message.bytes.len());
-        self.servers.queue(call.request.server, id, size);
+        self.queue_at(call.request.server, id, size);
         self.arm_call(now, id);
         true
     }
@@ -158,7 +158,7 @@ impl Engine {
                 self.calls.restart_timeout(now, id, &server.clock);
                 self.send_attempt(now, id, &message);
             }
-            ComesBack | IsGone => self.servers.queue(server_id, id, message.bytes.len()),
+            ComesBack | IsGone => self.queue_at(server_id, id, message.bytes.len()),
         }
         self.arm_call(now, id);
     }

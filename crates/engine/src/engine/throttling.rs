@@ -223,7 +223,7 @@ impl Engine {
         } else {
             let size = message.bytes.len();
             self.calls.wait(id, message);
-            self.servers.queue(server_id, id, size);
+            self.queue_at(server_id, id, size);
         }
         self.arm_call(now, id);
     }

@@ -98,8 +98,10 @@ impl Servers {
     pub(crate) fn is_needed_again(&mut self, id: ServerId) -> bool {
         let Some(server) = self.at(id) else { return false };
         server.falls_asleep = false;
-        server.wakes = server.life == Life::Asleep;
-        server.wakes
+        let sleeps = server.life == Life::Asleep;
+        // Others may need it too before it is there.
+        server.wakes |= sleeps;
+        sleeps
     }
 }
 

@@ -375,3 +375,36 @@ fn a_held_task_says_what_it_waits_for() {
         "#
     ));
 }
+
+#[test]
+fn a_yes_wakes_a_server_that_sleeps() {
+    held(
+        r#"
+        set server-idle 1m
+        started
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
+        wait 1m
+        @1m
+        !! info: `srv` was not used for 1m (server-idle): stopped until it is needed
+        .. close-input
+        output-closed
+        exited 0
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay","arguments":{},"_meta":{"progressToken":7}}}
+        .. store 1: hold
+        stored 1
+        !! info: `pay` of `srv` waits up to 2m for approval: outlast holds approve 1
+        says 1 yes once
+        wait 500ms
+        @1m250ms
+        .. store 2: ask after
+        stored 2
+        !! info: `pay` of `srv` was approved by ann (command line)
+        .. start 1
+        "#,
+    );
+}

@@ -380,3 +380,36 @@ fn a_command_that_is_not_there_is_given_up_at_once_and_tried_again_later() {
         "#,
     );
 }
+
+#[test]
+fn a_server_that_two_calls_wake_is_not_noted_as_one_that_was_away() {
+    check(
+        r#"
+        set server-idle 1m
+        started
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
+        wait 1m
+        @1m
+        !! info: `srv` was not used for 1m (server-idle): stopped until it is needed
+        .. close-input
+        output-closed
+        exited 0
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
+        .. start 1
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"y"}}
+        started
+        >> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
+        >> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"y"}}
+        < {"jsonrpc":"2.0","id":3,"result":{}}
+        << {"jsonrpc":"2.0","id":2,"result":{}}
+        "#,
+    );
+}

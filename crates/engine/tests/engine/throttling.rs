@@ -221,3 +221,39 @@ fn a_turn_that_comes_while_the_server_is_away_is_kept() {
         "#,
     );
 }
+
+#[test]
+fn a_turn_that_comes_while_the_server_sleeps_wakes_it() {
+    check(
+        r#"
+        set server-idle 10s
+        set rate 1/m
+        set queue-wait 2m
+        started
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"a"}}
+        < {"jsonrpc":"2.0","id":2,"result":{}}
+        << {"jsonrpc":"2.0","id":2,"result":{}}
+        wait 20s
+        @10s
+        !! info: `srv` was not used for 10s (server-idle): stopped until it is needed
+        .. close-input
+        @11s
+        .. terminate
+        @11s500ms
+        .. kill
+        output-closed
+        exited 0
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"b"}}
+        wait 40s
+        @1m
+        .. start 1
+        "#,
+    );
+}

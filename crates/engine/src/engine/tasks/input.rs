@@ -202,7 +202,7 @@ impl Engine {
             Readiness::Runs => self.send_attempt(now, id, message),
             Readiness::ComesBack => {
                 self.calls.wait(id, Box::new(message.owned()));
-                self.servers.queue(server_id, id, message.bytes.len());
+                self.queue_at(server_id, id, message.bytes.len());
             }
             Readiness::IsGone => return self.fail_at_gone_server(now, id),
         }
