@@ -76,6 +76,15 @@ impl Throttles {
         self.renewed(ThrottleNo(definition.0.into()), bounds)
     }
 
+    /// The bounds of a server are others now: those that wait may pass.
+    pub(crate) fn is_redefined(&mut self, definition: DefinitionId, bounds: &Bounds) {
+        let no = ThrottleNo(definition.0.into());
+        if let Some(throttle) = self.all.get_mut(&no).filter(|throttle| throttle.bounds != *bounds) {
+            throttle.bounds = bounds.clone();
+            self.freed.insert(no);
+        }
+    }
+
     /// The throttle of a principal.
     pub(crate) fn of_principal(&mut self, name: &str, bounds: &Bounds) -> ThrottleNo {
         let next = ThrottleNo(PRINCIPALS + self.principals.len() as u32);

@@ -551,7 +551,8 @@ impl World {
         })
     }
 
-    /// `NAME NAME=2 NAME:5s`: the servers of the file now. A number is another program, a time another `timeout`.
+    /// `NAME NAME=2 NAME:5s NAME+2`: the servers of the file now. A number is another program, a time another
+    /// `timeout`, and a number after `+` another `max-in-flight`.
     fn reload(&self, text: &str) -> Event {
         let known = |name: &str| {
             let all = std::iter::once(&self.config.server).chain(&self.config.others);
@@ -562,7 +563,11 @@ impl World {
         let server = |word: &str| {
             let (name, program) = word.split_once('=').unwrap_or((word, "0"));
             let (name, timeout) = name.split_once(':').unwrap_or((name, ""));
+            let (name, bound) = name.split_once('+').unwrap_or((name, ""));
             let mut config = known(name);
+            if !bound.is_empty() {
+                config.bounds.max_in_flight = bound.parse().expect(text);
+            }
             config.program = program.parse().expect(text);
             if !timeout.is_empty() {
                 let item = Setting::named("timeout").expect("a setting");

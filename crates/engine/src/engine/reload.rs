@@ -70,6 +70,7 @@ impl Engine {
             let Some(config) = self.config.definition(definition).cloned() else { continue };
             let Some(old) = self.servers.get(&id).map(|server| server.config.clone()) else { continue };
             let watched = (old.heartbeat, old.server_idle) != (config.heartbeat, config.server_idle);
+            self.throttles.is_redefined(definition, &config.bounds);
             self.servers.is_redefined(id, config);
             if watched {
                 self.look_after(self.at, id);

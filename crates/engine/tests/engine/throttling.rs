@@ -257,3 +257,19 @@ fn a_turn_that_comes_while_the_server_sleeps_wakes_it() {
         "#,
     );
 }
+
+#[test]
+fn a_bound_that_is_raised_lets_those_pass_who_wait() {
+    check(
+        r#"
+        set max-in-flight 1
+        > {"id":1,"method":"tools/call","params":{"name":"a"}}
+        >> {"id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"a"}}
+        > {"id":2,"method":"tools/call","params":{"name":"b"}}
+        > {"id":3,"method":"tools/call","params":{"name":"c"}}
+        reload srv+2
+        !! info: the file was read again; changed: srv
+        >> {"id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"b"}}
+        "#,
+    );
+}
