@@ -204,11 +204,11 @@ impl Engine {
             | Event::InputBroken(..)
             | Event::Stderr(..) => {}
         }
-        if self.ending.is_some() {
-            self.drained();
-        }
         if self.bounded && self.throttles.have_room() {
             self.give_turns(at);
+        }
+        if self.ending.is_some() {
+            self.drained();
         }
         if self.tickets.take_orphans_due() {
             self.start_orphans(at);

@@ -92,7 +92,8 @@ impl Engine {
             return;
         }
         self.note(Note::Ending { why, calls });
-        if begun.is_none() && unsent == 0 {
+        let all_sent = self.has_sent_everything();
+        if begun.is_none() && all_sent {
             servers.iter().for_each(|server| self.act(Action::CloseInput(*server)));
         }
         let runs = |server: &ServerId| self.servers.get(server).is_some_and(Server::has_process);
@@ -104,7 +105,7 @@ impl Engine {
         }
         let stage = if drains && calls > 0 { Stage::Draining } else { Stage::Closing };
         self.enter(now, stage, None);
-        if let Some(ending) = self.ending.as_mut().filter(|_| begun.is_none() && unsent > 0) {
+        if let Some(ending) = self.ending.as_mut().filter(|_| begun.is_none() && !all_sent) {
             ending.closes_later = servers;
         }
     }
@@ -112,6 +113,12 @@ impl Engine {
     /// Requests that wait for the store, or for what servers list, and have yet to be sent to their server.
     pub(super) fn unsent(&self) -> usize {
         self.keys.waiting() + self.tickets.starting() + self.merged.waiting()
+    }
+
+    /// Whether nothing has yet to be sent to a server: no request, and no call that waits for its turn or for a
+    /// person's yes.
+    pub(super) fn has_sent_everything(&self) -> bool {
+        self.unsent() + self.throttles.waiting() + self.holds.len() == 0
     }
 
     pub(super) fn stop(&mut self, now: Mono, signal: u8) {
@@ -202,7 +209,10 @@ impl Engine {
         let Some(ending) = &mut self.ending else { return };
         ending.armed = None;
         match ending.stage {
-            Stage::Draining => self.enter(now, Stage::Closing, None),
+            Stage::Draining => {
+                self.close_inputs();
+                self.enter(now, Stage::Closing, None);
+            }
             Stage::Closing => self.enter(now, Stage::Terminating, None),
             Stage::Terminating => self.enter(now, Stage::Killing, None),
             Stage::Killing => {
@@ -217,16 +227,20 @@ impl Engine {
         if self.ending.is_none() {
             return;
         }
-        let unsent = self.unsent();
-        if let Some(ending) = self.ending.as_mut().filter(|_| unsent == 0) {
-            let closes = std::mem::take(&mut ending.closes_later);
-            closes.into_iter().for_each(|server| self.act(Action::CloseInput(server)));
+        if self.has_sent_everything() {
+            self.close_inputs();
         }
-        let quiet = self.calls.len() == 0 && unsent == 0;
+        let quiet = self.calls.len() == 0 && self.unsent() == 0;
         if let Some(ending) = self.ending.as_mut().filter(|ending| quiet && ending.stage == Stage::Draining) {
             // Its timer brings the next stage at once; there is no clock at hand here.
             self.timers.set(Owner::Ending, &mut ending.armed, Some(Mono::default()));
         }
+    }
+
+    /// The inputs that were kept open for what had yet to be sent.
+    fn close_inputs(&mut self) {
+        let closes = self.ending.as_mut().map(|ending| std::mem::take(&mut ending.closes_later));
+        closes.into_iter().flatten().for_each(|server| self.act(Action::CloseInput(server)));
     }
 
     /// The only server there is gives the status.

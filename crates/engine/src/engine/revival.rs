@@ -279,7 +279,7 @@ impl Engine {
         self.poll_again(now, id);
         self.lists_are_due(now, id, restarted);
         self.tickets.orphans_may_go_on();
-        if self.ending.is_some() && self.unsent() == 0 {
+        if self.ending.is_some() && self.has_sent_everything() {
             // The client's end came while there was no process to tell.
             self.act(Action::CloseInput(id));
         }

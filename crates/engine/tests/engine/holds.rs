@@ -408,3 +408,22 @@ fn a_yes_wakes_a_server_that_sleeps() {
         "#,
     );
 }
+
+#[test]
+fn a_call_that_waits_for_approval_is_sent_after_the_end_of_input() {
+    waiting(
+        r#"
+        eof
+        says 1 yes once
+        wait 500ms
+        @25s250ms
+        .. store 2: ask after
+        stored 2
+        !! info: `pay` of `srv` was approved by ann (command line)
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"to":"ann"},"_meta":{"progressToken":1}}}
+        .. close-input
+        < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+        << {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+        "#,
+    );
+}

@@ -273,3 +273,23 @@ fn a_bound_that_is_raised_lets_those_pass_who_wait() {
         "#,
     );
 }
+
+#[test]
+fn calls_that_wait_for_their_turn_are_sent_after_the_end_of_input() {
+    check(
+        r#"
+        set max-in-flight 1
+        > {"id":1,"method":"tools/call","params":{"name":"a"}}
+        >> {"id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"a"}}
+        > {"id":2,"method":"tools/call","params":{"name":"b"}}
+        eof
+        < {"id":1,"result":{}}
+        << {"id":1,"result":{}}
+        >> {"id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"b"}}
+        # Nothing more will be sent.
+        .. close-input
+        < {"id":2,"result":{}}
+        << {"id":2,"result":{}}
+        "#,
+    );
+}
