@@ -173,3 +173,15 @@ fn a_modern_client_has_tools_on_demand_as_the_file_says_of_it() {
         .replace("META", META),
     );
 }
+
+#[test]
+fn call_tool_calls_a_tool_that_has_its_own_name_here() {
+    check(&format!(
+        "set exposure srv expose plain-names\n{BEGIN}\n{}\n{}",
+        LISTED.replace("srv__ask", "ask"),
+        r#"
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"arguments":{"name":"ask","arguments":{"n":1.0}},"name":"call_tool"}}
+        >> 1: {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"_meta":{"progressToken":5},"arguments":{"n":1.0},"name":"ask"}}
+        "#,
+    ));
+}

@@ -111,7 +111,7 @@ impl Engine {
         if *own != *named.name {
             self.remember_rename(asking.client, &asking.method, (definition, &own), &named.name);
         }
-        let renamed = if *own == *named.name { None } else { renamed(message, &named, &own) };
+        let renamed = renamed(message, &named, &own);
         let message = renamed.as_ref().unwrap_or(message);
         if let Some(why) = self.contradicted(asking, server, message) {
             return self.refuse_merged(asking, -32020, &format!("Header mismatch: {why}"));
