@@ -135,8 +135,8 @@ pub(crate) struct Subscription {
     pub(crate) id: JsonId,
     /// Sent again to a restarted server.
     pub(crate) message: Message,
-    /// It was sent again: the client knows already that it is acknowledged.
-    pub(crate) again: bool,
+    /// The client knows that it is acknowledged: what is sent again to a restarted server is so once more.
+    pub(crate) acknowledged: bool,
     /// Streams to an HTTP server that broke in a row.
     pub(crate) breaks: u32,
     pub(crate) armed: Option<Mono>,

@@ -143,8 +143,9 @@ impl Listens {
 
     /// It has been acknowledged. Gives back what it missed.
     pub(crate) fn is_acknowledged(&mut self, attempt: AttemptId) -> Vec<Vec<u8>> {
-        let watched = self.0.get_mut(&attempt).and_then(|listen| listen.tasks.as_mut());
-        let Some(watched) = watched else { return Vec::new() };
+        let Some(listen) = self.0.get_mut(&attempt) else { return Vec::new() };
+        listen.acknowledged = true;
+        let Some(watched) = &mut listen.tasks else { return Vec::new() };
         watched.acknowledged = true;
         std::mem::take(&mut watched.owed)
     }

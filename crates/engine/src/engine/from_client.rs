@@ -238,7 +238,8 @@ impl Engine {
             return self.begin_without_server(now, &request);
         };
         let full = reached!(SUBSCRIPTIONS, client.subscriptions >= limits::SUBSCRIPTIONS);
-        if full || server.readiness() != Readiness::Runs {
+        let sleeps = server.sleeps();
+        if full || (server.readiness() != Readiness::Runs && !sleeps) {
             let rules = server.config.rules.clone();
             let policy = rules.for_ask(&request.method);
             let call = Call::new(request, &policy, rules, now, &server.clock);
@@ -260,13 +261,17 @@ impl Engine {
             way: request.way,
             id: request.id,
             message: message.owned(),
-            again: false,
+            acknowledged: false,
             breaks: 0,
             armed: None,
             tasks: None,
             role: Role::Whole,
         };
         self.listens.open(attempt, subscription);
+        if sleeps {
+            // Once the server is awake it is told of everything that somebody listens to.
+            return self.wake_server(request.server);
+        }
         let outgoing = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
         self.send(request.server, Some(attempt), Some(message), outgoing);
     }

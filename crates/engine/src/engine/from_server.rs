@@ -399,17 +399,18 @@ impl Engine {
             return self.told_of_share(server, attempt, message);
         }
         let acknowledges =
-            || message.text(Field::Method).as_deref() == Some("notifications/subscriptions/acknowledged");
-        if subscription.again && acknowledges() {
+            message.text(Field::Method).as_deref() == Some("notifications/subscriptions/acknowledged");
+        if subscription.acknowledged && acknowledges {
             // The client was told so by the process before.
             return;
         }
         let mut edits = vec![Edit::replace(span, subscription.id.patch())];
         let (client, way) = (subscription.client, subscription.way);
-        let honours = attempt.filter(|_| subscription.tasks.is_some() && acknowledges());
+        let acknowledged = attempt.filter(|_| acknowledges);
+        let honours = acknowledged.filter(|_| subscription.tasks.is_some());
         edits.extend(honours.and_then(|attempt| self.add_tickets(attempt, message)));
         self.tell(client, way, Outgoing::edited(message.bytes.clone(), edits));
-        if let Some(attempt) = honours {
+        if let Some(attempt) = acknowledged {
             self.is_acknowledged(attempt);
         }
     }

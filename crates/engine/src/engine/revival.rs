@@ -332,8 +332,7 @@ impl Engine {
 
     fn listen_anew(&mut self, id: ServerId, old: AttemptId) {
         let attempt = self.new_attempt();
-        let Some(mut subscription) = self.listens.close(&mut self.timers, old) else { return };
-        subscription.again = true;
+        let Some(subscription) = self.listens.close(&mut self.timers, old) else { return };
         if matches!(subscription.role, Role::Whole) {
             self.clients.closes(subscription.client, &subscription.id, Open::Subscription(old));
             self.clients.opens(subscription.client, subscription.id.key(), Open::Subscription(attempt));

@@ -462,6 +462,11 @@ impl Server {
         }
     }
 
+    /// Whether its process was stopped because nobody used it, or is being stopped for that.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.life == Life::Asleep || self.falls_asleep
+    }
+
     /// Whether it is reached over HTTP.
     #[inline]
     pub(crate) fn is_remote(&self) -> bool {

@@ -413,3 +413,31 @@ fn a_server_that_two_calls_wake_is_not_noted_as_one_that_was_away() {
         "#,
     );
 }
+
+#[test]
+fn whoever_listens_to_a_server_that_sleeps_wakes_it() {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    check(
+        &r#"
+        set server-idle 1m
+        started
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{META,"name":"x"}}
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{…"name":"x"}}
+        < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}
+        << {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}
+        wait 1m
+        @1m
+        !! info: `srv` was not used for 1m (server-idle): stopped until it is needed
+        .. close-input
+        output-closed
+        exited 0
+        > {"jsonrpc":"2.0","id":"L","method":"subscriptions/listen","params":{META,"notifications":{"toolsListChanged":true}}}
+        .. start 1
+        started
+        >> {"jsonrpc":"2.0","id":"3","method":"subscriptions/listen",…
+        < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"3"}}}
+        << {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}
+        "#
+        .replace("META", meta),
+    );
+}

@@ -224,6 +224,8 @@ fn a_subscription_outlives_its_process() {
         r#"
         > {"id":"sub","method":"subscriptions/listen"}
         >> {"id":"1","method":"subscriptions/listen"}
+        < {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"1"}}}
+        << {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}
         > {"id":2,"method":"ping"}
         >> {"id":2,"method":"ping"}
         < {"id":2,"result":{}}
@@ -245,6 +247,33 @@ fn a_subscription_outlives_its_process() {
         << {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}
         > {"method":"notifications/cancelled","params":{"requestId":"sub"}}
         >> {"method":"notifications/cancelled","params":{"requestId":"3"}}
+        "#,
+    );
+}
+
+/// A process that ended before it acknowledged a subscription has told the client nothing.
+#[test]
+fn a_subscription_is_acknowledged_by_the_next_process_if_not_by_the_first() {
+    check(
+        r#"
+        > {"id":2,"method":"ping"}
+        >> {"id":1,"method":"ping"}
+        < {"id":1,"result":{}}
+        << {"id":2,"result":{}}
+        > {"id":"sub","method":"subscriptions/listen"}
+        >> {"id":"2","method":"subscriptions/listen"}
+        output-closed
+        exited 1
+        !! warn: `srv` ended: exit status 1
+        !! warn: restarting `srv` in 470ms: it ended
+        wait 1s
+        @470ms
+        .. start 1
+        started
+        !! warn: `srv` is back after 1s
+        >> {"id":"3","method":"subscriptions/listen"}
+        < {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"3"}}}
+        << {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}
         "#,
     );
 }

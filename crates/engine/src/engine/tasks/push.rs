@@ -186,7 +186,7 @@ impl Engine {
             way: request.way,
             id: request.id,
             message,
-            again: false,
+            acknowledged: false,
             breaks: 0,
             armed: None,
             tasks: Some(Box::new(watched)),
