@@ -9,12 +9,14 @@
 mod listing;
 mod names;
 mod offer;
+mod page;
 mod search;
 mod template;
 mod view;
 
-pub(crate) use listing::{Listing, Page};
+pub(crate) use listing::{Listed, Listing};
 pub(crate) use offer::{Welcome, offer};
+pub(crate) use page::Page;
 pub(crate) use search::Readable;
 pub(crate) use view::{Part, Shown, View};
 

@@ -22,6 +22,7 @@ pub(crate) use sessions::Sleep;
 pub(crate) use streams::{Carried, Settled};
 
 use crate::calls::progress::Progress;
+use crate::catalog::View;
 use crate::hash::IdMap;
 use crate::id::{AttemptId, BatchId, ClientId, DefinitionId, ExchangeId, JsonId, ServerId, StreamId};
 use crate::limits;
@@ -32,6 +33,7 @@ use crate::wire::Outgoing;
 use identity::Identities;
 use session::Stream;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Every client.
 #[derive(Debug)]
@@ -221,6 +223,13 @@ impl Clients {
     ) {
         if let Some(client) = self.at(id) {
             client.renames(definition, own, public);
+        }
+    }
+
+    /// These are the tools that it sees, as long as nothing changes.
+    pub(crate) fn sees_tools(&mut self, id: ClientId, changes: u64, tools: &Arc<View>) {
+        if let Some(client) = self.at(id) {
+            client.sees_tools(changes, tools);
         }
     }
 

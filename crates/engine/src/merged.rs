@@ -16,7 +16,7 @@
 //!
 //! Not here: what is sent and told (`engine/merged.rs`), names (`catalog.rs`).
 
-use crate::catalog::{Kind, Listing, View};
+use crate::catalog::{Kind, Listing, Page, View};
 use crate::clients::Way;
 use crate::config::{Expose, Exposure};
 use crate::id::{AttemptId, ClientId, DefinitionId, GatherNo, JsonId, ServerId};
@@ -25,13 +25,16 @@ use crate::time::Mono;
 use crate::timers::{Owner, Timers};
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Requests that wait for what servers list. One more: answered at once with what is known.
 const GATHERED: usize = 10_000;
 
 /// Merged lists that are kept ready. One more: the oldest is made again when it is needed.
 const VIEWS: usize = 64;
+
+/// Bytes of pages of merged lists that are kept ready. More: the oldest are made again when they are needed.
+const PAGES: usize = 16 << 20;
 
 /// How far a server's list is known.
 #[derive(Debug, Default)]
@@ -132,12 +135,25 @@ pub(crate) struct PartKey {
     pub(crate) exposure: Arc<Exposure>,
 }
 
+/// A page of a merged list that is kept ready.
+#[derive(Debug)]
+struct Ready {
+    view: Weak<View>,
+    from: usize,
+    /// Who sees it, if not everybody who sees the list does.
+    reader: Option<Box<str>>,
+    page: Page,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
     servers: BTreeMap<ServerId, Lists>,
     gathered: BTreeMap<GatherNo, Gathered>,
     last: u64,
     views: VecDeque<(ViewKey, Arc<View>)>,
+    pages: VecDeque<Ready>,
+    /// How often something has changed that merged lists are made of.
+    changes: u64,
 }
 
 // What is known of lists.
@@ -204,11 +220,14 @@ impl Merged {
         }
         let list = self.list(server, kind);
         let digest = listing.digest();
-        let differs = list.known.as_ref().map_or(!listing.entries.is_empty(), |known| known.digest != digest);
+        let before = list.known.as_ref().map(|known| known.digest);
+        let differs = before.map_or(!listing.entries.is_empty(), |before| before != digest);
         list.known = Some(Known { listing: Arc::new(listing), digest });
         let outdated = std::mem::take(&mut list.outdated);
         list.progress = if outdated { Progress::Stale } else { Progress::Fresh(until) };
-        std::mem::take(&mut list.owed) && differs
+        let news = std::mem::take(&mut list.owed) && differs;
+        self.changes += u64::from(before != Some(digest));
+        news
     }
 
     /// A server has no such list.
@@ -295,13 +314,12 @@ impl Merged {
     }
 
     /// What is known of a list is shown to somebody; newer is told later.
-    pub(crate) fn show(&mut self, server: ServerId, kind: Kind) -> Option<(Arc<Listing>, u64)> {
+    pub(crate) fn is_shown(&mut self, server: ServerId, kind: Kind) {
         let list = self.list(server, kind);
         list.owed |= !matches!(list.progress, Progress::Fresh(_));
-        list.known.clone().map(|known| (known.listing, known.digest))
     }
 
-    /// The same to look something up in.
+    /// What a list looked like when it was last given.
     pub(crate) fn known(&self, server: ServerId, kind: Kind) -> Option<(Arc<Listing>, u64)> {
         let known = self.servers.get(&server)?.each.get(&kind)?.known.clone()?;
         Some((known.listing, known.digest))
@@ -317,6 +335,7 @@ impl Merged {
     /// A server is let go of.
     pub(crate) fn forget(&mut self, server: ServerId) {
         self.servers.remove(&server);
+        self.changes += 1;
     }
 
     pub(crate) fn servers(&self) -> usize {
@@ -341,6 +360,36 @@ impl Merged {
     /// Names have changed: every merged list is made again.
     pub(crate) fn forget_views(&mut self) {
         self.views.clear();
+        self.pages.clear();
+        self.changes += 1;
+    }
+
+    /// A page that is ready: of this list, from this place on, for this reader.
+    pub(crate) fn page(&self, view: &Arc<View>, from: usize, reader: &Option<Box<str>>) -> Option<Page> {
+        let wanted = |ready: &&Ready| {
+            // Nothing else comes to where a list was as long as somebody remembers the place.
+            ready.view.as_ptr() == Arc::as_ptr(view) && ready.from == from && ready.reader == *reader
+        };
+        self.pages.iter().rev().find(wanted).map(|ready| ready.page.clone())
+    }
+
+    pub(crate) fn keep_page(&mut self, view: &Arc<View>, from: usize, reader: Option<Box<str>>, page: &Page) {
+        self.pages.retain(|ready| ready.view.strong_count() > 0);
+        self.pages.push_back(Ready { view: Arc::downgrade(view), from, reader, page: page.clone() });
+        let bytes = |pages: &VecDeque<Ready>| pages.iter().map(|ready| ready.page.len()).sum::<usize>();
+        while bytes(&self.pages) > PAGES {
+            self.pages.pop_front();
+        }
+    }
+
+    /// What a client was found to see while this stays the same, it sees still.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// What servers there are for clients has changed.
+    pub(crate) fn has_changed(&mut self) {
+        self.changes += 1;
     }
 }
 

@@ -163,6 +163,19 @@ impl Message {
         scan_message(Outgoing::edited(self.bytes.clone(), vec![edit]).to_vec().into())
     }
 
+    /// The same with another string in the place of this field, which is one. Nothing else changes, so it is not read
+    /// again. `None` if it would be too long.
+    pub fn with_string(&self, field: Field, json: &[u8]) -> Option<Message> {
+        let at = self.envelope.get(field)?;
+        let whole = [&self.bytes[..at.start()], json, &self.bytes[at.end()..]].concat();
+        let moved = |place| if place < at.end() { place } else { place - at.end() + at.start() + json.len() };
+        let mut envelope = self.envelope;
+        for span in envelope.spans.iter_mut().flatten() {
+            *span = Span::new(moved(span.start()), moved(span.end()))?;
+        }
+        Some(Message { bytes: whole.into(), shape: self.shape, envelope })
+    }
+
     /// Whether a field is there.
     pub fn has(&self, field: Field) -> bool {
         self.envelope.has(field)

@@ -126,6 +126,11 @@ impl KnownTools {
         Names { wait: self.free(&format!("{mark}_wait")), cancel: self.free(&format!("{mark}_cancel")) }
     }
 
+    /// Whether a name may stand for one of our tools at all: most do not, and every call asks.
+    pub(crate) fn may_be_own(tool: &str) -> bool {
+        tool.contains("_wait") || tool.contains("_cancel")
+    }
+
     /// Which of our tools a name stands for.
     pub(crate) fn own(&self, tool: &str, identity: &str) -> Option<OwnTool> {
         let names = self.names(identity);

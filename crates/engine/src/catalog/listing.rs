@@ -10,12 +10,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One entry of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// What the server calls it.
-    pub(crate) name: Box<str>,
+    pub(crate) name: Arc<str>,
     /// The whole entry, as it came.
     pub(crate) bytes: Bytes,
     /// Where its name stands in that, quotes included.
@@ -26,7 +27,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) entries: Vec<Entry>,
-    names: BTreeSet<Box<str>>,
+    names: BTreeSet<Arc<str>>,
     bytes: usize,
     /// Where it was continued, as numbers.
     cursors: Vec<u64>,
@@ -34,7 +35,7 @@ pub(crate) struct Listing {
 
 /// What follows a page.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Page {
+pub(crate) enum Listed {
     /// Another one, from this cursor on, as raw JSON.
     More(Box<[u8]>),
     /// Nothing.
@@ -48,19 +49,19 @@ impl Listing {
     ///
     /// What has no name, an empty one, a very long one, or two, is left out; of two entries of one name the first
     /// stays, as it does for a client that calls it by its name.
-    pub(crate) fn add(&mut self, kind: Kind, result: &Bytes) -> Page {
-        let Ok(page) = serde_json::from_slice::<Fields<'_>>(result) else { return Page::Ends("no list") };
+    pub(crate) fn add(&mut self, kind: Kind, result: &Bytes) -> Listed {
+        let Ok(page) = serde_json::from_slice::<Fields<'_>>(result) else { return Listed::Ends("no list") };
         let list =
             page.find(kind.member()).and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
-        let Some(list) = list else { return Page::Ends("no list") };
+        let Some(list) = list else { return Listed::Ends("no list") };
         for raw in list {
             if self.is_full(raw.get().len()) {
-                return Page::Ends("more entries than are kept");
+                return Listed::Ends("more entries than are kept");
             }
             self.add_entry(kind, result, raw.get());
         }
         match page.find("nextCursor").map(RawValue::get).filter(|cursor| *cursor != "null") {
-            None => Page::Last,
+            None => Listed::Last,
             Some(cursor) => self.turn(cursor),
         }
     }
@@ -74,7 +75,8 @@ impl Listing {
         else {
             return;
         };
-        let name: Option<Box<str>> = serde_json::from_str(found.get()).ok();
+        let name: Option<Arc<str>> =
+            serde_json::from_str::<Cow<'_, str>>(found.get()).ok().map(|name| name.into());
         let fits = |name: &str| (1..=bounds::ENTRY_NAME).contains(&name.len());
         let Some(name) = name.filter(|name| fits(name) && self.names.insert(name.clone())) else { return };
         let start = raw.as_ptr() as usize - whole.as_ptr() as usize;
@@ -85,16 +87,16 @@ impl Listing {
     }
 
     /// Whether to read on from here: not in circles, and not for ever.
-    fn turn(&mut self, cursor: &str) -> Page {
+    fn turn(&mut self, cursor: &str) -> Listed {
         let place = fingerprint(cursor.as_bytes());
         if cursor.len() > limits::CURSOR || self.cursors.contains(&place) {
-            return Page::Ends("its cursor repeats");
+            return Listed::Ends("its cursor repeats");
         }
         if self.cursors.len() + 1 >= bounds::LIST_PAGES {
-            return Page::Ends("more pages than are read");
+            return Listed::Ends("more pages than are read");
         }
         self.cursors.push(place);
-        Page::More(cursor.as_bytes().into())
+        Listed::More(cursor.as_bytes().into())
     }
 
     /// What it looks like, as a number.
@@ -154,7 +156,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 mod tests {
     use super::*;
 
-    fn list(result: &str) -> (Listing, Page) {
+    fn list(result: &str) -> (Listing, Listed) {
         let mut listing = Listing::default();
         let page = listing.add(Kind::Tools, &Bytes::copy_from_slice(result.as_bytes()));
         (listing, page)
@@ -168,7 +170,7 @@ mod tests {
     fn entries_stay_as_they_came() {
         let (listing, page) =
             list(r#"{"tools":[{ "name" : "a\u0062", "x":1.0},{"name":"c"}],"nextCursor":"n"}"#);
-        assert_eq!(page, Page::More((*b"\"n\"").into()));
+        assert_eq!(page, Listed::More((*b"\"n\"").into()));
         assert_eq!(names(&listing), ["ab", "c"]);
         let entry = &listing.entries[0];
         assert_eq!(&entry.bytes[..], br#"{ "name" : "a\u0062", "x":1.0}"#);
@@ -182,7 +184,7 @@ mod tests {
             r#"{{"tools":[{{"name":""}},{{"title":"x"}},{{"name":1}},{{"name":"a","name":"b"}},7,{{"name":"{long}"}},{{"name":"c"}},{{"name":"c","x":2}}]}}"#
         );
         let (listing, page) = list(&text);
-        assert_eq!((names(&listing), page), (vec!["c"], Page::Last));
+        assert_eq!((names(&listing), page), (vec!["c"], Listed::Last));
         assert_eq!(&listing.entries[0].bytes[..], br#"{"name":"c"}"#, "of two of one name the first stays");
     }
 
@@ -190,8 +192,8 @@ mod tests {
     fn a_cursor_that_repeats_ends_the_list() {
         let page = Bytes::from_static(br#"{"tools":[{"name":"a"}],"nextCursor":"x"}"#);
         let mut listing = Listing::default();
-        assert!(matches!(listing.add(Kind::Tools, &page), Page::More(_)));
-        assert_eq!(listing.add(Kind::Tools, &page), Page::Ends("its cursor repeats"));
+        assert!(matches!(listing.add(Kind::Tools, &page), Listed::More(_)));
+        assert_eq!(listing.add(Kind::Tools, &page), Listed::Ends("its cursor repeats"));
         assert_eq!(names(&listing), ["a"]);
     }
 
@@ -199,7 +201,10 @@ mod tests {
     fn a_list_has_bounds() {
         let many: Vec<String> = (0..bounds::LISTED + 5).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
         let (listing, page) = list(&format!(r#"{{"tools":[{}]}}"#, many.join(",")));
-        assert_eq!((listing.entries.len(), page), (bounds::LISTED, Page::Ends("more entries than are kept")));
+        assert_eq!(
+            (listing.entries.len(), page),
+            (bounds::LISTED, Listed::Ends("more entries than are kept"))
+        );
         let long = "d".repeat(1 << 20);
         let (listing, _) = list(&format!(r#"{{"tools":[{{"name":"a","description":"{long}"}}]}}"#));
         assert_eq!(listing.entries[0].bytes.len(), (1 << 20) + 29);
@@ -208,19 +213,19 @@ mod tests {
             let page = format!(r#"{{"tools":[],"nextCursor":"{n}"}}"#);
             listing.add(Kind::Tools, &page.into_bytes().into())
         });
-        let more = pages.take_while(|page| matches!(page, Page::More(_))).count();
+        let more = pages.take_while(|page| matches!(page, Listed::More(_))).count();
         assert_eq!(more, bounds::LIST_PAGES - 1);
         let large = format!(r#"{{"name":"NAME","description":"{long}"}}"#);
         let large: Vec<String> =
             (0..=bounds::LISTED_BYTES >> 20).map(|n| large.replace("NAME", &format!("{n:02}"))).collect();
         let (listing, page) = list(&format!(r#"{{"tools":[{}]}}"#, large.join(",")));
         assert!(listing.bytes <= bounds::LISTED_BYTES && listing.entries.len() < large.len());
-        assert_eq!(page, Page::Ends("more entries than are kept"));
+        assert_eq!(page, Listed::Ends("more entries than are kept"));
         let members: Vec<String> = (0..bounds::ENTRY_MEMBERS).map(|n| format!(r#""{n}":0"#)).collect();
         let deep = format!(r#"{{"tools":[{{{},"name":"a"}},{{"name":"b"}}]}}"#, members.join(","));
         assert_eq!(names(&list(&deep).0), ["b"], "a name that stands too far back is not found");
         for odd in ["[]", "{}", r#"{"tools":{}}"#, "null"] {
-            assert_eq!(list(odd).1, Page::Ends("no list"), "{odd}");
+            assert_eq!(list(odd).1, Listed::Ends("no list"), "{odd}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Public names: `SERVER__NAME`, within what model providers take, and the same ones every time.
 
 use crate::hash::fingerprint;
-use std::collections::BTreeMap;
 
 /// Characters of a public name at most: what model providers take.
 pub(super) const LONGEST: usize = 64;
@@ -30,7 +29,7 @@ impl Wish<'_> {
     }
 
     fn full(&self, separator: &str) -> String {
-        clean(&format!("{}{separator}{}", self.server, self.name))
+        clean_parts([self.server, separator, self.name])
     }
 
     /// A name that no other has: made of the whole of both names, so that it does not depend on who else is there.
@@ -44,48 +43,70 @@ impl Wish<'_> {
 
     /// Whether its first choice says all of it: nothing was replaced or cut.
     fn is_faithful(&self, separator: &str) -> bool {
-        let whole = match self.alias {
-            Some(alias) => alias.to_owned(),
-            None if self.plain => self.name.to_owned(),
-            None => format!("{}{separator}{}", self.server, self.name),
+        let parts = match self.alias {
+            Some(alias) => [alias, "", ""],
+            None if self.plain => [self.name, "", ""],
+            None => [self.server, separator, self.name],
         };
-        whole.len() <= LONGEST && whole == clean(&whole)
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        length <= LONGEST && parts.iter().all(|part| part.chars().all(is_allowed))
     }
 }
 
 /// The public name of each wish. Of several that would be called the same, or as one of `reserved`, all are called
 /// otherwise, so that none depends on the order in which they came.
+///
+/// Mostly the first choices are all different, and then that is found out once.
 pub(super) fn choose(separator: &str, reserved: &[&str], wishes: &[Wish<'_>]) -> Vec<String> {
     let mut names: Vec<String> = wishes.iter().map(|wish| wish.first_choice(separator)).collect();
     // Plain names that two servers have become full ones; then what is still not alone, or not itself, gets a suffix.
     let lost = not_alone(reserved, &names);
-    for ((name, wish), lost) in names.iter_mut().zip(wishes).zip(lost) {
-        if wish.alias.is_none() && wish.plain && (lost || !wish.is_faithful(separator)) {
-            *name = wish.full(separator);
-        }
-    }
-    let lost = not_alone(reserved, &names);
-    for ((name, wish), lost) in names.iter_mut().zip(wishes).zip(lost) {
-        let cut = wish.alias.is_none()
-            && !Wish { plain: false, ..*wish }.is_faithful(separator)
-            && !is_own(name, wish);
-        if lost || cut {
-            *name = wish.unmistakable(separator, SUFFIX);
-        }
-    }
-    // A tool may be called what another gets with its suffix.
-    let lost = not_alone(reserved, &names);
-    for ((name, wish), _) in names.iter_mut().zip(wishes).zip(lost).filter(|(_, lost)| *lost) {
-        *name = wish.unmistakable(separator, LONG_SUFFIX);
+    let to_full = |(wish, lost): (&Wish<'_>, bool)| {
+        let fails = wish.alias.is_none() && wish.plain && (lost || !wish.is_faithful(separator));
+        fails.then(|| wish.full(separator))
+    };
+    let lost = if rename(&mut names, wishes, &lost, to_full) { not_alone(reserved, &names) } else { lost };
+    let own: Vec<bool> = names.iter().zip(wishes).map(|(name, wish)| is_own(name, wish)).collect();
+    let cut =
+        |wish: &Wish<'_>| wish.alias.is_none() && !Wish { plain: false, ..*wish }.is_faithful(separator);
+    let bad: Vec<bool> =
+        wishes.iter().zip(lost.iter().zip(own)).map(|(w, (lost, own))| *lost || (!own && cut(w))).collect();
+    let to_suffixed = |(wish, bad): (&Wish<'_>, bool)| bad.then(|| wish.unmistakable(separator, SUFFIX));
+    if rename(&mut names, wishes, &bad, to_suffixed) {
+        // A tool may be called what another gets with its suffix.
+        let lost = not_alone(reserved, &names);
+        let to_longer =
+            |(wish, lost): (&Wish<'_>, bool)| lost.then(|| wish.unmistakable(separator, LONG_SUFFIX));
+        rename(&mut names, wishes, &lost, to_longer);
     }
     names
 }
 
+/// Gives new names to those that get one. Whether any did.
+fn rename(
+    names: &mut [String],
+    wishes: &[Wish<'_>],
+    marks: &[bool],
+    new: impl Fn((&Wish<'_>, bool)) -> Option<String>,
+) -> bool {
+    let mut any = false;
+    for (name, (wish, mark)) in names.iter_mut().zip(wishes.iter().zip(marks)) {
+        if let Some(new) = new((wish, *mark)) {
+            (*name, any) = (new, true);
+        }
+    }
+    any
+}
+
 /// Which of these names are not the only ones of their kind.
 fn not_alone(reserved: &[&str], names: &[String]) -> Vec<bool> {
-    let mut counts: BTreeMap<&str, usize> = reserved.iter().map(|name| (*name, 1)).collect();
-    names.iter().for_each(|name| *counts.entry(name).or_default() += 1);
-    names.iter().map(|name| counts.get(name.as_str()).is_some_and(|count| *count > 1)).collect()
+    let mut lost: Vec<bool> = names.iter().map(|name| reserved.contains(&name.as_str())).collect();
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_unstable_by_key(|at| &names[*at]);
+    for pair in order.windows(2).filter(|pair| names[pair[0]] == names[pair[1]]) {
+        (lost[pair[0]], lost[pair[1]]) = (true, true);
+    }
+    lost
 }
 
 /// Whether an entry has kept its own name.
@@ -95,8 +116,18 @@ fn is_own(name: &str, wish: &Wish<'_>) -> bool {
 
 /// What is left of a name in letters, digits, `_` and `-`, and not too long.
 fn clean(name: &str) -> String {
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-    name.chars().take(LONGEST).map(allowed).collect()
+    clean_parts([name, "", ""])
+}
+
+fn clean_parts(parts: [&str; 3]) -> String {
+    let mut clean = String::with_capacity(LONGEST);
+    let characters = parts.into_iter().flat_map(str::chars).take(LONGEST);
+    clean.extend(characters.map(|c| if is_allowed(c) { c } else { '_' }));
+    clean
+}
+
+fn is_allowed(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
 #[cfg(test)]

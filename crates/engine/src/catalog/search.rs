@@ -54,17 +54,32 @@ impl Index {
     pub(crate) fn new<'a>(entries: impl Iterator<Item = (&'a str, &'a [u8])>) -> Index {
         let mut index = Index::default();
         for (nth, (name, entry)) in (0..).zip(entries.take(ENTRIES)) {
-            let words = words_of(name, entry);
-            index.lengths.push(words.values().sum());
-            for (word, weight) in words {
-                match index.words.get_mut(&*word) {
-                    Some(found) => found.push((nth, weight)),
-                    None => drop(index.words.insert(word.into(), vec![(nth, weight)])),
-                }
-            }
+            let mut count = 0;
+            index.lengths.push(0.0);
+            each_word(name, entry, &mut |word, weight| index.add(nth, word, weight, &mut count));
         }
         index.average = index.lengths.iter().sum::<f32>() / index.lengths.len().max(1) as f32;
         index
+    }
+
+    /// The newest entry has a word, perhaps once more; `count` is how many different ones it has.
+    fn add(&mut self, nth: u32, word: &str, weight: f32, count: &mut usize) {
+        let found = match self.words.get_mut(word) {
+            Some(found) => found,
+            None if *count == WORDS => return,
+            None => self.words.entry(word.into()).or_default(),
+        };
+        match found.last_mut().filter(|(last, _)| *last == nth) {
+            Some((_, known)) => *known += weight,
+            None if *count == WORDS => return,
+            None => {
+                found.push((nth, weight));
+                *count += 1;
+            }
+        }
+        if let Some(length) = self.lengths.last_mut() {
+            *length += weight;
+        }
     }
 
     /// The entries that a query finds, the best first; equals in their order.
@@ -75,7 +90,7 @@ impl Index {
                 asked.entry(word.to_owned()).or_insert(());
             }
         });
-        let mut scores: BTreeMap<u32, f32> = BTreeMap::new();
+        let mut scores = vec![0.0; self.lengths.len()];
         for word in asked.keys() {
             self.score(word, 1.0, &mut scores);
             let longer = self.words.range::<str, _>((Bound::Included(word.as_str()), Bound::Unbounded));
@@ -84,20 +99,21 @@ impl Index {
                 self.score(longer, 0.5, &mut scores);
             }
         }
-        let mut found: Vec<(u32, f32)> = scores.into_iter().collect();
-        found.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-        found.into_iter().map(|(nth, _)| nth as usize).collect()
+        let mut found: Vec<usize> = (0..scores.len()).filter(|nth| scores[*nth] > 0.0).collect();
+        found.sort_by(|one, other| scores[*other].total_cmp(&scores[*one]));
+        found
     }
 
-    fn score(&self, word: &str, share: f32, scores: &mut BTreeMap<u32, f32>) {
+    fn score(&self, word: &str, share: f32, scores: &mut [f32]) {
         let Some(found) = self.words.get(word) else { return };
         let (all, having) = (self.lengths.len() as f32, found.len() as f32);
         // Not `f32::ln`: the system's library of mathematics would be loaded at every start for it.
         let rarity = libm::logf(1.0 + (all - having + 0.5) / (having + 0.5));
         for (nth, weight) in found {
-            let length = self.lengths.get(*nth as usize).copied().unwrap_or_default() / self.average.max(1.0);
+            let nth = *nth as usize;
+            let length = self.lengths[nth] / self.average.max(1.0);
             let counts = weight * (K1 + 1.0) / (weight + K1 * (1.0 - B + B * length));
-            *scores.entry(*nth).or_default() += share * rarity * counts;
+            scores[nth] += share * rarity * counts;
         }
     }
 }
@@ -125,24 +141,15 @@ impl<'a> Readable<'a> {
     }
 }
 
-/// The words of one entry, and how much each counts.
-fn words_of(name: &str, entry: &[u8]) -> BTreeMap<String, f32> {
-    let mut words = BTreeMap::new();
-    let mut add = |text: &str, weight: f32| {
-        split(text, &mut |word| {
-            if let Some(known) = words.get_mut(word) {
-                *known += weight;
-            } else if words.len() < WORDS {
-                words.insert(word.to_owned(), weight);
-            }
-        });
-    };
+/// Each word of one entry, and how much it counts where it stands.
+fn each_word(name: &str, entry: &[u8], take: &mut impl FnMut(&str, f32)) {
     let readable = Readable::of(entry);
-    add(name, OF_NAME);
-    add(&start_of_string(readable.title), OF_TITLE);
-    readable.parameters.iter().for_each(|parameter| add(start_of(parameter, READ), OF_REST));
-    add(&start_of_string(readable.description), OF_REST);
-    words
+    split(name, &mut |word| take(word, OF_NAME));
+    split(&start_of_string(readable.title), &mut |word| take(word, OF_TITLE));
+    for parameter in &readable.parameters {
+        split(start_of(parameter, READ), &mut |word| take(word, OF_REST));
+    }
+    split(&start_of_string(readable.description), &mut |word| take(word, OF_REST));
 }
 
 /// The beginning of a JSON string. It is not decoded as a whole, because it may be very long: an escape is a gap
@@ -174,7 +181,9 @@ fn split(text: &str, take: &mut impl FnMut(&str)) {
         if !c.is_alphanumeric() || (c.is_uppercase() && small) {
             end_word(&mut word, take);
         }
-        if c.is_alphanumeric() && word.len() < WORD {
+        if c.is_ascii_alphanumeric() && word.len() < WORD {
+            word.push(c.to_ascii_lowercase());
+        } else if c.is_alphanumeric() && word.len() < WORD {
             word.extend(c.to_lowercase());
         }
         small = c.is_lowercase();

@@ -2,6 +2,7 @@
 
 use super::listing::{Entry, Listing};
 use super::names::{self, Wish};
+use super::page::{Page, Writer};
 use super::search::Index;
 use super::{Kind, bounds, template};
 use crate::config::{Expose, Exposure};
@@ -15,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) definition: DefinitionId,
-    pub(crate) server: Box<str>,
+    pub(crate) server: Arc<str>,
     pub(crate) exposure: Arc<Exposure>,
     /// How this client sees its tools.
     pub(crate) expose: Expose,
@@ -30,7 +31,7 @@ pub(crate) struct Shown {
     pub(crate) entry: Entry,
     /// It is found by those who look for it, and not listed.
     pub(crate) on_demand: bool,
-    pub(crate) server: Box<str>,
+    pub(crate) server: Arc<str>,
     /// Its place among those of its server.
     nth: usize,
 }
@@ -40,7 +41,8 @@ pub(crate) struct Shown {
 pub(crate) struct View {
     kind: Kind,
     shown: Vec<Shown>,
-    by_name: BTreeMap<Box<str>, usize>,
+    /// The places of all entries, in the order of their public names.
+    by_name: Vec<usize>,
     /// Of what is not listed, made when somebody searches for the first time; and the place of each.
     hidden: OnceLock<(Index, Vec<usize>)>,
 }
@@ -62,18 +64,18 @@ impl View {
             Kind::Tools | Kind::Prompts => names::choose(separator, reserved, &wishes(&all)),
             Kind::Resources | Kind::Templates => uris(&all),
         };
+        // Names that are still the same were made to be: the first one has it.
+        let again = said_before(&publics);
         let mut shown: Vec<Shown> = Vec::with_capacity(all.len());
-        let mut by_name = BTreeMap::new();
-        for ((part, entry), public) in all.iter().zip(publics) {
-            // Names that are still the same were made to be: the first one has it.
-            if by_name.contains_key(public.as_str()) {
-                continue;
-            }
-            by_name.insert(Box::from(public.as_str()), shown.len());
+        for ((part, entry), (public, _)) in
+            all.iter().zip(publics.into_iter().zip(again)).filter(|(_, (_, again))| !again)
+        {
             let before = shown.last().filter(|before| before.server == part.server);
             let nth = before.map_or(0, |before| before.nth + 1);
             shown.push(show(kind, part, entry, (public, nth)));
         }
+        let mut by_name: Vec<usize> = (0..shown.len()).collect();
+        by_name.sort_unstable_by_key(|at| &shown[*at].public);
         View { kind, shown, by_name, hidden: OnceLock::new() }
     }
 
@@ -92,7 +94,8 @@ impl View {
 
     /// What a public name means.
     pub(crate) fn resolve(&self, public: &str) -> Option<&Shown> {
-        self.shown.get(*self.by_name.get(public)?)
+        let found = self.by_name.binary_search_by(|at| (*self.shown[*at].public).cmp(public)).ok()?;
+        self.shown.get(*self.by_name.get(found)?)
     }
 
     /// The template that stands for a uri: the one that says most of it, then the first.
@@ -102,44 +105,26 @@ impl View {
         found.max_by_key(|(literal, _)| *literal).map(|(_, shown)| shown)
     }
 
-    /// A page as the `result` of an answer, from a cursor of ours on. `None` for a cursor that is not ours.
+    /// Where a page begins. `None` for a cursor that is not ours.
     ///
     /// A cursor names the entry that the last page ended with. If that has gone meanwhile, the next page begins with
     /// what would have come after it, so that nothing that stayed is lost.
-    ///
-    /// What is not for this client is passed over.
-    pub(crate) fn page(
-        &self,
-        cursor: Option<&str>,
-        more: &str,
-        is_for: impl Fn(&Shown) -> bool,
-    ) -> Option<Vec<u8>> {
-        let from = match cursor {
-            None => 0,
-            Some(cursor) => self.after(cursor)?,
-        };
-        let mut page = format!("{{\"{}\":[", self.kind.member()).into_bytes();
+    pub(crate) fn begins(&self, cursor: Option<&str>) -> Option<usize> {
+        cursor.map_or(Some(0), |cursor| self.after(cursor))
+    }
+
+    /// A page from there on. What is not for its reader is passed over.
+    pub(crate) fn page(&self, from: usize, is_for: impl Fn(&Shown) -> bool) -> Page {
+        let mut page = Writer::new(self.kind.member());
         let (mut count, mut last) = (0, None);
         for shown in self.shown[from..].iter().filter(|shown| !shown.on_demand && is_for(shown)) {
             if count == bounds::LIST_PAGE || (count > 0 && page.len() > bounds::LIST_PAGE_BYTES) {
-                let cursor = last.map(Shown::cursor).unwrap_or_default();
-                page.extend_from_slice(b"],\"nextCursor\":");
-                page.extend_from_slice(&json_text(&cursor));
-                page.push(b'}');
-                return Some(page);
+                return page.goes_on(&json_text(&last.map(Shown::cursor).unwrap_or_default()));
             }
-            if count > 0 {
-                page.push(b',');
-            }
-            shown.write(&mut page);
+            page.add(|page| shown.write(page));
             (count, last) = (count + 1, Some(shown));
         }
-        if !more.is_empty() {
-            page.extend_from_slice(if count > 0 { b"," } else { b"" });
-            page.extend_from_slice(more.as_bytes());
-        }
-        page.extend_from_slice(b"]}");
-        Some(page)
+        page.ends()
     }
 
     /// The place after the entry that a cursor names.
@@ -160,7 +145,7 @@ impl Shown {
     /// The entry under its public name; every other byte as it came.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let Entry { name, bytes, at } = &self.entry;
-        if *name == self.public {
+        if **name == *self.public {
             return out.extend_from_slice(bytes);
         }
         out.extend_from_slice(&bytes[..at.start]);
@@ -176,6 +161,17 @@ impl Shown {
     fn number(&self) -> u64 {
         fingerprint(self.entry.name.as_bytes())
     }
+}
+
+/// Which of these texts were there before.
+fn said_before(texts: &[String]) -> Vec<bool> {
+    let mut again = vec![false; texts.len()];
+    let mut order: Vec<usize> = (0..texts.len()).collect();
+    order.sort_by_key(|at| &texts[*at]);
+    for pair in order.windows(2).filter(|pair| texts[pair[0]] == texts[pair[1]]) {
+        again[pair[1]] = true;
+    }
+    again
 }
 
 fn wishes<'a>(all: &[(&'a Part, &'a Entry)]) -> Vec<Wish<'a>> {
@@ -219,6 +215,7 @@ fn scheme(server: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::JsonId;
     use bytes::Bytes;
     use std::collections::BTreeSet;
 
@@ -234,8 +231,12 @@ mod tests {
         Part { definition, server: server.into(), exposure, expose, listing: Arc::new(listing) }
     }
 
-    fn text(page: Option<Vec<u8>>) -> String {
-        String::from_utf8(page.unwrap()).unwrap()
+    /// The result of a page, with these entries at the end of the list.
+    fn page(view: &View, cursor: Option<&str>, more: &str) -> String {
+        let page = view.page(view.begins(cursor).unwrap(), |_| true);
+        let answer = String::from_utf8(page.answer(&JsonId::Int(77), "", more).to_vec()).unwrap();
+        let result = answer.strip_prefix(r#"{"jsonrpc":"2.0","id":77,"result":"#).unwrap();
+        result.strip_suffix('}').unwrap().to_owned()
     }
 
     #[test]
@@ -246,8 +247,8 @@ mod tests {
         let view = View::new(Kind::Tools, "__", &[], &[db.clone(), ci.clone()]);
         let expected =
             r#"{"tools":[{"x":1.0, "name": "ci__run" ,"y":[ ]},{"name":"ci__b"},{"name":"db__run"}]}"#;
-        assert_eq!(text(view.page(None, "", |_| true)), expected);
-        assert_eq!(text(View::new(Kind::Tools, "__", &[], &[ci, db]).page(None, "", |_| true)), expected);
+        assert_eq!(page(&view, None, ""), expected);
+        assert_eq!(page(&View::new(Kind::Tools, "__", &[], &[ci, db]), None, ""), expected);
         let found = view.resolve("db__run").unwrap();
         assert_eq!((found.definition, &*found.entry.name), (DefinitionId(1), "run"));
         assert!(view.resolve("run").is_none() && view.resolve("").is_none());
@@ -265,7 +266,7 @@ mod tests {
             ..Exposure::default()
         });
         let view = View::new(Kind::Tools, "__", &[], &[ci]);
-        assert_eq!(text(view.page(None, "", |_| true)), r#"{"tools":[{"name":"go"}]}"#);
+        assert_eq!(page(&view, None, ""), r#"{"tools":[{"name":"go"}]}"#);
         assert!(view.resolve("ci__run_b").is_none() && view.resolve("go").is_some());
     }
 
@@ -278,8 +279,7 @@ mod tests {
         let view = View::new(Kind::Tools, "__", &[], &[a, b]);
         let (mut cursor, mut seen, mut pages) = (None::<String>, Vec::new(), 0);
         loop {
-            let page: serde_json::Value =
-                serde_json::from_str(&text(view.page(cursor.as_deref(), "", |_| true))).unwrap();
+            let page: serde_json::Value = serde_json::from_str(&page(&view, cursor.as_deref(), "")).unwrap();
             let names = page["tools"].as_array().unwrap().iter();
             seen.extend(names.map(|tool| tool["name"].as_str().unwrap().to_owned()));
             pages += 1;
@@ -290,7 +290,7 @@ mod tests {
         }
         assert_eq!((pages, seen.len()), (5, 2 * tools.len()));
         assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len());
-        assert_eq!(view.page(Some("nonsense"), "", |_| true), None);
+        assert_eq!(view.begins(Some("nonsense")), None);
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
         let tools: Vec<String> =
             (0..4).map(|n| format!(r#"{{"name":"t{n}","description":"{long}"}}"#)).collect();
         let a = part(0, "a", Expose::Names, &format!(r#"{{"tools":[{}]}}"#, tools.join(",")));
-        let page = text(View::new(Kind::Tools, "__", &[], &[a]).page(None, "", |_| true));
+        let page = page(&View::new(Kind::Tools, "__", &[], &[a]), None, "");
         assert!(page.contains(r#""nextCursor":"outlast:a:1:"#), "{}", &page[page.len() - 60..]);
     }
 
@@ -315,12 +315,9 @@ mod tests {
             )
         };
         let cursor = of(&["x", "y", "z"]).shown[1].cursor();
-        assert_eq!(
-            text(of(&["x", "y", "z"]).page(Some(&cursor), "", |_| true)),
-            r#"{"tools":[{"name":"a__z"}]}"#
-        );
-        assert_eq!(text(of(&["x", "z"]).page(Some(&cursor), "", |_| true)), r#"{"tools":[{"name":"a__z"}]}"#);
-        assert_eq!(text(of(&[]).page(Some(&cursor), "", |_| true)), r#"{"tools":[]}"#);
+        assert_eq!(page(&of(&["x", "y", "z"]), Some(&cursor), ""), r#"{"tools":[{"name":"a__z"}]}"#);
+        assert_eq!(page(&of(&["x", "z"]), Some(&cursor), ""), r#"{"tools":[{"name":"a__z"}]}"#);
+        assert_eq!(page(&of(&[]), Some(&cursor), ""), r#"{"tools":[]}"#);
     }
 
     #[test]
@@ -328,7 +325,7 @@ mod tests {
         let a = part(0, "a", Expose::OnDemand, r#"{"tools":[{"name":"build"},{"name":"test"}]}"#);
         let b = part(1, "b", Expose::Names, r#"{"tools":[{"name":"build"}]}"#);
         let view = View::new(Kind::Tools, "__", &[], &[a, b]);
-        assert_eq!(text(view.page(None, "{}", |_| true)), r#"{"tools":[{"name":"b__build"},{}]}"#);
+        assert_eq!(page(&view, None, "{}"), r#"{"tools":[{"name":"b__build"},{}]}"#);
         let found = |query| view.find(query).iter().map(|shown| &*shown.public).collect::<Vec<_>>();
         assert_eq!(found("build"), ["a__build"]);
         assert_eq!(found(" "), ["a__build", "a__test"]);
@@ -341,7 +338,7 @@ mod tests {
         let b = part(1, "b", Expose::Names, r#"{"resources":[{"uri":"file:///1"}]}"#);
         let view = View::new(Kind::Resources, "__", &[], &[a, b]);
         let expected = r#"{"resources":[{"uri":"outlast+a+x:file:///1"},{"uri":"file:///2"},{"uri":"outlast+b:file:///1"}]}"#;
-        assert_eq!(text(view.page(None, "", |_| true)), expected);
+        assert_eq!(page(&view, None, ""), expected);
         assert_eq!(view.resolve("outlast+b:file:///1").unwrap().definition, DefinitionId(1));
         assert!(view.resolve("file:///1").is_none());
     }

@@ -5,6 +5,7 @@
 
 use crate::calls::progress::Progress;
 use crate::calls::resume;
+use crate::catalog::View;
 use crate::clients::identity::IdentityNo;
 use crate::clients::session::Session;
 use crate::config::ClientRule;
@@ -18,7 +19,7 @@ use crate::small_map::SmallMap;
 use crate::time::Mono;
 use crate::wire::Message;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// What a client's id stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +104,9 @@ pub(crate) struct Client {
     missing: Vec<DefinitionId>,
     /// Resources that it calls otherwise than their servers do, and hears of.
     renamed: BTreeMap<(DefinitionId, Box<str>), Box<str>>,
+    /// The tools that it sees at the merged door, for as long as nothing they are made of has changed: the count of
+    /// changes that they are as new as. Nobody is kept from letting go of them.
+    tools: Option<(u64, Weak<View>)>,
     /// The headers that repeat arguments of its one request, where it is not known yet whose tool that calls.
     pub(crate) mirrored: Vec<(Box<str>, Box<str>)>,
 }
@@ -226,6 +230,7 @@ impl Client {
             told: 0,
             missing: Vec::new(),
             renamed: BTreeMap::new(),
+            tools: None,
             mirrored: Vec::new(),
         }
     }
@@ -256,20 +261,38 @@ impl Client {
 
     /// It uses a server from now on, in place of another of the same definition.
     pub(super) fn has_server(&mut self, definition: DefinitionId, server: ServerId) {
+        self.tools = None;
         self.servers.insert(definition, server);
     }
 
     /// A server of this definition is gone. It may have another by now.
     pub(super) fn loses_server(&mut self, definition: DefinitionId, server: ServerId) {
         if self.servers.get(&definition) == Some(&server) {
+            self.tools = None;
             self.servers.remove(&definition);
         }
     }
 
     /// It uses no server any more.
     pub(super) fn take_servers(&mut self) -> Vec<ServerId> {
+        self.tools = None;
         let servers = std::mem::take(&mut self.servers);
         servers.values().copied().collect()
+    }
+
+    /// What a person wrote for it.
+    pub(super) fn has_rule(&mut self, rule: Option<Arc<ClientRule>>) {
+        self.tools = None;
+        self.rule = rule;
+    }
+
+    /// The tools that it sees, if they are as new as this.
+    pub(crate) fn tools(&self, changes: u64) -> Option<Arc<View>> {
+        self.tools.as_ref().filter(|(known, _)| *known == changes)?.1.upgrade()
+    }
+
+    pub(super) fn sees_tools(&mut self, changes: u64, tools: &Arc<View>) {
+        self.tools = Some((changes, Arc::downgrade(tools)));
     }
 
     /// It is told that a list has changed. False if it knows.

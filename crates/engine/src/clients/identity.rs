@@ -123,7 +123,7 @@ impl Clients {
     /// What a person wrote for it.
     pub(crate) fn has_rule(&mut self, id: ClientId, rule: Option<Arc<ClientRule>>) {
         if let Some(client) = self.at(id) {
-            client.rule = rule;
+            client.has_rule(rule);
         }
     }
 

@@ -79,7 +79,8 @@ pub(crate) struct Stream {
     pub(crate) written: u64,
     /// The client knows the id of one of its events, so that it can come back.
     pub(crate) named: bool,
-    /// Events with their numbers, the oldest first: all that came after `lost`.
+    /// Events with their numbers, the oldest first: all that came after `lost`. A long one may be there in parts that
+    /// follow each other under its number.
     pub(crate) kept: VecDeque<(u64, Bytes)>,
     /// The number of the last event that is not kept; the stream is taken up from there at the earliest.
     pub(crate) lost: u64,
@@ -223,6 +224,18 @@ impl Stream {
     /// Events after this one, as far as they are kept.
     pub(crate) fn kept_after(&self, number: u64) -> Vec<Bytes> {
         self.kept.iter().filter(|(kept, _)| *kept > number).map(|(_, event)| event.clone()).collect()
+    }
+
+    /// Its events, each in one piece.
+    pub(crate) fn whole_events(&self) -> Vec<(u64, Bytes)> {
+        let mut whole: Vec<(u64, Bytes)> = Vec::new();
+        for (number, part) in &self.kept {
+            match whole.last_mut().filter(|(before, _)| before == number) {
+                Some((_, event)) => *event = [&**event, part].concat().into(),
+                None => whole.push((*number, part.clone())),
+            }
+        }
+        whole
     }
 
     /// Bytes of events that it keeps.

@@ -90,7 +90,7 @@ impl Engine {
                 self.config.definitions().find(|(_, config)| *config.name == *name).map(|(id, _)| id)
             }
             None if self.config.only_definition().is_some() => self.config.only_definition(),
-            None if self.definitions_for(head.principal.as_deref()).is_empty() => None,
+            None if !self.has_any_server(head.principal.as_deref()) => None,
             None => return Ok(Entry::Merged),
         };
         let known = named.filter(|id| self.may_use(head.principal.as_deref(), *id));

@@ -196,7 +196,7 @@ impl Engine {
         let Some(stream) = self.clients.stream(id).filter(|stream| stream.legacy) else { return };
         let session = self.clients.get(&stream.client).and_then(Client::session);
         let standing = session.is_some_and(|session| session.standing == id);
-        let mut events: Vec<(u64, Bytes)> = stream.kept.iter().cloned().collect();
+        let mut events = stream.whole_events();
         events.push((BEFORE, rest::moment(stream.last, self.store_time())));
         match (standing, stream.settled) {
             (true, _) => events.push((STANDING, Bytes::new())),

@@ -145,6 +145,7 @@ impl Engine {
             };
             must(lives, || format!("{open:?} outlived what it stands for"))?;
         }
+        must(self.sees_what_there_is(id), || format!("{id:?} sees tools that are not there, or not all"))?;
         let asleep = client.session().is_some_and(|session| session.asleep);
         let knows = |server: ServerId| self.servers.get(&server).is_some_and(|s| s.clients.contains(&id));
         let (served, known) = (client.servers().count() > 0, client.servers().all(knows));

@@ -68,6 +68,7 @@ impl Engine {
 
     /// Answers a request, or passes it to its server. A patient one waits for what is not known yet.
     fn answer_merged(&mut self, now: Mono, asking: Asking, message: &Message, patient: bool) {
+        let meant = self.meant(&asking, message);
         let needs = match asking.method {
             Method::Initialize | Method::Discover => Some(Needs::Handshakes),
             Method::ToolsList => Some(Needs::Shown),
@@ -75,7 +76,7 @@ impl Engine {
             Method::ResourcesList => Some(Needs::Lists(&[Kind::Resources])),
             Method::ResourcesTemplatesList => Some(Needs::Lists(&[Kind::Templates])),
             Method::Listen if asking.modern => self.needs_to_listen(&asking, message),
-            _ => self.needs_to_resolve(&asking, message),
+            _ => meant.needs(),
         };
         if let Some(needs) = needs.filter(|_| patient) {
             self.ask_for(now, &asking, message, needs);
@@ -99,7 +100,7 @@ impl Engine {
             | Method::RequestsGetStatus => self.about_ticket_merged(now, &asking, message),
             _ => match Kind::of(&asking.method) {
                 Some(kind) => self.list_merged(&asking, kind, message),
-                None => self.call_merged(now, &asking, message),
+                None => self.call_merged(now, &asking, message, meant),
             },
         }
     }

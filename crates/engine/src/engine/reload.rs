@@ -124,6 +124,7 @@ impl Engine {
                 continue;
             }
             self.servers.is_to_go(server);
+            self.merged.has_changed();
             self.gathered_may_go_on(now, server);
             self.changes_soon(now, server);
         }

@@ -43,6 +43,10 @@ impl Engine {
         all.filter(|id| self.may_use(principal, *id)).collect()
     }
 
+    pub(super) fn has_any_server(&self, principal: Option<&str>) -> bool {
+        self.config.definitions().any(|(id, _)| self.may_use(principal, id))
+    }
+
     /// Whether the principal of a client may call a tool of a server.
     pub(super) fn may_call(&self, client: ClientId, server: &str, tool: &str) -> bool {
         let rights = self.rights_of_client(client);

@@ -11,12 +11,15 @@ use crate::http::{Body, Response};
 use crate::id::{AskId, ClientId, ExchangeId, StreamId, own_id};
 use crate::limits;
 use crate::time::Mono;
-use crate::wire::{Field, Outgoing, Patch, Shape, one_line_from, scan_message};
+use crate::wire::{Field, Outgoing, Patch, Piece, Shape, one_line_from, scan_message};
 use bytes::Bytes;
 use std::time::Duration;
 
 /// The first revision whose clients know that a stream may end before its answer, and come back.
 const POLLING: &str = "2025-11-25";
+
+/// From here on a piece of an answer that is kept for others is not copied.
+const SHARED: usize = 4 << 10;
 
 impl Engine {
     /// Begins a response as a stream.
@@ -102,6 +105,32 @@ impl Engine {
             }
             None => self.tell_stream(id, answer),
         }
+    }
+
+    /// Sends the one answer of a stream, whose bytes are kept for others too: they are not copied, but leave in several
+    /// parts. It must have no line ends.
+    pub(super) fn answer_in_parts(&mut self, id: StreamId, answer: &Outgoing) {
+        let split = self.clients.stream(id).is_some_and(|stream| stream.legacy && !stream.stored);
+        if split {
+            self.begin_stream(id);
+            self.write_in_parts(id, answer);
+        } else {
+            self.answer_on_stream(id, answer);
+        }
+        self.settled_on_stream(self.at, id);
+    }
+
+    fn write_in_parts(&mut self, id: StreamId, answer: &Outgoing) {
+        let Some(last) = self.clients.next_event(id) else { return };
+        let Some(stream) = self.clients.stream(id) else { return };
+        let (client, exchange) = (stream.client, stream.exchange);
+        for part in event_in_parts(self.id_of_event(client, id, last, 64), answer) {
+            self.clients.keep_event(id, last, &part);
+            if let Some(exchange) = exchange {
+                self.act(Action::Write(exchange, part));
+            }
+        }
+        self.make_room(client);
     }
 
     /// The first line of an event, with room for the others: as [`EventId`](crate::clients::session::EventId) is shown,
@@ -339,4 +368,21 @@ fn event(mut event: Vec<u8>, message: &Outgoing) -> Bytes {
     one_line_from(&mut event, start);
     event.extend_from_slice(b"\n\n");
     event.into()
+}
+
+/// The same in several parts: what passes unchanged is not copied.
+fn event_in_parts(mut line: Vec<u8>, message: &Outgoing) -> Vec<Bytes> {
+    let mut parts = Vec::new();
+    line.extend_from_slice(b"data: ");
+    message.for_each_piece(|piece| match piece {
+        Piece::Kept(range) if range.len() >= SHARED => {
+            parts.push(std::mem::take(&mut line).into());
+            parts.push(message.bytes().slice(range));
+        }
+        Piece::Kept(range) => line.extend_from_slice(&message.bytes()[range]),
+        Piece::New(bytes) => line.extend_from_slice(bytes),
+    });
+    line.extend_from_slice(b"\n\n");
+    parts.push(line.into());
+    parts
 }

@@ -1,6 +1,6 @@
 //! The merged door: one endpoint in the place of several servers.
 
-use outlast_testkit::script::check;
+use outlast_testkit::script::{World, check};
 
 /// Two servers, `srv` (1) and `ci` (2), and a session at `/mcp` whose handshake is over.
 const SESSION: &str = r###"
@@ -309,4 +309,44 @@ fn a_modern_request_that_contradicts_itself_is_refused_at_the_merged_door() {
         << 4: 200 {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"data":{"uri":"test://none"},"message":"Resource not found: test://none; …"}}
         "#.replace("META", META),
     );
+}
+
+/// The world after `LISTED`.
+fn listed_world() -> World {
+    let mut world = World::default();
+    let lines = SESSION.lines().chain(LISTED.lines()).map(str::trim);
+    let lines = lines.filter(|line| !line.starts_with(['<', '>', '.', '#']) && !line.is_empty());
+    lines.for_each(|line| drop(world.input(line)));
+    world
+}
+
+/// What was written of an exchange, one after the other.
+fn written(out: &[String], exchange: u32) -> String {
+    let of_it = format!("<< {exchange}: ");
+    out.iter().filter_map(|line| line.strip_prefix(&of_it)).collect()
+}
+
+/// A long list is kept once for everybody and leaves in parts; whoever lost its connection gets all of it again.
+#[test]
+fn a_long_list_is_whole_for_whoever_comes_back() {
+    let mut world = listed_world();
+    world.input(r#"server-2 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    world.input(r#"post 4 session=1 {"jsonrpc":"2.0","id":"w","method":"tools/list"}"#);
+    let tool = format!(r#"{{"name":"run","description":"{}"}}"#, "long ".repeat(2_000));
+    let answer = format!(r#"server-2 < {{"jsonrpc":"2.0","id":5,"result":{{"tools":[{tool}]}}}}"#);
+    let out = world.input(&answer);
+    let parts = out.iter().filter(|line| line.starts_with("<< 4: ")).count();
+    let list = written(&out, 4);
+    let shown = tool.replace("run", "ci__run");
+    assert!(
+        parts > 2 && list.contains(&format!(r#""id":"w","result":{{"tools":[{shown},"#)),
+        "{parts}: {list}"
+    );
+    for (exchange, last) in [(5, "4-0"), (6, "4-0")] {
+        let again = written(&world.input(&format!("get {exchange} session=1 last={last}")), exchange);
+        assert_eq!(again, format!("200 events: outlast|retry: 1000||{list}"));
+    }
+    let nothing = written(&world.input("get 7 session=1 last=4-1"), 7);
+    assert_eq!(nothing, "200 events: outlast|retry: 1000||finish");
+    world.engine.check_invariants().unwrap();
 }

@@ -354,4 +354,19 @@ proptest! {
         prop_assert_eq!(&changed[..span.start()], &message.bytes[..span.start()]);
         prop_assert!(changed.ends_with(&message.bytes[span.end()..]));
     }
+
+    /// Another string in the place of a field leaves everything else where reading again would find it.
+    #[test]
+    fn a_message_with_another_string_is_what_reading_it_again_gives(text in json(), name in "[a-z\"]{0,30}") {
+        let Ok(Scanned::Message(message)) = scan(Bytes::from(text)) else { return Ok(()) };
+        let json = serde_json::to_vec(&name).unwrap();
+        for field in [Field::ParamsName, Field::ParamsUri] {
+            let Some(span) = message.envelope.get(field).filter(|_| message.text(field).is_some()) else { continue };
+            let other = message.with_string(field, &json).unwrap();
+            let read = message.edited(Edit::replace(span, Patch::of(&[&json]))).unwrap();
+            prop_assert_eq!(&other.bytes, &read.bytes);
+            prop_assert_eq!((other.shape, other.envelope), (read.shape, read.envelope));
+            prop_assert_eq!(other.text(field), Some(name.as_str().into()));
+        }
+    }
 }

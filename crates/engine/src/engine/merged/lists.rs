@@ -2,7 +2,8 @@
 
 use super::{Asking, Engine};
 use crate::action::Note;
-use crate::catalog::{Kind, Listing, Page, Part, Shown, View};
+use crate::catalog::{Kind, Listed, Listing, Page, Part, Shown, View};
+use crate::clients::Way;
 use crate::config::Expose;
 use crate::engine::revival::list_changed_message;
 use crate::id::{AttemptId, ClientId, ServerId};
@@ -88,9 +89,9 @@ impl Engine {
             return self.list_is_known(now, id, kind, Listing::default(), None);
         };
         match listing.add(kind, &page) {
-            Page::More(cursor) => return self.ask_for_page(id, kind, listing, Some(&cursor)),
-            Page::Last => {}
-            Page::Ends(why) => {
+            Listed::More(cursor) => return self.ask_for_page(id, kind, listing, Some(&cursor)),
+            Listed::Last => {}
+            Listed::Ends(why) => {
                 let server = self.server_name(id);
                 self.note(Note::OddList { server, method: kind.method().as_str().into(), why });
             }
@@ -205,31 +206,61 @@ impl Engine {
 
     /// A merged list of what this client's servers have, as far as it is known.
     pub(super) fn view_of(&mut self, client: ClientId, kind: Kind, shown: bool) -> Arc<View> {
-        let reserved = if kind == Kind::Tools { self.reserved(client) } else { Vec::new() };
-        let (mut listings, mut parts) = (Vec::new(), Vec::new());
-        for server in self.servers_of(client) {
-            let known = if shown { self.merged.show(server, kind) } else { self.merged.known(server, kind) };
-            let Some(((listing, digest), state)) = known.zip(self.servers.get(&server)) else { continue };
-            listings.push((server, listing));
-            let (definition, exposure) = (state.definition, state.config.exposure.clone());
-            parts.push(PartKey { definition, digest, expose: self.expose_of(client, server), exposure });
+        let changes = self.merged.changes();
+        let known = self.clients.get(&client).and_then(|client| client.tools(changes));
+        if let Some(known) = known.filter(|_| kind == Kind::Tools && !shown) {
+            return known;
         }
-        let key = ViewKey { kind, reserved, parts };
+        let view = self.make_view(client, kind, shown);
+        if kind == Kind::Tools {
+            self.clients.sees_tools(client, changes, &view);
+        }
+        view
+    }
+
+    fn make_view(&mut self, client: ClientId, kind: Kind, shown: bool) -> Arc<View> {
+        if shown {
+            for server in self.servers_of(client) {
+                self.merged.is_shown(server, kind);
+            }
+        }
+        let (key, known) = self.view_key(client, kind);
         if let Some(view) = self.merged.view(&key) {
             return view;
         }
         let named = |(part, (server, listing)): (&PartKey, (ServerId, Arc<Listing>))| Part {
             definition: part.definition,
-            server: self.server_name(server),
+            server: self.server_name(server).into(),
             exposure: part.exposure.clone(),
             expose: part.expose,
             listing,
         };
-        let parts: Vec<Part> = key.parts.iter().zip(listings).map(named).collect();
+        let parts: Vec<Part> = key.parts.iter().zip(known).map(named).collect();
         let reserved: Vec<&str> = key.reserved.iter().map(String::as_str).collect();
         let view = Arc::new(View::new(kind, &self.config.separator, &reserved, &parts));
         self.merged.keep_view(key, view.clone());
         view
+    }
+
+    /// What a client's merged list is made of, and what is known of that.
+    fn view_key(&self, client: ClientId, kind: Kind) -> (ViewKey, Vec<(ServerId, Arc<Listing>)>) {
+        let reserved = if kind == Kind::Tools { self.reserved(client) } else { Vec::new() };
+        let (mut listings, mut parts) = (Vec::new(), Vec::new());
+        for server in self.servers_of(client) {
+            let known = self.merged.known(server, kind).zip(self.servers.get(&server));
+            let Some(((listing, digest), state)) = known else { continue };
+            listings.push((server, listing));
+            let (definition, exposure) = (state.definition, state.config.exposure.clone());
+            parts.push(PartKey { definition, digest, expose: self.expose_of(client, server), exposure });
+        }
+        (ViewKey { kind, reserved, parts }, listings)
+    }
+
+    /// Whether the tools that a client was found to see are those that it sees.
+    pub(in crate::engine) fn sees_what_there_is(&self, client: ClientId) -> bool {
+        let kept = self.clients.get(&client).and_then(|client| client.tools(self.merged.changes()));
+        let now = || self.merged.view(&self.view_key(client, Kind::Tools).0);
+        kept.is_none_or(|kept| now().is_some_and(|now| Arc::ptr_eq(&kept, &now)))
     }
 
     /// A client looks at a list: from now on a change of it is news again.
@@ -248,14 +279,25 @@ impl Engine {
         if message.has(Field::ParamsCursor) && cursor.is_none() {
             return self.bad_cursor(asking);
         }
+        let Some(from) = view.begins(cursor.as_deref()) else { return self.bad_cursor(asking) };
         let own = if kind == Kind::Tools { self.own_tools_of(asking) } else { String::new() };
-        let is_for = |shown: &Shown| {
-            kind != Kind::Tools || self.may_call(asking.client, &shown.server, &shown.entry.name)
-        };
-        match view.page(cursor.as_deref(), &own, is_for) {
-            Some(page) => self.answer_list(asking, &page),
-            None => self.bad_cursor(asking),
+        let page = self.page_of(asking.client, kind, &view, from);
+        self.answer_list(asking, &page, &own);
+    }
+
+    /// A page of a list, as it is kept ready for everybody who may see the same.
+    fn page_of(&mut self, client: ClientId, kind: Kind, view: &Arc<View>, from: usize) -> Page {
+        let principal = self.clients.get(&client).and_then(|client| client.principal.as_deref());
+        let reader = principal.filter(|_| kind == Kind::Tools && self.rights_of(principal).is_some());
+        let reader = reader.map(Box::from);
+        if let Some(page) = self.merged.page(view, from, &reader) {
+            return page;
         }
+        let is_for =
+            |shown: &Shown| reader.is_none() || self.may_call(client, &shown.server, &shown.entry.name);
+        let page = view.page(from, is_for);
+        self.merged.keep_page(view, from, reader, &page);
+        page
     }
 
     /// Tools of ours that a client needs.
@@ -270,16 +312,19 @@ impl Engine {
     }
 
     /// A modern list says how long it may be kept: not at all, because it is made of several.
-    fn answer_list(&mut self, asking: &Asking, page: &[u8]) {
+    fn answer_list(&mut self, asking: &Asking, page: &Page, own: &str) {
         const HINTS: &str = concat!(
-            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"#,
+            r#""resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"#,
             r#""io.modelcontextprotocol/serverInfo":{"name":"outlast","version":""#,
             env!("CARGO_PKG_VERSION"),
             r#""}},"#
         );
-        let rest = page.strip_prefix(b"{").filter(|_| asking.modern);
-        let hinted = rest.map(|rest| [HINTS.as_bytes(), rest].concat());
-        self.answer_result(asking.client, asking.way, &asking.id, hinted.as_deref().unwrap_or(page));
+        let hints = if asking.modern { HINTS } else { "" };
+        let answer = page.answer(&asking.id, hints, own);
+        match asking.way {
+            Way::Stream(stream) if page.may_be_split() => self.answer_in_parts(stream, &answer),
+            way => self.reply(asking.client, way, Some(&asking.id), answer),
+        }
     }
 
     fn bad_cursor(&mut self, asking: &Asking) {

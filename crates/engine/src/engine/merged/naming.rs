@@ -23,6 +23,8 @@ pub(super) struct Named {
 
 /// Where the name stands.
 pub(super) enum Place {
+    /// It is this field.
+    Field(Field),
     /// Here.
     At(Range<usize>),
     /// Among the arguments of a tool of ours that calls others: the name and the arguments of that, and what takes the
@@ -30,29 +32,46 @@ pub(super) enum Place {
     Through { name: Range<usize>, arguments: Range<usize>, inner: Vec<u8> },
 }
 
-impl Engine {
+/// What a request is about, as far as it is known: looked up once, because every call asks.
+pub(super) struct Meant {
+    ours: Option<Ours>,
+    named: Option<Named>,
+    /// The server that has it, and what it is called there.
+    found: Option<(DefinitionId, Box<str>)>,
+}
+
+impl Meant {
     /// What must be known before it is known whose a request is. Nothing if that is known already.
-    pub(super) fn needs_to_resolve(&mut self, asking: &Asking, message: &Message) -> Option<Needs> {
-        let named = match self.tool_of_ours(asking, message) {
-            Some(Ours::Find) => return Some(Needs::Hidden),
-            Some(Ours::Describe | Ours::Call) => named_through(message)?,
-            None => named(&asking.method, message)?,
-        };
-        if self.resolve(asking.client, &named).is_some() {
-            return None;
+    pub(super) fn needs(&self) -> Option<Needs> {
+        if self.ours == Some(Ours::Find) {
+            return Some(Needs::Hidden);
         }
+        let named = self.named.as_ref().filter(|_| self.found.is_none())?;
         Some(match named.kind {
             Kind::Tools => Needs::Lists(&[Kind::Tools]),
             Kind::Prompts => Needs::Lists(&[Kind::Prompts]),
             Kind::Resources | Kind::Templates => Needs::Lists(&[Kind::Resources, Kind::Templates]),
         })
     }
+}
+
+impl Engine {
+    pub(super) fn meant(&mut self, asking: &Asking, message: &Message) -> Meant {
+        let ours = self.tool_of_ours(asking, message);
+        let named = match ours {
+            Some(Ours::Find) => None,
+            Some(Ours::Describe | Ours::Call) => named_through(message),
+            None => named(&asking.method, message),
+        };
+        let found = named.as_ref().and_then(|named| self.resolve(asking.client, named));
+        Meant { ours, named, found }
+    }
 
     /// The server that has what is named, and what it is called there.
     fn resolve(&mut self, client: ClientId, named: &Named) -> Option<(DefinitionId, Box<str>)> {
         let view = self.view_of(client, named.kind, false);
         if let Some(found) = view.resolve(&named.name) {
-            return Some((found.definition, found.entry.name.clone()));
+            return Some((found.definition, (*found.entry.name).into()));
         }
         if named.kind != Kind::Resources {
             return None;
@@ -60,7 +79,7 @@ impl Engine {
         let templates = self.view_of(client, Kind::Templates, false);
         let found = templates.resolve(&named.name);
         if let Some(found) = found {
-            return Some((found.definition, found.entry.name.clone()));
+            return Some((found.definition, (*found.entry.name).into()));
         }
         let found = templates.template_for(&named.name)?;
         // Of a template that says whose it is, a uri does so in the same way.
@@ -80,23 +99,18 @@ impl Engine {
     }
 
     /// Passes a request to the server that has what it names.
-    pub(super) fn call_merged(&mut self, now: Mono, asking: &Asking, message: &Message) {
-        let ours = self.tool_of_ours(asking, message);
-        let named = match ours {
-            None => named(&asking.method, message),
-            Some(Ours::Find) => return self.find_tools(asking, message),
-            Some(Ours::Describe | Ours::Call) => named_through(message),
-        };
+    pub(super) fn call_merged(&mut self, now: Mono, asking: &Asking, message: &Message, meant: Meant) {
+        let Meant { ours, named, found } = meant;
         let named = match (ours, named) {
-            (_, None) if ours.is_some() => return self.needs_a_name(asking),
-            (_, None) => return self.unknown_method(asking, message),
+            (Some(Ours::Find), _) => return self.find_tools(asking, message),
+            (Some(_), None) => return self.needs_a_name(asking),
+            (None, None) => return self.unknown_method(asking, message),
             (Some(Ours::Describe), Some(named)) => return self.describe_tool(asking, &named),
             (_, Some(named)) => named,
         };
         if asking.method == Method::ToolsCall && self.own_tool_at_merged(now, asking, message) {
             return;
         }
-        let found = self.resolve(asking.client, &named);
         let server = found
             .as_ref()
             .and_then(|(definition, _)| self.clients.get(&asking.client)?.server_of(*definition));
@@ -215,9 +229,7 @@ impl Engine {
 /// What a request names; `None` if it names nothing that a server has.
 fn named(method: &Method, message: &Message) -> Option<Named> {
     let field = |kind, field| {
-        let span = message.envelope.get(field)?;
-        let place = Place::At(span.start()..span.end());
-        Some(Named { kind, name: message.text(field)?.into_owned(), place })
+        Some(Named { kind, name: message.text(field)?.into_owned(), place: Place::Field(field) })
     };
     match method {
         Method::ToolsCall => field(Kind::Tools, Field::ParamsName),
@@ -245,7 +257,8 @@ fn completed(message: &Message) -> Option<Named> {
 fn renamed(message: &Message, named: &Named, own: &str) -> Option<Message> {
     let own_name = |at: &Range<usize>| Edit::range(at.clone(), Patch::of(&[&json_text(own)]));
     let edits = match &named.place {
-        Place::At(_) if *own == *named.name => return None,
+        Place::Field(_) | Place::At(_) if *own == *named.name => return None,
+        Place::Field(field) => return message.with_string(*field, &json_text(own)),
         Place::At(at) => vec![own_name(at)],
         Place::Through { name, arguments, inner } => {
             vec![own_name(name), Edit::range(arguments.clone(), Patch::of(&[inner]))]

@@ -4,7 +4,7 @@ use super::{Asking, Engine};
 use crate::calls::handoff::KnownTools;
 use crate::id::ServerId;
 use crate::time::Mono;
-use crate::wire::Message;
+use crate::wire::{Field, Message};
 
 impl Engine {
     /// A request about a task or a call to be resumed.
@@ -38,6 +38,9 @@ impl Engine {
 
     /// A call to one of our own tools, which are called after us here.
     pub(super) fn own_tool_at_merged(&mut self, now: Mono, asking: &Asking, message: &Message) -> bool {
+        if !message.text(Field::ParamsName).is_some_and(|tool| KnownTools::may_be_own(&tool)) {
+            return false;
+        }
         let Some(server) = self.servers_of(asking.client).first().copied() else { return false };
         let (id, method) = (asking.id.clone(), asking.method.clone());
         let request = self.read_request(asking.client, server, id, method, message, asking.way);
