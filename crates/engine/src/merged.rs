@@ -59,6 +59,8 @@ struct List {
     owed: bool,
     /// It has changed since it was asked for.
     outdated: bool,
+    /// Everybody knows that it has changed, and nobody has looked since.
+    told: bool,
 }
 
 /// A list, and what it looks like as a number.
@@ -165,6 +167,7 @@ impl Merged {
     /// Somebody needs a list. Whether its server is to be asked, if it is there.
     pub(crate) fn wants(&mut self, now: Mono, server: ServerId, kind: Kind) -> bool {
         let list = self.list(server, kind);
+        list.told = false;
         let old = matches!(list.progress, Progress::Fresh(Some(until)) if until <= now);
         if old || matches!(list.progress, Progress::Stale) {
             (list.progress, list.outdated) = (Progress::Wanted, false);
@@ -255,6 +258,19 @@ impl Merged {
         }
     }
 
+    /// Whether anybody is to be told that a list has changed. A server may say so all the time, and has many clients.
+    pub(crate) fn is_news(&mut self, server: ServerId, kind: Kind) -> bool {
+        let list = self.servers.get_mut(&server).and_then(|lists| lists.each.get_mut(&kind));
+        list.is_none_or(|list| !std::mem::replace(&mut list.told, true))
+    }
+
+    /// Somebody is there who has not been told what others know.
+    pub(crate) fn has_new_listener(&mut self, server: ServerId) {
+        if let Some(lists) = self.servers.get_mut(&server) {
+            lists.each.values_mut().for_each(|list| list.told = false);
+        }
+    }
+
     /// Whether a list is on its way, and its server has not let anybody wait in vain.
     pub(crate) fn is_expected(&self, server: ServerId, kind: Kind) -> bool {
         let Some(lists) = self.servers.get(&server).filter(|lists| !lists.late) else { return false };
@@ -316,6 +332,7 @@ impl Merged {
     /// What is known of a list is shown to somebody; newer is told later.
     pub(crate) fn is_shown(&mut self, server: ServerId, kind: Kind) {
         let list = self.list(server, kind);
+        list.told = false;
         list.owed |= !matches!(list.progress, Progress::Fresh(_));
     }
 

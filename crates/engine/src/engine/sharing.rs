@@ -103,6 +103,7 @@ impl Engine {
 
     /// A client uses a server from now on.
     pub(super) fn join(&mut self, client: ClientId, id: ServerId) {
+        self.merged.has_new_listener(id);
         let Some(definition) = self.servers.get(&id).map(|server| server.definition) else { return };
         self.clients.has_server(client, definition, id);
         if self.servers.join(id, client) {

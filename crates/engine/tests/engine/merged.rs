@@ -320,6 +320,25 @@ fn listed_world() -> World {
     world
 }
 
+/// A server may say all the time that its list has changed; each client is told once, until it looks.
+#[test]
+fn who_floods_with_changes_is_passed_on_once_until_somebody_looks() {
+    let mut world = listed_world();
+    world.input("get 4 session=1");
+    let told = |world: &mut World| {
+        let change = r#"server-2 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        let out: Vec<String> = (0..5).flat_map(|_| world.input(change)).collect();
+        out.iter().filter(|line| line.contains("notifications/tools/list_changed")).count()
+    };
+    assert_eq!((told(&mut world), told(&mut world)), (1, 0));
+    world.input(r#"post 5 session=1 {"jsonrpc":"2.0","id":3,"method":"tools/list"}"#);
+    assert_eq!(told(&mut world), 1, "it asks, and what it gets may be old");
+    world.input(r#"server-2 < {"jsonrpc":"2.0","id":5,"result":{"tools":[{"name":"run"}]}}"#);
+    assert_eq!(told(&mut world), 0, "it knows");
+    world.input(r#"post 6 session=1 {"jsonrpc":"2.0","id":4,"method":"tools/list"}"#);
+    assert_eq!(told(&mut world), 1);
+}
+
 /// What was written of an exchange, one after the other.
 fn written(out: &[String], exchange: u32) -> String {
     let of_it = format!("<< {exchange}: ");

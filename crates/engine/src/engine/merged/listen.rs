@@ -91,6 +91,7 @@ impl Engine {
         self.tell(asking.client, asking.way, Outgoing::plain(acknowledgement));
         self.is_acknowledged(attempt);
         for server in self.servers_of(asking.client) {
+            self.merged.has_new_listener(server);
             self.open_share(server, attempt);
         }
     }

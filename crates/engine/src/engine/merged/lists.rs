@@ -159,7 +159,9 @@ impl Engine {
                 == Some(kind.capability())
             {
                 self.merged.is_stale(id, kind);
-                self.tell_of_change(id, kind, self.users_of(id));
+                if self.merged.is_news(id, kind) {
+                    self.tell_of_change(id, kind, self.users_of(id));
+                }
             }
         }
     }
