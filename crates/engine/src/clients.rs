@@ -197,6 +197,13 @@ impl Clients {
         }
     }
 
+    /// Whether it declared that it can show a form to its user.
+    pub(crate) fn elicits(&mut self, id: ClientId, declared: bool) {
+        if let Some(client) = self.at(id) {
+            client.elicits = declared;
+        }
+    }
+
     /// It is to be told that a list has changed. False if it was, and has not looked since.
     pub(crate) fn hears_of_change(&mut self, id: ClientId, list: u8) -> bool {
         self.at(id).is_some_and(|client| client.hears_of_change(list))

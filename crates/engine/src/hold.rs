@@ -35,9 +35,12 @@ impl Scope {
     pub const ALL: [(&'static str, Scope); 3] =
         [("once", Scope::Once), ("session", Scope::Session), ("minutes", Scope::Minutes)];
 
-    /// The scope that is called so.
+    /// The scope that is called so: by its name, in words, or as the time that it is good for.
     pub fn named(name: &str) -> Option<Scope> {
-        Scope::ALL.iter().find(|(known, _)| *known == name).map(|(_, scope)| *scope)
+        let fits = |known: &str, scope: Scope| {
+            known == name || scope.words() == name || (scope == Scope::Minutes && name == "10m")
+        };
+        Scope::ALL.iter().find(|(known, scope)| fits(known, *scope)).map(|(_, scope)| *scope)
     }
 
     /// In words.

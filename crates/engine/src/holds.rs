@@ -5,18 +5,44 @@
 //! | asked | the store has the question | open |
 //! | asked | the store knows a yes | over: the call is sent |
 //! | open | a person has decided, and the decision is ours | over: the call is sent, or its client hears the no |
+//! | open | the same, and the call has a ticket | approved: first its record must say that it is sent |
+//! | approved | that is stored | over: the call is sent |
+//! | approved | that cannot be stored | over: the call fails |
 //! | asked, open | its time is over | closing: what was said meanwhile still counts |
 //! | closing | nobody has said anything, or the store does not answer | over: the call fails |
 //! | any | the call ends | over: nobody is asked any more |
 //!
 //! Not here: what a yes is good for (`hold.rs`), what is told and stored (`engine/holding.rs`).
 
-use crate::id::CallId;
+use crate::clients::Way;
+use crate::hold::Verdict;
+use crate::id::{AskId, CallId, ClientId};
 use crate::limits;
 use crate::time::Mono;
 use crate::timers::{Owner, Timers};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// Whether the client itself is asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Asking {
+    /// It is not; it may be.
+    Not,
+    /// It is.
+    Asked(Asked),
+    /// It was, and its user has said this, which is not written yet.
+    Said(Box<Verdict>),
+    /// It was.
+    Over,
+}
+
+/// A question to a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) ask: AskId,
+    pub(crate) client: ClientId,
+    pub(crate) way: Way,
+}
 
 /// One call that waits for a person.
 #[derive(Clone, Debug)]
@@ -33,6 +59,10 @@ pub(crate) struct Waiting {
     pub(crate) fetching: bool,
     /// Its time is over.
     pub(crate) closing: bool,
+    /// A person has said yes, and it waits only for its record.
+    pub(crate) approved: bool,
+    /// Whether its client is asked.
+    pub(crate) asking: Asking,
     /// The call was kept only to be sent later.
     pub(crate) kept_for_this: bool,
 }
@@ -105,7 +135,7 @@ impl Holds {
     pub(crate) fn looks(&mut self, timers: &mut Timers, now: Mono) -> Vec<u64> {
         self.armed = None;
         self.arm(timers, now);
-        let unknown = self.waiting.values().filter(|waiting| !waiting.fetching);
+        let unknown = self.waiting.values().filter(|waiting| !waiting.fetching && !waiting.approved);
         let numbers: Vec<u64> = unknown.filter_map(|waiting| waiting.number).collect();
         if self.looking {
             return Vec::new();
@@ -131,6 +161,28 @@ impl Holds {
         let waiting = self.waiting.get_mut(&call)?;
         waiting.fetching = false;
         Some(waiting)
+    }
+
+    /// A person has said yes to a call that is not sent yet.
+    pub(crate) fn is_approved(&mut self, call: CallId) {
+        if let Some(waiting) = self.waiting.get_mut(&call) {
+            waiting.approved = true;
+        }
+    }
+
+    /// Whether the client of a call is asked.
+    pub(crate) fn client_is(&mut self, call: CallId, asking: Asking) {
+        if let Some(waiting) = self.waiting.get_mut(&call) {
+            waiting.asking = asking;
+        }
+    }
+
+    /// A client answers what it was asked: about which call, and what the store calls the question.
+    pub(crate) fn answered_by(&mut self, client: ClientId, ask: AskId) -> Option<(CallId, u64)> {
+        let is_that = |asking: &Asking| matches!(asking, Asking::Asked(asked) if (asked.client, asked.ask) == (client, ask));
+        let (call, waiting) = self.waiting.iter_mut().find(|(_, waiting)| is_that(&waiting.asking))?;
+        waiting.asking = Asking::Over;
+        Some((*call, waiting.number?))
     }
 
     /// Whether it is time to say that we live: others must not take our questions for those of the dead.

@@ -49,11 +49,17 @@ pub enum Planted {
     ServesRemoved,
     RestartsEverything,
     MixesServers,
+    SendsUnasked,
+    SendsDeclined,
+    SendsApprovedTwice,
+    KeepsQuestions,
+    ForgetsHeld,
+    SendsUnmarked,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 42] = [
+    pub const ALL: [Planted; 48] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -96,6 +102,12 @@ impl Planted {
         Planted::ServesRemoved,
         Planted::RestartsEverything,
         Planted::MixesServers,
+        Planted::SendsUnasked,
+        Planted::SendsDeclined,
+        Planted::SendsApprovedTwice,
+        Planted::KeepsQuestions,
+        Planted::ForgetsHeld,
+        Planted::SendsUnmarked,
     ];
 }
 

@@ -347,6 +347,11 @@ impl Rules {
         self.0.iter().any(|rule| rule.key == Key::Hold && destructive(rule))
     }
 
+    /// Whether the client's own user may say it.
+    pub fn hold_asks_client(&self, tool: Option<&str>) -> bool {
+        matches!(self.nearest(Key::HoldAskClient, &Method::ToolsCall, tool), Some((Value::Switch(true), _)))
+    }
+
     /// How long calls of a tool wait for that.
     pub fn hold_timeout(&self, tool: Option<&str>) -> Limit {
         match self.nearest(Key::HoldTimeout, &Method::ToolsCall, tool) {

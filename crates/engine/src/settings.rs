@@ -111,6 +111,7 @@ pub enum Key {
     JoinRepeats,
     Hold,
     HoldTimeout,
+    HoldAskClient,
     Handshake,
     CancelGrace,
     Drain,

@@ -232,7 +232,9 @@ fn audit(entries: &[Entry], json: bool) -> String {
         let word = if *yes { "approved" } else { "declined" };
         let scope = if *yes { format!(" for {}", scope.words()) } else { String::new() };
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        let what = format!("{} of {} {}", entry.tool, entry.server, entry.arguments);
+        let whose = Some(&entry.principal).filter(|name| !matches!(&***name, "" | "stdio"));
+        let whose = whose.map(|name| format!(" for {name}")).unwrap_or_default();
+        let what = format!("{} of {}{whose} {}", entry.tool, entry.server, entry.arguments);
         format!("{}  {by} ({place}) {word} {what}{scope}{why}", entry.decision.at.timestamp())
     };
     entries.iter().map(|entry| escape(&line(entry)) + "\n").collect()

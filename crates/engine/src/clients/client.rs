@@ -96,6 +96,8 @@ pub(crate) struct Client {
     pub(crate) shows_our_tools: bool,
     /// It declared `resumableRequests`.
     pub(crate) resumes: bool,
+    /// It declared that it can show a form to its user.
+    pub(crate) elicits: bool,
     /// It speaks the modern revision.
     pub(crate) modern: bool,
     /// Lists that it was told have changed, and has not looked at since; at the merged door.
@@ -225,6 +227,7 @@ impl Client {
             identity: None,
             rule: None,
             shows_our_tools: false,
+            elicits: false,
             resumes,
             modern: false,
             told: 0,

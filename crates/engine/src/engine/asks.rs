@@ -92,6 +92,9 @@ impl Engine {
         let number = message.raw(Field::Id).and_then(read_own_id).map(|(number, _)| AskId(number));
         let known = number.filter(|id| self.asks.of(client, *id).is_some());
         let (Some(ask_id), Some(span)) = (known, message.envelope.get(Field::Id)) else {
+            if self.client_decides(client, message) {
+                return;
+            }
             let id = String::from_utf8_lossy(message.raw(Field::Id).unwrap_or(b"null")).into_owned();
             return self.note(Note::UnknownAnswer { from: "the client".into(), id });
         };

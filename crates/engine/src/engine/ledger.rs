@@ -30,6 +30,8 @@ pub(super) enum Pending {
     Held(CallId),
     /// What a person has said about it.
     AskedAfter(CallId),
+    /// The record of a held call says that it is sent from now on.
+    Released(CallId),
     /// Which questions have been decided.
     HoldsLooked,
     /// A key is looked up.

@@ -4,7 +4,7 @@
 //! attempt of another, passes: it is no further work.
 
 use super::Engine;
-use crate::calls::Call;
+use crate::calls::{Call, Request};
 use crate::clients::Way;
 use crate::config::Bounds;
 use crate::error::{Failure, Kind};
@@ -40,7 +40,7 @@ impl Engine {
         policy: &Policy,
         message: &Message,
     ) -> Option<Box<Call>> {
-        let mut turn = Turn::new(self.throttles_of(&call));
+        let mut turn = Turn::new(self.throttles_of(&call.request, call.is_orphaned()));
         if let Err(blocked) = self.throttles.pass(now, &mut turn) {
             if let Some(refusal) = self.refusal_at(now, &turn, blocked) {
                 self.throttles.leave(&mut self.timers, now, &turn, NOBODY);
@@ -55,16 +55,16 @@ impl Engine {
         Some(call)
     }
 
-    fn throttles_of(&mut self, call: &Call) -> Vec<ThrottleNo> {
-        if call.is_orphaned() || !makes_work(&call.request.method) {
+    fn throttles_of(&mut self, request: &Request, orphaned: bool) -> Vec<ThrottleNo> {
+        if orphaned || !makes_work(&request.method) {
             return Vec::new();
         }
-        let principal = self.clients.get(&call.request.client).and_then(|client| client.principal.clone());
+        let principal = self.clients.get(&request.client).and_then(|client| client.principal.clone());
         let of_principal = principal.and_then(|name| {
             let bounds = self.config.rights.get(&name).map(|rights| &rights.bounds)?;
             bounds.is_bound().then(|| self.throttles.of_principal(&name, bounds))
         });
-        let server = self.servers.get(&call.request.server);
+        let server = self.servers.get(&request.server);
         let of_server = server.and_then(|server| {
             let bounds = &server.config.bounds;
             bounds.is_bound().then(|| self.throttles.of_server(server.definition, bounds))
@@ -205,6 +205,21 @@ impl Engine {
         if let Some(refusal) = refusal {
             return self.fail_turn(now, id, refusal);
         }
+        if waits { self.arm_call(now, id) } else { self.begin_waiting(now, id) }
+    }
+
+    /// A call that a person has approved takes its turn like any other. It may wait also where the queue is full: it
+    /// was counted while it was held, and a yes would be lost.
+    #[cold]
+    pub(super) fn approved_takes_turn(&mut self, now: Mono, id: CallId) {
+        let Some(request) = self.calls.get(id).map(|call| call.request.clone()) else { return };
+        let mut turn = Turn::new(self.throttles_of(&request, false));
+        let waits = self.throttles.pass(now, &mut turn).is_err();
+        let until = turn.next().map(|no| now + self.throttles.bounds(no).queue_wait);
+        if waits {
+            self.throttles.wait(&mut self.timers, now, &turn, id);
+        }
+        self.calls.has_turn(id, turn, until.filter(|_| waits));
         if waits { self.arm_call(now, id) } else { self.begin_waiting(now, id) }
     }
 

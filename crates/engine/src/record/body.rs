@@ -29,6 +29,8 @@ pub struct Body {
     pub server_token: Option<String>,
     /// The number that the attempt with this token has there: it is resumed under the same one.
     pub server_attempt: Option<u64>,
+    /// It has waited for a person's yes ever since it began, so nothing of it has reached its server.
+    pub held: bool,
     /// What the server asks the client.
     pub questions: Vec<Question>,
 }
@@ -75,6 +77,8 @@ struct Version1<'a> {
     token: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempt: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    held: bool,
     #[serde(default, borrow, skip_serializing_if = "Vec::is_empty")]
     questions: Vec<(String, &'a RawValue)>,
 }
@@ -105,6 +109,7 @@ impl Body {
             task: self.server_task.clone(),
             token: self.server_token.clone(),
             attempt: self.server_attempt,
+            held: self.held,
             questions: questions.iter().map(|(key, raw)| (key.clone(), &**raw)).collect(),
         };
         serde_json::to_vec(&written).unwrap_or_default().into()
@@ -135,6 +140,7 @@ impl From<Version1<'_>> for Body {
             server_task: read.task,
             server_token: read.token,
             server_attempt: read.attempt,
+            held: read.held,
             questions: read.questions.into_iter().map(question).collect(),
         }
     }
@@ -153,6 +159,7 @@ mod tests {
             server_task: Some("786".into()),
             server_token: Some("t".into()),
             server_attempt: Some(7),
+            held: true,
             questions: vec![Question {
                 key: "a".into(),
                 request: Bytes::from_static(
@@ -172,7 +179,7 @@ mod tests {
     /// The text is what version 1 wrote, so that later versions keep reading it.
     #[test]
     fn version_1_is_read() {
-        let text = r#"{"v":1,"message":"half \"way\"","poll":5000,"ttl":18446744073709551615,"repeatable":"idempotentHint","task":"786","token":"t","attempt":7,"questions":[["a",{"method": "elicitation/create","n":1.0,"big":18446744073709551617}]]}"#;
+        let text = r#"{"v":1,"message":"half \"way\"","poll":5000,"ttl":18446744073709551615,"repeatable":"idempotentHint","task":"786","token":"t","attempt":7,"held":true,"questions":[["a",{"method": "elicitation/create","n":1.0,"big":18446744073709551617}]]}"#;
         assert_eq!(Body::decode(text.as_bytes()), Ok(full()));
         assert_eq!(&*full().encode(), text.as_bytes());
         assert_eq!(Body::decode(br#"{"v":1,"added later":2}"#), Ok(Body::default()));

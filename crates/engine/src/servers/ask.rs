@@ -84,10 +84,15 @@ impl Asks {
         self.get(id)?.armed
     }
 
+    /// A number for a question to a client; of a server, or of ours.
+    pub(crate) fn number(&mut self) -> AskId {
+        self.last += 1;
+        AskId(self.last)
+    }
+
     /// A server asks. Its limit begins to run.
     pub(crate) fn open(&mut self, timers: &mut Timers, now: Mono, mut ask: Ask) -> AskId {
-        self.last += 1;
-        let id = AskId(self.last);
+        let id = self.number();
         let at = ask.limit.map(|limit| now + limit.time);
         timers.set(Owner::Ask(id), &mut ask.armed, at);
         self.open.insert(id, ask);

@@ -193,6 +193,21 @@ pub(super) const ITEMS: &[Setting] = &[
                open for 10 minutes, and if a person says yes meanwhile, the same call passes at once.",
     },
     Setting {
+        key: Key::HoldAskClient,
+        name: "hold-ask-client",
+        kind: Kind::Switch,
+        scope: Scope::Call,
+        place: Place::Call,
+        group: Group::Limits,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "false",
+        short: "held calls may be approved in the client, too",
+        long: "A client that can show a form to its user (MCP's elicitation) is asked as well, and the first word \
+               counts, wherever it comes from. Only for clients that you trust: one that answers without its user \
+               approves its own calls.",
+    },
+    Setting {
         key: Key::Handshake,
         name: "handshake",
         kind: Kind::Time,

@@ -107,7 +107,7 @@ fn without_a_word_the_call_fails_and_was_never_sent() {
         << …keepAlive…
         @2m2s
         !! warn: hold-timeout server=srv…
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-31014,"message":"Command timed out waiting for approval. Consider approving faster or configuring a longer timeout. `pay` was not sent: nobody approved it within 2m (hold-timeout, built-in); see `outlast holds`.","data":{"outlast":{"kind":"hold-timeout","server":"srv","method":"tools/call","tool":"pay","elapsedMs":122000,"limitMs":120000,"setting":"built-in","attempts":0,"serverState":"never-reached","retry":"safe","signs":{},"help":"outlast help -31014"}}}}
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31014,"message":"Command timed out waiting for approval. Consider approving faster or configuring a longer timeout. `pay` was not sent: nobody approved it within 2m (hold-timeout, built-in); `outlast holds approve NUMBER` approves the next one.","data":{"outlast":{"kind":"hold-timeout","server":"srv","method":"tools/call","tool":"pay","elapsedMs":122000,"limitMs":120000,"setting":"built-in","attempts":0,"serverState":"never-reached","retry":"safe","signs":{},"help":"outlast help -31014"}}}}
         wait 1h
         "#,
     );
@@ -148,7 +148,7 @@ fn a_client_that_cannot_wait_hears_early_and_may_come_back() {
         .. store 2: ask after
         stored 2
         !! warn: hold-timeout server=srv…
-        << {"jsonrpc":"2.0","id":1,"error":{"code":-31014,"message":"Command timed out waiting for approval. Consider approving faster or configuring a longer timeout. `pay` was not sent: nobody approved it within 50s (hold-timeout, built-in); within 10 minutes `outlast holds approve 1` lets the same call pass.",…
+        << {"jsonrpc":"2.0","id":1,"error":{"code":-31014,"message":"Command timed out waiting for approval. Consider approving faster or configuring a longer timeout. `pay` was not sent: nobody approved it within 50s (hold-timeout, built-in); it may leave at 60s; `outlast holds approve 1` within 10m lets the same call pass.",…
         wait 9m
         says 1 yes once
         # Another call does not pass.
@@ -372,6 +372,331 @@ fn a_held_task_says_what_it_waits_for() {
         stored 3
         !! info: `pay` of `srv` was declined by ann (command line)
         .. store 4: failed
+        "#
+    ));
+}
+
+/// A person's yes opens no gate that a bound of the server keeps shut: the call waits for its turn like any other.
+#[test]
+fn an_approved_call_waits_for_its_turn() {
+    held(
+        r#"
+        set max-in-flight 1
+        set queue 0
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look"}}
+        >> …look…
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay","_meta":{"progressToken":7}}}
+        .. store 1: hold
+        stored 1
+        !! info: …approve 1
+        says 1 yes once
+        wait 250ms
+        @250ms
+        .. store 2: ask after
+        stored 2
+        !! info: `pay` of `srv` was approved by ann (command line)
+        wait 5s
+        < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+        << {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+        >> …pay…
+        < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        << {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        "#,
+    );
+}
+
+/// Shakes hands, and has a task made that waits for a yes.
+const HELD_TASK: &str = r#"
+        set tasks
+        set tool pay=hold:true
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize",…
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25",…
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay","task":{}}}
+        .. store 1: create
+        stored 1
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{…
+        .. store 2: hold
+        stored 2
+        !! info: `pay` of `srv` waits up to 2m for approval: outlast holds approve 2
+"#;
+
+/// What waits was never sent: the next process asks on, under the same question.
+#[test]
+fn a_task_that_waited_for_a_yes_waits_again_after_a_crash() {
+    check(&format!(
+        r#"{HELD_TASK}
+        again
+        begin
+        .. store 1: claim, expire
+        stored 1
+        > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
+        >> {{"jsonrpc":"2.0","id":1,"method":"initialize",…
+        < {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}}}}}}
+        << {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25",…
+        > {{"jsonrpc":"2.0","method":"notifications/initialized"}}
+        >> …initialized…
+        .. store 3: hold
+        stored 3
+        !! info: `pay` of `srv` waits up to 2m for approval: outlast holds approve 2
+        says 2 yes once
+        wait 250ms
+        @250ms
+        .. store 4: ask after
+        stored 4
+        !! info: `pay` of `srv` was approved by ann (command line)
+        .. store 5: working
+        stored 5
+        >> …pay…
+        "#
+    ));
+}
+
+/// What was sent is never taken for something that still waits: the record says so first.
+#[test]
+fn an_approved_task_is_sent_once_its_record_says_so() {
+    check(&format!(
+        r#"{HELD_TASK}
+        says 2 yes once
+        wait 250ms
+        @250ms
+        .. store 3: ask after
+        stored 3
+        !! info: `pay` of `srv` was approved by ann (command line)
+        .. store 4: working
+        not-stored 4
+        !! warn: could not be stored: disk full
+        !! warn: overloaded server=srv…
+        .. store 5: failed
+        stored 5
+        << …"status":"failed","statusMessage":"`pay` was not sent: its start could not be stored: disk full. …
+        wait 1h
+        "#
+    ));
+}
+
+// The client itself is asked.
+
+/// A legacy client that can ask its user calls `pay`.
+const ELICITS: &str = r#"
+    set hold-ask-client true
+    > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"cursor","version":"1.2"}}}
+    >> …initialize…
+    < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+    << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25",…
+    > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay","arguments":{"to":"ann","password":"1"}}}
+    .. store 1: hold
+    stored 1
+    !! info: `pay` of `srv` waits up to 50s for approval: outlast holds approve 1
+    << {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"May `pay` of `srv` be run? {\"password\":\"***\",\"to\":\"ann\"}","requestedSchema":{"properties":{"for":{"enum":["this call","this session","10 minutes"],"title":"Good for","type":"string"},"reason":{"title":"Reason","type":"string"}},"type":"object"}}}
+"#;
+
+#[track_caller]
+fn elicited(scenario: &str) {
+    held(&format!("{ELICITS}\n{scenario}"));
+}
+
+#[test]
+fn the_user_of_the_client_may_say_yes() {
+    elicited(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"for":"this session","reason":"mine"}}}
+        .. store 2: decide, ask after
+        stored 2
+        !! info: `pay` of `srv` was approved by the user of cursor 1.2 (client): mine
+        >> …pay…
+        > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"pay","arguments":{"to":"bob"}}}
+        .. store 3: hold
+        stored 3
+        >> …pay…
+        "#,
+    );
+}
+
+#[test]
+fn the_user_of_the_client_may_say_no() {
+    elicited(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}
+        .. store 2: decide, ask after
+        stored 2
+        !! info: `pay` of `srv` was declined by the user of cursor 1.2 (client)
+        << {"jsonrpc":"2.0","id":2,"result":{"content":[{"text":"`pay` was not run: a person declined it.","type":"text"}],"isError":true}}
+        "#,
+    );
+}
+
+/// Who dismisses the form, or whose client cannot show it, has said nothing.
+#[test]
+fn a_form_that_is_dismissed_decides_nothing() {
+    for answer in [r#""result":{"action":"cancel"}"#, r#""error":{"code":-32603,"message":"no user"}"#] {
+        elicited(&format!(
+            r#"
+            > {{"jsonrpc":"2.0","id":1,{answer}}}
+            says 1 yes once
+            wait 250ms
+            @250ms
+            .. store 2: ask after
+            stored 2
+            !! info: `pay` of `srv` was approved by ann (command line)
+            >> …pay…
+            "#
+        ));
+    }
+}
+
+/// The first word counts: the form goes away, and what is still said in it is too late.
+#[test]
+fn a_word_elsewhere_takes_the_form_back() {
+    elicited(
+        r#"
+        says 1 yes once
+        wait 250ms
+        @250ms
+        .. store 2: ask after
+        stored 2
+        !! info: `pay` of `srv` was approved by ann (command line)
+        << {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the question is settled"}}
+        >> …pay…
+        > {"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}
+        !! info: the client answered unknown id 1; dropped
+        "#,
+    );
+}
+
+#[test]
+fn the_word_in_the_client_is_too_late_if_another_was_stored_before() {
+    elicited(
+        r#"
+        says 1 no once too expensive
+        > {"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}
+        .. store 2: decide, ask after
+        stored 2
+        !! info: `pay` of `srv` was declined by ann (command line): too expensive
+        << …a person declined it: too expensive…
+        "#,
+    );
+}
+
+#[test]
+fn a_client_that_gives_the_call_up_sees_the_form_go() {
+    elicited(
+        r#"
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+        << …"requestId":1,"reason":"the question is settled"…
+        .. store 2: ask after
+        stored 2
+        wait 1h
+        "#,
+    );
+}
+
+#[test]
+fn nobody_is_asked_in_a_client_where_that_is_not_allowed() {
+    held(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}
+        >> …initialize…
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25",…
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay"}}
+        .. store 1: hold
+        stored 1
+        !! info: …approve 1
+        "#,
+    );
+}
+
+/// A call of a modern client that can ask its user, on a pipe.
+fn modern_call(id: u32, more: &str) -> String {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cursor","version":"2"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}"#;
+    format!(
+        r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"pay","arguments":{{"to":"ann"}},{meta}{more}}}}}"#
+    )
+}
+
+#[track_caller]
+fn modern(scenario: &str) {
+    let first = modern_call(1, "");
+    held(&format!(
+        r#"
+        set hold-ask-client true
+        {first}
+        .. store 1: hold
+        stored 1
+        !! info: …approve 1
+        .. store 2: ask after
+        << {{"jsonrpc":"2.0","id":1,"result":{{"inputRequests":{{"dev.outlast/hold":{{"method":"elicitation/create","params":{{"message":"May `pay` of `srv` be run? {{\"to\":\"ann\"}}",…}},"resultType":"input_required"}}}}
+        stored 2
+        {scenario}
+        "#
+    ));
+}
+
+fn answered(action: &str) -> String {
+    format!(r#","inputResponses":{{"dev.outlast/hold":{{"action":"{action}"}}}}"#)
+}
+
+#[test]
+fn the_user_of_a_modern_client_may_say_yes() {
+    let again = modern_call(2, &answered("accept"));
+    modern(&format!(
+        r#"
+        wait 9m
+        {again}
+        .. store 3: hold
+        stored 3
+        .. store 4: decide, ask after
+        stored 4
+        !! info: `pay` of `srv` was approved by the user of cursor 2 (client)
+        >> {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"pay","arguments":{{"to":"ann"}},"_meta":{{"progressToken":1,…"elicitation":{{}}}}}}}}}}
+        "#
+    ));
+}
+
+#[test]
+fn the_user_of_a_modern_client_may_say_no() {
+    let again = modern_call(2, &answered("decline"));
+    modern(&format!(
+        r#"
+        {again}
+        .. store 3: hold
+        stored 3
+        .. store 4: decide, ask after
+        stored 4
+        !! info: `pay` of `srv` was declined by the user of cursor 2 (client)
+        << {{"jsonrpc":"2.0","id":2,"result":{{…"isError":true,"resultType":"complete"}}}}
+        "#
+    ));
+}
+
+/// It was decided elsewhere meanwhile: the call passes when it comes again, unless its own user refuses it then.
+#[test]
+fn a_modern_call_that_was_approved_elsewhere_passes() {
+    for (action, then) in [("cancel", ">> …pay…"), ("decline", "<< …\"isError\":true…")] {
+        let again = modern_call(2, &answered(action));
+        modern(&format!("says 1 yes once\n{again}\n.. store 3: hold\nstored 3\n{then}"));
+    }
+}
+
+/// A user who dismisses the question is not asked again and again; somebody else may still say yes.
+#[test]
+fn a_modern_call_whose_form_was_dismissed_waits() {
+    let again = modern_call(2, &answered("cancel"));
+    modern(&format!(
+        r#"
+        {again}
+        .. store 3: hold
+        stored 3
+        !! info: …approve 1
+        says 1 yes once
+        wait 250ms
+        @…
+        .. store 4: ask after
+        stored 4
+        !! info: `pay` of `srv` was approved by ann (command line)
+        >> …pay…
         "#
     ));
 }

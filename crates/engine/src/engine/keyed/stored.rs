@@ -165,7 +165,7 @@ impl Engine {
     }
 
     /// The task that a key belongs to. One that was cancelled leaves its call to others.
-    fn open_ticket(&self, key: &Entry) -> Option<TaskNo> {
+    pub(in crate::engine) fn open_ticket(&self, key: &Entry) -> Option<TaskNo> {
         key.ticket.filter(|no| self.tickets.get(*no).is_some_and(|task| task.state.is_open()))
     }
 

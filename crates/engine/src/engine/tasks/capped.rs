@@ -9,12 +9,13 @@ use crate::calls::{Request, handoff};
 use crate::clients::{Client, Identity, IdentityNo, Open};
 use crate::config::{ClientCap, Manner};
 use crate::engine::Engine;
+use crate::engine::holding::declares_elicitation;
 use crate::engine::revival::list_changed_message;
 use crate::id::{CallId, ClientId};
 use crate::method::Method;
 use crate::profile::{Introduction, Learn, Origin, Profile, Sighting};
 use crate::settings::show_duration;
-use crate::wire::{Message, Outgoing};
+use crate::wire::{Field, Message, Outgoing};
 use std::time::Duration;
 
 // Who it is.
@@ -24,6 +25,9 @@ impl Engine {
         if self.config.manner == Manner::TimeoutMcp {
             return;
         }
+        let params = handshake.raw(Field::Params);
+        let capabilities = params.and_then(|params| crate::json::member(params, "capabilities"));
+        self.clients.elicits(client, capabilities.is_some_and(declares_elicitation));
         let identity = self.identify(handshake);
         self.clients.has_identity(client, identity);
         if !self.config.clients.is_empty() {

@@ -44,6 +44,7 @@ impl Engine {
             (Pending::Kept(no), _) => self.answer_is_stored(no),
             (Pending::Held(call), outcome) => self.hold_was_stored(now, call, outcome),
             (Pending::AskedAfter(call), outcome) => self.hold_was_asked_after(now, call, outcome),
+            (Pending::Released(call), outcome) => self.release_was_stored(now, call, outcome),
             (Pending::Made(no), Err(Trouble::Refused { why: Refusal::KeyTaken(ticket), .. })) => {
                 self.key_was_taken(now, no, ticket);
             }
@@ -83,6 +84,7 @@ impl Engine {
             Pending::HoldsLooked => self.holds_were_looked_at(outcome),
             Pending::Held(_)
             | Pending::AskedAfter(_)
+            | Pending::Released(_)
             | Pending::Made(_)
             | Pending::Changed(_)
             | Pending::Told(_)
@@ -111,6 +113,7 @@ impl Engine {
             }
             self.detach_from_client(call, no);
             self.keep_names_at_server(call);
+            self.approved_goes_on(now, call);
         }
         if let Some(handle) = handle {
             self.clients.closes(handle.client, &handle.id, Open::Wait(no));
@@ -186,6 +189,9 @@ impl Engine {
             self.show(&task, &Waiter { wants: Wants::Answer, ..handle.clone() });
         } else if let (Some((request, message)), Some(handle)) = (task.start, handle) {
             self.begin_call(now, Request { way: handle.way, ..*request }, &message);
+        }
+        if let Some(call) = task.call {
+            self.approved_goes_on(now, call);
         }
         self.forget_unopened(now, task.key_no);
     }

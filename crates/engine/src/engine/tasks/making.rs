@@ -127,8 +127,15 @@ impl Engine {
         Body {
             ttl_ms: Some(millis(wish.unwrap_or(least).clamp(least, most))),
             repeatable: self.why_repeatable(request, &policy).map(str::to_owned),
+            held: self.waits_for_a_yes(request) && !self.joins_by_key(request),
             ..Body::default()
         }
+    }
+
+    /// Whether a call shares the attempt of another with its key, which has the key in the store. A process that finds
+    /// only records cannot join them again, and would send both.
+    fn joins_by_key(&self, request: &Request) -> bool {
+        self.keys.get(request.key_no).is_some_and(|key| self.open_ticket(key).is_some())
     }
 
     /// A modern call has taken so long that its client gets a handle.

@@ -1,7 +1,7 @@
 //! Calls that a process left behind when it ended: never silently lost, never run twice unasked.
 //!
 //! A call that its server has a name for is asked for there (`orphaned.rs`), one that may be repeated is made
-//! again, any other has failed and says why. That happens as soon as there is a server: in wrap mode when the
+//! again, one that waited for a person's yes waits again, any other has failed and says why. That happens as soon as there is a server: in wrap mode when the
 //! client has shaken hands with it; in serve mode at once in the modern era, and for whatever has a name at the
 //! server. A legacy call that is to be made again needs what its client could do, so it waits for a session
 //! of its principal, or for one of anybody's where all share a server. None waits longer than `resume-wait`, but for
@@ -53,6 +53,7 @@ impl Engine {
         let Some(task) = self.tickets.get(no) else { return };
         let place = self.place_at_server(no);
         let hope = place.is_some() || task.body.repeatable.is_some();
+        let hope = hope || (task.body.held && !planted!(self, ForgetsHeld));
         let message = match scan(record.request.clone()) {
             Ok(Scanned::Message(message)) if hope => Box::new(message),
             _ => return self.fail_orphan(no, "outlast itself was ended during the call"),
@@ -100,9 +101,9 @@ impl Engine {
             limit: None,
             setting: None,
             retry_after: None,
-            attempts: 1,
-            state: ServerState::Gone,
-            retry: if task.body.repeatable.is_some() { Retry::Safe } else { Retry::Unsafe },
+            attempts: u32::from(!task.body.held),
+            state: if task.body.held { ServerState::NeverReached } else { ServerState::Gone },
+            retry: if task.body.held || task.body.repeatable.is_some() { Retry::Safe } else { Retry::Unsafe },
             last_sign: None,
             plain: false,
             detail: Some(why.to_owned()),
