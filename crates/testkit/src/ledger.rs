@@ -61,6 +61,16 @@ impl Ledger {
         self.sessions.iter().map(|(name, kept)| (&**name, kept.session.epoch, &*kept.owner))
     }
 
+    /// A hold.
+    pub fn hold(&self, number: u64) -> Option<&Hold> {
+        self.holds.get(&number)
+    }
+
+    /// Every hold.
+    pub fn holds(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.values()
+    }
+
     /// Every record.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.records.values()

@@ -14,6 +14,7 @@ mod blame;
 pub mod bounds;
 pub mod crash;
 pub mod gateway;
+mod holds;
 pub mod pipes;
 #[cfg(feature = "planted")]
 pub mod plant;

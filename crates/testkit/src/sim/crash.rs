@@ -11,6 +11,7 @@
 
 mod clients;
 mod judge;
+mod person;
 mod scenes;
 mod servers;
 
@@ -108,6 +109,8 @@ enum Plan {
     /// What a process wrote reaches a client.
     Hears(usize, Heard),
     Acts(usize),
+    /// A person says yes to a hold.
+    Approves(u64),
     /// A process learns that a client has hung up.
     HangsUp(usize, ExchangeId),
     LeaseEnds(usize),
@@ -230,6 +233,7 @@ impl World {
         match plan {
             Plan::Begins => self.begin(),
             Plan::Acts(client) => self.act(client),
+            Plan::Approves(hold) => self.approve(hold),
             Plan::LeaseEnds(life) => {
                 Bound::LEASE.mark();
                 self.ledger.dead.push(owner(life));
@@ -309,6 +313,7 @@ impl World {
         }
         let stored = self.ledger.submit(owner, self.store_time(), writes);
         self.judge.committed(&self.ledger);
+        self.persons_are_asked(&stored);
         then(self, stored);
     }
 
@@ -515,6 +520,7 @@ impl World {
         let tardy = self.is_tardy();
         for errand in self.clients.iter().flat_map(|client| &client.errands) {
             errand.got_what_it_was_promised(&self.ledger, tardy);
+            errand.was_not_forgotten(&self.ledger);
             self.outcome.calls += u64::from(errand.issued);
             match &errand.sight.end {
                 Some(End::Failed(_)) => self.outcome.failed += 1,

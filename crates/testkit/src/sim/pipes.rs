@@ -6,6 +6,7 @@ mod judge;
 mod persons;
 
 use super::agenda::{Agenda, Next};
+use super::holds::{Deed as PersonsDeed, Persons};
 use super::process::{Deed, Process};
 use super::rng::Rng;
 use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
@@ -17,7 +18,7 @@ use extremes::Extreme;
 use judge::Judge;
 use outlast_engine::event::StartFailure;
 use outlast_engine::id::{ClientId, Run, ServerId};
-use outlast_engine::store::{Query, Write};
+use outlast_engine::store::{Query, Stored, Write};
 use outlast_engine::{
     Action, Bounds, Config, Engine, Event, Manner, Mono, Now, Rate, Restart, ServerConfig, Wall, wire,
 };
@@ -50,6 +51,8 @@ enum Plan {
     Commits(u64, Vec<Write>),
     /// The store has looked something up.
     Finds(u64, Query),
+    /// A person does something, or whoever waits for one.
+    Person(PersonsDeed),
     Slept,
 }
 
@@ -76,6 +79,8 @@ struct World {
     server: Process,
     judge: Judge,
     ledger: Ledger,
+    /// Who decides about the calls that wait for a person.
+    persons: Option<Persons>,
     entropy: u64,
     extreme: Option<Extreme>,
     work: u64,
@@ -98,14 +103,17 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
     if seed.is_multiple_of(4) {
         bounds(&mut config, seed);
     }
+    let persons = (seed % 4 == 1 && config.manner == Manner::Wrap).then(|| Persons::new(&mut config, seed));
+    let elicits = persons.as_ref().is_some_and(Persons::elicits);
     let mut world = World {
         engine: engine(config.clone()),
         agenda: Agenda::new(),
         wall_offset: 0,
-        client: Client::new(calls, character.extreme == Some(Extreme::Handshake), config.tasks),
+        client: Client::new(calls, character.extreme == Some(Extreme::Handshake), config.tasks, elicits),
         server: Process::new(character.asks, character.crashes, character.forges.then_some(0)),
         judge: Judge::new(&config, &character),
         ledger: Ledger::default(),
+        persons,
         entropy: 0,
         extreme: character.extreme,
         work: 0,
@@ -172,6 +180,9 @@ impl World {
         match plan {
             Plan::ClientActs => self.client.act(&mut self.rng),
             Plan::ClientSends(line) => {
+                if let Some(persons) = &mut self.persons {
+                    persons.client_sends(self.agenda.now, &line);
+                }
                 let scanned = wire::scan(Bytes::from(line));
                 self.judge.client_line(self.agenda.now, &scanned);
                 self.feed(Event::FromClient(CLIENT, scanned));
@@ -207,13 +218,14 @@ impl World {
                 self.feed(deed.event(SERVER, run));
             }
             Plan::Commits(number, writes) => {
-                let stored = self.ledger.submit(OWNER, self.store_wall(), &writes);
+                let stored = self.commit(OWNER, &writes);
                 self.feed(Event::Stored(number, stored));
             }
             Plan::Finds(number, query) => {
                 let found = self.ledger.load(OWNER, self.store_wall(), &query);
                 self.feed(Event::Loaded(number, found));
             }
+            Plan::Person(deed) => self.person_does(deed),
             Plan::Slept => {
                 self.wall_offset += 3_600_000;
                 self.feed(Event::Slept(Duration::from_secs(3600)));
@@ -221,8 +233,40 @@ impl World {
         }
     }
 
-    /// Turns what the two peers want into plans.
+    fn commit(&mut self, owner: &str, writes: &[Write]) -> Stored {
+        let stored = self.ledger.submit(owner, self.store_wall(), writes);
+        if let Some(persons) = &mut self.persons {
+            persons.committed(self.agenda.now, writes, &stored);
+        }
+        stored
+    }
+
+    fn person_does(&mut self, deed: PersonsDeed) {
+        let (now, finished) = (self.agenda.now, self.judge.finished.is_some());
+        let Some(persons) = &mut self.persons else { return };
+        let line = match deed {
+            PersonsDeed::Decides(hold, again) => {
+                if let Some(decide) = persons.decides(now, &self.ledger, hold, again) {
+                    _ = self.commit("somebody else", &[decide]);
+                }
+                return;
+            }
+            _ if finished => return,
+            PersonsDeed::Calls => persons.call(),
+            PersonsDeed::Cancels(mark) => Some(Persons::cancel(&mark)),
+            PersonsDeed::Answers(line) => Some(line),
+        };
+        if let Some(line) = line {
+            let soon = Duration::from_micros(200);
+            self.agenda.plan_in_order(FROM_CLIENT, soon, Plan::ClientSends(line));
+        }
+    }
+
+    /// Turns what everybody wants into plans.
     fn client_and_server_act(&mut self) {
+        for (after, deed) in self.persons.iter_mut().flat_map(|persons| std::mem::take(&mut persons.plans)) {
+            self.agenda.plan(after, Plan::Person(deed));
+        }
         for (after, plan) in std::mem::take(&mut self.client.plans) {
             match plan {
                 Plan::ClientSends(_) | Plan::ClientEof => {
@@ -269,11 +313,18 @@ impl World {
         match action {
             Action::ToClient(_, message) => {
                 let line = Bytes::from(message.to_vec());
+                let now = self.agenda.now;
+                if self.persons.as_mut().is_some_and(|persons| persons.hears(now, &line)) {
+                    return;
+                }
                 self.judge.sent_to_client(self.agenda.now, &line);
                 self.client.receive(&mut self.rng, &line);
             }
             Action::ToServer(_, message) => {
                 let line = Bytes::from(message.to_vec());
+                if let Some(persons) = &mut self.persons {
+                    persons.sent(&line);
+                }
                 self.judge.sent_to_server(self.agenda.now, self.server.run, &line);
                 self.server.receive(&mut self.rng, &line);
             }
@@ -327,8 +378,24 @@ impl World {
         if self.rng.chance(70) { self.rng.millis(0, 3) } else { self.rng.millis(0, 400) }
     }
 
+    /// What was submitted is written, also at the very end. Only a question that is stored after that stays, as one of
+    /// a process that was killed does: whoever would take it back is gone.
+    fn persons_are_asked_no_more(&mut self) {
+        let asked = self.ledger.holds().filter(|hold| !hold.owner.is_empty());
+        let asked: Vec<u64> = asked.map(|hold| hold.number).collect();
+        while let Next::Happens(plan) = self.agenda.advance(None) {
+            if let Plan::Commits(_, writes) = plan {
+                _ = self.commit(OWNER, &writes);
+            }
+        }
+        if let Some(persons) = &self.persons {
+            persons.is_over(&asked, &self.ledger, self.judge.finished.is_some());
+        }
+    }
+
     fn finish(mut self) -> Outcome {
         sweep(&self.engine);
+        self.persons_are_asked_no_more();
         self.judge.everything_is_settled(self.ended);
         assert!(self.ended, "the client has left and outlast has not ended");
         let left = self.engine.open_calls();

@@ -110,6 +110,11 @@ impl Errand {
         self.tool.starts_with("safe_")
     }
 
+    /// A person must say yes before it is sent.
+    pub(super) fn is_held(&self) -> bool {
+        self.tool.starts_with("held_")
+    }
+
     /// Its tool says that it failed, and errors are never given again.
     pub(super) fn fails(&self) -> bool {
         self.tool.ends_with("_fails")

@@ -55,6 +55,7 @@ impl World {
             self.clients.iter().flat_map(|client| &client.errands).find(|known| known.nonce == nonce);
         let errand = errand.unwrap_or_else(|| panic!("a call of nobody: {nonce}"));
         let runs = self.judge.runs.iter().filter(|run| *run == nonce).count();
+        self.was_approved(errand, runs);
         if !errand.is_safe() && runs > 1 {
             assert!(runs <= errand.issued as usize, "{nonce} acted twice for one request");
             let records: Vec<&Record> = self.ledger.records().filter(|record| is_of(record, nonce)).collect();

@@ -60,6 +60,7 @@ impl Scene {
             }
             scenes.extend([of("act_even", true, false), of("act_slow", true, false).remote()]);
             scenes.extend([of("act_slow", false, false).wrapped(), of("safe_slow", true, false).wrapped()]);
+            scenes.extend([of("held_slow", false, false), of("held_quick", true, false).wrapped()]);
             if face != Face::Plain {
                 scenes.extend([of("act_slow", false, true), of("act_asks", false, false)]);
             }
@@ -87,6 +88,19 @@ impl Scene {
         });
         let cast = cast.collect();
         Scene { manner, transport, forges: rng.chance(30), cast }
+    }
+
+    /// The same, where a person must approve what acts.
+    fn held(mut self) -> Scene {
+        for (tool, _, _) in self.cast.iter_mut().flat_map(|(.., calls)| calls) {
+            *tool = match *tool {
+                "act_slow" => "held_slow",
+                "act_quick" | "act_errs" => "held_quick",
+                "act_even" => "held_even",
+                other => other,
+            };
+        }
+        self
     }
 
     fn call(rng: &mut Rng) -> Call {
@@ -134,6 +148,7 @@ impl Scene {
         };
         config.is_called("sim".into());
         config.rules_mut().add(Key::Tool, "safe_*=repeatable:true,retries:3", "--tool").expect("a rule");
+        config.rules_mut().add(Key::Tool, "held_*=hold:true,hold-timeout:40s", "--tool").expect("a rule");
         if self.cast.len().is_multiple_of(2) {
             config.rules_mut().add(Key::Tool, "*=join-repeats:2s", "--tool").expect("a rule");
         }
@@ -174,6 +189,8 @@ pub fn at_every_point(scene: &Scene) -> u64 {
 pub fn run(seed: u64) -> Outcome {
     let mut rng = Rng::new(seed);
     let scene = Scene::drawn(&mut rng);
+    // The worlds without persons stay what they were.
+    let scene = if seed % 3 == 1 { scene.held() } else { scene };
     let crashes = rng.between(1, 4) as u32;
     let _place = Place(format!("{scene:?}"));
     let mut world = World::new(&scene, seed, Crashes::AnyTime(crashes));

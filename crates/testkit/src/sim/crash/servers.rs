@@ -1,6 +1,6 @@
 //! The servers: what a tool does is in its name.
 //!
-//! `safe_…` may be repeated, by a rule; any other acts. `…_slow` takes longer than a client waits for a plain
+//! `safe_…` may be repeated, by a rule; `held_…` needs a person's yes; any but the first acts. `…_slow` takes longer than a client waits for a plain
 //! answer, `…_even` exactly as long, `…_asks` asks its client something first, `…_dies` takes its server with
 //! it. Every run of a tool has a number, which is in its answer: two runs never answer the same.
 

@@ -18,10 +18,14 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// `long`: its handshake is longer than what is kept of one.
-    pub(super) fn new(calls: usize, long: bool, tasks: bool) -> Client {
+    /// `long`: its handshake is longer than what is kept of one. `elicits`: it can show a form to its user.
+    pub(super) fn new(calls: usize, long: bool, tasks: bool, elicits: bool) -> Client {
         let more = if long { "x".repeat(HANDSHAKE_BYTES) } else { String::new() };
-        let version = if tasks { r#""protocolVersion":"2025-11-25","capabilities":{},"# } else { "" };
+        let version = match (elicits, tasks) {
+            (true, _) => r#""protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"#,
+            (false, true) => r#""protocolVersion":"2025-11-25","capabilities":{},"#,
+            (false, false) => "",
+        };
         let initialize = format!(
             r#"{{"jsonrpc":"2.0","id":"init","method":"initialize","params":{{{version}"nonce":"ninit","more":"{more}"}}}}"#
         );
