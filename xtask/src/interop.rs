@@ -37,6 +37,8 @@ use tally::{Tally, Verdict};
 
 /// A client program that takes longer than this is stuck.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
+/// How long a person lets a held call wait, unless the command line says so: as long as the silent call runs.
+const HELD: Duration = Duration::from_secs(60);
 /// Clients under way at once. A client and its server are processes that mostly wait.
 const WORKERS: usize = 4;
 
@@ -47,6 +49,7 @@ usage: cargo xtask interop [--direct-only | --outlast PATH] [--all] [--list] [CL
   cargo xtask interop ts1 rust          one pair, every way
   cargo xtask interop ts1 rust http     one pair, one way: stdio, http-stdio, stdio-http or http
   cargo xtask interop keepalive         only the calls that are silent for 60 s
+  cargo xtask interop held [SECONDS]    only the calls that a person approves after so long
   cargo xtask interop crash             only the server that is killed in mid-call
   cargo xtask interop forgotten         only the server that forgets its sessions
   cargo xtask interop crowd             only a client of every SDK at once
@@ -64,6 +67,8 @@ pub struct Places {
     pub sources: PathBuf,
     pub installed: PathBuf,
     pub built: PathBuf,
+    /// How long a person takes to approve the call that `held` is about.
+    pub held: Duration,
 }
 
 impl Places {
@@ -77,6 +82,7 @@ impl Places {
             sources: root.join("tests/interop"),
             installed: target.join("interop"),
             built: target.join("debug"),
+            held: HELD,
         })
     }
 
@@ -125,6 +131,14 @@ impl Options {
         self.names.first().map(String::as_str).filter(|name| special::NAMES.contains(name))
     }
 
+    /// How long a person lets a held call wait.
+    fn held(&self) -> Result<Duration> {
+        match (self.special(), self.names.get(1)) {
+            (Some("held"), Some(seconds)) => Ok(Duration::from_secs(seconds.parse()?)),
+            _ => Ok(HELD),
+        }
+    }
+
     fn visits(&self) -> Result<Vec<Visit>> {
         if self.special().is_some() { Ok(Vec::new()) } else { matrix::visits(&self.names, self.all) }
     }
@@ -149,7 +163,8 @@ pub fn run(args: &[String], amount: &mut Amount) -> Result<()> {
         visits.iter().for_each(|visit| say(&visit.to_string()));
         return Ok(());
     }
-    let places = Places::find()?;
+    let mut places = Places::find()?;
+    places.held = options.held()?;
     let mut sdks = matrix::sdks(&visits);
     sdks.extend(special::sdks(&specials));
     setup::prepare(&places, &sdks)?;
@@ -170,8 +185,9 @@ fn run_all(
     amount: &mut Amount,
 ) -> Result<()> {
     let tally = &Tally::default();
-    // The one that does nothing but wait needs no worker.
-    let (patient, busy): (Vec<&str>, Vec<&str>) = specials.iter().partition(|name| **name == "keepalive");
+    // Those that do nothing but wait need no worker.
+    let waits = |name: &&&str| matches!(**name, "keepalive" | "held");
+    let (patient, busy): (Vec<&str>, Vec<&str>) = specials.iter().partition(waits);
     let (jobs, next) = (&jobs(visits, &busy), &AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for name in patient {

@@ -357,6 +357,21 @@ async function keepalive(peer, silenceMs) {
     return `${seen.length} signs of life in ${silenceMs} ms`;
 }
 
+/** Only through outlast: a call that waits for a person's yes, of a client with two seconds of patience. */
+async function held(peer, heldMs) {
+    const began = Date.now();
+    const heard = [];
+    const answer = await peer.call('slow', { ms: 1 }, {
+        timeout: 2000,
+        resetTimeoutOnProgress: true,
+        onprogress: p => heard.push(p.message ?? '')
+    });
+    same(text(answer), 'slept 1');
+    expect(Date.now() - began >= heldMs, 'it was answered before anybody approved it');
+    expect(heard.some(words => words.startsWith('waiting for approval of `slow`')), `heard: ${heard[0]}`);
+    return `answered once it was approved, after ${heldMs / 1000} s`;
+}
+
 /** Only through outlast: the server is killed in mid-call, and the next call finds a new one. */
 async function crash(peer, outlast) {
     const running = peer.call('trigger-long-running-operation', { duration: 20, steps: 5 });
@@ -403,15 +418,16 @@ function descendants(root) {
 }
 
 function parse(argv) {
-    const options = { era: 'auto', profile: 'fixture', only: undefined, silenceMs: 60_000 };
+    const options = { era: 'auto', profile: 'fixture', only: undefined, silenceMs: 60_000, heldMs: 0 };
     const end = argv.indexOf('--');
-    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] [--pid N] [--server URL] -- COMMAND...|URL');
+    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] [--held-ms N] [--pid N] [--server URL] -- COMMAND...|URL');
     for (let i = 0; i < end; i += 2) {
         const value = argv[i + 1];
         if (argv[i] === '--era') options.era = value;
         else if (argv[i] === '--profile') options.profile = value;
         else if (argv[i] === '--only') options.only = value.split(',');
         else if (argv[i] === '--silence-ms') options.silenceMs = Number(value);
+        else if (argv[i] === '--held-ms') options.heldMs = Number(value);
         else if (argv[i] === '--pid') options.pid = Number(value);
         else if (argv[i] === '--server') options.server = value;
         else throw new Error(`unknown option ${argv[i]}`);
@@ -459,6 +475,9 @@ export async function main(connect) {
     for (const [check, body] of Object.entries(profiles[options.profile])) await run(check, () => body(peer));
     if (options.only?.includes('keepalive')) {
         await run('keepalive', () => keepalive(peer, options.silenceMs), options.silenceMs + 20_000);
+    }
+    if (options.only?.includes('held')) {
+        await run('held', () => held(peer, options.heldMs), options.heldMs + 30_000);
     }
     if (options.only?.includes('forgotten')) await run('forgotten', () => forgotten(peer, options.server));
     if (options.only?.includes('crash')) await run('crash', () => crash(peer, options.pid ?? peer.pid()));

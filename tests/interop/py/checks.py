@@ -12,6 +12,7 @@ with the one through outlast word for word.
 import hashlib
 import http.client
 import json
+import re
 import os
 import sys
 import warnings
@@ -340,6 +341,23 @@ async def progress_resets_timeout(peer):
     raise Unsupported("progress does not extend a timeout of the Python SDK")
 
 
+async def held(peer, seconds):
+    """Only through outlast: a call that waits for a person's yes, of a client with two seconds of patience.
+
+    Progress does not extend that here, so outlast hands the call off in time, and the client asks for it.
+    """
+    began, asked = anyio.current_time(), 0
+    result = await peer.call_within(2, "slow", {"ms": 1})
+    while ticket := (result.get("_meta") or {}).get("dev.outlast/ticket"):
+        asked += 1
+        wait = re.search(r"Call the tool `([^`]+)`", text(result)).group(1)
+        result = await peer.call_within(2, wait, {"ticket": ticket, "after": asked})
+    same(text(result), "slept 1")
+    assert anyio.current_time() - began >= seconds, "it was answered before anybody approved it"
+    assert asked > 0, "it was not handed off"
+    return f"answered once it was approved, after {seconds} s"
+
+
 def explain(error):
     """In words; what a task group raises hides the reason inside."""
     while isinstance(error, BaseExceptionGroup):
@@ -358,11 +376,11 @@ class Report:
         self.failed |= ok is False
         print(json.dumps({"check": check, "ok": ok, "detail": detail}), flush=True)
 
-    async def run(self, check, body, *args):
+    async def run(self, check, body, *args, limit=CHECK_LIMIT):
         if self.only and check not in self.only:
             return
         try:
-            with anyio.fail_after(CHECK_LIMIT):
+            with anyio.fail_after(limit):
                 self.line(check, True, await body(*args))
         except Unsupported as error:
             self.line(check, "unsupported", str(error))
@@ -422,6 +440,8 @@ async def run(connect, options, report):
             await report.run("progress_resets_timeout", progress_resets_timeout, peer)
             for check, body in PROFILES[options.profile].items():
                 await report.run(check, body, peer)
+            if options.held:
+                await report.run("held", held, peer, options.held, limit=options.held + 30)
             closing_since = anyio.current_time()
     except Exception as error:
         report.line("connect", False, explain(error))
@@ -437,6 +457,7 @@ def main(connect):
     parser.add_argument("--era", default="auto", choices=["legacy", "modern", "auto"])
     parser.add_argument("--profile", default="fixture", choices=sorted(PROFILES))
     parser.add_argument("--only", type=lambda names: names.split(","))
+    parser.add_argument("--held-ms", dest="held", type=lambda ms: int(ms) // 1000)
     argv = sys.argv[1:]
     if "--" not in argv or argv[-1] == "--":
         parser.error("the server's command or URL goes after `--`")

@@ -1,6 +1,7 @@
 """A client on the official Python SDK 1.x; what it checks is in `checks.py`."""
 
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import anyio
 from checks import elicited, main, sampled
@@ -56,6 +57,10 @@ class Peer:
         heard = report if progress else None
         result = await self.session.call_tool(name, arguments, progress_callback=heard, meta=meta)
         return plain(result)
+
+    async def call_within(self, seconds, name, arguments):
+        limit = timedelta(seconds=seconds)
+        return plain(await self.session.call_tool(name, arguments, read_timeout_seconds=limit))
 
     async def call_and_cancel(self, name, arguments, after):
         # This SDK drops a cancelled call without a word, so the word is sent here.

@@ -8,6 +8,7 @@ use anyhow::Result;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 /// It is built from source: its makers publish no programs where we may look.
 const CARGO_DEB: &str = "3.8.0";
@@ -16,7 +17,8 @@ const CARGO_DEB: &str = "3.8.0";
 pub fn prepare(dist: &Dist) -> Result<()> {
     fs::create_dir_all(&dist.tools)?;
     let sources = root().join("packaging/tools");
-    let places = Places { sources, installed: dist.tools.clone(), built: PathBuf::new() };
+    let places =
+        Places { sources, installed: dist.tools.clone(), built: PathBuf::new(), held: Duration::ZERO };
     python(&places)?;
     node(&places)?;
     once(&places, "cargo-deb", CARGO_DEB, || {

@@ -237,6 +237,12 @@ pub fn keepalive_pair() -> Pair {
     Pair { client: &CLIENTS[0], server: &SERVERS[1] }
 }
 
+/// A client whose call waits for a person, and its server.
+pub fn held_pair(client: &str) -> Pair {
+    let client = CLIENTS.iter().find(|known| known.name == client).unwrap_or(&CLIENTS[0]);
+    Pair { client, server: &SERVERS[1] }
+}
+
 /// The pair whose server is killed in mid-call: the reference server.
 pub fn crash_pair() -> Pair {
     Pair { client: &CLIENTS[0], server: &SERVERS[0] }

@@ -1,9 +1,11 @@
 //! Checks of one feature each, only through outlast: what no pair can show by being the same.
 
+use std::process::Command;
 use std::slice::from_ref;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use serde_json::Value;
 
 use super::client::{Outcome, Run};
 use super::endpoint::Endpoint;
@@ -11,7 +13,7 @@ use super::matrix::{self, Pair, Sdk};
 use super::tally::{Tally, Verdict};
 use super::{Places, RUN_LIMIT, before, gateway, http, tasks};
 
-pub const NAMES: [&str; 6] = ["crash", "crowd", "forgotten", "gateway", "keepalive", "tasks"];
+pub const NAMES: [&str; 7] = ["crash", "crowd", "forgotten", "gateway", "held", "keepalive", "tasks"];
 
 /// How long a call is silent in the check that the whole project is about.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -24,7 +26,8 @@ pub fn sdks(names: &[&str]) -> Vec<Sdk> {
     let clients = crowd.iter().map(|pair| pair.client.sdk);
     let tasks = tasks::sdks().filter(|_| names.contains(&"tasks"));
     let gateway = gateway::SDKS.into_iter().filter(|_| names.contains(&"gateway"));
-    clients.chain(gateway).chain(names.first().map(|_| Sdk::Ts1)).chain(tasks).collect()
+    let held = names.contains(&"held").then_some(Sdk::Py1);
+    clients.chain(held).chain(gateway).chain(names.first().map(|_| Sdk::Ts1)).chain(tasks).collect()
 }
 
 /// Makes the check of this name, over HTTP and, where that is another thing, over stdio.
@@ -35,6 +38,7 @@ pub fn check(name: &str, places: &Places, outlast: &str, tally: &Tally) {
         "gateway" => return tally.add(name, gateway::check(places, outlast)),
         "tasks" => return tasks::check(places, outlast, tally),
         "forgotten" => (forgotten, forgotten_over_http),
+        "held" => return held(places, outlast, tally),
         _ => (keepalive, keepalive_over_http),
     };
     let in_words = |result: Result<Run>| {
@@ -105,6 +109,60 @@ fn keepalive_over_http(places: &Places, outlast: &str) -> Result<Run> {
     proxy.stop()?;
     server.stop()?;
     Ok(run)
+}
+
+/// A person approves a call only after a while, and the client has two seconds of patience. That of the TypeScript SDK
+/// waits on while progress comes; that of the Python SDK does not, and is handed the call off.
+fn held(places: &Places, outlast: &str, tally: &Tally) {
+    std::thread::scope(|scope| {
+        for (client, more) in [("ts1", "--keep-alive=500ms"), ("py1", "--client-cap=2s")] {
+            scope.spawn(move || {
+                let run = held_for(places, outlast, client, more);
+                let in_words = |error: anyhow::Error| vec![format!("{error:#}")];
+                tally.add(
+                    &format!("held, {client}"),
+                    run.map_err(in_words).and_then(|run| verdict(&run, "held")),
+                );
+            });
+        }
+    });
+}
+
+fn held_for(places: &Places, outlast: &str, client: &str, more: &str) -> Result<Run> {
+    let pair = matrix::held_pair(client);
+    let state = places.logs().join(format!("held-{client}-state"));
+    if state.exists() {
+        std::fs::remove_dir_all(&state)?;
+    }
+    let folder = state.display().to_string();
+    let settings = ["--state", &folder, "--tool", "slow=hold:true,hold-timeout:10m", more];
+    let target = before(outlast, &settings, &pair.server.stdio_command(places));
+    let held_ms = places.held.as_millis().to_string();
+    let options = ["--only", "held", "--held-ms", &held_ms];
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| pair.run_with(places, &options, &target, "held", places.held + RUN_LIMIT));
+        let approved = approve_after(places.held, outlast, &folder);
+        let run = run.join().map_err(|_| anyhow::anyhow!("the client could not be run"))?;
+        approved.map(|()| run)
+    })
+}
+
+/// The person: waits until a call is held, lets it wait for as long as it is to, and says yes.
+fn approve_after(held: Duration, outlast: &str, folder: &str) -> Result<()> {
+    let end = Instant::now() + held + RUN_LIMIT;
+    let number = loop {
+        let shown = Command::new(outlast).args(["holds", "--json", "--state", folder]).output()?;
+        let holds: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+        if let Some(number) = holds["holds"][0]["hold"].as_u64() {
+            break number;
+        }
+        ensure!(Instant::now() < end, "no call was held");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    std::thread::sleep(held);
+    let approve = ["holds", "approve", &number.to_string(), "--state", folder];
+    ensure!(Command::new(outlast).args(approve).status()?.success(), "the call could not be approved");
+    Ok(())
 }
 
 /// A client on stdio; its server over HTTP forgets its session.
