@@ -78,8 +78,9 @@ fn server() -> Map<String, Value> {
 
 fn client() -> Map<String, Value> {
     let cap = SETTINGS.iter().find(|item| item.name == "client-cap").map(value_of);
+    let profile = json!({"type": "string", "description": "What it does: cap:60s,progress:no"});
     members(
-        json!({"client-cap": cap, "hand-off": {"type": "boolean"}, "servers": texts("Globs."), "expose": expose()}),
+        json!({"client-cap": cap, "hand-off": {"type": "boolean"}, "profile": profile, "servers": texts("Globs."), "expose": expose()}),
     )
 }
 

@@ -64,7 +64,7 @@ fn table(desk: &mut Desk<'_>, draft: &mut Draft, entry: &Entry) {
         }
         "clients" => {
             for member in desk.table(entry) {
-                draft.clients.extend(client::client(desk, member, &mut draft.seen));
+                draft.clients.extend(client::client(desk, member, &mut draft.seen, &mut draft.process));
             }
         }
         "tokens" => {

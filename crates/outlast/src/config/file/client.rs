@@ -2,15 +2,16 @@
 
 use super::desk::Desk;
 use super::place::At;
-use super::server::EXPOSE;
+use super::server::{EXPOSE, Given};
 use super::tree::Entry;
 use super::{ClientRule, TokenRule};
 use crate::client::http::token::check_name;
+use outlast_engine::policy::Selector;
 use outlast_engine::settings::{Glob, Key, Setting, Value, setting};
 use outlast_engine::{Bounds, ClientCap};
 
 /// The keys of a client.
-pub const CLIENT: [&str; 4] = ["client-cap", "hand-off", "servers", "expose"];
+pub const CLIENT: [&str; 5] = ["client-cap", "hand-off", "profile", "servers", "expose"];
 /// The keys of a token.
 pub const TOKEN: [&str; 7] = ["hash", "servers", "tools", "max-in-flight", "queue", "queue-wait", "rate"];
 /// Those of them that are settings of a server, too.
@@ -19,8 +20,13 @@ pub const BOUNDS: [Key; 4] = [Key::MaxInFlight, Key::Queue, Key::QueueWait, Key:
 /// Globs for servers, with their places: what they match is known only when all files are read.
 pub type Seen = Vec<(Glob, At)>;
 
-/// Reads one client.
-pub fn client(desk: &mut Desk<'_>, entry: &Entry, seen: &mut Seen) -> Option<ClientRule> {
+/// Reads one client. What is known of it is a setting of the process.
+pub fn client(
+    desk: &mut Desk<'_>,
+    entry: &Entry,
+    seen: &mut Seen,
+    process: &mut Vec<Given>,
+) -> Option<ClientRule> {
     let glob = desk.glob(&entry.name, entry.at)?;
     let table = format!("[clients.{:?}]", entry.name);
     let source = desk.source(&table, entry.at);
@@ -29,6 +35,7 @@ pub fn client(desk: &mut Desk<'_>, entry: &Entry, seen: &mut Seen) -> Option<Cli
         match member.name.as_str() {
             "client-cap" => rule.cap = cap(desk, member),
             "hand-off" => rule.hand_off = desk.switch(member),
+            "profile" => process.extend(profile(desk, member, &entry.name, &rule.source)),
             "servers" => rule.servers = Some(servers(desk, member, seen)),
             "expose" => rule.expose = desk.choice(member, &EXPOSE),
             _ => desk.unknown(member, &table, CLIENT),
@@ -43,6 +50,13 @@ fn cap(desk: &mut Desk<'_>, member: &Entry) -> Option<ClientCap> {
         Ok(Value::Time(time)) => Some(time.map_or(ClientCap::Off, ClientCap::After)),
         _ => None,
     }
+}
+
+/// `profile = "cap:60s,progress:no"`: the row that `--client-profile` would add.
+fn profile(desk: &mut Desk<'_>, member: &Entry, glob: &str, source: &str) -> Option<Given> {
+    let text = format!("{glob}={}", desk.text(member)?);
+    let setting = setting(Key::ClientProfile);
+    Some(Given { selector: Selector::All, setting, text, source: source.into(), at: member.at })
 }
 
 fn servers(desk: &mut Desk<'_>, member: &Entry, seen: &mut Seen) -> Vec<Glob> {

@@ -50,6 +50,8 @@ allow-host = ["a", "b"]
 [clients."claude*"]
 client-cap = "60s"
 servers = ["ci"]
+[clients."my-agent*"]
+profile = "cap:60s,progress:yes"
 "#,
     );
     let [ci, far] = &gateway.servers[..] else { panic!() };
@@ -67,6 +69,8 @@ servers = ["ci"]
     assert_eq!(gateway.settings.service.hosts, ["a", "b"]);
     assert_eq!(gateway.settings.engine.drain, std::time::Duration::from_secs(5));
     assert!(matches!(gateway.settings.engine.clients[0].cap, Some(outlast_engine::ClientCap::After(_))));
+    let row = &gateway.settings.engine.profiles.written[0];
+    assert_eq!((&*row.glob.to_string(), row.progress), ("my-agent*", Some(true)));
     assert_eq!((gateway.separator.as_str(), gateway.warnings.len()), ("__", 0));
 }
 
@@ -137,6 +141,8 @@ fn every_mistake_has_its_place_and_says_what_helps() {
     assert!(first("[servers.\"a b\"]\ncommand = \"x\"").contains("cannot be the name of a server"));
     assert!(first(&format!("{server}url = \"https://h/\"")).contains("both a command and a url"));
     assert!(first("[tokens.a]\nservers = []").contains("has no hash"));
+    let row = "[clients.x]\nprofile = 'cap:soon,progress:no'";
+    assert!(first(row).starts_with("outlast.toml:2:") && first(row).contains("soon"), "{}", first(row));
     assert!(first("a = ").starts_with("outlast.toml:1:"));
     assert_eq!(says("[defaults]\na = 1\nb = 2\n[log]\nc = 3").len(), 3);
 }
