@@ -31,6 +31,7 @@ use crate::config::{self, Settings};
 use crate::install as installer;
 use crate::observe::stderr::say_lines;
 use crate::store::Place;
+pub(crate) use check::show as show_mistakes;
 use meant::{moved_first, unknown_command};
 use outlast_engine::settings::BadValue;
 use std::ffi::{OsStr, OsString};
@@ -72,8 +73,8 @@ enum Task {
     Tasks(crate::tasks::Request),
     Holds(crate::holds::Request),
     Clients(crate::clients::Request),
-    /// Read this file and say what is wrong with it.
-    Check(std::path::PathBuf),
+    /// Read this file and say what is wrong with it; to a program if so.
+    Check(std::path::PathBuf, bool),
     Explain(crate::explain::Request),
     Import(crate::import::Request),
 }
@@ -113,7 +114,8 @@ pub fn main() -> ExitCode {
 /// These read all that follows with options of their own; everything else is found behind ours.
 fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
     let first = words.first().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
-    if let Some(wrong) = meant::misspelt_second(&first, &words) {
+    let misspelt = || meant::misspelt_option(&first, &words);
+    if let Some(wrong) = meant::misspelt_second(&first, &words).or_else(misspelt) {
         return Err(wrong);
     }
     match first.as_str() {
@@ -175,6 +177,16 @@ fn split_command(mut words: Vec<OsString>) -> (Vec<OsString>, Option<Vec<OsStrin
 
 fn not_understood(word: &OsStr) -> Wrong {
     Wrong(format!("`{}` was not expected here; see outlast --help", word.to_string_lossy()))
+}
+
+/// An argument that a command does not know.
+fn unexpected(command: &str, argument: &lexopt::Arg) -> Wrong {
+    let what = match argument {
+        lexopt::Arg::Long(name) => format!("unknown option `--{name}`"),
+        lexopt::Arg::Short(letter) => format!("unknown option `-{letter}`"),
+        lexopt::Arg::Value(word) => format!("`{}` was not expected here", word.to_string_lossy()),
+    };
+    Wrong(format!("{what}; see outlast {command} --help"))
 }
 
 fn unknown_letter(letter: char) -> Wrong {

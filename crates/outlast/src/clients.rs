@@ -5,12 +5,15 @@
 pub mod advice;
 pub mod learned;
 
+use crate::observe::stdout;
+use crate::observe::text::escape;
 use crate::store::Place;
 use learned::Entry;
 use outlast_engine::profile::{Origin, Profile, TABLE, rows};
 use outlast_engine::settings::show_duration;
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::fmt::Write;
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -52,7 +55,8 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
 fn changed(entries: Vec<Entry>, name: &str, what: &str) -> io::Result<ExitCode> {
     for entry in &entries {
         let cap = entry.cap().map_or_else(|| "no cap yet".into(), show_duration);
-        writeln!(io::stdout(), "{} {}: {cap} {what}", entry.name, entry.version)?;
+        let (name, version) = (escape(&entry.name), escape(&entry.version));
+        stdout::print(format!("{name} {version}: {cap} {what}\n"))?;
     }
     if entries.is_empty() {
         let why = format!("nothing was learned of a client called `{name}`; see: outlast clients learn");
@@ -74,18 +78,20 @@ fn list(request: &Request) -> io::Result<()> {
     let rows = known(request);
     if request.json {
         let rows: Vec<Value> = rows.iter().map(as_json).collect();
-        return writeln!(io::stdout(), "{}", json!({"clients": rows}));
+        return stdout::print(format!("{}\n", json!({"clients": rows}))).map(drop);
     }
     let mut lines =
         vec![["CLIENT", "CALLS ITSELF", "VERSION", "WAITS", "OUTLAST DOES", "KNOWN FROM"].map(str::to_owned)];
     lines.extend(rows.iter().map(line));
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..6).map(width).collect();
+    let mut text = String::new();
     for line in &lines {
         let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        writeln!(io::stdout(), "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
     }
-    Ok(())
+    stdout::print(text).map(drop)
 }
 
 fn line(row: &Profile) -> [String; 6] {
@@ -96,7 +102,8 @@ fn line(row: &Profile) -> [String; 6] {
         (None, None) => unknown(),
     };
     let version = row.version.as_ref().map_or_else(|| "any".into(), ToString::to_string);
-    [row.client.to_string(), row.glob.to_string(), version, waits, advice::what_happens(row), origin(row)]
+    let name = |text: &dyn std::fmt::Display| escape(&text.to_string());
+    [name(&row.client), name(&row.glob), version, waits, advice::what_happens(row), origin(row)]
 }
 
 fn origin(row: &Profile) -> String {
@@ -124,22 +131,21 @@ fn show_learned(entries: &[Entry], as_json: bool) -> io::Result<()> {
     if as_json {
         let shown = |entry: &Entry| json!({"name": entry.name, "version": entry.version, "capMs": entry.cap_ms, "accepted": entry.accepted});
         let entries: Vec<Value> = entries.iter().filter(|entry| entry.cap_ms.is_some()).map(shown).collect();
-        return writeln!(io::stdout(), "{}", json!({"learned": entries}));
+        return stdout::print(format!("{}\n", json!({"learned": entries}))).map(drop);
     }
-    let mut none = true;
+    let mut text = String::new();
     for entry in entries {
         let Some(cap) = entry.cap() else { continue };
-        none = false;
-        let (name, version, cap) = (&entry.name, &entry.version, show_duration(cap));
+        let (name, version, cap) = (escape(&entry.name), escape(&entry.version), show_duration(cap));
         let then = if entry.accepted {
             format!("counts; to forget it: outlast clients forget '{name}'")
         } else {
             format!("does not count yet; to accept it: outlast clients learn '{name}'")
         };
-        writeln!(io::stdout(), "{name} {version} gives silent calls up after {cap}: {then}")?;
+        let _ = writeln!(text, "{name} {version} gives silent calls up after {cap}: {then}");
     }
-    if none {
-        writeln!(io::stdout(), "Nothing has been learned of any client here.")?;
+    if text.is_empty() {
+        text += "Nothing has been learned of any client here.\n";
     }
-    Ok(())
+    stdout::print(text).map(drop)
 }

@@ -8,9 +8,11 @@ pub mod server;
 
 use crate::clock::Clock;
 use crate::config;
+use crate::observe::stdout;
+use crate::observe::terminal::{CLEAR, Colour, Stream, over};
 use client::{Client, Outcome};
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -44,8 +46,16 @@ fn call(command: &[OsString], screen: &mut Screen) -> io::Result<Outcome> {
     let outcome = client.call_slow_tool(&clock, |seconds, news| screen.progress(seconds, news))?;
     let seconds = outcome.took.as_secs_f64();
     let verdict = match &outcome.answered {
-        true => format!("   [kept]  after {seconds:.1} s: {}", outcome.text),
-        false => format!("   [lost]  after {seconds:.1} s: {}", outcome.text),
+        true => format!(
+            "   {}  after {seconds:.1} s: {}",
+            Stream::Stdout.paint(Colour::Good, "[kept]"),
+            outcome.text
+        ),
+        false => format!(
+            "   {}  after {seconds:.1} s: {}",
+            Stream::Stdout.paint(Colour::Bad, "[lost]"),
+            outcome.text
+        ),
     };
     screen.line(&verdict)?;
     client.close();
@@ -77,22 +87,20 @@ struct Screen {
 
 impl Screen {
     fn new() -> Screen {
-        Screen { live: io::stdout().is_terminal(), dirty: false }
+        Screen { live: Stream::Stdout.is_terminal(), dirty: false }
     }
 
     fn progress(&mut self, seconds: f64, news: &str) -> io::Result<()> {
         let line = format!("   {seconds:4.1} s  {news}");
-        let mut out = io::stdout().lock();
         if self.live {
             self.dirty = true;
-            write!(out, "\r\x1b[K{line}")?;
-            return out.flush();
+            return stdout::print(over(&line)).map(drop);
         }
-        writeln!(out, "{line}")
+        stdout::print(format!("{line}\n")).map(drop)
     }
 
     fn line(&mut self, line: &str) -> io::Result<()> {
-        let clear = if std::mem::take(&mut self.dirty) { "\r\x1b[K" } else { "" };
-        writeln!(io::stdout().lock(), "{clear}{line}")
+        let clear = if std::mem::take(&mut self.dirty) { CLEAR } else { "" };
+        stdout::print(format!("{clear}{line}\n")).map(drop)
     }
 }

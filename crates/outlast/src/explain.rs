@@ -3,7 +3,7 @@
 
 use crate::clients::{advice, learned};
 use crate::config::file::{self, BOUNDS, Defined, Gateway};
-use crate::observe::stderr;
+use crate::observe::{stderr, stdout};
 use outlast_engine::method::Method;
 use outlast_engine::policy::{CallFacts, Declared, Policy, Written};
 use outlast_engine::profile::{Effect, Introduction, Verdict, verdict};
@@ -11,7 +11,7 @@ use outlast_engine::settings::{Place, SETTINGS, Setting, Signs, Value, nearest, 
 use outlast_engine::{Bounds, ClientCap};
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
     let mut gateway = match file::load(&request.path) {
         Ok(gateway) => gateway,
         Err(mistakes) => {
-            mistakes.iter().for_each(|mistake| stderr::write(format!("{mistake}\n").as_bytes()));
+            crate::cli::show_mistakes(&mistakes);
             return Ok(ExitCode::FAILURE);
         }
     };
@@ -46,7 +46,7 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
     };
     let explained = Explained::new(&gateway, server, request);
     let text = if request.json { format!("{}\n", explained.json(request)) } else { explained.text(request) };
-    io::stdout().write_all(text.as_bytes())?;
+    stdout::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,6 +4,7 @@
 //! Everything goes through the store's file: the process that holds a call looks there. Beside the path of every call.
 
 use crate::observe::stderr::{self, say};
+use crate::observe::stdout::{self, Reader};
 use crate::observe::text::escape;
 use crate::store::Place;
 use crate::sys::signals::Interrupt;
@@ -155,7 +156,9 @@ fn watch(shelf: &Shelf, json: bool) -> Result<Status, Problem> {
             if stderr::is_terminal() && !json {
                 stderr::write(b"\x07");
             }
-            print(shown(&holds, json).as_bytes())?;
+            if stdout::print(shown(&holds, json))? == Reader::Gone {
+                return Ok(Status::Done);
+            }
             last = Some(state);
         }
         if interrupt.wait(Some(LOOK))? {

@@ -185,7 +185,7 @@ fn read_or_make(folder: &Path) -> io::Result<[u8; KEY]> {
 fn read(path: &Path) -> io::Result<[u8; KEY]> {
     let bytes = read_small(path, KEY as u64 + 1)?;
     bytes.try_into().map_err(|_| {
-        let why = format!("`{}` is no key of outlast; remove it, and a new one is made", path.display());
+        let why = format!("`{}` is not a key of outlast; remove it, and a new one is made", path.display());
         io::Error::new(io::ErrorKind::InvalidData, why)
     })
 }
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(files.len(), 1, "nothing is left beside it");
         assert_eq!(files[0].metadata().unwrap().mode() & 0o777, 0o600);
         fs::write(files[0].path(), "short").unwrap();
-        assert!(Key::of(&place).err().unwrap().to_string().contains("is no key"));
+        assert!(Key::of(&place).err().unwrap().to_string().contains("is not a key"));
         assert_ne!(digest(&Key::of(&Place::Memory).unwrap()), digest(&Key::of(&Place::Memory).unwrap()));
     }
 

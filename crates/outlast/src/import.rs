@@ -13,6 +13,8 @@ use crate::config::file;
 use crate::install::clients::{Client, Scope};
 use crate::install::visible;
 use crate::observe::stderr::say as tell;
+use crate::observe::stdout;
+use outlast_engine::settings::counted;
 use secrets::Secrets;
 use std::fs;
 use std::io::{self, Write};
@@ -73,15 +75,15 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
     }
     import.left.iter().for_each(|line| tell(line));
     let Some(path) = &request.output else {
-        io::stdout().write_all(text.as_bytes())?;
+        stdout::print(text)?;
         tell_variables(&secrets);
         return Ok(ExitCode::SUCCESS);
     };
     if let Err(why) = write_new(path, &text) {
-        tell(&format!("{}: {why}", path.display()));
+        tell(&format!("{}: cannot be written: {why}", path.display()));
         return Ok(ExitCode::FAILURE);
     }
-    writeln!(io::stdout(), "{}: {} server(s)", path.display(), import.servers.len())?;
+    stdout::print(format!("{}: {}\n", path.display(), counted(import.servers.len(), "server")))?;
     tell_variables(&secrets);
     Ok(ExitCode::SUCCESS)
 }
@@ -100,11 +102,16 @@ fn write_new(path: &PathBuf, text: &str) -> io::Result<()> {
     }
     let mut file = fs::File::create_new(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            io::Error::other("the file is there already; write --output FILE, or --output - to see the text")
+            io::Error::other("it is there already; write --output FILE, or --output - to see the text")
         }
         _ => error,
     })?;
-    file.write_all(text.as_bytes())
+    let written = file.write_all(text.as_bytes());
+    if written.is_err() {
+        // Half of it would be in the way of the next try.
+        let _ = fs::remove_file(path);
+    }
+    written
 }
 
 #[cfg(test)]

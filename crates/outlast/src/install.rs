@@ -18,14 +18,17 @@ mod report;
 mod round_trips;
 mod server;
 mod toml;
-mod write;
+pub mod write;
 mod yaml;
 
 pub use edit::Aim;
 pub use server::{INSTALLED, is_outlast};
 
 use crate::config;
+use crate::observe::progress::Progress;
 use crate::observe::stderr::say as tell;
+use crate::observe::stdout::{self, Reader};
+use crate::observe::terminal::{Colour, Stream};
 use crate::sys::files::is_program;
 use clients::{Client, Place, Scope};
 pub use diff::visible;
@@ -34,10 +37,12 @@ use plan::{Plan, Wish};
 use report::Report;
 use server::{Problem, Server, line_of};
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use write::Original;
+
+const NO_HOME: &str = "HOME is not set, so no file can be found";
 
 /// What was asked for.
 #[derive(Debug)]
@@ -83,9 +88,14 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
         outcome = outcome.and(change(request, client, &mut report)?);
     }
     if request.clients.is_empty() {
-        outcome = list::list()?;
+        outcome = list::list(request.json)?;
+    } else {
+        if request.all && !report.found && outcome == Outcome::Done {
+            tell(nothing_found());
+            outcome = Outcome::Left;
+        }
+        report.print(outcome == Outcome::Done)?;
     }
-    report.print(outcome == Outcome::Done)?;
     Ok(if outcome == Outcome::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -117,7 +127,7 @@ fn own_word() -> io::Result<String> {
 }
 
 fn say(text: &str) -> io::Result<()> {
-    writeln!(io::stdout(), "{text}")
+    stdout::print(format!("{text}\n")).map(drop)
 }
 
 /// A path as a person may see it, and what it really is if that is somewhere else.
@@ -131,13 +141,17 @@ fn change(request: &Request, client: &'static Client, report: &mut Report) -> io
     let word = own_word()?;
     let places = client.places(request.scope.unwrap_or(Scope::User));
     let (found, mut outcome) = existing(&places);
+    report.found |= !found.is_empty();
     let fitting = Fitting::of(client);
     let flags = |server: &Server| wanted_flags(request, fitting.flags(server));
     let mut meant = 0;
     for (place, original) in &found {
         let ours = plan::ours(&word, place.shape);
         let wish = Wish { aim: request.aim, ours: &ours, only: &request.servers, flags: &flags };
-        let one = match plan::plan(&original.text, place.shape, wish) {
+        let waits = Progress::begin(&format!("reading {}", place.path.display()));
+        let planned = plan::plan(&original.text, place.shape, wish);
+        drop(waits);
+        let one = match planned {
             Ok(plan) => {
                 meant += plan.meant;
                 let says = request.aim == Aim::Install;
@@ -208,10 +222,17 @@ fn left(path: &Path, why: &str) -> Outcome {
 fn missing(client: &Client, places: &[Place]) -> Outcome {
     let looked: Vec<String> = places.iter().map(|place| visible(&place.path.to_string_lossy())).collect();
     match looked.as_slice() {
-        [] => tell("HOME is not set, so no file can be found"),
+        [] => tell(NO_HOME),
         looked => tell(&format!("{} has no file here; looked at {}", client.name, looked.join(", "))),
     }
     Outcome::Left
+}
+
+fn nothing_found() -> &'static str {
+    match config::home() {
+        Some(_) => "no file of a client was found; `outlast install` alone says where it looked",
+        None => NO_HOME,
+    }
 }
 
 fn no_such_server(request: &Request, found: &[(&Place, Original)]) -> Outcome {
@@ -289,7 +310,7 @@ fn write_file(job: &Job<'_>, report: &Report, outcome: Outcome) -> io::Result<Wr
         }
         return Ok(Written::NotWanted);
     };
-    report.say(&format!("{path}\n{}", plan.diff.trim_end()))?;
+    report.say(&format!("{path}\n{}", coloured(plan.diff.trim_end())))?;
     for line in happens(job) {
         report.say(&line)?;
     }
@@ -300,7 +321,10 @@ fn write_file(job: &Job<'_>, report: &Report, outcome: Outcome) -> io::Result<Wr
     if !request.yes && !agreed(&path)? {
         return Ok(Written::No);
     }
-    match write::replace(original, text) {
+    let waits = Progress::begin(&format!("writing {path}"));
+    let replaced = write::replace(original, text);
+    drop(waits);
+    match replaced {
         Ok(backup) => {
             report.say(&format!("Changed. The old file is {}.", visible(&backup.to_string_lossy())))?;
             report.say(&format!("Restart {} for it to take effect.", client.name))?;
@@ -311,6 +335,16 @@ fn write_file(job: &Job<'_>, report: &Report, outcome: Outcome) -> io::Result<Wr
             Ok(Written::No)
         }
     }
+}
+
+/// A difference as a terminal shows it.
+fn coloured(diff: &str) -> String {
+    let line = |line: &str| match line.as_bytes().first() {
+        Some(b'-') => Stream::Stdout.paint(Colour::Bad, line),
+        Some(b'+') => Stream::Stdout.paint(Colour::Good, line),
+        _ => line.to_owned(),
+    };
+    diff.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// What will happen in the client: one line, or one for each server where they differ.
@@ -343,8 +377,9 @@ fn agreed(path: &str) -> io::Result<bool> {
         tell(&format!("{path}: nothing was changed, since there is nobody to ask; add --yes"));
         return Ok(false);
     }
-    write!(io::stdout(), "Change this file? [y/N] ")?;
-    io::stdout().flush()?;
+    if stdout::print("Change this file? [y/N] ")? == Reader::Gone {
+        return Ok(false);
+    }
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     let yes = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");

@@ -118,7 +118,7 @@ pub fn clear(place: &Place) -> io::Result<usize> {
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(error),
+        Err(error) => return Err(io::Error::other(crate::store::no_folder(&folder, &error))),
     };
     let mut count = 0;
     for entry in entries {

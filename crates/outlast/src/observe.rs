@@ -1,8 +1,11 @@
 //! Who looks on: the log, and the record of messages. Observers read; nothing waits for them.
 
 pub mod log;
+pub mod progress;
 pub mod rotation;
 pub mod stderr;
+pub mod stdout;
+pub mod terminal;
 pub mod text;
 pub mod trace;
 

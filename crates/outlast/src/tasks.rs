@@ -9,10 +9,11 @@ pub mod shelf;
 mod show;
 
 use crate::observe::stderr::{self, say};
+use crate::observe::stdout;
 use crate::store::Place;
 use outlast_engine::record::{Answer, Record, State};
 use shelf::Shelf;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -171,10 +172,6 @@ fn result(record: &Record, shelf: &Shelf, json: bool) -> Result<Status, Problem>
 
 /// Writes to stdout. Who reads only the beginning has seen enough.
 pub fn print(bytes: &[u8]) -> Result<Status, Problem> {
-    match io::stdout().write_all(bytes) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Problem(Status::StoreBroken, format!("cannot write: {error}")))
-        }
-        _ => Ok(Status::Done),
-    }
+    stdout::print(bytes)?;
+    Ok(Status::Done)
 }

@@ -57,6 +57,16 @@ fn the_pages_about_errors_are_those_in_the_program() {
 }
 
 #[test]
+fn the_pages_about_topics_are_those_in_the_program() {
+    let own = root().join("crates/outlast/src/cli/help/topics");
+    for entry in std::fs::read_dir(&own).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let hint = format!("write: cp {}/{name} docs/", own.display());
+        assert!(read_to_string(own.join(&name)).unwrap() == page(&format!("docs/{name}")), "{hint}");
+    }
+}
+
+#[test]
 fn every_code_has_a_page_and_a_row() {
     use outlast_engine::error::Kind;
     let index = page("docs/errors/README.md");
@@ -94,8 +104,11 @@ fn links_between_pages_lead_somewhere() {
         "CONTRIBUTING.md",
         "docs/bench.md",
         "docs/bounds.md",
+        "docs/clients.md",
         "docs/doctor.md",
+        "docs/exit-codes.md",
         "docs/file.md",
+        "docs/files.md",
         "docs/idempotency.md",
         "docs/hand-off.md",
         "docs/holds.md",
@@ -103,10 +116,13 @@ fn links_between_pages_lead_somewhere() {
         "docs/keep.md",
         "docs/many-servers.md",
         "docs/on-demand.md",
+        "docs/output.md",
+        "docs/platforms.md",
         "docs/reload.md",
         "docs/remote.md",
         "docs/restarts.md",
         "docs/resume.md",
+        "docs/running.md",
         "docs/serve.md",
         "docs/tasks-command.md",
         "docs/tasks.md",
@@ -181,13 +197,18 @@ fn transcripts_are_true() {
     for name in [
         "README.md",
         "docs/bounds.md",
+        "docs/clients.md",
         "docs/doctor.md",
+        "docs/exit-codes.md",
         "docs/file.md",
+        "docs/files.md",
         "docs/keep.md",
         "docs/hand-off.md",
         "docs/holds.md",
         "docs/many-servers.md",
         "docs/on-demand.md",
+        "docs/output.md",
+        "docs/platforms.md",
         "docs/reload.md",
         "docs/remote.md",
         "docs/serve.md",

@@ -1,6 +1,6 @@
 //! The command line of `clients [learn [NAME] | forget NAME]`.
 
-use super::{Task, Wrong, help};
+use super::{Task, Wrong, help, unexpected};
 use crate::clients::{Request, What};
 use crate::config::{self, Settings};
 use lexopt::prelude::*;
@@ -16,7 +16,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
             Long("json") => json = true,
             Long("state") => state = Some(parser.value()?.to_string_lossy().into_owned()),
             Value(word) => words.push(word.to_string_lossy().into_owned()),
-            other => return Err(Wrong(format!("{}; {FORM}", other.unexpected()))),
+            other => return Err(unexpected("clients", &other)),
         }
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

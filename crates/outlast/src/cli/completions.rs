@@ -1,6 +1,6 @@
 //! `outlast completions SHELL`: made from the table of settings and the list of commands.
 
-use super::help::{COMMANDS, Command};
+use super::help::{self, COMMANDS, Command};
 use super::{Task, Wrong};
 use crate::install::clients::CLIENTS;
 use lexopt::prelude::*;
@@ -14,7 +14,7 @@ pub(super) const SHELLS: &[&str] = &["bash", "fish", "powershell", "zsh"];
 pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
     let shell = match parser.next()? {
         Some(Value(shell)) => shell.to_string_lossy().into_owned(),
-        Some(Long("help") | Short('h')) => return Ok(Task::Print(usage() + "\n")),
+        Some(Long("help") | Short('h')) => return Ok(Task::Print(help::of("completions"))),
         _ => return Err(Wrong(usage())),
     };
     let text = match shell.as_str() {
@@ -58,6 +58,17 @@ fn after(word: &Command) -> Vec<&'static str> {
         return CLIENTS.iter().map(|client| client.name).collect();
     }
     word.then.to_vec()
+}
+
+/// The options that a command alone reads, as words of a shell.
+fn own(word: &Command) -> String {
+    let options = word.options.iter().map(|name| format!("--{name} "));
+    options.collect::<String>() + "--help"
+}
+
+/// Commands that read options of their own instead of those of all.
+fn with_own() -> impl Iterator<Item = &'static Command> {
+    COMMANDS.iter().filter(|word| !word.options.is_empty())
 }
 
 /// What may follow a flag, of what is known in advance.
@@ -107,10 +118,12 @@ fn bash() -> String {
     });
     let flags = flags().iter().map(|(name, _)| format!("--{name}")).collect::<Vec<_>>().join(" ");
     let words = names(COMMANDS.iter().map(|word| word.name));
+    let own: String =
+        with_own().map(|word| format!("        {}) flags='{}' ;;\n", word.name, own(word))).collect();
     format!(
         "# bash completions of outlast; made by: outlast completions bash
 _outlast() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} i
+    local word=${{COMP_WORDS[COMP_CWORD]}} flags='-- {flags}' i
     for ((i = 1; i < COMP_CWORD; i++)); do
         [[ ${{COMP_WORDS[i]}} == -- ]] || continue
         if declare -F _command_offset >/dev/null; then
@@ -124,8 +137,10 @@ _outlast() {{
     done
     case ${{COMP_WORDS[COMP_CWORD - 1]}} in
 {cases}    esac
+    case ${{COMP_WORDS[1]}} in
+{own}    esac
     case $word in
-        -*) COMPREPLY=($(compgen -W '-- {flags}' -- \"$word\")) ;;
+        -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$word\")) ;;
         *) ((COMP_CWORD > 1)) || COMPREPLY=($(compgen -W '{words}' -- \"$word\")) ;;
     esac
 }}
@@ -143,6 +158,8 @@ fn zsh() -> String {
     for (name, about) in flags() {
         let _ = writeln!(options, "    {}", quoted(&format!("--{name}:{about}")));
     }
+    let own: String =
+        with_own().map(|word| format!("    {}) options=({}) ;;\n", word.name, own(word))).collect();
     let cases = cases(|before, next| match next {
         "" => format!("    {before}) _files; return ;;\n"),
         _ => format!("    {before}) compadd -- {next}; return ;;\n"),
@@ -163,6 +180,8 @@ _outlast() {{
 {commands}  )
   options=(
 {options}  )
+  case ${{words[2]}} in
+{own}  esac
   case ${{words[CURRENT - 1]}} in
 {cases}  esac
   if [[ $PREFIX == -* ]]; then
@@ -195,6 +214,13 @@ complete -c outlast -n 'contains -- -- (commandline -opc)' -xa '(__fish_complete
         }
     }
     let _ = writeln!(text, "complete -c outlast -n '__fish_seen_subcommand_from {CHECK}' -F");
+    for word in with_own() {
+        for option in word.options {
+            let name = word.name;
+            let _ = writeln!(text, "complete -c outlast -n '__fish_seen_subcommand_from {name}' -l {option}");
+        }
+    }
+    let others = format!("-n 'not __fish_seen_subcommand_from {}'", names(with_own().map(|word| word.name)));
     for setting in SETTINGS {
         let takes = match setting.kind {
             Kind::Switch => String::new(),
@@ -202,11 +228,11 @@ complete -c outlast -n 'contains -- -- (commandline -opc)' -xa '(__fish_complete
             _ => format!(" -xa '{}'", values(setting).join(" ")),
         };
         let about = quoted(setting.short);
-        let _ = writeln!(text, "complete -c outlast -l {}{takes} -d {about}", setting.name);
+        let _ = writeln!(text, "complete -c outlast {others} -l {}{takes} -d {about}", setting.name);
     }
     for (name, about) in OTHERS {
         let takes = if name == CONFIG { " -rF" } else { "" };
-        let _ = writeln!(text, "complete -c outlast -l {name}{takes} -d {}", quoted(about));
+        let _ = writeln!(text, "complete -c outlast {others} -l {name}{takes} -d {}", quoted(about));
     }
     text
 }
@@ -221,14 +247,20 @@ fn powershell() -> String {
             let _ = writeln!(after, "        '{}' {{ @({}) }}", word.name, next.join(", "));
         }
     }
+    let own: String = with_own()
+        .map(|word| format!("        '{}' {{ @('{}') }}\n", word.name, own(word).replace(' ', "', '")))
+        .collect();
     format!(
         "# PowerShell completions of outlast; made by: outlast completions powershell
 Register-ArgumentCompleter -Native -CommandName outlast -ScriptBlock {{
     param($wordToComplete, $commandAst, $cursorPosition)
     $before = @($commandAst.CommandElements | ForEach-Object {{ $_.ToString() }} | Where-Object {{ $_ -ne $wordToComplete }})
     if ($before -contains '--') {{ return }}
+    $flags = switch ($before[1]) {{
+{own}        default {{ @({flags}) }}
+    }}
     $offered = switch ($before[-1]) {{
-{after}        default {{ if ($wordToComplete -like '-*') {{ @({flags}) }} elseif ($before.Count -eq 1) {{ @({words}) }} else {{ @() }} }}
+{after}        default {{ if ($wordToComplete -like '-*') {{ $flags }} elseif ($before.Count -eq 1) {{ @({words}) }} else {{ @() }} }}
     }}
     $offered | Where-Object {{ $_ -like \"$wordToComplete*\" }} | ForEach-Object {{
         [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)

@@ -2,7 +2,7 @@
 
 use super::meant::with_dashes;
 use super::remote::is_url;
-use super::{Task, Wrong, help};
+use super::{Task, Wrong, help, unexpected};
 use crate::doctor::Options;
 use lexopt::prelude::*;
 use outlast_engine::settings::parse_duration;
@@ -42,7 +42,7 @@ pub(super) fn parse(mut words: Vec<OsString>) -> Result<Task, Wrong> {
                     "`{word}` was not expected before `--`; to examine a server, write: {line}"
                 )));
             }
-            other => return Err(Wrong(format!("{}; {FORM}", other.unexpected()))),
+            other => return Err(unexpected("doctor", &other)),
         }
     }
     if command.first().is_some_and(is_url) {

@@ -1,6 +1,6 @@
 //! `outlast explain SERVER TOOL`.
 
-use super::{Task, Wrong, check, help};
+use super::{Task, Wrong, check, help, unexpected};
 use crate::explain::Request;
 use lexopt::prelude::*;
 
@@ -15,7 +15,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
             Long("config") => path = Some(parser.value()?.into()),
             Long("json") => json = true,
             Value(word) => words.push(word.to_string_lossy().into_owned()),
-            other => return Err(Wrong(format!("{}; {FORM}", other.unexpected()))),
+            other => return Err(unexpected("explain", &other)),
         }
     }
     let [server, tool] = <[String; 2]>::try_from(words).map_err(|_| Wrong(FORM.into()))?;

@@ -3,6 +3,7 @@
 mod commands;
 mod errors;
 mod schema;
+mod topics;
 
 pub(super) use commands::{COMMANDS, Command, named};
 
@@ -10,12 +11,10 @@ use super::{Task, Wrong};
 use outlast_engine::settings::{Group, Key, SETTINGS, Scope, Setting, nearest};
 use std::ffi::OsString;
 use std::fmt::Write;
+use topics::TOPICS;
 
 /// Where the texts of a list begin.
 const COLUMN: usize = 24;
-
-/// What `help` shows besides commands, settings and errors.
-const TOPICS: [&str; 3] = ["settings", "errors", "schema"];
 
 /// `outlast help [WORD | --all]`.
 pub(super) fn parse(words: &[OsString]) -> Result<Task, Wrong> {
@@ -35,7 +34,11 @@ fn about(word: &str) -> Option<String> {
         "settings" => return Some(reference()),
         "errors" => return Some(errors::index()),
         "schema" => return Some(schema::text()),
+        "topics" => return Some(topics::list() + "\n"),
         _ => {}
+    }
+    if let Some(page) = topics::page(word) {
+        return Some(page);
     }
     let name = word.trim_start_matches("--");
     let command = named(name).map(|command| (command.text)());
@@ -54,7 +57,7 @@ pub(super) fn of(command: &str) -> String {
 fn unknown(word: &str) -> Wrong {
     let commands = COMMANDS.iter().map(|command| command.name);
     let settings = SETTINGS.iter().map(|setting| setting.name);
-    let known = commands.chain(settings).chain(errors::names()).chain(TOPICS);
+    let known = commands.chain(settings).chain(errors::names()).chain(TOPICS.iter().copied());
     let hint = nearest(word.trim_start_matches('-'), known).map_or_else(
         || {
             "it is neither a command nor a setting nor an error of outlast; see outlast --help --all"
@@ -99,7 +102,7 @@ pub(super) fn text() -> String {
     for group_of in [Group::Common, Group::Limits, Group::Servers, Group::Http] {
         text += &group(group_of, |setting| setting.front);
     }
-    text + "\nMore: outlast --help --all; outlast help COMMAND|OPTION|ERROR-CODE\n"
+    text + "\nMore: outlast --help --all; outlast help COMMAND|OPTION|ERROR-CODE|TOPIC\n"
 }
 
 /// `--help --all`.
@@ -262,7 +265,12 @@ mod tests {
 
     #[test]
     fn there_is_help_for_every_word() {
-        for word in COMMANDS.iter().map(|it| it.name).chain(SETTINGS.iter().map(|it| it.name)).chain(TOPICS) {
+        for word in COMMANDS
+            .iter()
+            .map(|it| it.name)
+            .chain(SETTINGS.iter().map(|it| it.name))
+            .chain(TOPICS.iter().copied())
+        {
             assert!(about(word).is_some(), "{word}");
         }
         assert!(about("--timeout").unwrap().contains("OUTLAST_TIMEOUT"));

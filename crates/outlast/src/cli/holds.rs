@@ -1,6 +1,6 @@
 //! The command lines of `holds [list|approve|decline]` and `audit`.
 
-use super::{Task, Wrong, help};
+use super::{Task, Wrong, help, unexpected};
 use crate::config;
 use crate::holds::{Request, What, Word};
 use lexopt::prelude::*;
@@ -35,7 +35,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
             Long("reason") => written.reason = Some(value(&mut parser)?),
             Long("for") => written.scope = Some(value(&mut parser)?),
             Value(word) => written.words.push(word.to_string_lossy().into_owned()),
-            other => return Err(Wrong(format!("{}; see outlast holds --help", other.unexpected()))),
+            other => return Err(unexpected("holds", &other)),
         }
     }
     let what = understand(&written)?;
@@ -103,7 +103,7 @@ pub(super) fn audit(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
                 last =
                     text.parse().map_err(|_| Wrong(format!("--last: `{text}` is not a number of lines")))?;
             }
-            other => return Err(Wrong(format!("{}; see outlast audit --help", other.unexpected()))),
+            other => return Err(unexpected("audit", &other)),
         }
     }
     Ok(Task::Holds(Request { what: What::Audit { last }, json, place: config::place(state.as_deref()) }))

@@ -1,7 +1,7 @@
 //! `outlast import CLIENT…`.
 
 use super::install::scope;
-use super::{Task, Wrong, check, help};
+use super::{Task, Wrong, check, help, unexpected};
 use crate::import::Request;
 use crate::install::clients::{CLIENTS, Client, Scope};
 use lexopt::prelude::*;
@@ -18,7 +18,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
             Long("output") | Short('o') => output = Some(parser.value()?.into()),
             Value(word) if word == "all" => request.clients = CLIENTS.iter().collect(),
             Value(word) => request.clients.push(client(&word.to_string_lossy())?),
-            other => return Err(Wrong(format!("{}; see outlast import --help", other.unexpected()))),
+            other => return Err(unexpected("import", &other)),
         }
     }
     if request.clients.is_empty() {

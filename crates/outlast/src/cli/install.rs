@@ -2,7 +2,7 @@
 
 use super::flags::{self, Flags};
 use super::meant::{instead, shown_line, with_dashes};
-use super::{Task, Wrong, help};
+use super::{Task, Wrong, help, unexpected};
 use crate::config::Settings;
 use crate::install::clients::{CLIENTS, Client, Scope};
 use crate::install::{Aim, Request};
@@ -46,7 +46,7 @@ pub(super) fn parse(aim: Aim, words: Vec<OsString>) -> Result<Task, Wrong> {
                 let dashed = OsString::from(format!("--{name}"));
                 return Err(flag_of_ours(&dashed, &line));
             }
-            other => return Err(Wrong(format!("{}; see outlast install --help", other.unexpected()))),
+            other => return Err(unexpected("install", &other)),
         }
     }
     checked(request)
@@ -95,7 +95,6 @@ fn checked(request: Request) -> Result<Task, Wrong> {
     let options = request.scope.is_some()
         || request.yes
         || request.dry_run
-        || request.json
         || !request.servers.is_empty()
         || !request.flags.is_empty();
     match (request.clients.as_slice(), request.scope) {
@@ -109,7 +108,7 @@ fn checked(request: Request) -> Result<Task, Wrong> {
         ([], _) if options => {
             Err(Wrong("which client? write: outlast install CLIENT; outlast install alone lists them".into()))
         }
-        (_, _) if request.json && !request.yes && !request.dry_run => Err(Wrong(format!(
+        ([_, ..], _) if request.json && !request.yes && !request.dry_run => Err(Wrong(format!(
             "--json asks nobody: add --yes or --dry-run; write: outlast {command} CLIENT --json --yes"
         ))),
         _ => Ok(Task::Install(request)),

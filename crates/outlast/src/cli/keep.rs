@@ -1,7 +1,7 @@
 //! `outlast --keep -- COMMAND`, the service behind it, and `outlast keep list|stop`.
 
 use super::flags::{self, Flags, take};
-use super::{Task, Wrong, help};
+use super::{Task, Wrong, help, unexpected};
 use crate::client::http::addresses;
 use crate::client::http::visitor::Doorman;
 use crate::config::{self, Settings};
@@ -129,7 +129,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
             Long("json") => json = true,
             Long("state") => state = Some(parser.value()?.to_string_lossy().into_owned()),
             Value(word) => words.push(word.to_string_lossy().into_owned()),
-            other => return Err(Wrong(format!("{}; {FORM}", other.unexpected()))),
+            other => return Err(unexpected("keep", &other)),
         }
     }
     let what = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {

@@ -28,6 +28,8 @@ client starts outlast where it started the server; everything after \\fB\\-\\-\\
     );
     for word in COMMANDS {
         let then = if word.then.is_empty() { String::new() } else { format!(" {}", word.then.join("|")) };
+        let options: String = word.options.iter().map(|name| format!(" [--{name}]")).collect();
+        let then = then + &options;
         let _ = write!(
             page,
             ".TP\n\\fBoutlast {}\\fR{}\n{}\n",
@@ -55,7 +57,8 @@ Print the version; with \\fB\\-\\-json\\fR also the commit and the features.
 Every option is also a variable: \\fBOUTLAST_KEEP_ALIVE=5s\\fR for \\fB\\-\\-keep\\-alive 5s\\fR. The flag wins.
 .SH EXIT STATUS
 In front of a command, that of the command. Otherwise 0 if all is well, 1 if something failed, 2 for a command
-line that is not understood, 126 or 127 if a command cannot be started.
+line that is not understood, 126 or 127 if a command cannot be started. \\fBoutlast help exit\\-codes\\fR says it for
+each command.
 ";
 
 fn item(setting: &Setting) -> String {

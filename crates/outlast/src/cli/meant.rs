@@ -33,6 +33,24 @@ pub(super) fn misspelt_second(command: &str, line: &[OsString]) -> Option<Wrong>
     Some(Wrong(format!("unknown command `{command} {given}`; did you mean: {line}")))
 }
 
+/// `outlast tasks list --jsn`: an option that a command does not have, near one that it has.
+pub(super) fn misspelt_option(command: &str, line: &[OsString]) -> Option<Wrong> {
+    let known = help::named(command)?.options;
+    let ours = line.iter().skip(1).take_while(|word| *word != "--");
+    let names = ours.filter_map(|word| word.to_str()?.strip_prefix("--")?.split('=').next());
+    let (given, meant) = names
+        .filter(|name| *name != "help" && !known.contains(name))
+        .find_map(|name| Some((name, nearest(name, known.iter().copied())?)))?;
+    let replaced = |word: &OsString| match word.to_string_lossy().strip_prefix(&format!("--{given}")) {
+        Some(rest) if rest.is_empty() || rest.starts_with('=') => format!("--{meant}{rest}").into(),
+        _ => word.clone(),
+    };
+    let end = line.iter().position(|word| word == "--").unwrap_or(line.len());
+    let (ours, servers) = line.split_at(end);
+    let line: Vec<OsString> = ours.iter().map(replaced).chain(servers.iter().cloned()).collect();
+    Some(Wrong(format!("unknown option `--{given}`; did you mean: {}", shown_line(&line))))
+}
+
 /// The line with a command first, and what stood before it as the last of its options.
 pub(super) fn moved_first(command: &str, line: &[OsString]) -> String {
     let at = line.iter().position(|word| word == command).unwrap_or_default();
@@ -53,7 +71,7 @@ pub(super) fn with_dashes(word: &OsStr, line: &[OsString]) -> String {
 pub(super) fn no_command(command: &[OsString], line: &[OsString]) -> Option<Wrong> {
     let url = command.first().filter(|word| is_url(word))?;
     let line: Vec<OsString> = line.iter().filter(|word| *word != "--").cloned().collect();
-    Some(Wrong(format!("`{}` is no command; write: {}", url.to_string_lossy(), shown_line(&line))))
+    Some(Wrong(format!("`{}` is not a command; write: {}", url.to_string_lossy(), shown_line(&line))))
 }
 
 /// The line with another word in the place of one.

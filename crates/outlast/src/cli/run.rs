@@ -4,6 +4,7 @@ use super::{Task, USAGE, keep};
 use crate::config::Settings;
 use crate::observe::Observers;
 use crate::observe::stderr::{Stderr, say};
+use crate::observe::stdout;
 use crate::observe::trace::Trace;
 use crate::program::Program;
 use crate::store::Place;
@@ -11,12 +12,11 @@ use crate::{demo, install, memory, wrap};
 use outlast_engine::event::StartFailure;
 use outlast_engine::settings::counted;
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::process::ExitCode;
 
 pub(super) fn run(task: Task) -> ExitCode {
     let done = match task {
-        Task::Print(text) => std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS),
+        Task::Print(text) => stdout::print(text).map(|_| ExitCode::SUCCESS),
         Task::PrintAndTell(text, told) => print_and_tell(&text, &told),
         Task::Wrap(settings, command) => {
             return with_observers(*settings, |config, observers, place| {
@@ -53,7 +53,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Tasks(request) => crate::tasks::run(&request),
         Task::Holds(request) => crate::holds::run(&request),
         Task::Clients(request) => crate::clients::run(&request),
-        Task::Check(path) => super::check::run(&path),
+        Task::Check(path, json) => super::check::run(&path, json),
         Task::Explain(request) => crate::explain::run(&request),
         Task::Import(request) => crate::import::run(&request),
     };
@@ -80,8 +80,10 @@ fn failed(error: &std::io::Error) -> ExitCode {
 }
 
 fn print_and_tell(text: &str, told: &str) -> std::io::Result<ExitCode> {
+    // What goes with a line that nobody has is worth nothing.
+    stdout::print(text)?;
     say(told);
-    std::io::stdout().write_all(text.as_bytes()).map(|()| ExitCode::SUCCESS)
+    Ok(ExitCode::SUCCESS)
 }
 
 fn clear_cache(place: &Place) -> std::io::Result<ExitCode> {

@@ -1,6 +1,6 @@
 //! The command line of `tasks list|show|result|cancel|wait`.
 
-use super::{Task, Wrong, help};
+use super::{Task, Wrong, help, unexpected};
 use crate::config;
 use crate::tasks::{Request, What};
 use lexopt::prelude::*;
@@ -30,7 +30,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
             Long("page") => written.page = Some(page(&value(&mut parser)?)?),
             Long("timeout") => written.timeout = Some(parse_duration(&value(&mut parser)?)?),
             Value(word) => written.words.push(word.to_string_lossy().into_owned()),
-            other => return Err(Wrong(format!("{}; see outlast tasks --help", other.unexpected()))),
+            other => return Err(unexpected("tasks", &other)),
         }
     }
     understand(written)

@@ -135,11 +135,18 @@ pub fn forget(place: &Place, name: &str) -> io::Result<Vec<Entry>> {
 
 fn change(place: &Place, edit: impl FnOnce(&mut Vec<Entry>)) -> io::Result<()> {
     let Some(path) = path(place) else { return Ok(()) };
-    let _lock = lock(&path)?;
+    let _lock = lock(&path).map_err(|error| unwritable(&path, &error))?;
     let before = read(&path);
     let mut entries = before.clone();
     edit(&mut entries);
-    if entries == before { Ok(()) } else { write(&path, &Kept { clients: entries }) }
+    if entries == before {
+        return Ok(());
+    }
+    write(&path, &Kept { clients: entries }).map_err(|error| unwritable(&path, &error))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write `{}`: {error}", path.display()))
 }
 
 fn lock(path: &Path) -> io::Result<Lock> {

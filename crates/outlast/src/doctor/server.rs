@@ -20,12 +20,14 @@ mod report;
 mod talk;
 mod visit;
 
+use crate::observe::progress::Progress;
 use crate::observe::stderr::say;
+use crate::observe::stdout;
 use noted::Noted;
 use outlast_engine::event::StartFailure;
 use process::Lab;
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 use visit::Visit;
@@ -93,9 +95,11 @@ pub fn run(options: Options, command: &[OsString]) -> io::Result<ExitCode> {
     let mut lab = Lab::open(command)?;
     crate::sys::limits::adopt_orphans();
     let command: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let mut paper = Paper { json: options.json, shown: Vec::new() };
+    let progress = Progress::begin("the server starts and is asked as clients up to 2025-11-25 do");
+    let mut paper = Paper { json: options.json, shown: Vec::new(), progress };
     let facts = examine(&mut lab, options, &command, &mut paper);
     lab.close();
+    paper.progress = Progress::none();
     match facts {
         Ok(facts) => paper.finish(&facts),
         Err(Failure::Io(error)) => Err(error),
@@ -115,6 +119,7 @@ fn examine(lab: &mut Lab, options: Options, command: &[String], paper: &mut Pape
     let legacy = visit::legacy(lab, &mut noted, options.timeout)?;
     let mut facts = Facts { command: command.into(), legacy, modern: None, noted };
     paper.show(&facts)?;
+    paper.progress.next("the server starts again and is asked as clients from 2026-07-28 on do");
     facts.modern = Some(visit::modern(lab, &mut facts.noted, options.timeout, &facts.legacy)?);
     Ok(facts)
 }
@@ -124,6 +129,8 @@ struct Paper {
     json: bool,
     /// The rows that are there.
     shown: Vec<&'static str>,
+    /// What is waited for.
+    progress: Progress,
 }
 
 impl Paper {
@@ -133,13 +140,13 @@ impl Paper {
             return Ok(());
         }
         if self.shown.is_empty() {
-            print(&report::heading(facts))?;
+            self.progress.aside(|| print(&report::heading(facts)))?;
         }
         let odd = odd::find(facts);
         for (name, text) in report::rows(facts, &odd) {
             if !self.shown.contains(&name) {
                 self.shown.push(name);
-                print(&text)?;
+                self.progress.aside(|| print(&text))?;
             }
         }
         Ok(())
@@ -157,7 +164,5 @@ impl Paper {
 }
 
 fn print(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
+    stdout::print(text).map(drop)
 }

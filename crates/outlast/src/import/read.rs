@@ -3,7 +3,7 @@
 use super::{Import, Server, flags};
 use crate::config::file::tree::{self, Entry, Format, Value};
 use crate::install::clients::{Client, Place, Scope, Shape};
-use crate::install::{is_outlast, stdio_servers, visible};
+use crate::install::{is_outlast, stdio_servers, visible, write};
 
 /// Keys that say nothing to outlast.
 const SILENT: [&str; 4] = ["description", "type", "name", "bundled"];
@@ -11,13 +11,14 @@ const SILENT: [&str; 4] = ["description", "type", "name", "bundled"];
 /// Reads the files of a client.
 pub fn client(import: &mut Import, client: &Client, scope: Scope) {
     let mut found = false;
-    for place in client.places(scope).iter().filter(|place| place.path.exists()) {
-        found = true;
+    for place in &client.places(scope) {
         let shown = visible(&place.path.to_string_lossy());
-        match std::fs::read_to_string(&place.path) {
-            Ok(text) => file(import, place, &shown, &text),
-            Err(error) => import.left.push(format!("{shown}: {error}")),
+        match write::read(&place.path) {
+            Ok(None) => continue,
+            Ok(Some(original)) => file(import, place, &shown, &original.text),
+            Err(why) => import.left.push(format!("{shown}: {why}")),
         }
+        found = true;
     }
     if !found {
         import.left.push(format!("{} has no file here", client.name));

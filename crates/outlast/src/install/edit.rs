@@ -53,7 +53,7 @@ pub fn judge(source: &str, server: &Server, aim: Aim, ours: &Ours, flags: &[Stri
         Kind::Remote | Kind::NoCommand => return Verdict::Fine,
     };
     let Some(program) = launch.command.text.as_deref() else {
-        return Verdict::Unclear("its command is no text");
+        return Verdict::Unclear("its command is not text");
     };
     let changed = |edits: Result<Vec<Edit>, _>| edits.map_or_else(Verdict::Unclear, Verdict::Change);
     match (aim, is_outlast(program, &ours.word), launch.mark()) {
@@ -142,7 +142,7 @@ fn missing_flags<'a>(launch: &Launch, flags: &'a [String]) -> Vec<&'a str> {
 
 /// Takes out what install added to an entry that ran through outlast before.
 fn take_added(source: &str, launch: &Launch, count: usize) -> Result<Vec<Edit>, &'static str> {
-    let list = launch.list.as_ref().ok_or("its arguments are no list")?;
+    let list = launch.list.as_ref().ok_or("its arguments are not a list")?;
     let before = usize::from(launch.joined);
     let words = list.items.get(before..).unwrap_or_default();
     let next = words.get(count + 1).ok_or("it has fewer arguments than install has added")?;

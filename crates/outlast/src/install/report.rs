@@ -9,11 +9,13 @@ use std::io;
 pub struct Report {
     json: bool,
     files: Vec<Value>,
+    /// There is a file of some client.
+    pub found: bool,
 }
 
 impl Report {
     pub fn new(json: bool) -> Report {
-        Report { json, files: Vec::new() }
+        Report { json, files: Vec::new(), found: false }
     }
 
     /// Tells a person.

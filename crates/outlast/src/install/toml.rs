@@ -15,7 +15,7 @@ pub fn servers(source: &str) -> Result<Vec<Server>, Problem> {
         Problem::new(at, error.message().replace('\n', " "))
     })?;
     let Some((key, map)) = document.get_key_value("mcp_servers") else { return Ok(Vec::new()) };
-    let map = map.as_table_like().ok_or_else(|| Problem::new(start(key), "`mcp_servers` is no table"))?;
+    let map = map.as_table_like().ok_or_else(|| Problem::new(start(key), "`mcp_servers` is not a table"))?;
     let mut found: Vec<Server> = map.iter().filter_map(|(name, _)| server(source, map, name)).collect();
     found.sort_by_key(|server| server.at);
     Ok(found)
@@ -35,7 +35,7 @@ fn server(source: &str, map: &dyn TableLike, name: &str) -> Option<Server> {
 }
 
 fn kind(source: &str, item: &Item) -> Kind {
-    let Some(table) = item.as_table_like() else { return Kind::Unclear("it is no table") };
+    let Some(table) = item.as_table_like() else { return Kind::Unclear("it is not a table") };
     if table.contains_key("url") {
         return Kind::Remote;
     }
@@ -52,12 +52,12 @@ fn launch(
 ) -> Result<Launch, &'static str> {
     const NO_PLACE: &str = "where its command stands is not known";
     let key = key.span().ok_or(NO_PLACE)?;
-    let value = command.as_value().filter(|value| value.is_str()).ok_or("its command is no text")?;
+    let value = command.as_value().filter(|value| value.is_str()).ok_or("its command is not text")?;
     let command = word(value).ok_or(NO_PLACE)?;
     let mut keys = vec![key.clone()];
     let mut list = None;
     if let Some((name, args)) = table.get_key_value("args") {
-        let array = args.as_array().ok_or("its arguments are no list")?;
+        let array = args.as_array().ok_or("its arguments are not a list")?;
         list = Some(words(source, array).ok_or(NO_PLACE)?);
         keys.extend(name.span());
     }

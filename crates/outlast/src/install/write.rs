@@ -6,7 +6,7 @@
 
 use crate::sys::files::{make_alike, private};
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The largest file that is read. What is larger is left alone.
@@ -35,12 +35,15 @@ pub fn read(path: &Path) -> Result<Option<Original>, String> {
     };
     let metadata = fs::metadata(&path).map_err(|error| format!("cannot be read: {error}"))?;
     if !metadata.is_file() {
-        return Err("is no regular file".into());
+        return Err("is not a regular file".into());
     }
     if metadata.len() > LARGEST {
         return Err(format!("is larger than {} MiB", LARGEST >> 20));
     }
-    let bytes = fs::read(&path).map_err(|error| format!("cannot be read: {error}"))?;
+    let mut bytes = Vec::new();
+    // It may grow while it is read.
+    let whole = File::open(&path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
+    whole.map_err(|error| format!("cannot be read: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -192,7 +195,7 @@ mod tests {
         let (folder, path) = file("");
         fs::write(&path, b"{\n\xff").unwrap();
         assert_eq!(read(&path).unwrap_err(), "line 2: is not UTF-8");
-        assert_eq!(read(folder.path()).unwrap_err(), "is no regular file");
+        assert_eq!(read(folder.path()).unwrap_err(), "is not a regular file");
         assert!(read(&folder.path().join("none")).unwrap().is_none());
         std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
         assert!(read(&folder.path().join("link")).unwrap_err().contains("cannot be read"));

@@ -153,7 +153,7 @@ fn kind(source: &str, fields: &[Field]) -> Kind {
 
 fn launch(source: &str, command: &Field, args: Option<&Field>) -> Result<Launch, &'static str> {
     let program = word(source, command.value.clone()).filter(|_| command.below.is_empty());
-    let program = program.filter(words::is_text).ok_or("its cmd is no plain or quoted text")?;
+    let program = program.filter(words::is_text).ok_or("its cmd is not a plain or quoted text")?;
     let list = match args {
         Some(field) => Some(list(source, field)?),
         None => None,

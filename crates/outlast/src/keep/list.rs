@@ -3,14 +3,16 @@
 use super::service::Card;
 use super::{Room, folder, try_lock};
 use crate::clock;
+use crate::observe::progress::Progress;
 use crate::observe::stderr::say;
+use crate::observe::stdout;
 use crate::observe::text::escape;
 use crate::store::{Place, no_folder};
 use crate::sys::lock::{self, Kind};
 use crate::sys::signals::ask_to_end;
 use serde_json::json;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -150,10 +152,8 @@ fn list(found: &[Running], json: bool) -> io::Result<ExitCode> {
             );
         }
     }
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    stdout::print(text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Asks services to end and waits for it. A card is held by a process that lives, so its number is not
@@ -170,8 +170,10 @@ fn stop(found: Vec<Running>) -> io::Result<ExitCode> {
     let mut status = ExitCode::SUCCESS;
     for Running { card, file, room, .. } in found {
         let left = Duration::from_millis(until.saturating_sub(clock::awake()));
-        let ended = lock::lock_within(file, Kind::Shared, left)?.is_some();
         let (name, server, pid) = (&card.name, &card.server, card.pid);
+        let waits = Progress::begin(&format!("waiting for the calls of {name} ({server}) to end"));
+        let ended = lock::lock_within(file, Kind::Shared, left)?.is_some();
+        drop(waits);
         if ended {
             say(&format!("stopped {name} ({server})"));
             tidy(&room, LAST_LOCK);

@@ -3,7 +3,9 @@
 use super::shelf::{Alive, Shelf};
 use super::{Problem, Status, print, show};
 use crate::clock;
+use crate::observe::progress::Progress;
 use crate::observe::stderr::{self, say};
+use crate::observe::terminal::{CLEAR, Stream, over};
 use crate::observe::text::escape;
 use crate::sys::signals::Interrupt;
 use outlast_engine::record::{Body, Head, Record, State};
@@ -29,6 +31,7 @@ pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Prob
             Err(why) => return Err(Problem(Status::StoreBroken, why.to_string())),
         }
     }
+    let waits = Progress::begin(&format!("waiting until the owner of {name} has cancelled it"));
     let until = clock::awake() + CANCEL;
     let mut found = shelf.record(&head.ticket)?;
     while let Some(record) = found.as_ref().filter(|record| record.head.state.is_open()) {
@@ -50,6 +53,7 @@ pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Prob
         std::thread::park_timeout(LOOK);
         found = shelf.record(&head.ticket)?;
     }
+    drop(waits);
     // A record that was forgotten meanwhile had ended.
     let state = found.as_ref().map_or(head.state, |record| record.head.state);
     let status = if state == State::Cancelled { Status::Done } else { Status::Failed };
@@ -100,7 +104,7 @@ struct Line {
 
 impl Line {
     fn new(name: String) -> Line {
-        Line { name, terminal: stderr::is_terminal(), last: String::new() }
+        Line { name, terminal: Stream::Stderr.is_terminal(), last: String::new() }
     }
 
     fn show(&mut self, head: &Head, orphan: bool) {
@@ -122,7 +126,7 @@ impl Line {
         self.last = text;
         match self.terminal {
             // Written over the line before.
-            true => stderr::write(format!("\r\x1b[Koutlast: {shown}").as_bytes()),
+            true => stderr::write(over(&format!("outlast: {shown}")).as_bytes()),
             // That time has passed is no change.
             false => say(&format!("{shown} · {age}")),
         }
@@ -130,7 +134,7 @@ impl Line {
 
     fn clear(&self) {
         if self.terminal && !self.last.is_empty() {
-            stderr::write(b"\r\x1b[K");
+            stderr::write(CLEAR.as_bytes());
         }
     }
 }

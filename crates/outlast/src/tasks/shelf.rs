@@ -1,6 +1,7 @@
 //! The store as `outlast tasks` sees it: records by what a person types, and who owns them.
 
 use super::{Problem, Status};
+use crate::config;
 use crate::store;
 use crate::store::{Machine, Owner, Place, Store, World};
 use outlast_engine::limits;
@@ -42,12 +43,19 @@ pub struct Shelf {
     place: String,
 }
 
+/// Why there is no folder to look into.
+fn nowhere() -> &'static str {
+    match config::state_folder() {
+        Some(_) => "--state none keeps tasks in the memory of each process: there is nothing to see here",
+        None => "HOME is not set, so the state folder is not known; name it with --state DIR",
+    }
+}
+
 impl Shelf {
     /// Opens the store; `None` if there is none.
     pub fn open(place: &Place) -> Result<Option<Shelf>, Problem> {
         let Place::Folder(folder) = place else {
-            let why = "--state none keeps tasks in the memory of each process: there is nothing to see here";
-            return Err(Problem(Status::Unknown, why.into()));
+            return Err(Problem(Status::Unknown, nowhere().into()));
         };
         match folder.join(store::FILE).try_exists() {
             Ok(true) => {}

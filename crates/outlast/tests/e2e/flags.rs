@@ -139,6 +139,31 @@ fn a_server_without_its_dashes_is_suggested_with_them() {
 
 /// A command would not heed them, and nobody would notice.
 #[test]
+fn a_mistyped_option_of_a_command_is_suggested_with_all_its_arguments() {
+    for (words, suggested) in [
+        (&["tasks", "list", "--jsn"][..], "outlast tasks list --json"),
+        (&["tasks", "--stat=/x y", "list"], "outlast tasks '--state=/x y' list"),
+        (&["audit", "--lst", "3"], "outlast audit --last 3"),
+        (
+            &["install", "cursor", "--sope", "user", "--", "--max", "1h"],
+            "outlast install cursor --scope user -- --max 1h",
+        ),
+        (&["import", "cursor", "--ouput", "x"], "outlast import cursor --output x"),
+        (&["doctor", "--jsn", "--", "x", "--jsn"], "outlast doctor --json -- x --jsn"),
+        (&["check", "--jso", "a"], "outlast check --json a"),
+        (&["keep", "list", "--jon"], "outlast keep list --json"),
+        (&["help", "--al"], "outlast help --all"),
+    ] {
+        let said = complaint(words, &[]);
+        assert!(said.trim_end().ends_with(&format!("did you mean: {suggested}")), "{words:?}: {said}");
+    }
+    for words in [&["tasks", "list", "--frobnicate"][..], &["audit", "-x"], &["explain", "a", "b", "--y"]] {
+        let said = complaint(words, &[]);
+        assert!(said.contains("unknown option `-") && said.contains("--help"), "{words:?}: {said}");
+    }
+}
+
+#[test]
 fn options_before_a_command_are_refused() {
     for (words, line) in [
         (&["--state", "/x", "tasks", "list"][..], "outlast tasks list --state /x"),
@@ -220,6 +245,11 @@ fn help_and_version_go_to_stdout() {
         (&["help", "--listen"], "OUTLAST_LISTEN"),
         (&["help", "-31002"], "-31002: the server went away"),
         (&["help", "errors"], "-31013: superseded"),
+        (&["help", "topics"], "exit-codes"),
+        (&["help", "exit-codes"], "126 if the command cannot be executed"),
+        (&["help", "output"], "NO_COLOR"),
+        (&["help", "files"], "clients.json"),
+        (&["completions", "--help"], "Usage: outlast completions"),
         (&["install", "--help"], "--dry-run"),
         (&["uninstall", "-h"], "--dry-run"),
         (&["doctor", "--help"], "--json"),

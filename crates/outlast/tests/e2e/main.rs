@@ -9,6 +9,7 @@
 mod batches;
 mod bytes;
 mod cancel;
+mod commands;
 mod defaults;
 mod durable;
 mod endings;

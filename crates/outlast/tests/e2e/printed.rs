@@ -51,6 +51,9 @@ fn bash_completes_flags_commands_and_what_follows_them() {
     }
     assert_eq!(offered("outlast install clin"), ["cline"]);
     assert_eq!(offered("outlast --log inf"), ["info"]);
+    assert_eq!(offered("outlast tasks list --p"), ["--page"]);
+    assert_eq!(offered("outlast holds approve 3 --r"), ["--reason"]);
+    assert_eq!(offered("outlast help exit"), ["exit-codes"]);
     assert!(offered("outlast --timeout 5s -- bas").contains(&"bash".to_owned()), "the command of a server");
 }
 

@@ -219,7 +219,7 @@ fn a_damaged_log_is_not_taken_for_an_empty_one() {
     killed.end();
     overwrite(&folder.path().join("store.db-wal"), 0, &[0x5a; 32]);
     let mut client = client(folder.path());
-    goes_on_in_memory(&mut client, "store.db-wal` is damaged (it is no log of SQLite); move it away");
+    goes_on_in_memory(&mut client, "store.db-wal` is damaged (it is not a log of SQLite); move it away");
     does_not_deny(&mut client, &task);
     list_says(folder.path(), "store.db-wal` is damaged");
 }

@@ -92,7 +92,7 @@ fn a_read_only_file_is_left_alone() {
 fn what_is_no_text_file_is_left_alone() {
     let world = World::new();
     fs::create_dir_all(world.home(".cursor/mcp.json")).unwrap();
-    assert!(world.run(&["install", "cursor", "--yes"]).err.contains("is no regular file"));
+    assert!(world.run(&["install", "cursor", "--yes"]).err.contains("is not a regular file"));
     put(&world.home(".gemini/settings.json"), b"{\n\xff}");
     let said = world.run(&["install", "gemini", "--yes"]);
     assert!(said.code == 1 && said.err.contains("line 2: is not UTF-8"), "{}", said.err);

@@ -116,7 +116,7 @@ claude-code (project): .mcp.json
 cursor (user): ~/.cursor/mcp.json
   a                        through outlast
   r                        remote
-  odd                      not understood: its command is no text
+  odd                      not understood: its command is not text
 codex (user): ~/.codex/config.toml
   no servers
 goose (user): ~/.config/goose/config.yaml

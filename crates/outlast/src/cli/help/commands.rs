@@ -10,6 +10,8 @@ pub struct Command {
     pub listed: bool,
     /// The words that may follow it.
     pub then: &'static [&'static str],
+    /// The options that it alone reads, without their dashes; `serve` and `timeout-mcp` read those of all.
+    pub options: &'static [&'static str],
     /// One line.
     pub short: &'static str,
     /// `outlast NAME --help`.
@@ -22,14 +24,23 @@ pub const COMMANDS: &[Command] = &[
         name: "install",
         listed: true,
         then: &[],
+        options: &["scope", "server", "dry-run", "json", "yes"],
         short: "put outlast in front of a client's servers",
         text: install,
     },
-    Command { name: "uninstall", listed: false, then: &[], short: "undo install", text: install },
+    Command {
+        name: "uninstall",
+        listed: false,
+        then: &[],
+        options: &["scope", "server", "dry-run", "json", "yes", "all"],
+        short: "undo install",
+        text: install,
+    },
     Command {
         name: "doctor",
         listed: true,
         then: &["client"],
+        options: &["json", "timeout"],
         short: "what is wrong with a server, or how a client behaves",
         text: doctor,
     },
@@ -37,6 +48,7 @@ pub const COMMANDS: &[Command] = &[
         name: "clients",
         listed: true,
         then: &["learn", "forget"],
+        options: &["json", "state"],
         short: "which clients are known, and their limits",
         text: clients,
     },
@@ -44,6 +56,7 @@ pub const COMMANDS: &[Command] = &[
         name: "check",
         listed: false,
         then: &[],
+        options: &["json"],
         short: "what is wrong with a configuration file",
         text: check,
     },
@@ -51,6 +64,7 @@ pub const COMMANDS: &[Command] = &[
         name: "explain",
         listed: false,
         then: &[],
+        options: &["client", "config", "json"],
         short: "every limit of a tool, and where it is set",
         text: explain,
     },
@@ -58,15 +72,31 @@ pub const COMMANDS: &[Command] = &[
         name: "import",
         listed: false,
         then: &[],
+        options: &["scope", "output"],
         short: "make a configuration file of clients' files",
         text: import,
     },
-    Command { name: "demo", listed: true, then: &[], short: "see outlast work in ten seconds", text: demo },
-    Command { name: "serve", listed: true, then: &[], short: "serve MCP over HTTP", text: serve },
+    Command {
+        name: "demo",
+        listed: true,
+        then: &[],
+        options: &[],
+        short: "see outlast work in ten seconds",
+        text: demo,
+    },
+    Command {
+        name: "serve",
+        listed: true,
+        then: &[],
+        options: &[],
+        short: "serve MCP over HTTP",
+        text: serve,
+    },
     Command {
         name: "tasks",
         listed: true,
         then: &["list", "show", "result", "cancel", "wait"],
+        options: &["json", "state", "timeout", "page"],
         short: "calls that can be fetched later",
         text: tasks,
     },
@@ -74,6 +104,7 @@ pub const COMMANDS: &[Command] = &[
         name: "holds",
         listed: false,
         then: &["list", "approve", "decline"],
+        options: &["for", "reason", "watch", "json", "state"],
         short: "calls that wait for your approval",
         text: holds,
     },
@@ -81,6 +112,7 @@ pub const COMMANDS: &[Command] = &[
         name: "audit",
         listed: false,
         then: &[],
+        options: &["last", "json", "state"],
         short: "who approved or declined which call",
         text: audit,
     },
@@ -88,6 +120,7 @@ pub const COMMANDS: &[Command] = &[
         name: "keep",
         listed: true,
         then: &["list", "stop"],
+        options: &["json", "state"],
         short: "servers that run in the background",
         text: keep,
     },
@@ -95,6 +128,7 @@ pub const COMMANDS: &[Command] = &[
         name: "token",
         listed: false,
         then: &["new"],
+        options: &[],
         short: "make a token for clients of serve",
         text: token,
     },
@@ -102,6 +136,7 @@ pub const COMMANDS: &[Command] = &[
         name: "cache",
         listed: false,
         then: &["clear"],
+        options: &["state"],
         short: "delete what --instant remembers",
         text: cache,
     },
@@ -109,6 +144,7 @@ pub const COMMANDS: &[Command] = &[
         name: "timeout-mcp",
         listed: false,
         then: &[],
+        options: &[],
         short: "behave like the program timeout-mcp",
         text: timeout_mcp,
     },
@@ -116,22 +152,25 @@ pub const COMMANDS: &[Command] = &[
         name: "completions",
         listed: false,
         then: SHELLS,
+        options: &[],
         short: "completions for a shell",
         text: completions,
     },
-    Command { name: "man", listed: false, then: &[], short: "the manual page", text: man },
+    Command { name: "man", listed: false, then: &[], options: &[], short: "the manual page", text: man },
     Command {
         name: "demo-server",
         listed: false,
         then: &[],
+        options: &[],
         short: "the demo's server, for trials",
         text: demo_server,
     },
     Command {
         name: "help",
         listed: true,
-        then: &["settings", "errors", "schema"],
-        short: "about a command, an option or an error",
+        then: super::TOPICS,
+        options: &["all"],
+        short: "about a command, an option, an error, a topic",
         text: help,
     },
 ];
@@ -142,23 +181,24 @@ pub fn named(name: &str) -> Option<&'static Command> {
 }
 
 fn help() -> String {
-    "Usage: outlast help [WORD]
+    format!(
+        "Usage: outlast help [WORD]
 
   outlast help COMMAND    about a command, such as doctor
   outlast help OPTION     about an option, such as timeout
   outlast help CODE       about an error, such as -31002 or server-gone
-  outlast help settings   all about every option (this is docs/settings.md)
-  outlast help errors     all errors
-  outlast help schema     the JSON schema of outlast.toml, for editors
+  outlast help TOPIC      about one of these:
+{}
   outlast help --all      every command and every option, a line each
-"
-    .into()
+",
+        super::topics::list()
+    )
 }
 
 fn serve() -> String {
     "Serve MCP servers to many clients over HTTP.
 Usage: outlast serve --listen ADDR [OPTIONS] URL | -- COMMAND...   one server
-       outlast serve [--config FILE] [OPTIONS]              the servers of a file
+       outlast serve [--config FILE] [OPTIONS]             the servers of a file
 
   outlast serve --listen 127.0.0.1:7600 -- npx -y some-server
   outlast serve --listen 0.0.0.0:7600 --token-file FILE https://host/mcp
@@ -207,7 +247,8 @@ Usage: outlast install [CLIENT|all] [OPTIONS] [-- FLAGS...]
                              [default: user]
       --server NAME          only this server; may be given several times
       --dry-run              show what would change, and change nothing
-      --json                 print one JSON object; needs --yes or --dry-run
+      --json                 print one JSON object; needs --yes or --dry-run,
+                             except with `outlast install` alone
       --all                  uninstall: also where outlast was put by hand
   -y, --yes                  do not ask
   -h, --help                 this text
@@ -242,10 +283,14 @@ outlast doctor client.
 
 fn check() -> String {
     "Read a configuration file and report every mistake in it. Nothing is started.
-Usage: outlast check [FILE]
+Usage: outlast check [--json] [FILE]
 
 FILE is an outlast.toml (see docs/file.md) or a client's own mcp.json [default:
 $XDG_CONFIG_HOME/outlast/outlast.toml, usually ~/.config/outlast/outlast.toml].
+
+      --json   print one JSON object
+  -h, --help   this text
+
 Ends with 0 if the file can be used, 1 if not, 2 for a bad command line.
 "
     .into()
@@ -343,6 +388,9 @@ itself is shown once, on stderr; clients send it as Authorization: Bearer TOKEN.
 fn cache() -> String {
     "Delete what --instant remembers of servers.
 Usage: outlast cache clear [--state DIR]
+
+      --state DIR   the state folder, if outlast was started with --state
+  -h, --help        this text
 "
     .into()
 }
@@ -367,7 +415,7 @@ this user.
 Usage: outlast tasks list [--page N] [OPTIONS]
        outlast tasks show|result|cancel|wait TICKET [OPTIONS]
 
-  list             running calls first, then the newest; 50 per page
+  list             running calls first, then the newest; 50 per page (--page N)
   show TICKET      everything that is known about a call
   result TICKET    the result, exactly as the server gave it
   cancel TICKET    ask the owning process to cancel the call; waits up to 10s
@@ -434,6 +482,10 @@ Usage: outlast keep list [--json] [--state DIR]
   list          the services that run, and whether a client uses them
   stop          stop all of them; open calls may finish within --drain
   stop NAME     stop one, by its name or the name of its server
+
+      --json        `list`: print JSON
+      --state DIR   the state folder, if outlast was started with --state
+  -h, --help        this text
 
 A service ends by itself after --resume-wait without clients and open calls.
 "

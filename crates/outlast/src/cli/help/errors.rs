@@ -40,11 +40,11 @@ pub(super) fn page(word: &str) -> Option<String> {
     PAGES.iter().find(|(known, _)| *known == code).map(|(_, page)| for_terminal(page))
 }
 
-fn for_terminal(page: &str) -> String {
+pub(super) fn for_terminal(page: &str) -> String {
     let mut text = String::new();
     for line in page.lines() {
         let line = without_links(&line.replace("**", ""));
-        let line = line.trim_start_matches("# ");
+        let line = line.trim_start_matches('#').trim_start();
         text += &super::wrapped(line, if line.starts_with("- ") { 2 } else { 0 });
         text.push('\n');
     }

@@ -3,6 +3,8 @@
 use crate::random;
 use outlast_engine::hex;
 use ring::digest::{SHA256, digest};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// Bytes of a token file. More is no list of people.
@@ -28,12 +30,14 @@ impl Tokens {
     /// Reads lines `NAME SHA256-HEX`; empty lines and those that begin with `#` are skipped.
     pub fn read(path: &Path) -> Result<Tokens, String> {
         let shown = path.display();
-        let size = std::fs::metadata(path).map_err(|error| format!("cannot read `{shown}`: {error}"))?.len();
-        if size > FILE {
+        let mut text = String::new();
+        // It may be a pipe, so its length is known only when it was read.
+        File::open(path)
+            .and_then(|file| file.take(FILE + 1).read_to_string(&mut text))
+            .map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+        if text.len() as u64 > FILE {
             return Err(format!("`{shown}` is longer than {FILE} bytes"));
         }
-        let text =
-            std::fs::read_to_string(path).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
         let mut tokens = Vec::new();
         for (number, line) in text.lines().map(str::trim).enumerate() {
             if line.is_empty() || line.starts_with('#') {

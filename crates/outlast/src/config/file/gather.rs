@@ -46,6 +46,10 @@ impl Gathering<'_, '_, '_> {
     fn file(&mut self, path: &Path, name: &str, included: Option<At>) {
         let (real, text) = match (self.read)(path) {
             Ok(found) => found,
+            // One that was not found where it was looked for is named with its folder.
+            Err(why) if included.is_none() => {
+                return self.not_read(&path.display().to_string(), why, included);
+            }
             Err(why) => return self.not_read(name, why, included),
         };
         if self.above.contains(&real) {
@@ -121,7 +125,7 @@ pub fn read_file(path: &Path) -> Result<(PathBuf, String), NotRead> {
         return Err(plain("it is a directory".into()));
     }
     if !metadata.is_file() {
-        return Err(plain("it is no regular file".into()));
+        return Err(plain("it is not a regular file".into()));
     }
     if metadata.len() > LARGEST {
         let size = metadata.len() >> 20;

@@ -1,6 +1,7 @@
 //! Where something stands in a file, and what is said when it is wrong: in the manner of the Rust compiler.
 
 use crate::install::visible;
+use crate::observe::terminal::Colour;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -82,6 +83,24 @@ pub enum Severity {
     Warning,
 }
 
+impl Severity {
+    /// As it is called in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+
+    /// How it looks on a terminal.
+    pub fn colour(self) -> Colour {
+        match self {
+            Severity::Error => Colour::Bad,
+            Severity::Warning => Colour::Warning,
+        }
+    }
+}
+
 /// Something that is wrong with a file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
@@ -114,8 +133,7 @@ impl Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = if self.severity == Severity::Error { "error" } else { "warning" };
-        writeln!(f, "{severity}: {}", visible(&self.what))?;
+        writeln!(f, "{}: {}", self.severity.name(), visible(&self.what))?;
         let margin = self.spot.as_ref().map_or(1, |spot| spot.line.to_string().len());
         let file = visible(&self.file);
         match &self.spot {

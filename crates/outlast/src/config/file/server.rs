@@ -311,7 +311,7 @@ fn headers(desk: &mut Desk<'_>, written: Vec<(String, String)>, at: At) -> Vec<(
     for (name, value) in written {
         match (name.parse::<HeaderName>(), HeaderValue::from_str(&value)) {
             (Ok(name), Ok(value)) => found.push((name, value)),
-            (Err(_), _) => desk.wrong_in_secret(at, format!("`{name}` is no name of a header"), None),
+            (Err(_), _) => desk.wrong_in_secret(at, format!("`{name}` is not a header name"), None),
             (_, Err(_)) => {
                 desk.wrong_in_secret(
                     at,

@@ -32,7 +32,7 @@ fn value(inside: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Stri
     let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(letters) {
         let how = "outlast knows ${VAR}, ${env:VAR} and ${VAR:-otherwise}; write $${ for a plain ${";
-        return Err((format!("`${{{inside}}}` is no variable of the environment"), how.into()));
+        return Err((format!("`${{{inside}}}` is not a variable of the environment"), how.into()));
     }
     variable(name).or_else(|| otherwise.map(str::to_owned)).ok_or_else(|| {
         let how = format!("set it before outlast starts, or write ${{{name}:-otherwise}}");
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(expand("${HOME}/a-${env:HOME}"), Ok("/home/x/a-/home/x".into()));
         assert_eq!(expand("a $b $${HOME} ${X:-y}"), Ok("a $b ${HOME} y".into()));
         assert_eq!(expand("${X}"), Err("the variable X is not set".into()));
-        assert_eq!(expand("${input:key}"), Err("`${input:key}` is no variable of the environment".into()));
+        assert_eq!(expand("${input:key}"), Err("`${input:key}` is not a variable of the environment".into()));
         assert_eq!(expand("${X"), Err("`${` has no `}`".into()));
     }
 }

@@ -6,6 +6,7 @@ use super::odd::{Odd, exit_text};
 use super::visit::{Handshake, Ping, Visit};
 use super::{Facts, bounds};
 use crate::doctor::{TASKS, glimpse, show, wrapped};
+use crate::observe::terminal::{Colour, Stream};
 use outlast_engine::settings::counted;
 use serde_json::Value;
 use std::fmt::Write;
@@ -23,7 +24,10 @@ pub fn heading(facts: &Facts) -> String {
 
 /// The rows that are known, each with its name.
 pub fn rows(facts: &Facts, odd: &[Odd]) -> Vec<Row> {
-    let mark = |name| if odd.iter().any(|odd| odd.row == name) { "odd" } else { "ok " };
+    let mark = |name| match odd.iter().any(|odd| odd.row == name) {
+        true => Stream::Stdout.paint(Colour::Warning, "odd"),
+        false => Stream::Stdout.paint(Colour::Good, "ok "),
+    };
     let shown = |(name, seen)| (name, format!("  {}  {name:<9}  {seen}\n", mark(name)));
     seen(facts).into_iter().map(shown).collect()
 }

@@ -11,13 +11,13 @@ const ADDRESSES: [&str; 4] = ["url", "httpUrl", "serverUrl", "uri"];
 pub fn servers(source: &str, shape: Shape) -> Result<Vec<Server>, Problem> {
     let root = parse(source)?;
     if !matches!(root.value, Value::Object(_)) {
-        return Err(Problem::new(root.span.start, "the document is no object"));
+        return Err(Problem::new(root.span.start, "the document is not an object"));
     }
     let joined = shape == Shape::OpenCode;
     let mut found = Vec::new();
     for map in maps(&root, shape) {
         if !matches!(map.node.value, Value::Object(_)) {
-            return Err(Problem::new(map.node.span.start, format!("`{}` is no object", map.name)));
+            return Err(Problem::new(map.node.span.start, format!("`{}` is not an object", map.name)));
         }
         let entries = map.node.members().iter().filter(|entry| !is_map_of_servers(entry, shape));
         found.extend(entries.map(|entry| server(source, entry, joined)));
@@ -66,7 +66,7 @@ fn server(source: &str, entry: &Member, joined: bool) -> Server {
 
 fn kind(source: &str, node: &Node, joined: bool) -> Kind {
     if !matches!(node.value, Value::Object(_)) {
-        return Kind::Unclear("it is no object");
+        return Kind::Unclear("it is not an object");
     }
     if ADDRESSES.iter().any(|name| node.get(name).is_some()) {
         return Kind::Remote;
@@ -90,11 +90,11 @@ fn count(node: &Node, name: &str) -> usize {
 /// `"command": "npx", "args": ["-y", "server"]`
 fn apart(source: &str, node: &Node, command: &Member) -> Result<Launch, &'static str> {
     if !matches!(command.node.value, Value::Text) {
-        return Err("its command is no text");
+        return Err("its command is not text");
     }
     let args = node.get("args");
     let list = match args {
-        Some(args) => Some(list(source, &args.node).ok_or("its arguments are no list")?),
+        Some(args) => Some(list(source, &args.node).ok_or("its arguments are not a list")?),
         None => None,
     };
     let keys = [Some(command), args].into_iter().flatten().map(|member| member.key.clone()).collect();
@@ -110,7 +110,7 @@ fn apart(source: &str, node: &Node, command: &Member) -> Result<Launch, &'static
 
 /// `"command": ["npx", "-y", "server"]`
 fn one_list(source: &str, command: &Member) -> Result<Launch, &'static str> {
-    let list = list(source, &command.node).ok_or("its command is no list")?;
+    let list = list(source, &command.node).ok_or("its command is not a list")?;
     let first = list.items.first().ok_or("its command is empty")?.clone();
     let missing = Missing { at: 0, before: String::new(), between: String::new(), after: "" };
     Ok(Launch { command: first, list: Some(list), joined: true, missing, keys: vec![command.key.clone()] })

@@ -44,7 +44,7 @@ pub fn parse_header(
     let (name, value) = text.split_once(':').ok_or("a header is written as 'Name: value'")?;
     let shown = crate::observe::text::escape(name.trim());
     let name = HeaderName::from_bytes(name.trim().as_bytes())
-        .map_err(|_| format!("`{shown}` is no header's name"))?;
+        .map_err(|_| format!("`{shown}` is not a header name"))?;
     if OURS.contains(&name) || name.as_str().starts_with("mcp-") || name.as_str().starts_with("proxy-") {
         return Err(format!("`{shown}` is not yours to set: outlast sets it itself"));
     }
@@ -156,7 +156,7 @@ pub fn location(head: &Response) -> Option<&str> {
 /// Where a redirect leads; the error says why it is not followed. Elsewhere it would carry our
 /// credentials to somebody else; and only 307 and 308 promise that a POST stays one.
 pub fn follow(method: &Method, status: u16, from: &Uri, location: &str) -> Result<Uri, String> {
-    let next = resolve(from, location).ok_or("it redirects to something that is no URL")?;
+    let next = resolve(from, location).ok_or("it redirects to something that is not a URL")?;
     let origin = |url: &Uri| {
         let host = Host::of(url)?;
         Some((url.scheme_str()?.to_owned(), host.name.to_ascii_lowercase(), host.port))
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(error("X-Key: ${OTHER}"), "header `X-Key`: the variable OTHER is not set");
         assert_eq!(error("X-Key: ${OTHER"), "header `X-Key`: `${` without `}`");
         assert_eq!(error("nothing"), "a header is written as 'Name: value'");
-        assert_eq!(error("a b: c"), "`a b` is no header's name");
+        assert_eq!(error("a b: c"), "`a b` is not a header name");
         assert!(!error("X-Key: s3\u{7}cret").contains("cret"));
         for ours in ["Mcp-Session-Id: x", "MCP-Name: x", "host: x", "Transfer-Encoding: x", "Proxy-Foo: x"] {
             assert!(error(ours).contains("not yours to set"), "{ours}");

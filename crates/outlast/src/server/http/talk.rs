@@ -184,7 +184,7 @@ pub async fn reopen(inner: Arc<Inner>, of: Of, gate: Option<Gate>, opener: Optio
         Ok(reply) => {
             let status = reply.head.status;
             let why = match reply.is_success() {
-                true => "the answer is no stream of events".to_owned(),
+                true => "the answer is not an event stream".to_owned(),
                 false => format!("refused with {}", words::of_status(status)),
             };
             inner.stream_ended(of, false, Some(status), why);

@@ -25,7 +25,7 @@ impl Tls {
     /// Trusts the system's roots and those of a file; the error is for people.
     pub fn new(host: &Host, ca_file: Option<&Path>) -> Result<Tls, String> {
         let name = ServerName::try_from(host.name.to_string())
-            .map_err(|_| format!("`{}` is no name that a certificate could have", host.name))?;
+            .map_err(|_| format!("`{}` is not a name that a certificate can have", host.name))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

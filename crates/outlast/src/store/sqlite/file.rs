@@ -141,5 +141,5 @@ fn check_log(path: &Path) -> Result<(), OpenError> {
     if read.is_err() || begins == [0; 4] || LOG_BEGINS.contains(&begins) {
         return Ok(());
     }
-    Err(OpenError::Damaged { path: log.display().to_string(), why: "it is no log of SQLite".into() })
+    Err(OpenError::Damaged { path: log.display().to_string(), why: "it is not a log of SQLite".into() })
 }

@@ -87,7 +87,7 @@ pub fn replace_stderr(file: &File) -> io::Result<()> {
 pub fn read_small(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
-        let why = format!("`{}` is no file", path.display());
+        let why = format!("`{}` is not a file", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     let mut bytes = Vec::new();

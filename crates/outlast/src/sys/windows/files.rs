@@ -28,7 +28,7 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
 pub fn make_own_folder(folder: &Path) -> io::Result<()> {
     make_folder(folder)?;
     if !fs::symlink_metadata(folder)?.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is no folder"));
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is not a folder"));
     }
     Ok(())
 }
@@ -78,7 +78,7 @@ pub fn replace_stderr(file: &File) -> io::Result<()> {
 pub fn read_small(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
-        let why = format!("`{}` is no file", path.display());
+        let why = format!("`{}` is not a file", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     let mut bytes = Vec::new();

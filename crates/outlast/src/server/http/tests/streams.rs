@@ -130,7 +130,7 @@ async fn a_standing_stream_replaces_the_one_before() {
     first.closed().await;
     second.write("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n").await;
     let told = world.told().await;
-    assert!(told.ends_with("status=Some(200) the answer is no stream of events"), "{told}");
+    assert!(told.ends_with("status=Some(200) the answer is not an event stream"), "{told}");
 }
 
 #[tokio::test]
