@@ -37,6 +37,9 @@ const HEAD_TIME: Duration = Duration::from_secs(30);
 /// Bytes that are copied together so that they leave in one write.
 const COPIED: usize = 16 << 10;
 
+/// Bytes that are written at once. Whoever takes more lets others have their turn in between.
+const AT_ONCE: usize = 256 << 10;
+
 /// How long a connection is silent after our last word on it before it is closed, and how much is read from
 /// it until then: closed at once, the system may take back what the client has not read yet.
 const LINGER: Duration = Duration::from_secs(1);
@@ -283,8 +286,9 @@ impl Connection {
     async fn write(&mut self, mut bytes: &[u8], load: &Load<'_>) -> io::Result<()> {
         let mut slow: Option<Slow> = None;
         while !bytes.is_empty() {
+            let some = &bytes[..bytes.len().min(AT_ONCE)];
             let written = poll_fn(|cx| {
-                let written = Pin::new(&mut self.inbound.io).poll_write(cx, bytes);
+                let written = Pin::new(&mut self.inbound.io).poll_write(cx, some);
                 if written.is_ready() {
                     return written;
                 }
@@ -297,6 +301,9 @@ impl Connection {
             }
             if let Some(slow) = &mut slow {
                 slow.takes();
+            }
+            if !bytes.is_empty() {
+                tokio::task::yield_now().await;
             }
         }
         self.inbound.io.flush().await
