@@ -1,11 +1,13 @@
-//! One gateway with twenty servers, two hundred clients, and somebody who kills servers meanwhile.
+//! One gateway with twenty servers, two hundred clients, and somebody who kills servers and changes the file meanwhile.
 //!
 //! Servers on stdio and over HTTP, the reference server and fixtures; clients on the official SDKs and clients that
 //! write HTTP themselves (`ts1/crowd.mjs`, `py/crowd1.py`). Every call carries a word of its own and must get the
-//! answer to that word, or an error that says that its server went away; then it is made again.
+//! answer to that word, or an error that says that its server went away; then it is made again. Each change of the file
+//! takes a server out or puts it back, makes another program of a second one, and gives a third other limits.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -44,6 +46,11 @@ const KILLS: usize = 40;
 const DEFAULTS: &str = "[defaults]\nshare = \"all\"\nrestart-backoff = \"100ms\"\nrestart-intensity = 100\n\
                         [defaults.tools.\"*\"]\nrepeatable = true\n";
 
+/// How often the file changes: outlast looks at it once a second.
+const CHANGES: Duration = Duration::from_millis(1500);
+
+const RELOADED: &str = "the file was read again";
+
 /// What clients are told of a server.
 struct Named {
     name: String,
@@ -59,15 +66,36 @@ fn run(places: &Places, outlast: &str) -> Result<Verdict> {
     let mut remote = Vec::new();
     let (file, named) = file(places, &mut remote)?;
     let path = places.logs().join("gateway.toml");
-    std::fs::write(&path, file)?;
+    std::fs::write(&path, changed(places, &file, 0))?;
     let serve = [outlast, "serve", "--listen", "127.0.0.1:0", "--max-sessions", "1000", "--state", "none"];
-    let config = ["--config".to_owned(), path.display().to_string()];
+    // Changes that are taken are told at this level.
+    let config = ["--log".to_owned(), "info".to_owned(), "--config".to_owned(), path.display().to_string()];
     let command = [serve.map(str::to_owned).to_vec(), config.to_vec()].concat();
     let gateway = Endpoint::start(&command, &places.logs().join("gateway-outlast.log"))?;
-    let (runs, kills) = visit(places, &gateway, &named);
+    let change = |turn| std::fs::write(&path, changed(places, &file, turn)).is_ok();
+    let (runs, kills) = visit(places, &gateway, &named, change);
+    let reloads = reloads(gateway.log());
     gateway.stop()?;
     remote.into_iter().try_for_each(Endpoint::stop)?;
-    Ok(judge(&runs, kills, named.len()))
+    Ok(judge(&runs, kills, reloads, named.len()))
+}
+
+/// What the file says after so many changes. Clients are told of none of these servers but the last two.
+fn changed(places: &Places, file: &str, turn: usize) -> String {
+    let fake = places.built.join("fake_server").display().to_string();
+    let comes_and_goes = match turn % 2 {
+        0 => String::new(),
+        _ => format!("[servers.passing]\ncommand = {fake:?}\n"),
+    };
+    let becomes_another = format!("[servers.fake-0.env]\nTURN = \"{turn}\"\n");
+    let other_limits = format!("[servers.fake-1.tools.\"echo\"]\ntimeout = \"{}s\"\n", 60 + turn);
+    [file, &comes_and_goes, &becomes_another, &other_limits].concat()
+}
+
+/// How often outlast says that it has taken a change.
+fn reloads(log: &Path) -> usize {
+    let said = std::fs::read(log).unwrap_or_default();
+    String::from_utf8_lossy(&said).matches(RELOADED).count()
 }
 
 /// The file, and what is in it. Servers over HTTP are started.
@@ -97,8 +125,13 @@ fn file(places: &Places, remote: &mut Vec<Endpoint>) -> Result<(String, Vec<Name
     Ok((text, named))
 }
 
-/// Lets all clients in at once, and kills servers until they are done.
-fn visit(places: &Places, gateway: &Endpoint, named: &[Named]) -> (Vec<Run>, usize) {
+/// Lets all clients in at once; kills servers and changes the file until they are done.
+fn visit(
+    places: &Places,
+    gateway: &Endpoint,
+    named: &[Named],
+    change: impl Fn(usize) -> bool + Sync,
+) -> (Vec<Run>, usize) {
     let (done, kills) = (AtomicBool::new(false), AtomicUsize::new(0));
     let commands = commands(places, named, &gateway.url);
     let runs = std::thread::scope(|scope| {
@@ -106,6 +139,15 @@ fn visit(places: &Places, gateway: &Endpoint, named: &[Named]) -> (Vec<Run>, usi
             while !done.load(Ordering::Relaxed) && kills.load(Ordering::Relaxed) < KILLS {
                 std::thread::sleep(PAUSE);
                 kills.fetch_add(kill_one(gateway, kills.load(Ordering::Relaxed)), Ordering::Relaxed);
+            }
+        });
+        scope.spawn(|| {
+            let steps = (CHANGES.as_millis() / PAUSE.as_millis()) as usize;
+            for step in (1..).take_while(|_| !done.load(Ordering::Relaxed)) {
+                std::thread::sleep(PAUSE);
+                if step % steps == 0 && !change(step / steps) {
+                    return;
+                }
             }
         });
         let started: Vec<_> = commands
@@ -185,7 +227,7 @@ fn parents() -> BTreeMap<i32, i32> {
     pids.filter_map(|pid| Some((pid, parent(pid)?))).collect()
 }
 
-fn judge(runs: &[Run], kills: usize, servers: usize) -> Verdict {
+fn judge(runs: &[Run], kills: usize, reloads: usize, servers: usize) -> Verdict {
     let clients = NODE.iter().map(|(sdk, raw)| sdk + raw).sum::<usize>() + PYTHON;
     let well = |run: &&Run| run.outcomes.get("calls").is_some_and(|calls| calls.ok == Outcome::PASSED);
     let mut complaints: Vec<String> = runs
@@ -199,13 +241,16 @@ fn judge(runs: &[Run], kills: usize, servers: usize) -> Verdict {
     if runs.len() != NODE.len() + 1 {
         complaints.push("a program of clients was lost".to_owned());
     }
-    if kills == 0 {
-        complaints.push("no server was killed, so nothing was shown".to_owned());
+    if kills == 0 || reloads == 0 {
+        complaints.push(format!("{kills} servers were killed, {reloads} changes taken: nothing was shown"));
     }
     if !complaints.is_empty() {
         return Err(complaints);
     }
     let details: Vec<&str> =
         runs.iter().filter_map(|run| Some(run.outcomes.get("calls")?.detail.as_str())).collect();
-    Ok(format!("{clients} clients, {servers} servers, {kills} killed: {}", details.join("; ")))
+    Ok(format!(
+        "{clients} clients, {servers} servers, {kills} killed, {reloads} changes of the file: {}",
+        details.join("; ")
+    ))
 }
