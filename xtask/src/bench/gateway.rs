@@ -3,9 +3,12 @@
 //! The servers are all the same echo server, with a hundred tools each. As in the other tables everything shares one
 //! core, a ratio is taken inside its round, and the median over rounds is shown.
 //!
-//! Map: `sites` starts outlast before one or many servers, `measures` takes the figures; here is what they mean.
+//! Map: `sites` starts outlast before one or many servers, `measures`, `search` and `reloads` take the figures; here is
+//! what they mean.
 
 mod measures;
+mod reloads;
+mod search;
 mod sites;
 
 use anyhow::{Result, ensure};
@@ -32,7 +35,7 @@ struct Row {
 }
 
 /// Every figure that a round takes.
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 15] = [
     row("rate_one", "one server × 200 clients", "calls/s", Goal::None),
     row("rate", "20 servers × 200 clients, ÷ one server × 200 clients", "×", Goal::AtLeast(0.8)),
     row("p50_one", "p50 through the door of one server", "µs", Goal::None),
@@ -41,6 +44,11 @@ const ROWS: [Row; 10] = [
     row("list_p99", "merged `tools/list` of 2,000 tools from memory, p99", "ms", Goal::AtMost(2.0)),
     row("call_p99", "a call alone, p99", "ms", Goal::None),
     row("beside_p99", "a call right behind such a list: later than alone by, p99", "ms", Goal::AtMost(1.0)),
+    row("find_first", "`find_tools` over 2,000 tools, the first time after a change", "ms", Goal::None),
+    row("find_p99", "`find_tools` over 2,000 tools, p99", "ms", Goal::AtMost(5.0)),
+    row("reload", "reload of 200 servers without a change: work", "ms", Goal::AtMost(100.0)),
+    row("alone_longest", "calls one by one for a second: the longest", "ms", Goal::None),
+    row("beside_longest", "the same while the file is read again", "ms", Goal::None),
     row("session", "idle client session at the merged door", "KiB", Goal::AtMost(64.0)),
     row("listed", "the same after a list, which it can still fetch again", "KiB", Goal::None),
 ];
@@ -57,15 +65,16 @@ struct Sizes {
     calls: u64,
     one_by_one: u64,
     lists: u64,
+    reloads: usize,
     sessions: usize,
 }
 
 impl Sizes {
     fn new(quick: bool) -> Sizes {
         if quick {
-            return Sizes { calls: 2_000, one_by_one: 500, lists: 50, sessions: 50 };
+            return Sizes { calls: 2_000, one_by_one: 500, lists: 50, reloads: 1, sessions: 50 };
         }
-        Sizes { calls: 40_000, one_by_one: 10_000, lists: 500, sessions: 500 }
+        Sizes { calls: 40_000, one_by_one: 10_000, lists: 500, reloads: 5, sessions: 500 }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use super::sites::{Gateway, public};
-use super::{Sample, Sizes};
+use super::{Sample, Sizes, reloads, search};
 use crate::bench::http::client::{Client, Connection, Request};
 use crate::bench::http::crowd::Crowd;
 use crate::bench::link::LIMIT;
@@ -16,7 +16,7 @@ use crate::bench::processes;
 use crate::bench::results::percentile;
 use crate::bench::targets::Programs;
 
-const SERVERS: usize = 20;
+pub const SERVERS: usize = 20;
 const CLIENTS: usize = 200;
 const PAYLOAD: &str = r#"{"payload":"0123456789012345678901234567890123456789"}"#;
 
@@ -40,6 +40,8 @@ pub fn take(programs: &Programs, sizes: &Sizes) -> Result<Vec<Sample>> {
     samples.push(("session", session(&many, sizes.sessions, false)?));
     samples.push(("listed", session(&many, sizes.sessions / 10, true)?));
     many.close()?;
+    samples.extend(search::take(programs, sizes)?);
+    samples.extend(reloads::take(programs, sizes)?);
     Ok(samples)
 }
 

@@ -3,8 +3,11 @@
 use std::net::SocketAddr;
 
 use anyhow::Result;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::bench::options::scratch;
+use crate::bench::processes;
 use crate::bench::running::Running;
 use crate::bench::targets::Programs;
 
@@ -19,8 +22,13 @@ pub struct Gateway {
 
 impl Gateway {
     pub fn open(programs: &Programs, servers: usize) -> Result<Gateway> {
+        Gateway::open_with(programs, servers, "")
+    }
+
+    /// The same with more in the file.
+    pub fn open_with(programs: &Programs, servers: usize, settings: &str) -> Result<Gateway> {
         let server = programs.echo_server().display().to_string();
-        let mut file = String::from("[defaults]\nshare = \"all\"\n");
+        let mut file = format!("[defaults]\nshare = \"all\"\n{settings}");
         for number in 0..servers {
             file += &format!(
                 "[servers.{}]\ncommand = {server:?}\nargs = [\"--parse\"]\nenv = {{ ECHO_TOOLS = \"{TOOLS}\" }}\n",
@@ -35,6 +43,18 @@ impl Gateway {
 
     pub fn own_processes(&self) -> Vec<u32> {
         self.running.own_processes()
+    }
+
+    /// Those, and the servers.
+    pub fn processes(&self) -> Vec<u32> {
+        let mut all = processes::tree(self.running.child.id());
+        all.sort_unstable();
+        all
+    }
+
+    /// Asks it to read its file again.
+    pub fn read_again(&self) -> Result<()> {
+        Ok(kill(Pid::from_raw(self.running.child.id().cast_signed()), Signal::SIGHUP)?)
     }
 
     pub fn close(self) -> Result<()> {
