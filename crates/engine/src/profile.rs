@@ -109,11 +109,10 @@ impl Introduction {
 
 /// Where a client says who it is, what it can do, and which revision it asks for.
 fn parts(message: &Message) -> Option<[Option<&[u8]>; 3]> {
-    if let Some(revision) = message.raw(Field::MetaProtocolVersion) {
-        let meta = message.raw(Field::ParamsMeta)?;
-        let named = |name| json::member(meta, name);
-        let info = named("io.modelcontextprotocol/clientInfo");
-        return Some([info, named("io.modelcontextprotocol/clientCapabilities"), Some(revision)]);
+    let modern = [Field::MetaClientInfo, Field::MetaClientCapabilities, Field::MetaProtocolVersion];
+    let [info, capabilities, revision] = modern.map(|field| message.raw(field));
+    if revision.is_some() {
+        return Some([info, capabilities, revision]);
     }
     let params = message.raw(Field::Params)?;
     Some(["clientInfo", "capabilities", "protocolVersion"].map(|name| json::member(params, name)))

@@ -80,6 +80,7 @@ pub enum Field {
     MetaSubscriptionId,
     MetaProtocolVersion,
     MetaClientCapabilities,
+    MetaClientInfo,
     MetaLogLevel,
     MetaTimeoutMs,
     MetaKeepAlive,

@@ -197,10 +197,8 @@ impl Settings {
     }
 
     fn named(name: &str, command: &str) -> Settings {
-        let engine = Config {
-            seed: seed(),
-            ..ServerConfig { name: name.into(), command: command.into(), ..ServerConfig::default() }.into()
-        };
+        let engine =
+            ServerConfig { name: name.into(), command: command.into(), ..ServerConfig::default() }.into();
         Settings {
             engine,
             log: Log { level: Level::Warn, format: Format::Text },
@@ -401,11 +399,6 @@ fn environment() -> (Vec<(&'static Setting, String, String)>, Vec<String>) {
         written.extend(pieces.map(|piece| (setting, piece.to_owned(), name.clone())));
     }
     (written, unknown)
-}
-
-/// A number that is another one in every process, for jitter.
-fn seed() -> u64 {
-    u64::from_ne_bytes(crate::random::bytes())
 }
 
 fn network(text: &str) -> Result<Network, BadValue> {

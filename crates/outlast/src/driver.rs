@@ -5,6 +5,7 @@
 //! engine task and no channel to one.
 
 use crate::client::http::flow::Flow;
+use crate::clients::learned;
 use crate::clock::Clock;
 use crate::link::{Link, Outlet, Process, Signals, Starter, Wrote};
 use crate::memory::Keeper;
@@ -93,15 +94,19 @@ pub struct State {
 }
 
 impl Driver {
-    /// A driver; nothing happens before an event is fed.
+    /// A driver; nothing happens before an event is fed. What only calls need is read here, when the server of wrap
+    /// mode is on its way already.
     pub fn new(
-        config: Config,
+        mut config: Config,
         clock: Clock,
         starter: Starter,
         observers: Observers,
         keeper: Option<Keeper>,
         place: Place,
     ) -> Arc<Driver> {
+        // Another number in every process, for jitter.
+        config.seed = u64::from_ne_bytes(crate::random::bytes());
+        learned::teach(&mut config, &place);
         Arc::new_cyclic(|me| Driver {
             max_message: config.max_message,
             serves: config.manner == Manner::Serve,
@@ -594,7 +599,7 @@ impl State {
         let write = move || {
             // One after the other; what cannot be written is not learned.
             before.map(std::thread::JoinHandle::join);
-            let _ = crate::clients::learned::record(&place, &seen, counts);
+            let _ = learned::record(&place, &seen, counts);
         };
         self.learner = std::thread::Builder::new().name("learner".into()).spawn(write).ok();
     }

@@ -69,6 +69,7 @@ const PLACES: [(&str, &[(&str, Field)]); 5] = [
             ("io.modelcontextprotocol/subscriptionId", Field::MetaSubscriptionId),
             ("io.modelcontextprotocol/protocolVersion", Field::MetaProtocolVersion),
             ("io.modelcontextprotocol/clientCapabilities", Field::MetaClientCapabilities),
+            ("io.modelcontextprotocol/clientInfo", Field::MetaClientInfo),
             ("io.modelcontextprotocol/logLevel", Field::MetaLogLevel),
             ("dev.outlast/timeoutMs", Field::MetaTimeoutMs),
             ("dev.outlast/keepAlive", Field::MetaKeepAlive),

@@ -106,6 +106,7 @@ fn known(place: Place, key: &[u8]) -> Option<(Field, Option<Place>)> {
         (Place::ParamsMeta, b"io.modelcontextprotocol/subscriptionId") => Field::MetaSubscriptionId,
         (Place::ParamsMeta, b"io.modelcontextprotocol/protocolVersion") => Field::MetaProtocolVersion,
         (Place::ParamsMeta, b"io.modelcontextprotocol/clientCapabilities") => Field::MetaClientCapabilities,
+        (Place::ParamsMeta, b"io.modelcontextprotocol/clientInfo") => Field::MetaClientInfo,
         (Place::ParamsMeta, b"io.modelcontextprotocol/logLevel") => Field::MetaLogLevel,
         (Place::ParamsMeta, b"dev.outlast/timeoutMs") => Field::MetaTimeoutMs,
         (Place::ParamsMeta, b"dev.outlast/keepAlive") => Field::MetaKeepAlive,

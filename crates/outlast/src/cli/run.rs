@@ -105,7 +105,7 @@ fn with_observers(
 }
 
 fn with_log(
-    mut settings: Settings,
+    settings: Settings,
     stderr: Stderr,
     run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
 ) -> ExitCode {
@@ -121,7 +121,6 @@ fn with_log(
         }
     };
     let place = settings.place();
-    crate::clients::learned::teach(&mut settings.engine, &place);
     let observers = Observers::new(stderr, settings.log, trace);
     run(settings.engine, observers, place).unwrap_or_else(|error| {
         say(&format!("cannot start: {error}"));
