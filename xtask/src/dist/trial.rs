@@ -1,10 +1,11 @@
 //! `cargo xtask dist try`: installs every package as a stranger would, uses it and removes it again.
 //!
 //! Each way begins with an empty home and a PATH without any compiler (`home.rs`). What is installed has to run
-//! the demo, carry a call to a server on the official TypeScript SDK, wrap and unwrap a client's file, and be gone
-//! after its removal. How much later than the bare program it starts is measured in turns with that.
+//! the demo, carry a call to a server on the official TypeScript SDK, do what a newcomer does (`newcomer.rs`), and be
+//! gone after its removal. How much later than the bare program it starts is measured in turns with that.
 
 mod home;
+mod newcomer;
 mod registry;
 mod ways;
 
@@ -13,6 +14,7 @@ use crate::interop::matrix::Sdk;
 use crate::interop::{Places, setup};
 use anyhow::{Context, Result, ensure};
 use home::Home;
+use newcomer::Newcomer;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -68,7 +70,7 @@ fn take(dist: &Dist, home: &Home, way: &Way, bare: &Path, server: &Path) -> Resu
     ensure!(!way.quick || later <= LATER, "it starts {} after the bare program", shown(later));
     demo(home, &command)?;
     call(home, &command, server)?;
-    wrap_a_file(home, &command)?;
+    Newcomer { home, command: &command }.tries()?;
     for line in way.remove {
         home.run(&words(&home.fill(line))).context("remove")?;
     }
@@ -146,20 +148,6 @@ fn call(home: &Home, command: &[String], server: &Path) -> Result<()> {
     ensure!(answer.contains("carried"), "{answer}");
     drop(to);
     ensure!(outlast.wait()?.success(), "it does not end well");
-    Ok(())
-}
-
-/// Wraps the servers of a client's file and restores it.
-fn wrap_a_file(home: &Home, command: &[String]) -> Result<()> {
-    let file = home.path.join(".cursor/mcp.json");
-    let text = "{ \"mcpServers\": { \"one\": { \"command\": \"node\", \"args\": [\"server.mjs\"] } } }\n";
-    fs::create_dir_all(home.path.join(".cursor"))?;
-    fs::write(&file, text)?;
-    let with = |word: &str| home.run(&[command, &words(&format!("{word} cursor --yes"))].concat());
-    with("install")?;
-    ensure!(fs::read_to_string(&file)?.contains("outlast"), "install changed nothing");
-    with("uninstall")?;
-    ensure!(fs::read_to_string(&file)? == text, "uninstall did not restore the file");
     Ok(())
 }
 
