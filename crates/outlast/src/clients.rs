@@ -6,6 +6,7 @@ pub mod advice;
 pub mod learned;
 
 use crate::observe::stdout;
+use crate::observe::table::table;
 use crate::observe::text::escape;
 use crate::store::Place;
 use learned::Entry;
@@ -83,15 +84,7 @@ fn list(request: &Request) -> io::Result<()> {
     let mut lines =
         vec![["CLIENT", "CALLS ITSELF", "VERSION", "WAITS", "OUTLAST DOES", "KNOWN FROM"].map(str::to_owned)];
     lines.extend(rows.iter().map(line));
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..6).map(width).collect();
-    let mut text = String::new();
-    for line in &lines {
-        let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        text += cells.collect::<Vec<_>>().join("  ").trim_end();
-        text.push('\n');
-    }
-    stdout::print(text).map(drop)
+    stdout::print(table(&lines)).map(drop)
 }
 
 fn line(row: &Profile) -> [String; 6] {

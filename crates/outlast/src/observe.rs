@@ -5,6 +5,7 @@ pub mod progress;
 pub mod rotation;
 pub mod stderr;
 pub mod stdout;
+pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod trace;

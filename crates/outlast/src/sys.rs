@@ -10,6 +10,7 @@
 //! - `presence`: whether the other end of a connection is gone
 //! - `files`: files that are this user's alone; `proc`: what the system knows of processes
 //! - `signals`: being asked to end, and asking others; `limits`: what a process may take
+//! - `terminal`: how wide our terminal is
 //! - `awake`: the clock that stands still while the machine sleeps
 
 pub mod alarm;
@@ -19,13 +20,15 @@ pub mod report;
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
-pub use unix::{awake, files, guardian, limits, local, manager, presence, proc, service, signals, streams};
+pub use unix::{
+    awake, files, guardian, limits, local, manager, presence, proc, service, signals, streams, terminal,
+};
 
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
 pub use windows::{
-    awake, files, guardian, limits, local, manager, presence, proc, service, signals, streams,
+    awake, files, guardian, limits, local, manager, presence, proc, service, signals, streams, terminal,
 };
 
 #[cfg(not(any(unix, windows)))]

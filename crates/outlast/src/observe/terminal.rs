@@ -2,6 +2,7 @@
 
 use super::stderr;
 use crate::config;
+pub use crate::sys::terminal::columns;
 use std::io::{self, IsTerminal};
 
 /// What a word means.

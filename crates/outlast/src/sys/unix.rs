@@ -10,6 +10,7 @@ pub mod proc;
 pub mod service;
 pub mod signals;
 pub mod streams;
+pub mod terminal;
 
 use nix::time::ClockId;
 use std::time::Duration;

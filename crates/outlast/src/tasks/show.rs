@@ -33,13 +33,7 @@ pub fn table(rows: &[Row<'_>], now: Wall) -> String {
         ]
     };
     let lines: Vec<_> = std::iter::once(heading).chain(rows.iter().map(line)).collect();
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 6] = std::array::from_fn(width);
-    lines.iter().fold(String::new(), |mut text, line| {
-        let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
-        text
-    })
+    crate::observe::table::table(&lines)
 }
 
 /// All that is known of one.

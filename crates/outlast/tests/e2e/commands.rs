@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use nix::pty::openpty;
+use nix::pty::{Winsize, openpty};
 use serde_json::{Value, from_slice};
 
 use crate::world::outlast;
@@ -275,7 +275,12 @@ fn it_ends_with_the_codes_that_it_names() {
 
 /// What a command writes to a terminal that is its stdout and stderr.
 fn on_a_terminal(command: &mut Command) -> String {
-    let terminal = openpty(None, None).unwrap();
+    on_a_terminal_of(80, command)
+}
+
+fn on_a_terminal_of(columns: u16, command: &mut Command) -> String {
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    let terminal = openpty(Some(&size), None).unwrap();
     let slave = terminal.slave;
     command.stdout(slave.try_clone().unwrap()).stderr(slave);
     let mut child = command.spawn().unwrap();
@@ -322,4 +327,18 @@ fn a_person_sees_what_a_slow_command_waits_for() {
     assert!(seen.contains("Nothing is odd."), "{seen}");
     assert!(!on_a_terminal(doctor().env("TERM", "dumb")).contains("is asked as clients"));
     assert!(doctor().output().unwrap().stderr.is_empty());
+}
+
+#[test]
+fn a_table_that_does_not_fit_a_terminal_is_folded() {
+    let home = home();
+    let clients = || {
+        let mut clients = at_home(home.path(), &["clients"]);
+        clients.env("TERM", "xterm");
+        clients
+    };
+    let narrow = on_a_terminal_of(80, &mut clients());
+    assert!(narrow.contains("Codex CLI\r\n  calls itself: codex-mcp-client\r\n"), "{narrow}");
+    let wide = on_a_terminal_of(200, &mut clients());
+    assert!(wide.starts_with("CLIENT "), "{wide}");
 }
