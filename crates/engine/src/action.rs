@@ -10,6 +10,7 @@ use crate::limits::NAME;
 use crate::memory::Memory;
 use crate::profile::{Learn, Sighting};
 use crate::settings::{counted, show_duration};
+use crate::step::Step;
 use crate::store::{Query, Write};
 use crate::wire::Outgoing;
 use bytes::Bytes;
@@ -65,6 +66,8 @@ pub enum Action {
     Forget(ServerId),
     /// Tell whoever observes.
     Note(Note),
+    /// Tell whoever follows calls.
+    Step(Step),
     /// Write what is left to the client, for as long as patience lasts, then end the process.
     End {
         /// The status to end with.

@@ -28,6 +28,7 @@ pub(crate) use ticking::{Judgement, Ring};
 use crate::clients::Way;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, KeyNo, ServerId, TaskNo};
 use crate::limits;
+use crate::step::CallNo;
 use crate::throttles::Turn;
 use crate::time::{Mono, Span};
 use crate::timers::{Owner, Timers};
@@ -70,6 +71,13 @@ pub(crate) struct Ended {
 /// The request of a call that is over, in its old place: every plain call would pay for a move.
 #[derive(Debug)]
 pub(crate) struct EndedRequest(Box<Call>);
+
+impl EndedRequest {
+    /// How long its client has waited.
+    pub(crate) fn age(&self, now: Mono) -> Duration {
+        self.0.age(now)
+    }
+}
 
 impl std::ops::Deref for EndedRequest {
     type Target = Request;
@@ -205,6 +213,12 @@ impl Calls {
     pub(crate) fn open(&mut self, call: Box<Call>) -> CallId {
         self.kept_bytes += call.kept.as_ref().map_or(0, |kept| kept.bytes.len());
         self.all.insert(call)
+    }
+
+    /// Those who look on are told of a call from now on. False if it is gone, or they know it already.
+    pub(crate) fn is_numbered(&mut self, id: CallId, no: CallNo) -> bool {
+        let unknown = self.all.get_mut(id).filter(|call| call.request.no.is_none());
+        unknown.map(|call| call.request.no = Some(no)).is_some()
     }
 
     /// Whether one call more fits.

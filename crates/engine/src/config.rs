@@ -11,6 +11,7 @@ use crate::policy::Rules;
 use crate::profile::{Learn, Profiles};
 pub use crate::settings::Rate;
 use crate::settings::{Glob, Key, Value};
+use crate::step::Observed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -381,6 +382,8 @@ pub struct Config {
     pub max_message: usize,
     /// Arguments whose values nobody is shown, besides those whose name says so.
     pub redact: Vec<Glob>,
+    /// Whose steps are told to those who look on.
+    pub observed: Observed,
     /// For jitter.
     pub seed: u64,
     /// A fault for the simulation to find.
@@ -421,6 +424,7 @@ impl Default for Config {
             drain: Duration::from_secs(30),
             max_message: 64 << 20,
             redact: Vec::new(),
+            observed: Observed::Nothing,
             seed: 0,
             #[cfg(feature = "planted")]
             planted: None,
@@ -490,6 +494,18 @@ impl Config {
         let capped = |cap: ClientCap| matches!(cap, ClientCap::After(_));
         let rules = || self.clients.iter().filter_map(|rule| rule.cap());
         self.tasks || self.resumable || capped(self.client_cap) || rules().any(capped)
+    }
+
+    /// Whether any limit follows what is measured.
+    pub fn adapts(&self) -> bool {
+        self.definitions().any(|(_, server)| server.rules.adapts())
+    }
+
+    /// What limits follow is measured by the steps of all calls.
+    pub(crate) fn looks_on_itself(&mut self) {
+        if self.adapts() {
+            self.observed = Observed::All;
+        }
     }
 
     /// Whether anything may be stored whoever the client is, so that the server needs a name in the store. For a

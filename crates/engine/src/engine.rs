@@ -3,6 +3,7 @@
 mod asks;
 mod batches;
 mod begin;
+mod by_person;
 mod door;
 mod durable;
 mod ending;
@@ -30,6 +31,8 @@ mod seams;
 mod server_resumes;
 mod settle;
 mod sharing;
+mod snapshots;
+mod stepping;
 mod store_clock;
 mod streams;
 mod tasks;
@@ -48,6 +51,7 @@ use crate::id::{AttemptId, CallId, ClientId, DefinitionId, Run, ServerId, Stream
 use crate::keys::Keys;
 use crate::merged::Merged;
 use crate::servers::{Alarm, Asks, Life, Servers};
+use crate::step::Observed;
 use crate::throttles::Throttles;
 use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
@@ -56,6 +60,7 @@ use ending::Ending;
 use ledger::Ledger;
 use std::collections::VecDeque;
 use std::time::Duration;
+use stepping::Steps;
 
 /// The engine.
 #[derive(Debug)]
@@ -73,7 +78,10 @@ pub struct Engine {
     throttles: Throttles,
     /// Whether anybody's calls are bounded at all.
     bounded: bool,
+    /// Whether any limit follows what is measured.
+    adapts: bool,
     ledger: Ledger,
+    steps: Steps,
     /// The last event that the client of the request at hand has seen.
     confirmed: Option<(StreamId, u64)>,
     /// The attempt on whose stream the message came that is being looked at.
@@ -90,7 +98,8 @@ pub struct Engine {
 
 impl Engine {
     /// An engine that nothing has happened to.
-    pub fn new(config: Config) -> Engine {
+    pub fn new(mut config: Config) -> Engine {
+        config.looks_on_itself();
         Engine {
             clients: Clients::default(),
             servers: Servers::default(),
@@ -103,7 +112,9 @@ impl Engine {
             merged: Merged::default(),
             throttles: Throttles::default(),
             bounded: Engine::bounds_calls(&config),
+            adapts: config.adapts(),
             ledger: Ledger::default(),
+            steps: Steps::default(),
             confirmed: None,
             tied: None,
             at: Mono::default(),
@@ -186,6 +197,9 @@ impl Engine {
             }
             Event::Warm => self.start_eager(at),
             Event::Reload(reload) => self.reload(at, reload),
+            Event::Measured(all) => self.steps.measured(all),
+            Event::CancelCall(no, by) => self.cancelled_by_person(at, *no, by),
+            Event::RestartServer(name) => self.restarted_by_person(at, name),
             Event::Slept(time) => self.note(Note::Slept { time: *time }),
             Event::Stop(signal) => self.stop(at, *signal),
             Event::Tick => self.tick(at),
@@ -266,6 +280,9 @@ impl Engine {
     }
 
     fn note(&mut self, note: Note) {
+        if self.config.observed != Observed::Nothing {
+            self.step_in(&note);
+        }
         self.actions.push_back(Action::Note(note));
     }
 

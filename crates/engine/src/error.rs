@@ -41,6 +41,8 @@ pub enum Kind {
     Superseded,
     /// No person said yes in time.
     HoldTimeout,
+    /// A person cancelled it, and not its client.
+    Cancelled,
     /// The tool is not for whoever called it.
     NotAllowed,
     /// `max-in-flight` is reached, and nobody may wait.
@@ -55,7 +57,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 19] = [
+    pub const ALL: [Kind; 20] = [
         Kind::Timeout,
         Kind::Max,
         Kind::ServerGone,
@@ -70,6 +72,7 @@ impl Kind {
         Kind::KeyConflict,
         Kind::Superseded,
         Kind::HoldTimeout,
+        Kind::Cancelled,
         Kind::NotAllowed,
         Kind::TooManyCalls,
         Kind::QueueFull,
@@ -94,6 +97,7 @@ impl Kind {
             Kind::KeyConflict => "key-conflict",
             Kind::Superseded => "superseded",
             Kind::HoldTimeout => "hold-timeout",
+            Kind::Cancelled => "cancelled",
             Kind::NotAllowed => "not-allowed",
             Kind::TooManyCalls => "too-many-calls",
             Kind::QueueFull => "queue-full",
@@ -120,6 +124,7 @@ impl Kind {
             Kind::KeyConflict => -31012,
             Kind::Superseded => -31013,
             Kind::HoldTimeout => -31014,
+            Kind::Cancelled => -31015,
             Kind::NotAllowed => -31020,
             Kind::TooManyCalls => -31021,
             Kind::QueueFull => -31022,
@@ -363,6 +368,10 @@ impl Failure {
                     " (hold-timeout, ",
                 ]);
                 say(&[setting, "); ", detail, "."]);
+            }
+            Kind::Cancelled => {
+                say(&["`", what, "` was cancelled by ", detail, "; ", fate, ". "]);
+                say(&["Ask that person before you call it again."]);
             }
             Kind::NotAllowed => {
                 say(&[detail, ". Use a tool that `tools/list` names, or ask for a token with more rights."]);

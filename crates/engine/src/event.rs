@@ -5,7 +5,8 @@ use crate::http::{Head, StreamEnd, Trouble};
 use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::life::Sample;
 use crate::memory::Memory;
-use crate::store::{Loaded, Stored};
+use crate::step::CallNo;
+use crate::store::{Loaded, Measured, Stored};
 use crate::wire::{Message, Outgoing, Oversized, Refused, Scanned};
 use bytes::Bytes;
 use std::time::Duration;
@@ -86,6 +87,12 @@ pub enum Event {
     Warm,
     /// The file has been read again.
     Reload(Box<Reload>),
+    /// How long tools took before this process began, for limits that adapt.
+    Measured(Vec<Measured>),
+    /// A person cancels a call, as [`crate::step`] numbers it; the text says who, and where.
+    CancelCall(CallNo, Box<str>),
+    /// A person has the server that is called so started again.
+    RestartServer(Box<str>),
     /// The machine slept for about this long. Limits were not charged for it.
     Slept(Duration),
     /// We are asked to end by this signal.

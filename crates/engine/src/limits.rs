@@ -55,6 +55,27 @@ pub const CANCEL_CROSSES: Duration = Duration::from_millis(500);
 /// Between asking a hung server to end and ending it.
 pub const HUNG_GRACE: Duration = Duration::from_secs(1);
 
+/// How old a call becomes before it is told of, where only slow ones are.
+pub const SLOW: Duration = Duration::from_secs(1);
+
+/// Bytes of `traceparent`, and of `tracestate`. What is longer is no trace context, and is not passed to observers.
+pub const TRACE: usize = 1_024;
+
+/// Tools whose durations are told apart. One more: counted together with others.
+pub const MEASURED: usize = 10_000;
+
+/// Days for which it is kept how long tools took. Older ones go.
+pub const MEASURED_DAYS: u64 = 30;
+
+/// Buckets and sums of durations in a store. More: the oldest day goes.
+pub const MEASURED_ROWS: u64 = 500_000;
+
+/// Bytes that a process shows others. More: refused.
+pub const SHOWN_BYTES: usize = 1 << 20;
+
+/// Calls, and servers, in a snapshot. More: it says how many.
+pub const SNAPSHOT: usize = 1_000;
+
 /// Characters of an error's message. More: cut.
 pub const ERROR_MESSAGE: usize = 300;
 

@@ -3,9 +3,11 @@
 //! Nearest wins: built-in < what the server declares (may only lengthen) < the file's defaults < what
 //! the file says of the server < the environment and the command line < the request's own wish (may
 //! only shorten). Within each of them: what holds for all calls < a rule for the method < a rule for
-//! the tool. Each value remembers where it came from, because an error must name the setting that
+//! the tool. `adaptive` stands above what is written: it moves `timeout` by what was measured, between bounds that a
+//! person wrote. Each value remembers where it came from, because an error must name the setting that
 //! governs it.
 
+use crate::durations::{Tally, propose};
 use crate::limits;
 use crate::method::Method;
 use crate::settings::{BadValue, Closeness, Glob, Key, SETTINGS, Scope, Setting, Signs, Value, nearest};
@@ -46,6 +48,8 @@ pub enum Layer {
     Server,
     /// A rule, by its place in [`Rules`].
     Rule(u16),
+    /// What was measured, between bounds that a person wrote.
+    Measured,
     /// The request's `_meta`.
     Request,
 }
@@ -273,6 +277,7 @@ impl Rules {
         match layer {
             Layer::BuiltIn => "built-in",
             Layer::Server => "declared by the server",
+            Layer::Measured => "adaptive",
             Layer::Request => "_meta[\"dev.outlast/timeoutMs\"]",
             Layer::Rule(index) => self.0.get(usize::from(index)).map_or("", |rule| &rule.source),
         }
@@ -360,6 +365,31 @@ impl Rules {
         }
     }
 
+    /// Whether any limit follows what is measured.
+    pub fn adapts(&self) -> bool {
+        self.0.iter().any(|rule| rule.key == Key::Adaptive && rule.value == Value::Switch(true))
+    }
+
+    /// Between which bounds the timeout of a tool follows what is measured, if it does.
+    pub fn adaptive_bounds(&self, tool: Option<&str>) -> Option<(Duration, Duration)> {
+        let of = |key| match self.nearest(key, &Method::ToolsCall, tool) {
+            Some((Value::Time(time), _)) => *time,
+            _ => None,
+        };
+        let on =
+            matches!(self.nearest(Key::Adaptive, &Method::ToolsCall, tool), Some((Value::Switch(true), _)));
+        let (least, most) = (of(Key::AdaptiveMin)?, of(Key::AdaptiveMax)?);
+        on.then_some((least, most.max(least)))
+    }
+
+    /// The timeout of a tool that follows from how long its calls took. `None` if it follows nothing, or too little is
+    /// known.
+    pub fn adapted(&self, tool: Option<&str>, tally: &Tally) -> Option<Limit> {
+        let (least, most) = self.adaptive_bounds(tool)?;
+        let proposed = propose(tally).ok()?;
+        Some(Limit { time: proposed.timeout.clamp(least, most), layer: Layer::Measured })
+    }
+
     /// Whether the answers of anything are kept.
     pub fn any_keeps_answers(&self) -> bool {
         self.0.iter().any(|rule| rule.key == Key::KeepAnswers && rule.value == Value::Switch(true))
@@ -433,6 +463,17 @@ impl Policy {
             self.timeout = Some(Limit::built_in(SERVICE_HANDSHAKE));
             self.max = Limit::built_in(HANDSHAKE);
             self.signs = Signs { call: false, server: true };
+        }
+    }
+
+    /// The timeout follows what was measured, unless the request itself wants a shorter one.
+    pub(crate) fn adapt(&mut self, limit: Limit) {
+        match self.timeout {
+            Some(Limit { time, layer: Layer::Request }) if time < limit.time => {}
+            _ => {
+                self.timeout = Some(limit);
+                self.signs = Signs::CALL;
+            }
         }
     }
 
@@ -688,6 +729,33 @@ mod tests {
         assert_eq!(with(MIN / 2), Limit { time: MIN / 2, layer: Layer::Request });
         assert_eq!(with(2 * MIN).time, MIN);
         assert_eq!(Rules::default().source(Layer::Request), "_meta[\"dev.outlast/timeoutMs\"]");
+    }
+
+    #[test]
+    fn a_limit_that_adapts_stays_between_the_bounds_that_a_person_wrote() {
+        let rules = rules(&[(Key::Tool, "build=adaptive:true,adaptive-min:20s,adaptive-max:1m,timeout:5s")]);
+        let after = |ms: u64, calls: u64| {
+            let mut tally = Tally::default();
+            (0..calls).for_each(|_| tally.add(Duration::from_millis(ms), crate::step::Outcome::Answered));
+            rules.adapted(Some("build"), &tally).map(|limit| limit.time.as_secs())
+        };
+        assert_eq!(after(10, 29), None, "too little is known");
+        assert_eq!([after(10, 30), after(12_000, 30), after(600_000, 30)], [Some(20), Some(30), Some(60)]);
+        assert!(rules.adapts());
+        assert_eq!(rules.adaptive_bounds(Some("other")), None);
+        let unbound = self::rules(&[(Key::Tool, "build=adaptive:true,adaptive-max:1m")]);
+        assert_eq!(unbound.adaptive_bounds(Some("build")), None, "a person writes both bounds");
+    }
+
+    #[test]
+    fn a_request_may_still_shorten_a_limit_that_adapts() {
+        let limit = |time, layer| Limit { time, layer };
+        let mut policy = policy(&Rules::default(), "tools/call", Some("x"), true);
+        policy.shorten(MIN);
+        policy.adapt(limit(2 * MIN, Layer::Measured));
+        assert_eq!(policy.timeout, Some(limit(MIN, Layer::Request)));
+        policy.adapt(limit(MIN / 2, Layer::Measured));
+        assert_eq!(policy.timeout, Some(limit(MIN / 2, Layer::Measured)));
     }
 
     #[test]

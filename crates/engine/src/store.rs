@@ -8,6 +8,7 @@
 //! says how long something is kept and never until when. The store adds its own time, and only the store decides what
 //! is over. Every commit tells what that clock shows.
 
+use crate::durations::{Durations, Tally};
 use crate::hold::{Decision, Entry, Hold, Leave, NewHold, Standing, Verdict};
 use crate::limits;
 use crate::record::{Change, Head, New, Record, State, Ticket};
@@ -77,6 +78,23 @@ pub enum Write {
     EndSession(Name),
     /// Note calls that took longer than a second. [`Done::Kept`]
     Calls(Vec<CallNote>),
+    /// Show other processes what is so in this one, in place of what it showed before; if it is empty, nothing. Says
+    /// that we live, and takes what we were told to do. [`Refusal::Full`] beyond [`limits::SHOWN_BYTES`]. [`Done::Told`]
+    Show {
+        /// What this process is called.
+        process: Box<str>,
+        /// What is so.
+        shown: Bytes,
+    },
+    /// Tell a process that shows something to do this. [`Refusal::Unknown`] if it is not there. [`Done::Kept`]
+    Tell {
+        /// Which one.
+        process: Box<str>,
+        /// What it is to do.
+        what: Bytes,
+    },
+    /// Add to how long tools took today. Kept for [`limits::MEASURED_DAYS`]. [`Done::Kept`]
+    Measured(Vec<Measured>),
     /// Ask a person about a call, unless one has said yes already. [`Done::Held`]
     Hold(Box<NewHold>),
     /// What a person says of a hold; written into the audit log if it counts. [`Done::Decided`] with what stands then.
@@ -109,6 +127,8 @@ pub enum Done {
     Mail(Vec<(Ticket, Mail)>),
     /// The session is ours now; or there is none.
     Session(Option<Box<Session>>),
+    /// What we were told to do, the oldest first.
+    Told(Vec<Bytes>),
     /// Somebody is asked, or has said yes already.
     Held(Standing),
     /// What was said of a hold, if anything.
@@ -178,6 +198,32 @@ pub struct CallNote {
     pub answered: u64,
 }
 
+/// How long a tool took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// What people call its server.
+    pub server: Box<str>,
+    /// The tool.
+    pub tool: Box<str>,
+    /// How long.
+    pub tally: Tally,
+}
+
+/// The day of a moment, counted from 1970.
+pub fn day(wall: Wall) -> u64 {
+    wall.0 / 86_400_000
+}
+
+/// What is known of tools, for a store.
+pub fn measured(durations: &Durations) -> Vec<Measured> {
+    let one = |(server, tool, tally): (&str, &str, &Tally)| Measured {
+        server: server.into(),
+        tool: tool.into(),
+        tally: tally.clone(),
+    };
+    durations.iter().map(one).collect()
+}
+
 /// Something to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
@@ -223,6 +269,10 @@ pub enum Query {
         /// How many.
         limit: usize,
     },
+    /// What processes show that live. [`Found::Shown`]
+    Shown,
+    /// How long tools took in the last [`limits::MEASURED_DAYS`], added up. [`Found::Measured`]
+    Measured,
     /// Questions that are open and words that are still good for something, the oldest first. [`Found::Holds`]
     Holds,
     /// Which of these holds somebody has decided. Cheap; asked while calls wait. [`Found::Decided`]
@@ -253,6 +303,8 @@ pub enum Found {
     },
     Session(Option<Box<Session>>),
     Calls(Vec<CallNote>),
+    Shown(Vec<Bytes>),
+    Measured(Vec<Measured>),
     Holds(Vec<Hold>),
     Decided(Vec<u64>),
     Audit(Vec<Entry>),
@@ -336,12 +388,14 @@ pub struct Bounds {
     /// Bytes of records, mailbox messages, streams and sessions, with [`RECORD_OVERHEAD`] for each record. More:
     /// as above. A change of a record is always taken, so that no result is lost for room.
     pub bytes: u64,
-    /// Mailbox messages to one record. One more: [`Refusal::Full`].
+    /// Mailbox messages to one record, or to one process. One more: [`Refusal::Full`].
     pub mailbox: u64,
     /// Sessions. One more: the one that was not used for the longest time goes.
     pub sessions: u64,
     /// Notes about calls. More: the oldest go.
     pub calls: u64,
+    /// Buckets and sums of durations. More: the oldest day goes.
+    pub measured: u64,
     /// Questions that are open. One more: [`Refusal::Full`].
     pub holds: u64,
     /// Lines of the audit log. More: the oldest go.
@@ -359,6 +413,7 @@ impl Default for Bounds {
             mailbox: limits::MAILBOX,
             sessions: limits::SLEEPERS as u64,
             calls: limits::CALL_NOTES,
+            measured: limits::MEASURED_ROWS,
             holds: limits::HOLDS,
             audit: limits::AUDIT,
         }

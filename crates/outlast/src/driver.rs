@@ -4,6 +4,9 @@
 //! the engine, does what the engine wants done, and writes all that is ready in one go. There is no
 //! engine task and no channel to one.
 
+mod onlookers;
+mod publishing;
+
 use crate::client::http::flow::Flow;
 use crate::clients::learned;
 use crate::clock::Clock;
@@ -22,7 +25,8 @@ use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::profile::{Learn, Sighting};
 use outlast_engine::store::{Query, Trouble, Write};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Reload, wire};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Observed, Reload, wire};
+use publishing::Published;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -77,6 +81,11 @@ pub struct State {
     observers: Observers,
     keeper: Option<Keeper>,
     place: Place,
+    /// What this process is called among others, and what it shows them.
+    process: Box<str>,
+    published: Published,
+    /// Limits follow what was measured.
+    adapts: bool,
     /// Opened when it is first needed.
     store: Option<Store>,
     client: Outlet,
@@ -100,13 +109,18 @@ impl Driver {
         mut config: Config,
         clock: Clock,
         starter: Starter,
-        observers: Observers,
+        mut observers: Observers,
         keeper: Option<Keeper>,
         place: Place,
     ) -> Arc<Driver> {
         // Another number in every process, for jitter.
         config.seed = u64::from_ne_bytes(crate::random::bytes());
         learned::teach(&mut config, &place);
+        config.observed = onlookers::observed(&config);
+        let process: Box<str> = onlookers::process_name(&config).into();
+        if config.observed != Observed::Nothing {
+            observers.follow(&process);
+        }
         Arc::new_cyclic(|me| Driver {
             max_message: config.max_message,
             serves: config.manner == Manner::Serve,
@@ -115,6 +129,7 @@ impl Driver {
                 several: config.manner.has_several(),
                 server_name: config.server.name.clone(),
                 learns_alone: config.learn == Learn::Auto,
+                adapts: config.adapts(),
                 learner: None,
                 engine: Engine::new(config),
                 now: clock.now(),
@@ -128,6 +143,8 @@ impl Driver {
                 observers,
                 keeper,
                 place,
+                process,
+                published: Published::default(),
                 store: None,
                 client: Outlet::default(),
                 flows: IdMap::default(),
@@ -431,6 +448,7 @@ impl Driver {
 
     /// Waits until everything that was given to the store is written.
     pub fn close_store(&self) {
+        self.publish_no_more();
         let (store, learner) = {
             let mut state = self.lock();
             (state.store.take(), state.learner.take())
@@ -580,6 +598,7 @@ impl State {
             }
             Action::Forget(_) => self.keeper.iter_mut().for_each(Keeper::forget),
             Action::Note(note) => self.observers.note(&note),
+            Action::Step(step) => self.step(step),
             Action::End { status, patience } => self.end = Some((status, patience)),
         }
         None

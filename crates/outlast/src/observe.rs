@@ -1,8 +1,12 @@
 //! Who looks on: the log, and the record of messages. Observers read; nothing waits for them.
 
+#[allow(dead_code)] // some of it is there for those who look on from outside
+pub mod feed;
 pub mod log;
 pub mod progress;
 pub mod rotation;
+#[allow(dead_code)] // likewise
+pub mod state;
 pub mod stderr;
 pub mod stdout;
 pub mod table;
@@ -11,11 +15,12 @@ pub mod text;
 pub mod trace;
 
 use bytes::Bytes;
+use feed::{Feed, Fresh};
 use log::Log;
 use outlast_engine::http::{Body, Response, Trouble};
 use outlast_engine::id::ExchangeId;
 use outlast_engine::wire::Scanned;
-use outlast_engine::{Action, Event, Level, Note};
+use outlast_engine::{Action, Event, Level, Note, Step, Wall};
 use stderr::Stderr;
 use trace::{Trace, Way};
 
@@ -25,12 +30,40 @@ pub struct Observers {
     stderr: Stderr,
     log: Log,
     trace: Option<Trace>,
+    feed: Option<Feed>,
 }
 
 impl Observers {
     /// Observers that write to our stderr, and messages to `trace` if it is there.
     pub fn new(stderr: Stderr, log: Log, trace: Option<Trace>) -> Observers {
-        Observers { stderr, log, trace }
+        Observers { stderr, log, trace, feed: None }
+    }
+
+    /// From now on calls are followed, in the name of this process.
+    pub fn follow(&mut self, process: &str) {
+        self.feed = Some(Feed::new(process));
+    }
+
+    /// Who follows calls.
+    pub fn feed(&self) -> Option<&Feed> {
+        self.feed.as_ref()
+    }
+
+    /// What was measured and noted since the last time.
+    pub fn fresh(&mut self) -> Fresh {
+        self.feed.as_mut().map(Feed::fresh).unwrap_or_default()
+    }
+
+    /// Whether there is anything of that.
+    pub fn has_fresh(&self) -> bool {
+        self.feed.as_ref().is_some_and(Feed::has_fresh)
+    }
+
+    /// Something happened to a call or a server.
+    pub fn step(&mut self, now: Wall, step: Step) {
+        if let Some(feed) = &mut self.feed {
+            feed.step(now, step);
+        }
     }
 
     /// Something that the engine wants seen.

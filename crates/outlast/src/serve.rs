@@ -117,6 +117,7 @@ async fn serve(
     // With a file a hang-up asks us to read it again.
     watch_signals(&driver, watched.is_none(), kept.is_none())?;
     tokio::spawn(driver.clone().keep_time());
+    tokio::spawn(driver.clone().publish());
     driver.turn(|state| {
         state.feed(Event::Entropy(crate::random::bytes()));
         if has_tickets {

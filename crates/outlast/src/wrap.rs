@@ -134,6 +134,7 @@ async fn serve(
     watch_signals(&driver, true)?;
     tokio::spawn(driver.clone().keep_time());
     tokio::spawn(driver.clone().pump(Peer::Client));
+    tokio::spawn(driver.clone().publish());
     driver.turn(|state| {
         // For the first ticket or key; whoever takes it asks for the next.
         state.feed(Event::Entropy(crate::random::bytes()));

@@ -174,7 +174,8 @@ impl Ledger {
                 self.sessions.remove(&*name.0);
                 Ok(Done::Kept)
             }
-            Write::Renew | Write::Calls(_) => Ok(Done::Kept),
+            Write::Renew | Write::Calls(_) | Write::Tell { .. } | Write::Measured(_) => Ok(Done::Kept),
+            Write::Show { .. } => Ok(Done::Told(Vec::new())),
             Write::Hold(new) => {
                 let dead = &self.dead;
                 let mut known = self.holds.values_mut();
@@ -287,6 +288,8 @@ impl Ledger {
                     |number: &&u64| self.holds.get(number).is_none_or(|hold| hold.decision.is_some());
                 Found::Decided(wanted.iter().filter(decided).copied().collect())
             }
+            Query::Shown => Found::Shown(Vec::new()),
+            Query::Measured => Found::Measured(Vec::new()),
             Query::Audit { limit } => Found::Audit(self.audit.iter().rev().take(*limit).cloned().collect()),
             Query::Usage => Found::Usage(Usage::default()),
         })

@@ -18,6 +18,7 @@
 use crate::ledger::Ledger;
 use crate::tape::Tape;
 use bytes::Bytes;
+use outlast_engine::durations::Tally;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::hold::{Scope, Verdict};
 use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
@@ -28,7 +29,9 @@ use outlast_engine::memory::Memory;
 use outlast_engine::profile::{Learn, Profile, Sighting};
 use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Origin, State, Ticket};
 use outlast_engine::settings::{Glob, Key, Kind, Setting, parse_duration, show_duration};
-use outlast_engine::store::{Committed, Mail, Query, Refusal, Trouble as StoreTrouble, Write};
+use outlast_engine::snapshot::OpenCall;
+use outlast_engine::step::{CallNo, Observed, Outcome, Step, What};
+use outlast_engine::store::{Committed, Mail, Measured, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, ClientCap, ClientRule, Config, Engine, Event, Expose, Level, Manner, Mono, Now, Reload, Restart,
@@ -91,7 +94,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_output(line: &str) -> bool {
-    [">> ", "<< ", "!! ", ".. ", "@"].iter().any(|mark| line.starts_with(mark))
+    [">> ", "<< ", "!! ", ".. ", "%% ", "@"].iter().any(|mark| line.starts_with(mark))
 }
 
 /// Equal, where `…` stands for any text.
@@ -273,6 +276,9 @@ impl World {
         if word == "read" {
             return self.read();
         }
+        if word == "now" {
+            return self.engine.snapshot(self.now()).calls.iter().map(open_call).collect();
+        }
         let mut out = Vec::new();
         if !self.open {
             self.open = true;
@@ -282,6 +288,19 @@ impl World {
         if word == "wait" {
             self.wait(parse_duration(rest).expect(line), &mut out);
             return out;
+        }
+        if word == "person" {
+            // `cancels NUMBER` or `restarts NAME`.
+            let (what, which) = rest.split_once(' ').expect(line);
+            let number = || CallNo(which.parse().expect(line));
+            return self.feed(match what {
+                "cancels" => Event::CancelCall(number(), "ann (dashboard)".into()),
+                _ => Event::RestartServer(which.into()),
+            });
+        }
+        if word == "measured" {
+            // `TOOL CALLS TIME`: so many calls took so long, in earlier processes.
+            return self.feed(measured(rest));
         }
         let event = self.event(word, rest).unwrap_or_else(|| panic!("not an input: {line}"));
         self.feed(event)
@@ -638,6 +657,10 @@ impl World {
             "max-sessions" => return self.config.max_sessions = value.parse().expect(text),
             "max-calls" => return self.config.max_calls = value.parse().expect(text),
             "tasks" => return self.config.tasks = true,
+            "observed" => {
+                let slow = value == "slow";
+                return self.config.observed = if slow { Observed::Slow } else { Observed::All };
+            }
             "resumable" => return self.config.resumable = true,
             "durable" => return self.config.durable = true,
             "door" => return self.config.door = true,
@@ -730,9 +753,12 @@ impl World {
         self.now = end;
     }
 
+    fn now(&self) -> Now {
+        Now { mono: Mono::after_start(self.now), wall: self.store_time().after(self.fast) }
+    }
+
     fn feed(&mut self, event: Event) -> Vec<String> {
-        let wall = self.store_time().after(self.fast);
-        let now = Now { mono: Mono::after_start(self.now), wall };
+        let now = self.now();
         self.tape.event(&event);
         self.engine.handle(now, event);
         let mut out = Vec::new();
@@ -972,11 +998,51 @@ fn written(write: &Write) -> &'static str {
         Write::TakeSession { .. } => "take session",
         Write::EndSession(_) => "end session",
         Write::Calls(_) => "calls",
+        Write::Show { .. } => "show",
+        Write::Tell { .. } => "tell",
+        Write::Measured(_) => "measured",
         Write::Hold(_) => "hold",
         Write::Decide { .. } => "decide",
         Write::AskAfter { .. } => "ask after",
         Write::Expire => "expire",
     }
+}
+
+fn measured(text: &str) -> Event {
+    let words: Vec<&str> = text.split(' ').collect();
+    let mut tally = Tally::default();
+    let time = parse_duration(words[2]).expect(text);
+    (0..words[1].parse().expect(text)).for_each(|_: u32| tally.add(time, Outcome::Answered));
+    Event::Measured(vec![Measured { server: "srv".into(), tool: words[0].into(), tally }])
+}
+
+/// A step as a line: `%% 1 sent 1/0`.
+fn told(step: &Step) -> String {
+    match step {
+        Step::Server(step) => format!("%% {} {:?}", step.server, step.what),
+        Step::Call(no, What::Began(began)) => {
+            let tool = began.tool.as_deref().unwrap_or("-");
+            format!(
+                "%% {} began {} {tool} of `{}` for `{}`",
+                no.0,
+                began.method.as_str(),
+                began.server,
+                began.client
+            )
+        }
+        Step::Call(no, What::Ended(ended)) => {
+            let kind = ended.outcome.kind().map(|kind| format!(" {kind}")).unwrap_or_default();
+            format!("%% {} ended {}{kind} after {}", no.0, ended.outcome.word(), show_duration(ended.took))
+        }
+        Step::Call(no, what) => format!("%% {} {}: {what}", no.0, what.word()),
+    }
+}
+
+/// What is so of a call, as a line.
+fn open_call(call: &OpenCall) -> String {
+    let left = call.timeout.map_or_else(|| "no timeout".into(), |(_, left)| show_duration(left));
+    let name = call.tool.as_deref().unwrap_or_else(|| call.method.as_str());
+    format!("%% {} {name} {}, {left} left, {} sent", call.no.0, call.place.word(), call.attempts)
 }
 
 fn show(action: &Action) -> String {
@@ -1027,6 +1093,7 @@ fn show(action: &Action) -> String {
             format!(".. remember {} and {} lists", memory.method.as_str(), memory.lists.len())
         }
         Action::Forget(_) => ".. forget".into(),
+        Action::Step(step) => told(step),
         Action::Note(note) => format!("!! {}: {note}", format!("{:?}", note.level()).to_lowercase()),
         Action::End { status, .. } => format!(".. end {status}"),
     }

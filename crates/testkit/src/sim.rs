@@ -21,6 +21,7 @@ pub mod plant;
 mod process;
 mod rng;
 pub mod service;
+mod steps;
 
 use outlast_engine::id::ServerId;
 use outlast_engine::life::Sample;
@@ -91,9 +92,10 @@ fn fingerprint(so_far: u64, action: &Action) -> u64 {
 }
 
 /// The engine of a world, with the fault that is looked for.
-fn engine(#[allow(unused_mut)] mut config: Config) -> Engine {
+fn engine(mut config: Config) -> Engine {
     #[cfg(feature = "planted")]
     plant::plant(&mut config);
+    steps::look_on(&mut config);
     Engine::new(config)
 }
 

@@ -44,8 +44,10 @@ use super::resume;
 use super::server_task::{AsTask, ServerTask};
 use crate::clients::Way;
 use crate::id::{AttemptId, ClientId, JsonId, KeyNo, ServerId, ThrottleNo};
+use crate::limits;
 use crate::method::Method;
 use crate::policy::{Policy, Rules};
+use crate::step::CallNo;
 use crate::throttles::Turn;
 use crate::time::{Mono, Span};
 use crate::wire::Message;
@@ -95,6 +97,8 @@ pub(crate) struct Request {
     pub(crate) key_no: Option<KeyNo>,
     /// When its client gives it up, whatever progress it sees; known of tools alone.
     pub(crate) cap: Option<Span>,
+    /// As those who look on know it, if they do.
+    pub(crate) no: Option<CallNo>,
 }
 
 /// One call.
@@ -127,6 +131,8 @@ pub(crate) struct Call {
     /// How its server lets us resume it, and since when its connection is lost.
     pub(crate) policy: Option<Box<resume::Policy>>,
     pub(crate) lost: Option<Mono>,
+    /// It is told of once it is slow.
+    pub(crate) unseen: bool,
     /// It was sent again with other headers.
     pub(crate) mirrored: bool,
     /// It was sent again because its server had forgotten our session. That happens once.
@@ -169,6 +175,7 @@ impl Call {
         clock: &WorkClock,
     ) -> Box<Call> {
         let room = Box::new_uninit();
+        let request = Request { no: None, ..request };
         let call = Call {
             keep_alive: policy.keep_alive.filter(|_| request.token.is_some()).map(Span::from),
             modern: request.modern,
@@ -188,6 +195,7 @@ impl Call {
             reconnect_at: None,
             policy: None,
             lost: None,
+            unseen: false,
             mirrored: false,
             session_lost: false,
             stream_at: None,
@@ -302,14 +310,28 @@ impl Call {
         self.keep_alive.map(|interval| self.heard + interval.into())
     }
 
+    /// When it is told of, if it is open by then.
+    pub(crate) fn told_at(&self) -> Option<Mono> {
+        self.unseen.then(|| self.began + limits::SLOW)
+    }
+
     /// When to look at it again.
     pub(crate) fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
         let limit = self.deadline.wake_at(now, clock);
         let poll_at = self.server_task().map(|joined| joined.poll_at);
-        [self.keep_alive_at(), self.retry_at, self.reconnect_at, self.stream_at, self.task_at, poll_at]
-            .into_iter()
-            .flatten()
-            .fold(limit, Mono::min)
+        let told_at = self.told_at();
+        [
+            self.keep_alive_at(),
+            self.retry_at,
+            self.reconnect_at,
+            self.stream_at,
+            self.task_at,
+            poll_at,
+            told_at,
+        ]
+        .into_iter()
+        .flatten()
+        .fold(limit, Mono::min)
     }
 
     /// What a person calls it.

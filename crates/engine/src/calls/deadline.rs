@@ -209,6 +209,17 @@ impl Deadline {
         self.timeout.map(|time| Limit { time: time.into(), layer: self.layers.0 })
     }
 
+    /// How long it may still be silent.
+    pub fn timeout_left(&self, now: Mono, clock: &WorkClock) -> Option<Duration> {
+        let silent = if self.wait.is_some() { Duration::ZERO } else { clock.at(now).0.since(self.sign.0) };
+        Some(self.timeout()?.time.saturating_sub(silent))
+    }
+
+    /// The longest that it may take.
+    pub fn max(&self) -> Duration {
+        self.max.into()
+    }
+
     /// When to look again.
     pub fn wake_at(&self, now: Mono, clock: &WorkClock) -> Mono {
         let Some(timeout) = self.timeout().filter(|_| !self.stands_still(clock)) else { return self.max_at };

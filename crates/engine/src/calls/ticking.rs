@@ -13,6 +13,8 @@ use crate::timers::{Owner, Timers};
 /// What a call's timer rings for.
 #[derive(Debug)]
 pub(crate) enum Ring {
+    /// It has become slow: whoever looks on is told of it.
+    Slow,
     /// It is sent again.
     Retry,
     /// Its stream is opened again.
@@ -63,6 +65,10 @@ impl Calls {
             call.deadline.sign(now, clock);
         }
         let due = |at: Option<Mono>| at.is_some_and(|at| at <= now);
+        if due(call.told_at()) {
+            call.unseen = false;
+            return Some(Ring::Slow);
+        }
         if due(call.retry_at) {
             return Some(Ring::Retry);
         }

@@ -14,6 +14,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::servers::{Ask, Server, Waits};
 use crate::settings::show_duration;
+use crate::step::What;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Oversized, Span};
 
@@ -44,6 +45,7 @@ impl Engine {
         let method = Method::of(message);
         let waits = self.who_waits(server_id, &method);
         self.wait_begins(now, server_id, waits);
+        self.tell_asked(server_id, waits, &What::Asked);
         let (limit, text) = (self.definition_of(server_id).rules.for_ask(&method).timeout, id.is_text());
         let token = self.token_of_ask(client_id, message);
         let ask = Ask {
@@ -180,6 +182,7 @@ impl Engine {
             self.question_is_over(id);
         }
         self.wait_ends(now, ask.server, ask.waits);
+        self.tell_asked(ask.server, ask.waits, &What::Answered);
         if ask.waits != Waits::Nobody {
             self.tasks_are_answered(id);
         }

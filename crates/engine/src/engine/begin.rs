@@ -14,6 +14,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::policy::{CallFacts, Policy};
 use crate::servers::{Life, Readiness, Server};
+use crate::step::What;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use std::time::Duration;
@@ -34,7 +35,8 @@ impl Engine {
         };
         let policy = self.policy_for(server, &request, message);
         let size = message.bytes.len();
-        let (call, asking) = self.plan_call(now, request, server, &policy, message);
+        let (mut call, asking) = self.plan_call(now, request, server, &policy, message);
+        self.tell_of_new(&mut call, message);
         let planned = Planned { call, policy: &policy, joins };
         if let Err(why) = self.admit(&planned, size) {
             return self.refuse_call(now, &planned.call, Kind::Overloaded, why);
@@ -58,6 +60,9 @@ impl Engine {
             wish: wish(message),
             declared: &server.declared,
         });
+        if self.adapts && request.method == Method::ToolsCall {
+            self.adapt(&mut policy, server, request.tool.as_deref());
+        }
         if policy.honours_keys && message.has(Field::ParamsIdempotencyKey) {
             policy.repeatable.get_or_insert(true);
         }
@@ -176,6 +181,7 @@ impl Engine {
     /// A call waits until its server is there; one that sleeps is woken.
     pub(super) fn queue_at(&mut self, server: ServerId, id: CallId, size: usize) {
         self.servers.queue(server, id, size);
+        self.step(id, || What::Queued);
         self.wake_server(server);
     }
 }

@@ -15,8 +15,12 @@ use crate::calls::Ended;
 use crate::clients::{Client, Open};
 use crate::id::{CallId, ClientId, ServerId};
 use crate::method::Method;
+use crate::step::{Outcome, What};
 use crate::time::Mono;
 use crate::wire::Outgoing;
+
+/// Why nobody waits for a call any more.
+const HUNG_UP: &str = "the client hung up";
 
 // A call.
 impl Engine {
@@ -28,6 +32,7 @@ impl Engine {
         }
         let Some(ended) = self.calls.end(&mut self.timers, id) else { return };
         let Ended { request, followed, queued, holds, turn, keyed } = ended;
+        self.tell_of_end(&request, answer.as_ref());
         if let Some(joined) = followed {
             self.leave_task(request.server, id, &joined);
         }
@@ -60,8 +65,13 @@ impl Engine {
         let (modern, text) = (call.modern, call.text);
         // Of all requests only `initialize` must not be cancelled.
         let cancels = call.request.method != Method::Initialize;
+        let left = why == HUNG_UP;
+        self.ends_as(id, || if left { Outcome::Left } else { Outcome::Cancelled });
         if self.leave_to_others(id) {
             return;
+        }
+        if attempt.is_some() && cancels {
+            self.step(id, || What::CancelAsked { by: why.into() });
         }
         // Before its server learns that nobody needs it any more.
         match attempt {
@@ -109,7 +119,7 @@ impl Engine {
         open.sort_by_key(order);
         for open in open {
             match open {
-                Open::Call(call) => self.give_up(call, "the client hung up"),
+                Open::Call(call) => self.give_up(call, HUNG_UP),
                 Open::Wait(no) => self.forget_waiter(id, no),
                 Open::Look(number) => self.forget_look(id, number),
                 Open::Key(no) => self.forget_asking_for_key(id, no),
@@ -117,8 +127,7 @@ impl Engine {
                 Open::Subscription(attempt) => {
                     let Some(listen) = self.close_subscription(attempt) else { continue };
                     if !listen.is_ours_alone() {
-                        let why = "the client hung up";
-                        self.cancel_attempt(listen.server, attempt, true, listen.id.is_text(), why);
+                        self.cancel_attempt(listen.server, attempt, true, listen.id.is_text(), HUNG_UP);
                     }
                 }
             }

@@ -12,6 +12,7 @@ use crate::json;
 use crate::limits;
 use crate::method::Method;
 use crate::servers::Readiness;
+use crate::step::{Outcome, What};
 use crate::time::{Mono, Span};
 use crate::wire::{Edit, Fault, Field, Message, Outgoing, Oversized, Refused, Scanned, Shape};
 use std::num::NonZeroU64;
@@ -138,6 +139,7 @@ impl Engine {
             handshake_digest,
             cap,
             key_no,
+            no: None,
         }
     }
 
@@ -208,8 +210,10 @@ impl Engine {
         if self.rejoin(now, id, message)
             || self.comes_back_to_task(now, id, message)
             || self.resumes_at_service(now, id, message)
-            || self.others_have_subscribed(id, message)
         {
+            return self.step(id, || What::Resumed);
+        }
+        if self.others_have_subscribed(id, message) {
             return;
         }
         #[cfg(feature = "planted")]
@@ -218,6 +222,7 @@ impl Engine {
         }
         let Some((attempt, call)) = self.calls.send(id) else { return };
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
+        let (told, attempts) = (call.request.no, call.attempts);
         let edits = toward_server(message, call.text, &call.request.method, attempt);
         if first && call.request.method.shapes_the_connection() {
             let method = call.request.method.clone();
@@ -230,6 +235,9 @@ impl Engine {
         }
         let outgoing = Outgoing::edited(message.bytes.clone(), edits);
         self.send(server, Some(attempt), Some(message), outgoing);
+        if let Some(no) = told {
+            self.tell_sent(no, server, attempts);
+        }
     }
 
     pub(super) fn subscribe(&mut self, now: Mono, request: Request, message: &Message) {
@@ -329,9 +337,11 @@ impl Engine {
         }
         let (server, attempt) = (call.request.server, call.attempt());
         let (modern, text) = (call.modern, call.text);
+        self.ends_as(id, || Outcome::Cancelled);
         if self.leave_to_others(id) {
             return;
         }
+        self.step(id, || What::CancelAsked { by: "the client".into() });
         let reason = message.raw(Field::Params).and_then(|params| json::member(params, "reason"));
         let reason: Option<String> = reason.and_then(|raw| serde_json::from_slice(raw).ok());
         self.note_likely_cap(id, reason.as_deref());

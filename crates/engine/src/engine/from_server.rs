@@ -3,6 +3,7 @@
 use super::Engine;
 use super::remote::error_code;
 use super::seams::toward_client;
+use super::stepping::outcome_in;
 use super::tasks::add_to_tools;
 use crate::action::Note;
 use crate::calls::progress::{Forward, Progress};
@@ -248,6 +249,7 @@ impl Engine {
         if self.answer_as_task(now, id, message) {
             return;
         }
+        self.ends_as(id, || outcome_in(message));
         let mut edits = vec![edit];
         if tells_of_server {
             self.learn_from_answer(now, server_id, id, message, &mut edits);
@@ -353,6 +355,7 @@ impl Engine {
     fn handshake_answered(&mut self, id: ServerId, method: &Method, message: &Message) {
         let Some(result) = message.raw(Field::Result) else { return };
         self.servers.shows_era(id, Era::of_handshake(method));
+        self.tell_ready(id, method, result);
         self.servers.has_shaken_hands(id, agreed_version(result), supported_versions(result));
         self.learn_capabilities(id, result);
     }
@@ -464,6 +467,7 @@ impl Engine {
         if let Some(report) = report {
             self.tell_progress(client, way, report);
         }
+        self.tell_words(id, message);
         self.progress_of_joined(now, id, message, counts);
     }
 

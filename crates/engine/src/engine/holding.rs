@@ -27,6 +27,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::policy::{HoldRule, Rules};
 use crate::redact::redact_also;
+use crate::step::{Outcome, What};
 use crate::store::{Done, Found, Loaded, Query, Stored, Write};
 use crate::time::Mono;
 use crate::wire::{Message, Outgoing};
@@ -166,7 +167,7 @@ impl Engine {
     }
 
     /// What a client calls itself.
-    fn client_in_words(&self, client: ClientId) -> Box<str> {
+    pub(super) fn client_in_words(&self, client: ClientId) -> Box<str> {
         self.clients.identity_of(client).map(|identity| named(&identity.introduction)).unwrap_or_default()
     }
 
@@ -224,6 +225,7 @@ impl Engine {
         }
         let Some(call) = self.calls.get(id) else { return };
         let (server, tool) = (self.server_name(call.request.server), call.name().into());
+        self.step(id, || What::Held { hold: number });
         self.note(Note::HoldAsked { server, tool, hold: number, patience });
         self.ask_client(id, number);
     }
@@ -236,7 +238,10 @@ impl Engine {
         };
         match refused {
             Some(reason) => self.decline(id, &reason),
-            None => self.release(now, id),
+            None => {
+                self.step(id, || What::Decided { yes: true, by: "".into(), place: "an earlier yes".into() });
+                self.release(now, id);
+            }
         }
     }
 
@@ -284,6 +289,7 @@ impl Engine {
         let (server, tool) = (self.server_name(call.request.server), call.name().into());
         let verdict = decision.verdict.clone();
         let (yes, by, place, reason) = (verdict.yes, verdict.by, verdict.place, verdict.reason);
+        self.step(id, || What::Decided { yes, by: by.clone(), place: place.clone() });
         self.note(Note::HoldDecided { server, tool, yes, by, place, reason: reason.clone() });
         if yes || planted!(self, SendsDeclined) { self.release(now, id) } else { self.decline(id, &reason) }
     }
@@ -356,6 +362,7 @@ impl Engine {
         let result = result.to_string();
         let answer =
             [br#"{"jsonrpc":"2.0","id":"#, id_text.as_slice(), br#","result":"#, result.as_bytes(), b"}"];
+        self.ends_as(id, || Outcome::Declined);
         self.settle(id, Some(Outgoing::plain(answer.concat())));
     }
 

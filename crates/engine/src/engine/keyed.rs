@@ -25,6 +25,7 @@ use crate::id::{CallId, ClientId, JsonId, KeyNo, ServerId, TaskNo};
 use crate::idempotency;
 use crate::keys::{Meeting, Name, Overdue};
 use crate::limits;
+use crate::step::{Outcome, What};
 use crate::store::Query;
 use crate::tickets::Task;
 use crate::time::Mono;
@@ -230,6 +231,8 @@ impl Engine {
         }
         self.note_joined(server, call.request.tool.as_deref());
         let id = self.open_call(call);
+        let with = self.calls.get(first).and_then(|first| first.request.no);
+        self.step(id, || What::Joined { with });
         self.keys.join(key_no, id);
         if left_behind {
             self.stop_waiting_for_client(key_no);
@@ -264,10 +267,14 @@ impl Engine {
         let parted = if call.is_joined() {
             self.keys.part(key_no, id);
             let call = self.take_joined(id)?;
+            self.tell_parted(&call.request, call.age(self.at));
             Parted { request: call.request, held: call.holds }
         } else {
+            let age = call.age(self.at);
             let heir = self.keys.take_heir(key_no)?;
-            self.succeed(id, heir)?
+            let parted = self.succeed(id, heir)?;
+            self.tell_parted(&parted.request, age);
+            parted
         };
         self.count_out(&parted.request, parted.held);
         Some(parted.request)
@@ -357,6 +364,7 @@ impl Engine {
             if counts {
                 self.calls.shows_life(now, id, &server.clock);
             }
+            self.tell_words(id, message);
             let report = self.calls.report(now, id, |token, progress| forwarded(message, token, progress));
             let Some(report) = report else { continue };
             self.tell(client, way, report);
@@ -382,6 +390,7 @@ impl Engine {
         for id in self.joined_to(id) {
             let Some(call) = self.calls.get(id) else { continue };
             let answer = self.error_for(call, failure);
+            self.ends_as(id, || Outcome::Failed(failure.kind.name()));
             self.settle(id, Some(answer));
         }
     }

@@ -8,6 +8,7 @@
 
 use super::Engine;
 use super::revival::Why;
+use super::stepping::outcome_in;
 use crate::action::{Action, Note};
 use crate::calls::{Call, retry};
 use crate::error::{Kind, Retry, ServerState, cut};
@@ -254,6 +255,7 @@ impl Engine {
         if refused {
             self.names_no_session(way);
         }
+        self.ends_as(call, || outcome_in(answer));
         // It is the server's word, though it came with a status.
         self.pass_on(true);
         self.settle(call, Some(passed_on));

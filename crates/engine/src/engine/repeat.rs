@@ -7,6 +7,7 @@ use crate::id::CallId;
 use crate::method::Method;
 use crate::policy::Policy;
 use crate::servers::{Life, Server};
+use crate::step::What;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 use std::time::Duration;
@@ -171,6 +172,7 @@ impl Engine {
         let Some(withdrawn) = self.calls.take_off(now, id, &server.clock) else { return };
         let note = Note::Repeated { server: name, method, attempt: withdrawn.attempt, why };
         self.note(note);
+        self.step(id, || What::Retried { why });
         self.joined_start_again(withdrawn.key_no);
     }
 

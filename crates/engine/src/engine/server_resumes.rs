@@ -15,6 +15,7 @@ use crate::event::Line;
 use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
 use crate::json;
 use crate::method::Method;
+use crate::step::What;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Scanned, scan};
 use std::time::Duration;
@@ -90,6 +91,7 @@ impl Engine {
         let Ok(Scanned::Message(message)) = scan(request.into()) else { return false };
         let outgoing = Outgoing::plain(message.bytes.clone());
         self.send(server, Some(attempt), Some(&message), outgoing);
+        self.step(id, || What::Resumed);
         true
     }
 

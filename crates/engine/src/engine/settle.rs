@@ -12,6 +12,7 @@ use crate::id::{AttemptId, CallId, ClientId, ServerId, own_id};
 use crate::method::Method;
 use crate::policy::{Layer, Limit};
 use crate::servers::Life;
+use crate::step::{Outcome, What};
 use crate::tickets::Payer;
 use crate::time::Mono;
 use crate::wire::Outgoing;
@@ -48,6 +49,7 @@ impl Engine {
         let (way, modern) = (call.request.way, call.request.modern);
         let answer = self.error_for(call, &failure);
         self.fail_joined(id, &failure);
+        let kind = failure.kind.name();
         self.say_when_to_retry(way, modern, &failure);
         self.note(Note::Failed(Box::new(failure)));
         let handshake = self.calls.get(id).filter(|call| call.request.method == Method::Initialize);
@@ -55,6 +57,7 @@ impl Engine {
         if let Some((_, way)) = handshake {
             self.names_no_session(way);
         }
+        self.ends_as(id, || Outcome::Failed(kind));
         self.settle(id, Some(answer));
         if let Some((client, _)) = handshake {
             self.handshake_failed(client);
@@ -73,6 +76,7 @@ impl Engine {
         let Some(call) = self.calls.get(id) else { return };
         let answer = self.error_for(call, failure);
         self.fail_joined(id, failure);
+        self.ends_as(id, || Outcome::Failed(failure.kind.name()));
         self.settle(id, Some(answer));
     }
 
@@ -87,11 +91,13 @@ impl Engine {
     pub(super) fn refuse_with(&mut self, call: &Call, failure: Failure) {
         let answer = self.error_for(call, &failure);
         self.say_when_to_retry(call.request.way, call.request.modern, &failure);
+        let kind = failure.kind;
         self.note(Note::Failed(Box::new(failure)));
-        self.answer_refused(call, answer);
+        self.answer_refused(call, kind, answer);
     }
 
-    fn answer_refused(&mut self, call: &Call, answer: Outgoing) {
+    fn answer_refused(&mut self, call: &Call, kind: Kind, answer: Outgoing) {
+        self.tell_of_refused(call, kind.name(), answer.len());
         let begins = call.request.method == Method::Initialize;
         if begins {
             self.names_no_session(call.request.way);
@@ -121,12 +127,12 @@ impl Engine {
         failure.detail = Some(detail);
         failure.stderr = server.stderr_tail();
         failure.retry = Retry::Pointless;
-        let answer = self.error_for(call, &failure);
-        if failure.kind == Kind::ServerGone {
+        let (answer, kind) = (self.error_for(call, &failure), failure.kind);
+        if kind == Kind::ServerGone {
             // Of what could not be started, or is being restarted, a note was made before.
             self.note(Note::Failed(Box::new(failure)));
         }
-        self.answer_refused(call, answer);
+        self.answer_refused(call, kind, answer);
         self.first_request_was_answered(now, call.request.server);
     }
 
@@ -155,7 +161,7 @@ impl Engine {
                 ServerState::Restarting
             }
             Kind::Timeout | Kind::Max if call.request.method.is_handshake() => ServerState::Running,
-            Kind::Timeout | Kind::Max => {
+            Kind::Timeout | Kind::Max | Kind::Cancelled => {
                 let server = self.servers.get(&call.request.server);
                 if server.is_some_and(|server| server.ignores_cancels) {
                     ServerState::CancelIgnored
@@ -206,6 +212,9 @@ impl Engine {
         let (server, attempt) = (call.request.server, call.attempt());
         let (modern, text) = (call.modern, call.text);
         let cancels = !call.request.method.is_handshake();
+        if attempt.is_some() && cancels {
+            self.step(id, || What::CancelAsked { by: kind.name().into() });
+        }
         let again = kind == Kind::Timeout && self.retry_after_timeout(now, id);
         if !again {
             self.pass_on(true);

@@ -13,6 +13,7 @@ use crate::method::Method;
 use crate::policy::Policy;
 use crate::servers::Readiness;
 use crate::settings::{Key, setting, show_duration};
+use crate::step::What;
 use crate::throttles::{Blocked, Turn};
 use crate::time::Mono;
 use crate::wire::Message;
@@ -168,6 +169,7 @@ impl Engine {
         call.turn = Some(Box::new(turn));
         let id = self.open_call(call);
         self.throttles.wait(&mut self.timers, now, &waiting, id);
+        self.step(id, || What::Queued);
         self.arm_call(now, id);
     }
 

@@ -8,6 +8,7 @@ use crate::error::{cut, json_text};
 use crate::id::{CallId, JsonId, ServerId};
 use crate::life::Sample;
 use crate::limits;
+use crate::step::What;
 use crate::time::Mono;
 use crate::timers::Owner;
 use crate::wire::Outgoing;
@@ -62,6 +63,7 @@ impl Engine {
         let Some(server) = self.servers.get(&server_id) else { return };
         match self.calls.ring(now, id, &server.clock) {
             None => {}
+            Some(Ring::Slow) => self.tell_of_slow(id),
             Some(Ring::Retry) if self.holds.has(id) => self.hold_is_over(now, id),
             Some(Ring::Retry) => return self.try_again(now, id),
             Some(Ring::Reconnect) => return self.reconnect(now, id),
@@ -159,6 +161,7 @@ impl Engine {
         let Some((value, total)) = self.calls.next_keep_alive(id) else { return };
         let Some(call) = self.calls.get(id) else { return };
         let Some(token) = &call.request.token else { return };
+        let no = call.request.no;
         let name = format!("`{}`", cut(call.name(), limits::NAME));
         let waits_for = match call.state {
             State::Waiting(_) if call.waits_at().is_some() => Some("turn"),
@@ -172,6 +175,9 @@ impl Engine {
         };
         let message = keep_alive_message(token, value, total, &words);
         let (client, way, message) = (call.request.client, call.request.way, Outgoing::plain(message));
+        if let Some(no) = no {
+            self.step_of(no, What::KeepAlive);
+        }
         match self.calls.get(id).and_then(|call| self.way_of_keep_alive(call)) {
             Some(Way::Stream(stream)) => self.keep_stream_alive(stream, &message),
             _ => self.tell_progress(client, way, message),

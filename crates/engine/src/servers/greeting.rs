@@ -139,6 +139,13 @@ impl Servers {
         }
     }
 
+    /// What a server says it is, in words.
+    pub(crate) fn calls_itself(&mut self, id: ServerId, version: Box<str>) {
+        if let Some(server) = self.at(id) {
+            server.version = version;
+        }
+    }
+
     /// The handshake is answered: the version that was agreed on, and those that the server has.
     pub(crate) fn has_shaken_hands(
         &mut self,

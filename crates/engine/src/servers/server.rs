@@ -160,6 +160,8 @@ pub(crate) struct Server {
     pub(crate) greeted: Option<ClientId>,
     /// What it answered to that.
     pub(crate) welcome: Option<Message>,
+    /// What it says it is, in words, if anybody looks on.
+    pub(crate) version: Box<str>,
     /// Sessions that wait for the same answer.
     pub(crate) awaiting_welcome: Vec<(ClientId, Way, JsonId)>,
     /// The eras that it has shown it speaks.
@@ -387,6 +389,7 @@ impl Server {
             wakes: false,
             greeted: None,
             welcome: None,
+            version: "".into(),
             awaiting_welcome: Vec::new(),
             eras: Eras::default(),
             supported: Vec::new(),

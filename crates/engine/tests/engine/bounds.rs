@@ -21,7 +21,7 @@ use std::time::Duration;
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Bounds of real stores, each with the test that all of them pass.
-const OF_STORES: [(&str, &str, &str); 7] = [
+const OF_STORES: [(&str, &str, &str); 10] = [
     ("RECORDS", "room.rs", "the_first_to_end_is_the_first_to_go"),
     ("STORE_BYTES", "room.rs", "bytes_are_counted_down_to_nothing"),
     ("MAILBOX", "mailbox.rs", "a_mailbox_has_a_bound"),
@@ -29,6 +29,9 @@ const OF_STORES: [(&str, &str, &str); 7] = [
     ("PAGE", "records.rs", "a_page_has_a_bound"),
     ("AUDIT", "holds.rs", "questions_and_the_audit_log_have_bounds"),
     ("HOLDS", "holds.rs", "questions_and_the_audit_log_have_bounds"),
+    ("SHOWN_BYTES", "shown.rs", "what_a_process_shows_and_is_told_has_bounds"),
+    ("MEASURED_DAYS", "shown.rs", "durations_are_added_up_and_go_after_a_month"),
+    ("MEASURED_ROWS", "shown.rs", "durations_have_a_bound"),
 ];
 
 /// A bound that nobody ever reaches is a guess.

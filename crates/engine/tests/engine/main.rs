@@ -36,6 +36,7 @@ mod resume;
 mod rights;
 mod server;
 mod sharing;
+mod steps;
 mod store_faults;
 mod streams;
 mod talk;

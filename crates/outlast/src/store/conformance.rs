@@ -9,6 +9,7 @@ pub mod keeping;
 pub mod mailbox;
 pub mod records;
 pub mod room;
+pub mod shown;
 
 use super::owner::{Owner, World};
 use super::{Reply, Store};
@@ -70,6 +71,11 @@ macro_rules! conformance {
                 holds: a_question_outlives_the_process_that_asked,
                 holds: a_yes_for_a_while_is_good_until_it_runs_out,
                 holds: questions_and_the_audit_log_have_bounds,
+                shown: what_a_process_shows_ends_with_it,
+                shown: a_process_is_told_once_and_only_while_it_shows_something,
+                shown: what_a_process_shows_and_is_told_has_bounds,
+                shown: durations_are_added_up_and_go_after_a_month,
+                shown: durations_have_a_bound,
                 room: what_is_open_never_expires,
                 room: what_is_over_is_not_found_before_it_is_swept,
                 room: every_commit_tells_the_time_of_the_store,

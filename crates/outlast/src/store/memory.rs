@@ -6,6 +6,7 @@
 mod find;
 mod holds;
 mod shelf;
+mod shown;
 mod write;
 
 use super::Id;
@@ -13,6 +14,7 @@ use super::desk::{Ledger, Reader};
 use super::owner::Me;
 use bytes::Bytes;
 use outlast_engine::Wall;
+use outlast_engine::durations::Tally;
 use outlast_engine::hold::{Entry, Hold};
 use outlast_engine::record::Record;
 use outlast_engine::store::{
@@ -51,6 +53,12 @@ pub struct Shelves {
     calls: Shelf<u64, CallNote>,
     holds: Shelf<u64, Hold>,
     audit: Shelf<u64, Entry>,
+    /// What processes show, by their owners, with their names.
+    shown: Shelf<Box<str>, (Box<str>, Bytes)>,
+    /// What processes were told to do.
+    told: Shelf<(Box<str>, u64), Bytes>,
+    /// By day, server and tool.
+    durations: Shelf<(u64, Box<str>, Box<str>), Tally>,
     usage: Usage,
     /// The last number that was given to anything.
     last: u64,
@@ -142,6 +150,9 @@ impl Shelves {
         self.calls.settle(keep);
         self.holds.settle(keep);
         self.audit.settle(keep);
+        self.shown.settle(keep);
+        self.told.settle(keep);
+        self.durations.settle(keep);
     }
 
     fn next_number(&mut self) -> u64 {

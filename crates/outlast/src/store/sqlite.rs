@@ -21,6 +21,7 @@ mod notes;
 mod read;
 mod records;
 mod schema;
+mod shown;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -182,6 +183,9 @@ impl Page<'_> {
             Write::TakeSession { name, principal } => self.take_session(name, principal),
             Write::EndSession(name) => self.end_session(name),
             Write::Calls(notes) => self.note_calls(notes),
+            Write::Show { process, shown } => self.show(process, shown),
+            Write::Tell { process, what } => self.tell(process, what),
+            Write::Measured(all) => self.measured(all),
             Write::Hold(new) => self.hold(new),
             Write::Decide { hold, verdict } => self.decide(*hold, verdict),
             Write::AskAfter { hold, leave } => self.ask_after(*hold, *leave),

@@ -17,6 +17,7 @@ mod servers;
 
 use super::agenda::{Agenda, Next};
 use super::rng::Rng;
+use super::steps::Steps;
 use super::{Outcome, SWEEP, engine, fingerprint, sweep};
 use crate::exchange::Exchanges;
 use crate::ledger::Ledger;
@@ -130,6 +131,7 @@ enum Heard {
 #[derive(Debug)]
 struct Life {
     engine: Engine,
+    steps: Steps,
     clock: Clock,
     /// The run of each of its servers.
     servers: BTreeMap<ServerId, Run>,
@@ -325,6 +327,7 @@ impl World {
         let clock = [Clock::Right, Clock::Right, Clock::Fast, Clock::Slow][self.rng.below(4)];
         self.lives.push(Life {
             engine,
+            steps: Steps::default(),
             clock,
             servers: BTreeMap::new(),
             ended: false,
@@ -497,6 +500,7 @@ impl World {
                 self.agenda.plan(Duration::from_millis(100), Plan::Ends(life));
             }
             Action::NeedIdentity => self.lives[life].engine.handle(now, Event::Identity("sim".into())),
+            Action::Step(_) => self.lives[life].steps.take(&action),
             Action::Remember(..) | Action::Forget(_) | Action::LetGo(_) | Action::Learn(_) => {}
             action => self.tell_server(life, action),
         }
@@ -511,6 +515,7 @@ impl World {
         for life in self.lives.iter().filter(|life| !life.ended) {
             sweep(&life.engine);
             assert_eq!(life.engine.open_calls(), 0, "calls are left behind");
+            life.steps.are_over();
             if let Err(left) = life.engine.check_nothing_is_left()
                 && !life.ends_in_order
             {

@@ -10,6 +10,7 @@ mod servers;
 
 use super::agenda::{Agenda, Next};
 use super::rng::Rng;
+use super::steps::Steps;
 use super::{Outcome, fingerprint, sampled};
 use crate::exchange::{Exchanges, NAMES, mirror, read};
 use bytes::Bytes;
@@ -61,6 +62,7 @@ struct World {
     rng: Rng,
     agenda: Agenda<Plan>,
     engine: Engine,
+    steps: Steps,
     exchanges: Exchanges,
     /// Which client each exchange is of, and at which door it was made.
     clients_of: Vec<(usize, Option<String>)>,
@@ -136,6 +138,7 @@ impl World {
             rng,
             agenda: Agenda::new(),
             engine: super::engine(config),
+            steps: Steps::default(),
             exchanges: Exchanges::default(),
             clients_of: Vec::new(),
             sessions: (0..CLIENTS).map(session).collect(),
@@ -220,6 +223,7 @@ impl World {
                 let now = self.now();
                 return Some(sampled(&mut self.rng, &mut self.work, now, id));
             }
+            Action::Step(_) => self.steps.take(&action),
             action => self.tells_server(action),
         }
         None
@@ -415,5 +419,6 @@ impl World {
         if let Err(left) = self.engine.check_nothing_is_left() {
             panic!("{left}");
         }
+        self.steps.are_over();
     }
 }

@@ -9,6 +9,7 @@ use super::agenda::{Agenda, Next};
 use super::holds::{Deed as PersonsDeed, Persons};
 use super::process::{Deed, Process};
 use super::rng::Rng;
+use super::steps::Steps;
 use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
 use crate::ledger::Ledger;
 use crate::tape::Tape;
@@ -73,6 +74,7 @@ struct Character {
 struct World {
     rng: Rng,
     engine: Engine,
+    steps: Steps,
     agenda: Agenda<Plan>,
     wall_offset: u64,
     client: Client,
@@ -107,6 +109,7 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
     let elicits = persons.as_ref().is_some_and(Persons::elicits);
     let mut world = World {
         engine: engine(config.clone()),
+        steps: Steps::default(),
         agenda: Agenda::new(),
         wall_offset: 0,
         client: Client::new(calls, character.extreme == Some(Extreme::Handshake), config.tasks, elicits),
@@ -300,6 +303,7 @@ impl World {
         while let Some(action) = self.engine.poll() {
             self.tape.action(&action);
             self.judge.blame.done(self.agenda.now, &action);
+            self.steps.take(&action);
             self.perform(now, action);
         }
         self.judge.batch_ends(self.agenda.now);
@@ -359,7 +363,7 @@ impl World {
             }
             Action::NeedIdentity => self.engine.handle(now, Event::Identity("sim".into())),
             Action::Note(note) => drop(note.to_string()),
-            Action::Remember(..) | Action::Forget(_) | Action::Learn(_) => {}
+            Action::Remember(..) | Action::Forget(_) | Action::Learn(_) | Action::Step(_) => {}
             // One client and one process: this world knows no HTTP.
             other @ (Action::Post(..)
             | Action::Reconnect(..)
@@ -400,6 +404,7 @@ impl World {
         assert!(self.ended, "the client has left and outlast has not ended");
         let left = self.engine.open_calls();
         assert_eq!(left, 0, "calls are left behind");
+        self.steps.are_over();
         self.outcome.calls = self.judge.requests() as u64;
         self.outcome.failed = self.judge.failed;
         self.outcome.cancelled = self.judge.cancelled;

@@ -15,6 +15,7 @@ mod visit;
 use super::agenda::{Agenda, Next};
 use super::process::Deed;
 use super::rng::Rng;
+use super::steps::Steps;
 use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
 use crate::exchange::{Exchanges, NAMES, mirror, read};
 use crate::ledger::Ledger;
@@ -97,6 +98,7 @@ type Reader = Option<(usize, u32, Option<usize>)>;
 struct World {
     rng: Rng,
     engine: Engine,
+    steps: Steps,
     agenda: Agenda<Plan>,
     character: Character,
     transport: Transport,
@@ -132,6 +134,7 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
     let calls = if rng.chance(30) { calls / 10 } else { calls };
     let mut world = World {
         engine: engine(config.clone()),
+        steps: Steps::default(),
         agenda: Agenda::new(),
         character,
         transport: config.server.transport,
@@ -498,6 +501,7 @@ impl World {
             Action::Note(note) => drop(note.to_string()),
             Action::End { .. } => self.ended = true,
             Action::NeedIdentity => return Some(Event::Identity("sim".into())),
+            Action::Step(_) => self.steps.take(&action),
             Action::Remember(..) | Action::Forget(_) | Action::Learn(_) => {}
             Action::ToClient(..) => panic!("{action:?} in a world without pipes to clients"),
             action => self.tell_server(action),
@@ -526,6 +530,7 @@ impl World {
             assert!(!exchange.is_open(), "exchange {number} was left open");
         }
         assert_eq!(self.engine.open_calls(), 0, "calls are left behind");
+        self.steps.are_over();
         if !self.ended
             && let Err(left) = self.engine.check_nothing_is_left()
         {

@@ -147,6 +147,7 @@ impl Engine {
     /// A call that joined one with a ticket waits until its answer is stored.
     pub(super) fn wait_for_ticket_instead(&mut self, id: CallId, no: TaskNo) {
         let Some(call) = self.take_joined(id) else { return };
+        self.tell_parted(&call.request, call.age(self.at));
         self.count_out(&call.request, call.holds);
         self.wait_for_task(no, waiter(&call.request, Wants::Answer));
     }

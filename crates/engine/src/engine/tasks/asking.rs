@@ -428,7 +428,7 @@ impl Engine {
     }
 
     /// Cancels a task of ours.
-    pub(super) fn end_by_cancel(&mut self, now: Mono, no: TaskNo) {
+    pub(in crate::engine) fn end_by_cancel(&mut self, now: Mono, no: TaskNo) {
         let Some(call) = self.tickets.void(no) else { return };
         self.end_task(now, no, State::Cancelled, None);
         if let Some(call) = call {

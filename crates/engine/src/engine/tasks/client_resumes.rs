@@ -13,6 +13,7 @@ use crate::json;
 use crate::method::Method;
 use crate::record::{Answer, Faces, Head, Record, State, Ticket};
 use crate::settings::show_duration;
+use crate::step::What;
 use crate::store::{Found, Loaded, Mail, Query, Write};
 use crate::tickets::{Task, Waiter, Wants};
 use crate::time::Mono;
@@ -253,6 +254,7 @@ impl Engine {
         let newest = newest.and_then(|resume| resume.newest.clone());
         if let Some(call) = call {
             self.calls.change_client(call, client);
+            self.step(call, || What::Resumed);
         }
         // What the server asked on the earlier stream is answered by whoever reads the new one.
         if let Some(earlier) = earlier.filter(|way| *way != Way::Line) {

@@ -6,7 +6,8 @@ use crate::clients::{Open, Way};
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::id::{CallId, ServerId, TaskNo};
-use crate::record::{Body, Change, State};
+use crate::record::{Body, Change, Faces, State};
+use crate::step::What;
 use crate::store::{Loaded, Refusal, Stored, Trouble, Write};
 use crate::tickets::{Made, Task, Waiter, Wants};
 use crate::time::{Mono, Wall};
@@ -165,6 +166,8 @@ impl Engine {
     pub(super) fn detach_from_client(&mut self, id: CallId, no: TaskNo) {
         let Some(Parted { request, held }) = self.calls.goes_to_ticket(id, no) else { return };
         let (client, server) = (request.client, request.server);
+        let handed_off = self.tickets.get(no).is_some_and(|task| task.faces.has(Faces::HAND_OFF));
+        self.step(id, || if handed_off { What::HandedOff } else { What::BecameTask });
         self.charge_task(client, no);
         self.one_call_less(client);
         self.clients.closes(client, &request.id, Open::Call(id));

@@ -219,6 +219,7 @@ impl Engine {
             handshake_digest: None,
             cap: None,
             key_no: None,
+            no: None,
         };
         self.change_body(no, |body| body.status_message = None);
         self.begin_call(now, request, &message);

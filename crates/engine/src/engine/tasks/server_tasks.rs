@@ -18,6 +18,7 @@ use crate::id::{AttemptId, CallId, ServerId};
 use crate::json;
 use crate::limits;
 use crate::method::Method;
+use crate::step::What;
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message};
 
@@ -164,6 +165,7 @@ impl Engine {
         let Some(server) = self.servers.get(&server_id) else { return };
         let interval = joined.interval;
         self.calls.follow(now, id, joined, &server.clock);
+        self.step(id, || What::Followed);
         let at = if at_once { now } else { self.next_poll(now, interval) };
         self.poll_at(now, id, at);
         self.keep_names_at_server(id);

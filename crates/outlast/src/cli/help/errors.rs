@@ -19,6 +19,7 @@ const PAGES: &[(&str, &str)] = &[
     ("-31012", include_str!("errors/-31012.md")),
     ("-31013", include_str!("errors/-31013.md")),
     ("-31014", include_str!("errors/-31014.md")),
+    ("-31015", include_str!("errors/-31015.md")),
     ("-31020", include_str!("errors/-31020.md")),
     ("-31021", include_str!("errors/-31021.md")),
     ("-31022", include_str!("errors/-31022.md")),

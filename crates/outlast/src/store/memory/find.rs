@@ -48,6 +48,8 @@ impl Shelves {
             Query::Calls { limit } => {
                 Found::Calls(self.calls.iter().rev().take(*limit).map(|(_, note)| note.clone()).collect())
             }
+            Query::Shown => self.find_shown(me),
+            Query::Measured => self.find_measured(now),
             Query::Holds => Found::Holds(self.open_holds(now)),
             Query::Decided(holds) => Found::Decided(self.decided(holds)),
             Query::Audit { limit } => {

@@ -27,6 +27,9 @@ impl Shelves {
             Write::TakeSession { name, principal } => Ok(self.take_session(name, principal, turn)),
             Write::EndSession(name) => Ok(self.end_session(&id_of(&name.0))),
             Write::Calls(notes) => Ok(self.note_calls(notes, bounds)),
+            Write::Show { process, shown } => self.show(process, shown, me),
+            Write::Tell { process, what } => self.tell(process, what, turn),
+            Write::Measured(all) => Ok(self.measured(all, turn)),
             Write::Hold(new) => self.hold(new, turn),
             Write::Decide { hold, verdict } => Ok(self.decide(*hold, verdict, turn)),
             Write::AskAfter { hold, leave } => Ok(self.ask_after(*hold, *leave, turn)),
@@ -300,6 +303,7 @@ impl Shelves {
             records.iter().any(|(_, record)| *record.head.owner == *name && record.head.state.is_open())
         };
         self.leases.take_where(|name, until| me.outlives(name, *until) && !owns(name));
+        self.forget_shown(now);
         Done::Removed(count as u64)
     }
 }

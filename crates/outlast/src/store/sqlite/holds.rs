@@ -52,7 +52,7 @@ impl Page<'_> {
         Ok(Done::Held(Standing::Asked(number as u64)))
     }
 
-    fn is_alive(&self, owner: &str) -> Result<bool> {
+    pub fn is_alive(&self, owner: &str) -> Result<bool> {
         if *owner == *self.me.name {
             return Ok(true);
         }

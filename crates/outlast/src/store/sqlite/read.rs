@@ -63,6 +63,8 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
         Query::Events { stream, after } => events(sql, stream, *after, me)?,
         Query::Session(name) => Found::Session(session(sql, name, now)?),
         Query::Calls { limit } => Found::Calls(calls(sql, *limit)?),
+        Query::Shown => super::shown::shown(sql, me)?,
+        Query::Measured => super::shown::measured(sql, now)?,
         Query::Holds => Found::Holds(super::holds::open(sql, now)?),
         Query::Decided(holds) => Found::Decided(super::holds::decided(sql, holds)?),
         Query::Audit { limit } => Found::Audit(super::holds::audit(sql, *limit)?),

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Error, TransactionBehavior, ffi};
 use std::path::Path;
 
 /// What leads from each version to the next; the first one from an empty file.
-pub const MIGRATIONS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
+pub const MIGRATIONS: [&str; 6] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6];
 
 /// The version of a file that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -168,6 +168,33 @@ CREATE TABLE audit (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     entry  TEXT NOT NULL
 ) STRICT;
+";
+
+/// What processes show each other and tell each other to do, and how long tools took. A tool of a day has a row with
+/// its sums, under bucket -1, and one for each bucket.
+const VERSION_6: &str = "
+CREATE TABLE shown (
+    owner   TEXT PRIMARY KEY,
+    process TEXT NOT NULL,
+    body    BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE told (
+    number  INTEGER PRIMARY KEY AUTOINCREMENT,
+    process TEXT NOT NULL,
+    body    BLOB NOT NULL
+) STRICT;
+CREATE INDEX told_process ON told (process);
+CREATE TABLE durations (
+    day      INTEGER NOT NULL,
+    server   TEXT NOT NULL,
+    tool     TEXT NOT NULL,
+    bucket   INTEGER NOT NULL,
+    calls    INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    cut_off  INTEGER NOT NULL,
+    slowest  INTEGER NOT NULL,
+    PRIMARY KEY (day, server, tool, bucket)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Brings a file to our version, or says why it cannot be ours.

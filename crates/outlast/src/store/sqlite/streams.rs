@@ -120,6 +120,7 @@ impl Page<'_> {
         let sessions = delete("DELETE FROM sessions WHERE used <= ?1", asleep)?;
         let holds = self.forget_holds()?;
         self.forget_owners()?;
+        self.forget_shown()?;
         Ok(Done::Removed((records + streams + sessions + holds) as u64))
     }
 }

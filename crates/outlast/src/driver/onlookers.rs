@@ -1,0 +1,70 @@
+//! What the driver tells whoever looks on: the dashboard, `top`, metrics.
+
+use super::{Driver, State};
+use crate::observe::feed::Feed;
+use crate::observe::state::{self, Story};
+use outlast_engine::{Config, Event, Manner, Observed};
+use tokio::sync::watch;
+
+/// Whose steps are told in a mode. A service has a dashboard; elsewhere only what is slow matters to anybody.
+pub(super) fn observed(config: &Config) -> Observed {
+    match config.manner {
+        // The service behind the door has the same calls.
+        _ if config.door => Observed::Nothing,
+        Manner::Serve => Observed::All,
+        Manner::Wrap | Manner::Gateway => Observed::Slow,
+        Manner::TimeoutMcp => Observed::Nothing,
+    }
+}
+
+/// What this process is called among others: its number, and something that no later process with the same has.
+pub(super) fn process_name(config: &Config) -> String {
+    format!("{}-{:08x}", std::process::id(), config.seed as u32)
+}
+
+#[allow(dead_code)] // some of it is there for those who look on from outside
+impl Driver {
+    /// What is so right now. `None` if nobody follows calls.
+    pub fn snapshot(&self) -> Option<state::State> {
+        let state = self.lock();
+        let now = state.clock.now();
+        let snapshot = state.engine.snapshot(now);
+        let limits = |server: &str, tool: &str| state.engine.limits_of(server, tool);
+        Some(state.observers.feed()?.state(now.wall, &snapshot, limits))
+    }
+
+    /// The story of a call that this process has, or had not long ago.
+    pub fn story(&self, id: &str) -> Option<Story> {
+        let state = self.lock();
+        let feed = state.observers.feed()?;
+        feed.story(feed.number(id)?, &state.engine.snapshot(state.clock.now()))
+    }
+
+    /// A person cancels a call of this process. False if it is not there (any more).
+    pub fn cancel_call(&self, id: &str, by: &str) -> bool {
+        self.turn(|state| state.cancel_call(id, by))
+    }
+
+    /// A person has a server of this process started again. False if there is none of that name.
+    pub fn restart_server(&self, name: &str) -> bool {
+        self.turn(|state| {
+            let known = state.engine.has_server(name);
+            if known {
+                state.feed(Event::RestartServer(name.into()));
+            }
+            known
+        })
+    }
+
+    /// Tells when something has changed.
+    pub fn changes(&self) -> Option<watch::Receiver<u64>> {
+        self.lock().observers.feed().map(Feed::changes)
+    }
+}
+
+impl State {
+    /// A step of a call or of a server.
+    pub(super) fn step(&mut self, step: outlast_engine::Step) {
+        self.observers.step(self.now.wall, step);
+    }
+}
