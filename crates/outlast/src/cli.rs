@@ -3,6 +3,7 @@
 //! Each command has a file that reads its words and makes a [`Task`] of them; `run` does it. Here is which word
 //! is which command.
 
+mod advise;
 mod cache;
 mod check;
 mod clients;
@@ -72,6 +73,7 @@ enum Task {
     Gateway(Box<Settings>, Vec<crate::program::Program>),
     Tasks(crate::tasks::Request),
     Holds(crate::holds::Request),
+    Advise(crate::advise::Request),
     Clients(crate::clients::Request),
     /// Read this file and say what is wrong with it; to a program if so.
     Check(std::path::PathBuf, bool),
@@ -147,6 +149,7 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "tasks" => tasks::parse(parser),
         "holds" => holds::parse(parser),
         "audit" => holds::audit(parser),
+        "advise" => advise::parse(parser),
         "keep" => keep::parse(parser),
         "install" => install::parse(installer::Aim::Install, parser.raw_args()?.collect()),
         "uninstall" => install::parse(installer::Aim::Uninstall, parser.raw_args()?.collect()),

@@ -4,10 +4,11 @@
 use crate::clients::{advice, learned};
 use crate::config::file::{self, BOUNDS, Defined, Gateway};
 use crate::observe::{stderr, stdout};
+use outlast_engine::durations::reason;
 use outlast_engine::method::Method;
-use outlast_engine::policy::{CallFacts, Declared, Policy, Written};
+use outlast_engine::policy::{CallFacts, Declared, Limit, Policy, Written};
 use outlast_engine::profile::{Effect, Introduction, Verdict, verdict};
-use outlast_engine::settings::{Place, SETTINGS, Setting, Signs, Value, nearest, show_duration};
+use outlast_engine::settings::{Key, Place, SETTINGS, Setting, Signs, Value, nearest, show_duration};
 use outlast_engine::{Bounds, ClientCap};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -66,6 +67,25 @@ struct Row {
     lost: Vec<(String, String)>,
 }
 
+impl Row {
+    /// What was measured wins over what is written.
+    fn adapts(&mut self, limit: Limit, why: &str) {
+        let value = std::mem::replace(&mut self.value, show_duration(limit.time));
+        let source = std::mem::replace(&mut self.source, format!("adaptive: {why}"));
+        self.lost.insert(0, (value, source));
+    }
+}
+
+/// The timeout of a tool that follows what was measured, and from what.
+fn adapted(gateway: &Gateway, server: &Defined, tool: &str) -> Option<(Limit, String)> {
+    let rules = &server.config.rules;
+    let (least, most) = rules.adaptive_bounds(Some(tool))?;
+    let tally = crate::advise::of_tool(&gateway.settings.place(), &server.config.name, tool)?;
+    let limit = rules.adapted(Some(tool), &tally)?;
+    let bounds = format!("between {} and {}", show_duration(least), show_duration(most));
+    Some((limit, format!("{bounds}, from {}", reason(&tally))))
+}
+
 struct Explained {
     rows: Vec<Row>,
     lasts: String,
@@ -75,10 +95,20 @@ impl Explained {
     fn new(gateway: &Gateway, server: &Defined, request: &Request) -> Explained {
         let of_call = SETTINGS.iter().filter(|item| item.place == Place::Call);
         let known = Known::of(gateway, request.client.as_deref());
-        let policy = policy(server, &request.tool, &known);
+        let mut policy = policy(server, &request.tool, &known);
+        let adapted = adapted(gateway, server, &request.tool);
+        if let Some((limit, _)) = &adapted {
+            policy.timeout = Some(*limit);
+        }
         let bounds =
             SETTINGS.iter().filter(|item| server.config.bounds.is_bound() && BOUNDS.contains(&item.key));
-        let rows = of_call.chain(bounds).map(|item| row(item, server, &request.tool, &policy)).collect();
+        let mut rows: Vec<Row> =
+            of_call.chain(bounds).map(|item| row(item, server, &request.tool, &policy)).collect();
+        if let Some((limit, why)) = adapted {
+            rows.iter_mut()
+                .filter(|row| row.setting.key == Key::Timeout)
+                .for_each(|row| row.adapts(limit, &why));
+        }
         let disabled = if server.disabled { "The server is disabled. " } else { "" };
         let hidden = if hidden(server, &request.tool) { "The tool is hidden from clients. " } else { "" };
         let waits = waits(&server.config.bounds);
@@ -191,7 +221,6 @@ fn said(written: &Written<'_>) -> (String, String) {
 
 /// What is so although nobody wrote it.
 fn applied(item: &Setting, policy: &Policy) -> String {
-    use outlast_engine::settings::Key;
     match item.key {
         Key::Timeout => policy.timeout.map_or_else(|| "none".into(), |limit| show_duration(limit.time)),
         Key::KeepAlive => policy.keep_alive.map_or_else(|| "off".into(), show_duration),

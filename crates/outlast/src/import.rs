@@ -9,6 +9,8 @@ mod read;
 mod secrets;
 mod write;
 
+pub(crate) use write::quoted;
+
 use crate::config::file;
 use crate::install::clients::{Client, Scope};
 use crate::install::visible;

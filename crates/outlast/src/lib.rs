@@ -11,6 +11,7 @@
 
 #![deny(clippy::print_stderr)] // `observe/stderr.rs` is the way to stderr
 
+mod advise;
 pub mod cli;
 mod client;
 mod clients;

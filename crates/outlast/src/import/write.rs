@@ -48,7 +48,7 @@ fn settle_names(import: &mut Import) {
 }
 
 /// A text as TOML writes it: as JSON does, but for one control character.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 

@@ -117,6 +117,14 @@ pub const COMMANDS: &[Command] = &[
         text: audit,
     },
     Command {
+        name: "advise",
+        listed: false,
+        then: &[],
+        options: &["toml", "json", "state"],
+        short: "limits proposed from what was measured",
+        text: advise,
+    },
+    Command {
         name: "keep",
         listed: true,
         then: &["list", "stop"],
@@ -470,6 +478,24 @@ Usage: outlast audit [--last COUNT] [--json] [--state DIR]
       --json           print one JSON object per line
       --state DIR      the state folder, if outlast was started with --state
   -h, --help           this text
+"
+    .into()
+}
+
+fn advise() -> String {
+    "Limits for tools, proposed from how long their calls took in the last 30 days.
+Usage: outlast advise [SERVER [TOOL]] [--toml|--json] [--state DIR]
+
+  outlast advise             what is known, and the limits that follow
+  outlast advise ci build    only of one tool
+
+      --toml           print a fragment for a configuration file
+      --json           print everything as JSON, with the histograms
+      --state DIR      the state folder, if outlast was started with --state
+  -h, --help           this text
+
+A server that is not behind `outlast serve` is measured only by its calls that
+took longer than a second.
 "
     .into()
 }
