@@ -260,6 +260,12 @@ impl Engine {
         self.servers.get(&server).map(|server| server.definition)
     }
 
+    /// Whether the store calls one of our servers so, or all of them together.
+    pub fn has_identity(&self, identity: &str) -> bool {
+        *self.config.identity == *identity
+            || self.config.definitions().any(|(_, config)| *config.identity == *identity)
+    }
+
     /// What people call a server.
     pub fn name_of(&self, server: ServerId) -> Option<&str> {
         self.servers.get(&server).map(|server| &*server.config.name)

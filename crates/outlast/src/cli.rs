@@ -25,6 +25,7 @@ mod serve;
 mod tasks;
 mod timeout_mcp;
 mod token;
+mod ui;
 mod version;
 mod wrap;
 
@@ -74,6 +75,7 @@ enum Task {
     Tasks(crate::tasks::Request),
     Holds(crate::holds::Request),
     Advise(crate::advise::Request),
+    Ui(crate::dashboard::alone::Request),
     Clients(crate::clients::Request),
     /// Read this file and say what is wrong with it; to a program if so.
     Check(std::path::PathBuf, bool),
@@ -150,6 +152,7 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "holds" => holds::parse(parser),
         "audit" => holds::audit(parser),
         "advise" => advise::parse(parser),
+        "ui" => ui::parse(parser),
         "keep" => keep::parse(parser),
         "install" => install::parse(installer::Aim::Install, parser.raw_args()?.collect()),
         "uninstall" => install::parse(installer::Aim::Uninstall, parser.raw_args()?.collect()),

@@ -9,6 +9,7 @@ pub mod file;
 
 use crate::client::http::Bounds;
 use crate::client::http::addresses::Network;
+use crate::dashboard::sight::Reach;
 use crate::observe::log::{Format, Log};
 use crate::store::Place;
 use outlast_engine::idempotency::KeyPlace;
@@ -16,6 +17,7 @@ use outlast_engine::policy::Rules;
 use outlast_engine::profile::{Learn, Profile};
 use outlast_engine::settings::{BadValue, Glob, Key, Kind, SETTINGS, Setting, Value};
 use outlast_engine::{ClientCap, Config, Level, Manner, Restart, ServerConfig, Share, Transport};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -167,6 +169,8 @@ pub struct ServiceSettings {
     pub token_file: Option<PathBuf>,
     /// Tokens that a file has itself: names and hashes.
     pub tokens: Vec<(Box<str>, [u8; 32])>,
+    /// What the dashboard shows to tokens of a file that say so.
+    pub reach: BTreeMap<Box<str>, Reach>,
     /// `no-auth`.
     pub no_auth: bool,
     /// `allow-host`.
@@ -209,6 +213,7 @@ impl Settings {
                 listen: None,
                 token_file: None,
                 tokens: Vec::new(),
+                reach: BTreeMap::new(),
                 no_auth: false,
                 hosts: Vec::new(),
                 origins: Vec::new(),

@@ -24,13 +24,13 @@ use crate::sys::streams::Sink;
 use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::profile::{Learn, Sighting};
-use outlast_engine::store::{Query, Trouble, Write};
+use outlast_engine::store::{Loaded, Query, Stored, Trouble, Write};
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Observed, Reload, wire};
 use publishing::Published;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 /// Mistakes of a file that the log tells.
 const MISTAKES: usize = 10;
@@ -444,6 +444,31 @@ impl Driver {
         let links = std::mem::take(&mut state.links);
         let last = links.into_values().filter_map(Link::guardian).chain(forked).collect();
         (state.starter.guardians.clone(), last)
+    }
+
+    /// Looks something up in the store, for somebody beside the engine.
+    pub async fn look_up(&self, query: Query) -> Loaded {
+        let (reply, found) = oneshot::channel();
+        match self.lock().open_store() {
+            Ok(store) => store.load(query, Box::new(move |outcome| drop(reply.send(outcome)))),
+            Err(why) => return Err(Trouble::Failed(why)),
+        }
+        found.await.unwrap_or_else(|_| Err(Trouble::Failed("the store has ended".into())))
+    }
+
+    /// Writes something into the store, for somebody beside the engine.
+    pub async fn write_down(&self, writes: Vec<Write>) -> Stored {
+        let (reply, stored) = oneshot::channel();
+        match self.lock().open_store() {
+            Ok(store) => store.submit(writes, Box::new(move |outcome| drop(reply.send(outcome)))),
+            Err(why) => return Err(Trouble::Failed(why)),
+        }
+        stored.await.unwrap_or_else(|_| Err(Trouble::Failed("the store has ended".into())))
+    }
+
+    /// Whether a server that the store calls so is one of ours.
+    pub fn serves(&self, identity: &str) -> bool {
+        self.lock().engine.has_identity(identity)
     }
 
     /// Waits until everything that was given to the store is written.

@@ -4,6 +4,7 @@ use crate::client::http::visitor::Doorman;
 use crate::client::http::{Bounds, Door, Listener, addresses};
 use crate::clock::{Clock, timestamp};
 use crate::config::file::Reading;
+use crate::dashboard::sight::Everything;
 use crate::driver::Driver;
 use crate::identity::Key;
 use crate::keep::Kept;
@@ -129,7 +130,8 @@ async fn serve(
     }
     let reader = watched.map(|watched| read_again(&driver, watched)).transpose()?;
     let (stop, stopped) = watch::channel(false);
-    let door = Door::new(driver.clone(), service.doorman, service.bounds, service.addresses);
+    let door =
+        Door::new(driver.clone(), service.doorman, service.bounds, service.addresses, Everything::Served);
     let doors = tokio::spawn(door.listen(listener, stopped));
     // Programs wait for this line to know that we are there, and where.
     crate::observe::stderr::write(format!("{greeting}\n").as_bytes());
@@ -189,7 +191,8 @@ fn read_again(driver: &Arc<Driver>, (reading, key): (Reading, Key)) -> io::Resul
     Ok(tokio::spawn(reload::watch(driver.clone(), reading, key, Some(asked))))
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+/// Listens on an address.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket =
         if address.is_ipv4() { tokio::net::TcpSocket::new_v4()? } else { tokio::net::TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;

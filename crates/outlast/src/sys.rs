@@ -11,9 +11,11 @@
 //! - `files`: files that are this user's alone; `proc`: what the system knows of processes
 //! - `signals`: being asked to end, and asking others; `limits`: what a process may take
 //! - `terminal`: how wide our terminal is
+//! - `browser`: the one of whoever sits in front of this machine
 //! - `awake`: the clock that stands still while the machine sleeps
 
 pub mod alarm;
+pub mod browser;
 pub mod lock;
 pub mod report;
 

@@ -11,7 +11,8 @@ mod show;
 use crate::observe::stderr::{self, say};
 use crate::observe::stdout;
 use crate::store::Place;
-use outlast_engine::record::{Answer, Record, State};
+use outlast_engine::Wall;
+use outlast_engine::record::{Answer, Head, Record, State};
 use shelf::Shelf;
 use std::io;
 use std::process::ExitCode;
@@ -72,6 +73,11 @@ impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Problem {
         Problem(Status::StoreBroken, error.to_string())
     }
+}
+
+/// One task for programs.
+pub fn as_json(head: &Head, owner: &shelf::OwnedBy, now: Wall) -> serde_json::Value {
+    show::json(head, owner, now, None)
 }
 
 /// Does what is asked.

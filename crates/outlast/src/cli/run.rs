@@ -53,6 +53,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Tasks(request) => crate::tasks::run(&request),
         Task::Holds(request) => crate::holds::run(&request),
         Task::Advise(request) => crate::advise::run(&request),
+        Task::Ui(request) => crate::dashboard::alone::run(&request),
         Task::Clients(request) => crate::clients::run(&request),
         Task::Check(path, json) => super::check::run(&path, json),
         Task::Explain(request) => crate::explain::run(&request),

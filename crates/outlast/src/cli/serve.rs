@@ -113,6 +113,7 @@ pub(super) fn service(settings: &Settings) -> Result<Service, Wrong> {
             hosts: written.hosts.clone(),
             origins: written.origins.clone(),
             tokens,
+            reach: written.reach.clone(),
             same_user: false,
         },
         bounds: written.bounds,

@@ -11,6 +11,7 @@ pub mod flow;
 mod head;
 mod held;
 mod intake;
+mod pages;
 mod presence;
 mod refusals;
 mod slow;
@@ -18,6 +19,9 @@ pub mod token;
 pub mod visitor;
 
 use crate::clock;
+use crate::dashboard::Dashboard;
+use crate::dashboard::route::route;
+use crate::dashboard::sight::Everything;
 use crate::driver::Driver;
 use crate::http1::head::Request;
 use crate::http1::io::Io;
@@ -57,7 +61,8 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 /// Bytes of a server's name in an address. A longer one names nobody.
 const NAME_BYTES: usize = 256;
 
-const NO_ENDPOINT: &str = "outlast: the endpoint is /mcp, and /mcp/NAME for one of several servers\n";
+const NO_ENDPOINT: &str = "outlast: the endpoint is /mcp, and /mcp/NAME for one of several servers; \
+     the dashboard is /outlast/\n";
 
 /// What connections come to.
 #[derive(Debug)]
@@ -86,6 +91,9 @@ impl Listener {
 #[derive(Debug)]
 pub struct Door {
     driver: Arc<Driver>,
+    dashboard: Arc<Dashboard>,
+    /// There is more than the dashboard.
+    serves: bool,
     doorman: Doorman,
     bounds: Bounds,
     intake: Arc<Intake>,
@@ -106,8 +114,16 @@ pub struct Bounds {
 
 impl Door {
     /// A door that is watched by this doorman.
-    pub fn new(driver: Arc<Driver>, doorman: Doorman, bounds: Bounds, rules: addresses::Rules) -> Arc<Door> {
+    pub fn new(
+        driver: Arc<Driver>,
+        doorman: Doorman,
+        bounds: Bounds,
+        rules: addresses::Rules,
+        everything: Everything,
+    ) -> Arc<Door> {
         Arc::new(Door {
+            dashboard: Dashboard::new(driver.clone(), everything),
+            serves: everything == Everything::Served,
             driver,
             doorman,
             bounds,
@@ -138,6 +154,7 @@ impl Door {
                 drop((place, of_address));
             });
         }
+        self.dashboard.close();
         let all = u32::try_from(self.bounds.connections).unwrap_or(u32::MAX);
         let _ = tokio::time::timeout(LAST_WRITES, places.acquire_many(all)).await;
         self.tell_refusals();
@@ -237,14 +254,31 @@ impl Door {
             return Some(self.refused(refusal, from));
         }
         match path {
-            "/mcp" | "/mcp/" => self.mcp(request, None, connection, from).await,
+            "/mcp" | "/mcp/" if self.serves => self.mcp(request, None, connection, from).await,
             "/healthz" => Some(Answer::text(StatusCode::OK, "ok\n")),
             "/readyz" if self.driver.is_ready() => Some(Answer::text(StatusCode::OK, "ready\n")),
             "/readyz" => Some(Answer::text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n")),
-            path => match path.strip_prefix("/mcp/").map(|name| name.strip_suffix('/').unwrap_or(name)) {
-                Some(name) if is_name(name) => self.mcp(request, Some(name), connection, from).await,
-                _ => Some(Answer::text(StatusCode::NOT_FOUND, NO_ENDPOINT)),
-            },
+            path => self.elsewhere(request, path, connection, from).await,
+        }
+    }
+
+    /// Paths that are not asked for with every call.
+    async fn elsewhere(
+        self: &Arc<Door>,
+        request: &Request,
+        path: &str,
+        connection: &mut Connection,
+        from: Option<IpAddr>,
+    ) -> Option<Answer> {
+        if let Some(route) = route(&request.method, path) {
+            // Boxed: few need it, and every request would carry the room for it as long as it lives.
+            return Box::pin(self.page(request, route, connection, from)).await;
+        }
+        match path.strip_prefix("/mcp/").map(|name| name.strip_suffix('/').unwrap_or(name)) {
+            Some(name) if is_name(name) && self.serves => {
+                self.mcp(request, Some(name), connection, from).await
+            }
+            _ => Some(Answer::text(StatusCode::NOT_FOUND, NO_ENDPOINT)),
         }
     }
 

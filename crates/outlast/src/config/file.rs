@@ -27,6 +27,7 @@ pub use reading::{Again, Reading};
 pub use server::key;
 
 use super::{RemoteSettings, Settings};
+use crate::dashboard::sight::Reach;
 use desk::Desk;
 use gather::Read;
 use outlast_engine::settings::Glob;
@@ -115,6 +116,8 @@ pub struct TokenRule {
     pub tools: Option<Vec<Glob>>,
     /// How many calls at once.
     pub bounds: Bounds,
+    /// What it may see and do on the dashboard.
+    pub reach: Reach,
     /// Where it is written.
     pub source: Box<str>,
 }

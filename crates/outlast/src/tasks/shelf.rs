@@ -34,12 +34,44 @@ pub struct OwnedBy {
     pub alive: Alive,
 }
 
+/// Which processes of this machine run.
+#[derive(Debug)]
+pub struct Owners {
+    machine: Arc<Machine>,
+    me: Owner,
+}
+
+impl Default for Owners {
+    fn default() -> Owners {
+        Owners::on(Arc::new(Machine::new()))
+    }
+}
+
+impl Owners {
+    fn on(machine: Arc<Machine>) -> Owners {
+        Owners { me: machine.owner(), machine }
+    }
+
+    /// The process that owns a call, and whether it runs.
+    pub fn of(&self, head: &Head) -> OwnedBy {
+        let Some(owner) = Owner::parse(&head.owner) else {
+            return OwnedBy { pid: None, alive: Alive::Unknown };
+        };
+        let alive = match owner {
+            ref owner if owner.boot != self.me.boot => Alive::No,
+            ref owner if owner.space != self.me.space => Alive::Unknown,
+            ref owner if self.machine.runs(owner.pid, owner.started) => Alive::Yes,
+            _ => Alive::No,
+        };
+        OwnedBy { pid: Some(owner.pid), alive }
+    }
+}
+
 /// An open store.
 #[derive(Debug)]
 pub struct Shelf {
     store: Store,
-    machine: Arc<Machine>,
-    me: Owner,
+    owners: Owners,
     place: String,
 }
 
@@ -65,7 +97,7 @@ impl Shelf {
         let machine = Arc::new(Machine::new());
         let store = Store::open(folder, machine.clone(), Bounds::default())
             .map_err(|error| Problem(Status::StoreBroken, error.without_fallback()))?;
-        Ok(Some(Shelf { store, me: machine.owner(), machine, place: shown(place) }))
+        Ok(Some(Shelf { store, owners: Owners::on(machine), place: shown(place) }))
     }
 
     pub fn load(&self, query: Query) -> Result<Found, Problem> {
@@ -159,16 +191,7 @@ impl Shelf {
 
     /// The process that owns a call, and whether it runs.
     pub fn owner_of(&self, head: &Head) -> OwnedBy {
-        let Some(owner) = Owner::parse(&head.owner) else {
-            return OwnedBy { pid: None, alive: Alive::Unknown };
-        };
-        let alive = match owner {
-            ref owner if owner.boot != self.me.boot => Alive::No,
-            ref owner if owner.space != self.me.space => Alive::Unknown,
-            ref owner if self.machine.runs(owner.pid, owner.started) => Alive::Yes,
-            _ => Alive::No,
-        };
-        OwnedBy { pid: Some(owner.pid), alive }
+        self.owners.of(head)
     }
 }
 

@@ -21,6 +21,7 @@ mod handoff;
 mod holds;
 mod http_chaos;
 mod http_client;
+mod http_dashboard;
 mod http_disconnects;
 mod http_events;
 mod http_headers;

@@ -125,6 +125,14 @@ pub const COMMANDS: &[Command] = &[
         text: advise,
     },
     Command {
+        name: "ui",
+        listed: false,
+        then: &[],
+        options: &["no-browser", "state"],
+        short: "a page that shows all of it live",
+        text: ui,
+    },
+    Command {
         name: "keep",
         listed: true,
         then: &["list", "stop"],
@@ -496,6 +504,22 @@ Usage: outlast advise [SERVER [TOOL]] [--toml|--json] [--state DIR]
 
 A server that is not behind `outlast serve` is measured only by its calls that
 took longer than a second.
+"
+    .into()
+}
+
+fn ui() -> String {
+    "What runs, what waits for you and what has a ticket, on a page in your browser,
+for all outlast processes of this user.
+Usage: outlast ui [OPTIONS]
+
+      --no-browser     only print the address
+      --state DIR      the state folder, if outlast was started with --state
+  -h, --help           this text
+
+The page is on a free port of this machine; the token in its address lets in
+whoever has it, and ends with the command. `outlast serve` has the same page for
+its own servers at http://ADDR/outlast/.
 "
     .into()
 }

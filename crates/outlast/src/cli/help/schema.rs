@@ -1,6 +1,7 @@
 //! `docs/outlast.schema.json`: what an editor needs to know of `outlast.toml`, made from the table of settings.
 
 use crate::config::file::BOUNDS;
+use crate::dashboard::sight::Reach;
 use outlast_engine::settings::{Kind, Place, SETTINGS, Setting};
 use serde_json::{Map, Value, json};
 
@@ -86,7 +87,8 @@ fn client() -> Map<String, Value> {
 
 fn token() -> Map<String, Value> {
     let mut properties =
-        members(json!({"hash": {"type": "string"}, "servers": texts("Globs."), "tools": texts("Globs.")}));
+        members(json!({"hash": {"type": "string"}, "servers": texts("Globs."), "tools": texts("Globs."),
+                       "dashboard": {"enum": Reach::WORDS.map(|(word, _)| word)}}));
     let bounds = SETTINGS.iter().filter(|item| BOUNDS.contains(&item.key));
     properties.extend(bounds.map(|item| (item.name.to_owned(), value_of(item))));
     properties

@@ -85,6 +85,12 @@ impl Answer {
         Answer { kind, body: Out::Whole(Bytes::from_static(text.as_bytes())), ..Answer::new(status) }
     }
 
+    /// A page for browsers.
+    pub fn html(page: &'static str) -> Answer {
+        let kind = b"content-type: text/html; charset=utf-8\r\n";
+        Answer { kind, body: Out::Whole(Bytes::from_static(page.as_bytes())), ..Answer::new(StatusCode::OK) }
+    }
+
     /// To what is no request that can be understood.
     pub fn unreadable(status: StatusCode) -> Answer {
         Answer::text(status, "outlast: this is no HTTP/1.1 request that can be read\n")

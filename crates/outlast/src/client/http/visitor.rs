@@ -5,8 +5,10 @@
 //! and in `Origin`, and that is what gives them away.
 
 use super::token::Tokens;
+use crate::dashboard::sight::Reach;
 use crate::http1::fields::{Fields, Known, visible};
 use outlast_engine::http::SAME_USER;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 /// What is asked of a visitor.
@@ -20,6 +22,8 @@ pub struct Doorman {
     pub origins: Vec<String>,
     /// Who is let in; `None`: everybody.
     pub tokens: Option<Tokens>,
+    /// What is shown to whom on the dashboard; to who is not here, what is its own.
+    pub reach: BTreeMap<Box<str>, Reach>,
     /// All who come are the user that we run for.
     pub same_user: bool,
 }

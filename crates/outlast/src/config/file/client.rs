@@ -6,6 +6,7 @@ use super::server::{EXPOSE, Given};
 use super::tree::Entry;
 use super::{ClientRule, TokenRule};
 use crate::client::http::token::check_name;
+use crate::dashboard::sight::Reach;
 use outlast_engine::policy::Selector;
 use outlast_engine::settings::{Glob, Key, Setting, Value, setting};
 use outlast_engine::{Bounds, ClientCap};
@@ -13,7 +14,8 @@ use outlast_engine::{Bounds, ClientCap};
 /// The keys of a client.
 pub const CLIENT: [&str; 5] = ["client-cap", "hand-off", "profile", "servers", "expose"];
 /// The keys of a token.
-pub const TOKEN: [&str; 7] = ["hash", "servers", "tools", "max-in-flight", "queue", "queue-wait", "rate"];
+pub const TOKEN: [&str; 8] =
+    ["hash", "servers", "tools", "dashboard", "max-in-flight", "queue", "queue-wait", "rate"];
 /// Those of them that are settings of a server, too.
 pub const BOUNDS: [Key; 4] = [Key::MaxInFlight, Key::Queue, Key::QueueWait, Key::Rate];
 
@@ -69,12 +71,13 @@ fn servers(desk: &mut Desk<'_>, member: &Entry, seen: &mut Seen) -> Vec<Glob> {
 pub fn token(desk: &mut Desk<'_>, entry: &Entry, seen: &mut Seen) -> Option<TokenRule> {
     let table = format!("[tokens.{}]", super::server::key(&entry.name));
     let (mut hash, mut of_servers, mut tools, mut bounds) = (None, None, None, Bounds::default());
-    let mut written = false;
+    let (mut written, mut reach) = (false, Reach::default());
     for member in desk.table(entry) {
         match member.name.as_str() {
             "hash" => (hash, written) = (self::hash(desk, member), true),
             "servers" => of_servers = Some(servers(desk, member, seen)),
             "tools" => tools = Some(desk.globs(member).into_iter().map(|(glob, _)| glob).collect()),
+            "dashboard" => reach = desk.choice(member, &Reach::WORDS).unwrap_or_default(),
             name => match BOUNDS.map(setting).into_iter().find(|item| item.name == name) {
                 Some(item) => bound(desk, member, item, &mut bounds),
                 None => desk.unknown(member, &table, TOKEN),
@@ -89,7 +92,15 @@ pub fn token(desk: &mut Desk<'_>, entry: &Entry, seen: &mut Seen) -> Option<Toke
         desk.wrong(entry.at, why, None);
     }
     let source = desk.source(&table, entry.at);
-    Some(TokenRule { name: entry.name.clone(), hash: hash?, servers: of_servers, tools, bounds, source })
+    Some(TokenRule {
+        name: entry.name.clone(),
+        hash: hash?,
+        servers: of_servers,
+        tools,
+        bounds,
+        reach,
+        source,
+    })
 }
 
 fn bound(desk: &mut Desk<'_>, member: &Entry, item: &'static Setting, bounds: &mut Bounds) {

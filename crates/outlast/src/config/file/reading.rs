@@ -67,7 +67,9 @@ impl Reading {
 
 /// What a running process does not take over: settings of the whole process, and who may come in.
 fn counts_at_start(gateway: &Gateway) -> Vec<(&'static str, String)> {
-    let said = |token: &TokenRule| format!("{:?}", (&token.name, token.hash, &token.servers, &token.tools));
+    let said = |token: &TokenRule| {
+        format!("{:?}", (&token.name, token.hash, &token.servers, &token.tools, token.reach))
+    };
     let tokens = gateway.tokens.iter().map(|token| ("tokens", said(token)));
     let rules = gateway.settings.engine.clients.iter();
     let clients =

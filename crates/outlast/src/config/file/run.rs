@@ -13,7 +13,8 @@ impl Gateway {
     pub fn assemble(self) -> Result<(Settings, Vec<Program>), String> {
         let Gateway { mut settings, servers, tokens, separator, .. } = self;
         settings.engine.separator = separator.into();
-        for TokenRule { name, hash, servers, tools, bounds, source } in tokens {
+        for TokenRule { name, hash, servers, tools, bounds, reach, source } in tokens {
+            settings.service.reach.insert(name.clone().into(), reach);
             settings.service.tokens.push((name.clone().into(), hash));
             settings.engine.rights.insert(name.into(), Rights { servers, tools, bounds, source });
         }
