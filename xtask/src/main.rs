@@ -16,6 +16,7 @@ mod schema;
 mod shell;
 mod sizes;
 mod test;
+mod ui;
 
 use amount::Amount;
 use anyhow::{Result, bail};
@@ -30,6 +31,7 @@ cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite
 cargo xtask clients [NAME...]                          real MCP clients, measured and put through outlast
 cargo xtask profiles                                   the table of clients, from what was measured
 cargo xtask schema [--counts]                          what outlast sends, against the schemas of the protocol
+cargo xtask ui [--shots] [--figures] [NAME...]         the dashboard in a real browser
 cargo xtask fuzz [TARGET] [SECONDS]                    the fuzzers
 cargo xtask sizes                                      how long the functions of the product are
 cargo xtask dist [build|pack|twice|check|try]          everything that people install, packed and tried
@@ -59,6 +61,7 @@ fn run() -> Result<()> {
         "profiles" => profiles::run(),
         "interop" => interop::run(&rest, &mut Amount::default()),
         "schema" => schema::run(&rest, &mut Amount::default()),
+        "ui" => ui::run(&rest, &mut Amount::default()),
         "sizes" => sizes::run(&mut Amount::default()),
         "fuzz" => fuzz::run(&rest),
         "coverage" => coverage::run(),

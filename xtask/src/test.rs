@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::amount::Amount;
 use crate::shell::{self, cargo, program, root};
-use crate::{bench, conformance, fuzz, interop, needs, schema, sizes};
+use crate::{bench, conformance, fuzz, interop, needs, schema, sizes, ui};
 use anyhow::{Context, Result, bail};
 use report::{Report, Row};
 
@@ -34,7 +34,7 @@ struct Part {
     run: fn(&mut Amount) -> Result<()>,
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     Part {
         name: "lint",
         what: "formatting, clippy, sizes of functions",
@@ -60,6 +60,12 @@ const PARTS: [Part; 9] = [
         what: "the program with real processes, files and sockets",
         needs: &["curl", "setpriv", "prlimit"],
         run: e2e,
+    },
+    Part {
+        name: "ui",
+        what: "the dashboard in a real browser",
+        needs: &["node", "npm"],
+        run: |amount| ui::run(&[], amount),
     },
     Part { name: "bench", what: "the benchmark works, counted goals are met", needs: &[], run: bench_smoke },
     Part {
