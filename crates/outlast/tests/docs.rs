@@ -102,6 +102,7 @@ fn links_between_pages_lead_somewhere() {
         "README.md",
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
+        "docs/advise.md",
         "docs/bench.md",
         "docs/bounds.md",
         "docs/clients.md",
@@ -196,6 +197,7 @@ fn transcripts_are_true() {
     let mut played = 0;
     for name in [
         "README.md",
+        "docs/advise.md",
         "docs/bounds.md",
         "docs/clients.md",
         "docs/doctor.md",
