@@ -16,7 +16,6 @@ use crate::http::{StreamEnd, Trouble};
 use crate::id::{AttemptId, CallId, ServerId, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
-use crate::policy::CallFacts;
 use crate::servers::{Life, NewSession, Own, Paging, Readiness};
 use crate::time::Mono;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch, Scanned, Shape, scan, scan_message};
@@ -456,18 +455,7 @@ impl Engine {
 
     /// How long a list of tools may take.
     fn patience_for_tools(&self, id: ServerId) -> Option<Duration> {
-        let server = self.servers.get(&id)?;
-        let (method, declared) = (&Method::ToolsList, &server.declared);
-        let facts = CallFacts {
-            method,
-            tool: None,
-            has_token: false,
-            cap: None,
-            silence: None,
-            wish: None,
-            declared,
-        };
-        server.config.rules.for_call(facts).timeout.map(|limit| limit.time)
+        self.limit_of_own(id, &Method::ToolsList).map(|limit| limit.time)
     }
 
     /// Asks for a page of the tool list on behalf of a call.

@@ -164,8 +164,13 @@ impl Engine {
     }
 
     pub(super) fn limit_of_handshake(&self, id: ServerId) -> Option<Limit> {
+        self.limit_of_own(id, &Method::Initialize)
+    }
+
+    /// How long a request of our own may take.
+    pub(super) fn limit_of_own(&self, id: ServerId, method: &Method) -> Option<Limit> {
         let server = self.servers.get(&id)?;
-        let (method, declared) = (&Method::Initialize, &server.declared);
+        let declared = &server.declared;
         let facts = CallFacts {
             method,
             tool: None,
