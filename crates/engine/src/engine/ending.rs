@@ -63,6 +63,13 @@ impl Engine {
         }
     }
 
+    /// Whoever has closed its end still hears of a limit.
+    pub(super) fn by_a_limit(&mut self, fails: impl FnOnce(&mut Engine)) {
+        self.pass_on(true);
+        fails(self);
+        self.pass_on(false);
+    }
+
     /// Whether a word of our own is not for this client any more.
     #[inline]
     pub(super) fn is_hushed(&self, client: ClientId) -> bool {

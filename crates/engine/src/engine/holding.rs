@@ -373,7 +373,9 @@ impl Engine {
             return self.calls.retry_at(id, now + LAST_WORD);
         }
         let leave = waiting.stays_open.map_or(Leave::Gone, Leave::Open);
-        let Some(hold) = self.holds.closes(id) else { return self.fail_hold(now, id) };
+        let Some(hold) = self.holds.closes(id) else {
+            return self.by_a_limit(|engine| engine.fail_hold(now, id));
+        };
         self.submit(Pending::AskedAfter(id), Write::AskAfter { hold, leave });
         self.calls.retry_at(id, now + LAST_WORD);
         self.arm_call(now, id);

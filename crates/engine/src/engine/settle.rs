@@ -217,9 +217,7 @@ impl Engine {
         }
         let again = kind == Kind::Timeout && self.retry_after_timeout(now, id);
         if !again {
-            self.pass_on(true);
-            self.fail_by_limit(now, id, kind, limit);
-            self.pass_on(false);
+            self.by_a_limit(|engine| engine.fail_by_limit(now, id, kind, limit));
         }
         if let Some(attempt) = attempt.filter(|_| cancels) {
             self.tell_to_cancel(server, attempt, modern, text, limit);

@@ -257,7 +257,7 @@ impl Engine {
             return true;
         }
         let refusal = self.bound_reached(now, no, Kind::QueueWait);
-        self.fail_turn(now, id, refusal);
+        self.by_a_limit(|engine| engine.fail_turn(now, id, refusal));
         true
     }
 

@@ -23,7 +23,8 @@ const NEAR: usize = 3_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// What our errors are about that a client gets even after it closed its end.
-const LIMITS: [&[u8]; 3] = [br#""kind":"timeout""#, br#""kind":"max""#, br#""kind":"message-too-large""#];
+const LIMITS: [&[u8]; 4] =
+    [br#""kind":"timeout""#, br#""kind":"max""#, br#""kind":"queue-wait""#, br#""kind":"message-too-large""#];
 
 /// One request of the client, as the client sees it.
 #[derive(Debug)]
