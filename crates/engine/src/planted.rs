@@ -55,11 +55,12 @@ pub enum Planted {
     KeepsQuestions,
     ForgetsHeld,
     SendsUnmarked,
+    LetsSleepersLie,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 48] = [
+    pub const ALL: [Planted; 49] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -108,6 +109,7 @@ impl Planted {
         Planted::KeepsQuestions,
         Planted::ForgetsHeld,
         Planted::SendsUnmarked,
+        Planted::LetsSleepersLie,
     ];
 }
 

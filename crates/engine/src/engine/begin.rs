@@ -182,7 +182,9 @@ impl Engine {
     pub(super) fn queue_at(&mut self, server: ServerId, id: CallId, size: usize) {
         self.servers.queue(server, id, size);
         self.step(id, || What::Queued);
-        self.wake_server(server);
+        if !planted!(self, LetsSleepersLie) {
+            self.wake_server(server);
+        }
     }
 }
 

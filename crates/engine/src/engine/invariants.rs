@@ -202,6 +202,8 @@ impl Engine {
         }
         let waits = |call: &CallId| self.calls.get(*call).is_some_and(|call| call.attempt().is_none());
         must(server.waiting.iter().all(waits), || format!("what waits for {id:?} does not wait"))?;
+        let woken = server.life != Life::Asleep || server.waiting.is_empty() || self.ending.is_some();
+        must(woken, || format!("calls wait for {id:?}, which sleeps on"))?;
         let needed = !server.is_unused() || !self.config.manner.serves() || self.ending.is_some();
         let leaves = server.life == Life::Leaving || server.alarm == Some(Alarm::Idle);
         // Whether it starts is about to be told, and sets the next timer.

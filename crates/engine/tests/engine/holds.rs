@@ -703,22 +703,10 @@ fn a_modern_call_whose_form_was_dismissed_waits() {
 
 #[test]
 fn a_yes_wakes_a_server_that_sleeps() {
-    held(
+    held(&format!(
+        "{}\n{}",
+        super::reload::ASLEEP,
         r#"
-        set server-idle 1m
-        started
-        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
-        wait 1m
-        @1m
-        !! info: `srv` was not used for 1m (server-idle): stopped until it is needed
-        .. close-input
-        output-closed
-        exited 0
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay","arguments":{},"_meta":{"progressToken":7}}}
         .. store 1: hold
         stored 1
@@ -730,8 +718,8 @@ fn a_yes_wakes_a_server_that_sleeps() {
         stored 2
         !! info: `pay` of `srv` was approved by ann (command line)
         .. start 1
-        "#,
-    );
+        "#
+    ));
 }
 
 #[test]

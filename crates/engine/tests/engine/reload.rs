@@ -306,24 +306,33 @@ fn a_server_that_knows_no_ping_is_let_be() {
     );
 }
 
+/// A server that nobody used for a minute was stopped. The next attempt is 2.
+pub const ASLEEP: &str = r#"
+    set server-idle 1m
+    started
+    > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+    >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+    < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+    << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+    > {"jsonrpc":"2.0","method":"notifications/initialized"}
+    >> {"jsonrpc":"2.0","method":"notifications/initialized"}
+    wait 1m
+    @1m
+    !! info: `srv` was not used for 1m (server-idle): stopped until it is needed
+    .. close-input
+    output-closed
+    exited 0
+"#;
+
+#[track_caller]
+fn asleep(scenario: &str) {
+    check(&format!("{ASLEEP}\n{scenario}"));
+}
+
 #[test]
 fn a_server_that_nobody_uses_is_stopped_and_the_next_call_starts_it() {
-    check(
+    asleep(
         r#"
-        set server-idle 1m
-        started
-        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
-        wait 1m
-        @1m
-        !! info: `srv` was not used for 1m (server-idle): stopped until it is needed
-        .. close-input
-        output-closed
-        exited 0
         wait 1h
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         .. start 1
@@ -383,22 +392,8 @@ fn a_command_that_is_not_there_is_given_up_at_once_and_tried_again_later() {
 
 #[test]
 fn a_server_that_two_calls_wake_is_not_noted_as_one_that_was_away() {
-    check(
+    asleep(
         r#"
-        set server-idle 1m
-        started
-        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
-        wait 1m
-        @1m
-        !! info: `srv` was not used for 1m (server-idle): stopped until it is needed
-        .. close-input
-        output-closed
-        exited 0
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         .. start 1
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"y"}}

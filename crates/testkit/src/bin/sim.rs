@@ -1,7 +1,7 @@
 //! Runs the simulation: `sim [WORLD] [--calls N] [--seeds N] [--first SEED]`, or one seed:
 //! `sim WORLD --seed SEED`. The worlds are `pipes`, `service`, `gateway` and `crash`. With `--bounds` it fails unless every
 //! bound of `sim/bounds.rs` was reached, which takes the usual number of seeds. With the feature `planted`,
-//! `sim planted` tells in which seed each fault of `outlast_engine::planted` is found.
+//! `sim planted [NAME]` tells in which seed each fault of `outlast_engine::planted` is found, or one.
 
 #![allow(clippy::disallowed_methods)] // a program of the tests, not of the product
 
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     };
     #[cfg(feature = "planted")]
     if words.iter().any(|word| word == "planted") {
-        return planted();
+        return planted(&words);
     }
     let named = |world: &&World| words.iter().any(|word| word == world.0);
     let world = WORLDS.iter().find(named).unwrap_or(&WORLDS[0]);
@@ -94,15 +94,18 @@ fn missed_bounds(world: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Plants every fault in turn, on every core, and says where it is found.
+/// Plants every fault in turn, or those that are named, on every core, and says where each is found.
 #[cfg(feature = "planted")]
-fn planted() -> ExitCode {
+fn planted(words: &[String]) -> ExitCode {
     use outlast_testkit::sim::plant::{Planted, SEEDS, find};
     use std::sync::atomic::{AtomicUsize, Ordering};
     std::panic::set_hook(Box::new(|_| {}));
+    let named = |fault: &&Planted| words.contains(&format!("{fault:?}"));
+    let chosen: Vec<Planted> = Planted::ALL.iter().filter(named).copied().collect();
+    let faults = if chosen.is_empty() { &Planted::ALL[..] } else { &chosen };
     let (next, missed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
-        while let Some(fault) = Planted::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
             match find(*fault) {
                 Some((world, seed, why)) => {
                     let why: String = why.chars().take(80).collect();
@@ -120,7 +123,7 @@ fn planted() -> ExitCode {
         (0..threads).for_each(|_| drop(scope.spawn(work)));
     });
     let missed = missed.into_inner();
-    say(&format!("planted: {} faults, {missed} not found", Planted::ALL.len()));
+    say(&format!("planted: {} faults, {missed} not found", faults.len()));
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
