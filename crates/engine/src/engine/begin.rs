@@ -14,6 +14,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::policy::{CallFacts, Policy};
 use crate::servers::{Life, Readiness, Server};
+use crate::settings::counted;
 use crate::step::What;
 use crate::time::Mono;
 use crate::wire::{Field, Message};
@@ -107,7 +108,7 @@ impl Engine {
             return Err("too many calls are in flight".into());
         }
         if !matches!(request.way, Way::Ticket(_)) && !self.one_call_more(request.client) {
-            return Err(format!("{} calls are in flight (max-calls)", self.config.max_calls));
+            return Err(format!("{} in flight (max-calls)", counted(self.config.max_calls, "call")));
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::id::{CallId, ThrottleNo};
 use crate::method::Method;
 use crate::policy::Policy;
 use crate::servers::Readiness;
-use crate::settings::{Key, setting, show_duration};
+use crate::settings::{Key, counted, setting, show_duration};
 use crate::step::What;
 use crate::throttles::{Blocked, Turn};
 use crate::time::Mono;
@@ -103,12 +103,13 @@ impl Engine {
         };
         let (whose, source) = self.whose_bound(no, key);
         let name = setting(key).name;
+        let calls = counted(max_in_flight, "call");
         let detail = match kind {
             Kind::TooManyCalls => {
-                format!("{whose} has {max_in_flight} calls in flight, and none may wait ({name}, {source})")
+                format!("{whose} has {calls} in flight, and none may wait ({name}, {source})")
             }
             Kind::QueueFull => {
-                format!("{whose} has {max_in_flight} calls in flight, and {queue} wait ({name}, {source})")
+                format!("{whose} has {calls} in flight and {queue} waiting ({name}, {source})")
             }
             Kind::QueueWait => {
                 let waited = show_duration(*queue_wait);
@@ -116,7 +117,7 @@ impl Engine {
             }
             _ => {
                 let rate = rate.as_ref().map(ToString::to_string).unwrap_or_default();
-                format!("{whose} may have {rate} calls begin ({name}, {source})")
+                format!("{whose} accepts calls at {rate} at most ({name}, {source})")
             }
         };
         let after = match kind {

@@ -110,7 +110,7 @@ pub(super) const ITEMS: &[Setting] = &[
         applies: Applies::Everywhere,
         front: false,
         default: "optional",
-        short: "may calls be tasks: optional, required, forbidden",
+        short: "calls as tasks: optional, required or forbidden",
         long: "Has an effect only with `tasks`. `required` tells clients to call the tool as a task; a \
                plain call still works. A tool whose server forbids tasks never becomes a task.",
     },
@@ -139,7 +139,7 @@ pub(super) const ITEMS: &[Setting] = &[
         applies: Applies::Everywhere,
         front: false,
         default: "unknown",
-        short: "does the server honour idempotency keys",
+        short: "whether the server honours keys: honoured, unknown",
         long: "For example `--tool 'pay*=idempotency:honoured'`, if the server runs calls with the same \
                key only once. Then a call without `params.idempotencyKey` gets a key, the same in every \
                attempt, and counts as `repeatable`.",
@@ -288,7 +288,7 @@ pub(super) const ITEMS: &[Setting] = &[
         applies: Applies::Everywhere,
         front: false,
         default: "30s",
-        short: "how long open calls may finish after the client left",
+        short: "how long open calls may go on after the client left",
         long: "So `printf … | outlast -- server` prints the answers, if the server goes on after the end \
                of its input. After its own end of input, a client gets only what the server writes and \
                errors of limits that fire. Then the server has one second to exit, gets SIGTERM, and \

@@ -105,7 +105,7 @@ pub(super) const ITEMS: &[Setting] = &[
         applies: Applies::Service,
         front: false,
         default: "5m",
-        short: "free the server of an unused session after",
+        short: "how long an unused session keeps its server",
         long: "A session is unused if it has no request, no open stream and no unfinished call. Its id is \
                remembered for 24 hours; the next request wakes the session on a new server, which is \
                told the same `initialize`.",

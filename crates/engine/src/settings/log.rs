@@ -90,7 +90,7 @@ pub(super) const ITEMS: &[Setting] = &[
         default: "",
         short: "arguments whose values nobody is shown: 'iban*'",
         long: "Names of arguments whose values are shown as `***` where a person is asked to approve a call, besides \
-               those whose name speaks for itself (password, token, secret, key and the like). May be given \
+               those that are called password, token, secret, key and the like. May be given \
                several times; in the environment, one line each.",
     },
     Setting {

@@ -101,10 +101,10 @@ pub(super) const ITEMS: &[Setting] = &[
         front: false,
         default: "30s in a service and with a file, else off",
         short: "how often a quiet server is asked whether it is there",
-        long: "A `ping` to a server of the legacy era that has no call and has said nothing for this long. A \
-               missing answer counts only if this process has answered a ping before; then the server has \
-               `cancel-grace` for any sign of life, and is replaced like a hung one (`restart`) if there is \
-               none. An answered ping never resets the limit of a call.",
+        long: "A server of revision 2025-11-25 or older that has no call and has said nothing for this long is \
+               sent a `ping`. A missing answer counts only if this process has answered a ping before; the \
+               server then has `cancel-grace` to show a sign of life, and counts as hung if it shows none \
+               (`restart`). An answered ping never resets the limit of a call.",
     },
     Setting {
         key: Key::ServerIdle,
@@ -117,10 +117,10 @@ pub(super) const ITEMS: &[Setting] = &[
         front: false,
         default: "off",
         short: "stop a process that had no call for this long",
-        long: "Its clients stay connected, and the next call starts it again: it is told what it was told \
-               before (handshake, log level), and calls wait until it is there. What it kept in memory is \
-               lost. A server that a client is subscribed to, that has a call or has asked something is not \
-               stopped, nor is one with `restart` set to `never`, and a remote one has no process.",
+        long: "Its clients stay connected, and the next call or subscription starts it again: it is told what \
+               it was told before (handshake, log level), and calls wait until it is there. What it kept in memory is \
+               lost. A server is not stopped while it has a call, waits for an answer of a client or has a \
+               subscription, nor if `restart` is `never`. A remote server has no process to stop.",
     },
     Setting {
         key: Key::RetryBackoff,
@@ -146,9 +146,9 @@ pub(super) const ITEMS: &[Setting] = &[
         front: false,
         default: "100000",
         short: "the most calls of a server in flight",
-        long: "Of all clients and processes of the server together; in `[tokens.NAME]` of all calls with that token. \
-               Counted are `tools/call`, `prompts/get`, `resources/read` and `completion/complete`, a task \
-               until it ends. Further calls wait (`queue`); if none may wait they fail with \
+        long: "The calls of all clients count together; in `[tokens.NAME]`, all calls with that token. Counted are \
+               `tools/call`, `prompts/get`, `resources/read` and `completion/complete`; a task counts until \
+               it ends. Further calls wait (`queue`); if none may wait they fail with \
                `too-many-calls`. The default is what one outlast process can have in flight at all.",
     },
     Setting {
@@ -251,8 +251,8 @@ pub(super) const ITEMS: &[Setting] = &[
         applies: Applies::Url,
         front: false,
         default: "90s",
-        short: "close an unused connection to a remote server after",
-        long: "Until then the connection is kept for the next request.",
+        short: "how long an unused connection to a server is kept",
+        long: "A connection to a remote server is kept for this long for the next request, then closed.",
     },
     Setting {
         key: Key::PoolMaxIdle,

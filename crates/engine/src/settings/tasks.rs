@@ -29,8 +29,8 @@ pub(super) const ITEMS: &[Setting] = &[
         applies: Applies::Everywhere,
         front: false,
         default: "10s",
-        short: "a call of a modern client becomes a task after",
-        long: "A call that is faster gets a plain answer.",
+        short: "when the call of a modern client becomes a task",
+        long: "A call that ends sooner gets a plain answer.",
     },
     Setting {
         key: Key::TaskTtl,

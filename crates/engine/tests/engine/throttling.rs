@@ -52,8 +52,8 @@ fn when_the_queue_is_full_a_call_is_refused() {
         >> {"id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"a"}}
         > {"id":2,"method":"tools/call","params":{"name":"b"}}
         > {"id":3,"method":"tools/call","params":{"name":"c"}}
-        !! warn: queue-full server=srv method=tools/call tool=c elapsed=0s setting=--queue state=it never reached the server detail=server `srv` has 1 calls in flight, and 1 wait (queue, --queue)
-        << {"jsonrpc":"2.0","id":3,"error":{"code":-31022,"message":"`c` was not sent: server `srv` has 1 calls in flight, and 1 wait (queue, --queue). Call again in 1s.",…"setting":"--queue","attempts":0,"serverState":"never-reached","retry":"safe","retryAfterMs":1000,…
+        !! warn: queue-full server=srv method=tools/call tool=c elapsed=0s setting=--queue state=it never reached the server detail=server `srv` has 1 call in flight and 1 waiting (queue, --queue)
+        << {"jsonrpc":"2.0","id":3,"error":{"code":-31022,"message":"`c` was not sent: server `srv` has 1 call in flight and 1 waiting (queue, --queue). Call again in 1s.",…"setting":"--queue","attempts":0,"serverState":"never-reached","retry":"safe","retryAfterMs":1000,…
         "#,
     );
     check(
@@ -63,7 +63,7 @@ fn when_the_queue_is_full_a_call_is_refused() {
         > {"id":1,"method":"tools/call","params":{"name":"a"}}
         >> {"id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"a"}}
         > {"id":2,"method":"tools/call","params":{"name":"b"}}
-        !! warn: too-many-calls server=srv method=tools/call tool=b elapsed=0s setting=--max-in-flight state=it never reached the server detail=server `srv` has 1 calls in flight, and none may wait (max-in-flight, --max-in-flight)
+        !! warn: too-many-calls server=srv method=tools/call tool=b elapsed=0s setting=--max-in-flight state=it never reached the server detail=server `srv` has 1 call in flight, and none may wait (max-in-flight, --max-in-flight)
         << …"code":-31021…"kind":"too-many-calls"…
         "#,
     );
@@ -120,8 +120,8 @@ fn a_rate_lets_a_burst_begin_and_then_one_after_the_other() {
         > {"id":3,"method":"tools/call","params":{"name":"c"}}
         > {"id":4,"method":"tools/call","params":{"name":"d"}}
         > {"id":5,"method":"tools/call","params":{"name":"e"}}
-        !! warn: rate-limited server=srv method=tools/call tool=e elapsed=0s setting=--rate state=it never reached the server detail=server `srv` may have 2/s calls begin (rate, --rate)
-        << …"id":5,…"code":-31024,"message":"`e` was not sent: server `srv` may have 2/s calls begin (rate, --rate). Call again in 1s500ms.",…"retryAfterMs":1500…
+        !! warn: rate-limited server=srv method=tools/call tool=e elapsed=0s setting=--rate state=it never reached the server detail=server `srv` accepts calls at 2/s at most (rate, --rate)
+        << …"id":5,…"code":-31024,"message":"`e` was not sent: server `srv` accepts calls at 2/s at most (rate, --rate). Call again in 1s500ms.",…"retryAfterMs":1500…
         wait 1s
         @500ms
         >> {"id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"c"}}
@@ -144,7 +144,7 @@ fn a_principal_has_bounds_of_its_own_and_a_status_says_when_to_come_again() {
         >> 1: …"name":"x"}}
         started
         post 2 principal=bob HEAD {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{META,"name":"x"}}
-        !! warn: rate-limited server=srv method=tools/call tool=x elapsed=0s setting=[tokens.bob] state=it never reached the server detail=token `bob` may have 1/m calls begin (rate, [tokens.bob])
+        !! warn: rate-limited server=srv method=tools/call tool=x elapsed=0s setting=[tokens.bob] state=it never reached the server detail=token `bob` accepts calls at 1/m at most (rate, [tokens.bob])
         << 2: 429 retry-after=60 …"code":-31024…
         # Nobody else is held up.
         post 3 principal=ann HEAD {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{META,"name":"x"}}
@@ -290,6 +290,25 @@ fn calls_that_wait_for_their_turn_are_sent_after_the_end_of_input() {
         .. close-input
         < {"id":2,"result":{}}
         << {"id":2,"result":{}}
+        "#,
+    );
+}
+
+#[test]
+fn who_waits_too_long_for_a_turn_hears_of_it_after_the_end_of_input() {
+    check(
+        r#"
+        set max-in-flight 1
+        set queue-wait 2s
+        > {"id":1,"method":"tools/call","params":{"name":"a"}}
+        >> {"id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"a"}}
+        > {"id":2,"method":"tools/call","params":{"name":"b"}}
+        eof
+        wait 2s
+        @2s
+        !! warn: queue-wait server=srv method=tools/call tool=b limit=2s elapsed=2s setting=--queue-wait state=it never reached the server detail=it has waited 2s for its turn, and server `srv` is still busy (queue-wait, --queue-wait)
+        << {"jsonrpc":"2.0","id":2,"error":{"code":-31023,…
+        .. close-input
         "#,
     );
 }

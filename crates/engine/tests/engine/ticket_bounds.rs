@@ -30,8 +30,8 @@ fn a_task_counts_until_it_ends() {
         post 3 principal=ann session=1 {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","task":{}}}
         << 3: 200 events
         << 3: id: 4-0|retry: 1000|data: ||
-        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached the server detail=1 calls are in flight (max-calls), tasks included
-        << 3: …"error":{"code":-31004,"message":"`x` was not sent: 1 calls are in flight (max-calls), tasks included. Call again when other calls have ended.",…
+        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached the server detail=1 call in flight, tasks included (max-calls)
+        << 3: …"error":{"code":-31004,"message":"`x` was not sent: 1 call in flight, tasks included (max-calls). Call again when other calls have ended.",…
         << 3: finish
         stored 1
         << 2: …"taskId":"T2"…
@@ -40,7 +40,7 @@ fn a_task_counts_until_it_ends() {
         post 4 principal=ann session=1 {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"x"}}
         << 4: 200 events
         << 4: id: 5-0|retry: 1000|data: ||
-        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached the server detail=1 calls are in flight (max-calls)
+        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached the server detail=1 call in flight (max-calls)
         << 4: …"code":-31004…
         << 4: finish
         # Asking about it is no call.
@@ -89,7 +89,7 @@ fn a_task_counts_even_if_its_session_is_gone() {
         << 3: 200
         post 4 version=2026-07-28 principal=ann method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 2: start 0
-        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached the server detail=1 calls are in flight (max-calls)
+        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached the server detail=1 call in flight (max-calls)
         << 4: …"code":-31004…
         server-1 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
         .. 1: close-input
@@ -124,7 +124,7 @@ fn a_slow_modern_call_goes_on_counting_as_a_task() {
         << 1: data: {"jsonrpc":"2.0","id":5,"result":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":1000,"resultType":"task","status":"working","taskId":"0101010101010101010101010101010101010101010101010101010101010101","ttlMs":90000000}}||
         << 1: finish
         post 2 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"x",META}}
-        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached the server detail=1 calls are in flight (max-calls)
+        !! warn: overloaded server=srv method=tools/call tool=x elapsed=0s state=it never reached the server detail=1 call in flight (max-calls)
         << 2: …"code":-31004…
         < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}
         .. store 2: completed

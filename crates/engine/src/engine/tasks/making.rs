@@ -12,6 +12,7 @@ use crate::json;
 use crate::method::Method;
 use crate::policy::CallFacts;
 use crate::record::{Body, Faces, New, Origin, Ticket};
+use crate::settings::counted;
 use crate::store::Write;
 use crate::tickets::{Task, TaskRule, Waiter, Wants};
 use crate::time::Mono;
@@ -63,7 +64,8 @@ impl Engine {
     pub(super) fn has_room_for_task(&mut self, now: Mono, request: &Request) -> bool {
         let room = self.clients.payer_of(request.client).is_none_or(|payer| self.has_room_for(&payer));
         if !room {
-            let why = format!("{} calls are in flight (max-calls), tasks included", self.config.max_calls);
+            let why =
+                format!("{} in flight, tasks included (max-calls)", counted(self.config.max_calls, "call"));
             self.refuse_request(now, request, Kind::Overloaded, why);
         }
         room

@@ -284,11 +284,12 @@ Usage: outlast clients [--json] [--state DIR]
        outlast clients learn [NAME]
        outlast clients forget NAME
 
-`learn` shows the limits that were learned on this machine from cancels; with
-the name of a client, its limit counts from now on. `forget` removes it.
+  learn          the limits learned on this machine from cancelled calls
+  learn NAME     apply the limit learned for this client from now on
+  forget NAME    delete the limit learned for this client
 
       --json        print one JSON object
-      --state DIR   the state directory, where it is kept
+      --state DIR   the state folder, if outlast was started with --state
   -h, --help        this text
 
 To add a client: --client-profile 'NAME=cap:60s,progress:no'. To measure one:
@@ -313,7 +314,7 @@ Ends with 0 if the file can be used, 1 if not, 2 for a bad command line.
 }
 
 fn explain() -> String {
-    "Show every limit of a tool, where it is set, and what it wins over.
+    "Show every limit of a tool, where it is set, and which settings it overrides.
 Usage: outlast explain SERVER TOOL [OPTIONS]
 
       --client NAME   also how long a call of this client can last; NAME is what
@@ -336,9 +337,10 @@ Usage: outlast import CLIENT... [OPTIONS]
 CLIENT is one of
 {}
 or all. Values of variables and headers, and arguments that look like secrets,
-are not copied: ${{VARIABLE}} stands in their place, and which to set is said. A
-server that runs through outlast already is taken out of it, its flags become
-settings. What cannot be converted is named.
+are not copied: the file has ${{VARIABLE}} in their place, and outlast lists the
+variables to set. For a server that already runs through outlast, the file gets
+the server's own command, and outlast's flags as settings. Whatever cannot be
+converted is reported.
 
       --scope WORD    user or project [default: user]
   -o, --output FILE   the file, which must not be there yet; - prints it
@@ -437,7 +439,7 @@ Usage: outlast tasks list [--page N] [OPTIONS]
   cancel TICKET    ask the owning process to cancel the call; waits up to 10s
   wait TICKET      wait for the end, then like `result`; Ctrl-C ends the wait
 
-TICKET is a ticket or task id, or its first characters if no other begins so.
+TICKET is a ticket or task id, or the first characters of one, if only one fits.
 
       --json           print one JSON object
       --state DIR      the state folder, if outlast was started with --state
@@ -460,8 +462,8 @@ Usage: outlast holds [--watch] [OPTIONS]
        outlast holds decline NUMBER [--reason TEXT]
 
   approve NUMBER   the call is sent
-  decline NUMBER   the call is not sent; its client is told the reason. It also
-                   takes an approval for a session or for minutes back
+  decline NUMBER   the call is not sent; its client is told the reason. Also
+                   withdraws an approval for a session or for minutes
 
       --for SCOPE      what else the approval is good for: `once` (nothing),
                        `session` (this tool, in this client's session),
@@ -472,8 +474,8 @@ Usage: outlast holds [--watch] [OPTIONS]
       --state DIR      the state folder, if outlast was started with --state
   -h, --help           this text
 
-Ends with 0 if your word counts, 1 if somebody was faster, 2 for a bad command
-line or number, 4 if the store cannot be read.
+Ends with 0 if your decision counts, 1 if somebody else decided first, 2 for a
+bad command line or number, 4 if the store cannot be read.
 "
     .into()
 }
