@@ -11,7 +11,7 @@ const TWO: &str = r#"
         >> 1: {"jsonrpc":"2.0","id":1,…
         server-1 started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 1: finish
         post 2 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 2: start 0
@@ -20,7 +20,7 @@ const TWO: &str = r#"
         >> 2: {"jsonrpc":"2.0","id":2,…
         server-2 started
         < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 2: …
+        << 2: id: 4-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 2: finish
 "#;
 
@@ -83,7 +83,7 @@ fn a_server_cannot_speak_on_the_subscription_of_another() {
         set serve
         post 1 principal=ann version=2026-07-28 method=subscriptions/listen {"jsonrpc":"2.0","id":"L","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},META}}
         .. 1: start 0
-        << 1: …
+        << 1: 200 events
         << 1: …
         >> 1: {"jsonrpc":"2.0","id":"1",…
         server-1 started
@@ -97,7 +97,7 @@ fn a_server_cannot_speak_on_the_subscription_of_another() {
         !! info: `srv` answered unknown id 1; dropped
         # The one who has it may.
         server-1 < {"jsonrpc":"2.0","id":"1","result":{}}
-        << 1: …
+        << 1: data: {"jsonrpc":"2.0","id":"L","result":{}}||
         << 1: finish
         "#;
     check(&scenario.replace("META", META));
@@ -109,9 +109,9 @@ const REMOTE: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> …
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
         .. stand
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
         >> …

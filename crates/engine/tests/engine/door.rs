@@ -57,7 +57,7 @@ fn in_session(settings: &str, scenario: &str) {
 const LATE_SESSION: &str = r#"
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
         << 1: 200 with a session events
@@ -572,31 +572,31 @@ fn a_session_falls_asleep_and_is_woken_on_another_process() {
 const SET_UP_AND_ASLEEP: &str = r#"
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}
         << 3: 200 events
-        << 3: …
-        >> 1: …
+        << 3: id: 3-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}
         < {"jsonrpc":"2.0","id":2,"result":{}}
-        << 3: …
+        << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
         << 3: finish
         post 4 session=1 {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:1"}}
         << 4: 200 events
-        << 4: …
-        >> 1: …
+        << 4: id: 4-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:1"}}
         < {"jsonrpc":"2.0","id":3,"result":{}}
-        << 4: …
+        << 4: id: 4-1|data: {"jsonrpc":"2.0","id":3,"result":{}}||
         << 4: finish
         post 5 session=1 {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a:2"}}
         << 5: 200 events
-        << 5: …
-        >> 1: …
+        << 5: id: 5-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a:2"}}
         < {"jsonrpc":"2.0","id":4,"result":{}}
-        << 5: …
+        << 5: id: 5-1|data: {"jsonrpc":"2.0","id":4,"result":{}}||
         << 5: finish
         post 6 session=1 {"jsonrpc":"2.0","id":5,"method":"resources/unsubscribe","params":{"uri":"a:1"}}
         << 6: 200 events
-        << 6: …
-        >> 1: …
+        << 6: id: 6-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":5,"method":"resources/unsubscribe","params":{"uri":"a:1"}}
         < {"jsonrpc":"2.0","id":5,"result":{}}
-        << 6: …
+        << 6: id: 6-1|data: {"jsonrpc":"2.0","id":5,"result":{}}||
         << 6: finish
         wait 5m
         @5m
@@ -785,8 +785,8 @@ fn a_principal_has_bounds_of_its_own() {
         post 4 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"ping"}
         << 4: 200 events
         << 4: : outlast||
-        !! warn: overloaded server=srv method=ping elapsed=0s state=it never reached the server detail=1 calls are in flight (max-calls)
-        << 4: id: 5-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-31004,"message":"`ping` was not sent: 1 calls are in flight (max-calls). Call again when other calls have ended.",…
+        !! warn: overloaded server=srv method=ping elapsed=0s state=it never reached the server detail=1 call in flight (max-calls)
+        << 4: id: 5-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-31004,"message":"`ping` was not sent: 1 call in flight (max-calls). Call again when other calls have ended.",…
         << 4: finish
         "#,
     );
@@ -976,12 +976,12 @@ const JOINS_A_WOKEN_ONE: &str = r#"
         set stream-head 5ms
         post 1 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}
+        << 1: 200 with a session events
         << 1: …
-        << 1: …
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
         << 1: finish
         wait 5m
         @5m
@@ -1027,14 +1027,14 @@ fn a_session_that_set_something_up_is_woken_on_a_server_of_its_own() {
         >> 1: …
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
         << 1: finish
         post 2 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:1"}}
+        << 2: 200 events
         << 2: …
-        << 2: …
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:1"}}
         < {"jsonrpc":"2.0","id":2,"result":{}}
-        << 2: …
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
         << 2: finish
         wait 5m
         @5m
@@ -1044,16 +1044,16 @@ fn a_session_that_set_something_up_is_woken_on_a_server_of_its_own() {
         .. let go of 1
         post 3 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 2: start 0
+        << 3: 200 with a session events
         << 3: …
-        << 3: …
-        >> 2: …
+        >> 2: {"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         started
         < {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-06-18"}}
-        << 3: …
+        << 3: id: 5-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
         << 3: finish
         post 4 session=1 principal=a {"jsonrpc":"2.0","id":3,"method":"ping"}
         .. 3: start 0
-        << 4: …
+        << 4: 200 events
         << 4: …
         started
         >> 3: {"jsonrpc":"2.0","id":4,"method":"initialize",…
@@ -1063,9 +1063,9 @@ fn a_session_that_set_something_up_is_woken_on_a_server_of_its_own() {
         >> 3: {"jsonrpc":"2.0","id":6,"method":"ping"}
         # The other server is shared as before.
         post 5 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+        << 5: 200 with a session events
         << 5: …
-        << 5: …
-        << 5: …
+        << 5: id: 8-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
         << 5: finish
         "#
         ));
@@ -1080,7 +1080,7 @@ fn who_waits_for_a_handshake_when_the_service_ends_is_told() {
         stop 15
         wait 1s
         @5m5ms
-        << 4: …
+        << 4: 200 events
         << 4: …
         @5m1s
         !! warn: server-gone …
@@ -1127,7 +1127,7 @@ fn a_handshake_that_is_not_sent_begins_no_session() {
         set max-calls 1
         post 1 principal=a version=2026-07-28 method=vendor/x {"jsonrpc":"2.0","id":1,"method":"vendor/x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"vendor/x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         post 2 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 2: start 0
         << 2: 200 with a session events
@@ -1280,7 +1280,7 @@ fn a_stream_that_is_taken_up_before_it_begins_has_a_response_too() {
     in_late_session(
         r#"
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         get 3 session=1 last=3-0
         << 2: 200 events
         << 2: id: 3-0|retry: 1000|data: ||
@@ -1299,7 +1299,7 @@ fn a_session_that_ends_at_once_leaves_no_request_without_a_response() {
     in_late_session(
         r#"
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         delete 4 session=1
         >> 1: …notifications/cancelled…
         << 3: 202

@@ -9,7 +9,7 @@ const SESSION: &str = r#"
         .. store 1: session
         << 1: 200 with a session events
         << 1: id: 2-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         stored 1
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -18,7 +18,7 @@ const SESSION: &str = r#"
         post 2 session=1 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202
         .. store 2: session
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
         stored 2
 "#;
 
@@ -62,26 +62,26 @@ fn a_session_has_its_log_level_and_subscriptions_after_a_restart() {
         r#"
         post 3 session=1 {"jsonrpc":"2.0","id":7,"method":"logging/setLevel","params":{"level":"debug"}}
         << 3: 200 events
-        << 3: …
+        << 3: id: 3-0|retry: 1000|data: ||
         .. store 3: session
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}
         stored 3
         post 4 session=1 {"jsonrpc":"2.0","id":8,"method":"resources/subscribe","params":{"uri":"a:1"}}
         << 4: 200 events
-        << 4: …
+        << 4: id: 4-0|retry: 1000|data: ||
         .. store 4: session
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:1"}}
         stored 4
         # The same once more is nothing new.
         post 5 session=1 {"jsonrpc":"2.0","id":9,"method":"resources/subscribe","params":{"uri":"a:1"}}
         << 5: 200 events
-        << 5: …
-        >> 1: …
+        << 5: id: 5-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a:1"}}
         again
         post 6 session=1 {"jsonrpc":"2.0","id":7,"method":"ping"}
         .. 1: start 0
         << 6: 200 events
-        << 6: …
+        << 6: id: 2-0|retry: 1000|data: ||
         started
         >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize",…
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}

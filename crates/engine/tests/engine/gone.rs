@@ -8,7 +8,7 @@ const SESSION: &str = r#"
         set tasks
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
-        << 1: …
+        << 1: 200 with a session events
         << 1: …
         >> 1: …
         started
@@ -17,13 +17,13 @@ const SESSION: &str = r#"
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
 const TASK: &str = r#"
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
         << 3: 200 events
-        << 3: …
+        << 3: id: 3-0|retry: 1000|data: ||
         .. store 1: create
 "#;
 

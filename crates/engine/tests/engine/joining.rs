@@ -659,7 +659,7 @@ fn a_second_task_with_the_same_key_is_the_first() {
         << {"jsonrpc":"2.0","id":8,"error":{"code":-31012,…
         wait 25h
         PLAIN-9
-        >> …
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x","idempotencyKey":"k"}}
         "#,
     );
 }
@@ -672,7 +672,7 @@ fn a_kept_answer_is_joined_after_a_restart() {
         .. store 2: create
         stored 2
         << …
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         < {"jsonrpc":"2.0","id":2,"result":{"n":1.0}}
         .. store 3: completed
         stored 3
@@ -695,7 +695,7 @@ fn a_task_of_another_process_is_joined() {
         .. store 2: create
         stored 2
         << …
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         again
         HANDSHAKE
         TASK-3
@@ -720,7 +720,7 @@ fn a_key_that_another_process_took_is_joined() {
         .. store 2: create
         stored 2
         << …
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         again
         HANDSHAKE
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","task":{},"idempotencyKey":"j"}}
@@ -794,7 +794,7 @@ fn a_call_that_is_being_cancelled_is_not_joined() {
         .. store 2: create
         stored 2
         << …
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         > {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"T1"}}
         .. store 3: cancelled
         >> …notifications/cancelled…
@@ -838,7 +838,7 @@ fn a_task_is_cancelled_and_the_call_goes_on() {
         .. store 2: create
         stored 2
         << …
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         PLAIN-3
         !! info: …joined…
         > {"jsonrpc":"2.0","id":4,"method":"tasks/cancel","params":{"taskId":"T1"}}

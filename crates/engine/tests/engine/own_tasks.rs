@@ -8,11 +8,11 @@ const LEGACY: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> …
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
         > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"fast","execution":{"taskSupport":"optional"}},{"name":"slow","execution":{"taskSupport":"required"}}]}}
         << {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"fast","execution":{"taskSupport":"optional"}},{"name":"slow","execution":{"taskSupport":"required"}}]}}
 "#;
@@ -79,7 +79,7 @@ fn a_server_that_was_not_asked_for_its_tools_says_that_one_needs_a_task() {
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> …
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"slow"}}
         < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"task required"}}
@@ -500,11 +500,11 @@ const T1: &str = "01010101010101010101010101010101";
 const HANDED_OFF: &str = r#"
         set client-cap 60s
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow","arguments":{"n":1.0}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"slow","arguments":{"n":1.0}}}
         < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"task required"}}
         >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{…"task":{"ttl":86400000}…
         < {"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"working","pollInterval":60000}}}
@@ -543,11 +543,11 @@ fn a_task_that_was_handed_off_and_is_lost_is_called_again_as_its_client_called_i
         .. store 1: claim, expire
         stored 1
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
         << …
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
         tick
         >> {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t-1"}}
         < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no such task"}}
@@ -565,7 +565,7 @@ fn a_modern_call_that_is_a_task_of_its_server_is_handed_off_too() {
     let scenario = r#"
         set client-cap 60s
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow",META}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         < {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"no","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call"…"extensions":{"io.modelcontextprotocol/tasks":{}}…
         < {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"t-1","status":"working","pollIntervalMs":60000}}

@@ -171,16 +171,16 @@ fn the_time_before_the_crash_counts() {
 const REMOTE: &str = r#"
         post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         .. 1: start 0
-        << …
-        << …
-        >> 1: post …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         started
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 1: finish
         post 2 principal=ann session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
-        << …
-        << …
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
         .. store 1: create
         stored 1
         << 2: …"method":"notifications/requests/resumePolicy","params":{"requestId":7,…
@@ -218,11 +218,11 @@ const BACK: &str = r#"
         post 3 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         .. 2: start 0
         << …
-        << …
+        << 3: id: 2-0|retry: 1000|data: ||
         >> 2: post […{"jsonrpc":"2.0","id":2,"method":"initialize"…
         started
         <~2 {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << 3: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 3: finish
         post 4 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 4: 200 events
@@ -313,7 +313,7 @@ fn a_crash_while_it_is_looked_for_loses_nothing() {
         started
         >> 1: post …"method":"initialize"…
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> 1: post …
+        >> 1: post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
         .. stand
         >> 1: post […] {"jsonrpc":"2.0","id":2,"method":"requests/resume","params":{"resumeToken":"t"}}
         "#,
@@ -344,16 +344,16 @@ fn a_cancel_names_the_number_that_the_server_knows() {
 const LEGACY: &str = r#"
         post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         .. 1: start 0
-        << …
-        << …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
         >> 1: …
         started
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
         << …
         << 1: finish
         post 2 principal=ann session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
-        << …
-        << …
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
         .. store 1: create
         stored 1
         << 2: …resumePolicy…
@@ -464,21 +464,21 @@ fn wait_in_service(settings: &str, scenario: &str) {
     let made = r#"
         post 1 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
         .. 1: start 0
-        << …
-        << …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
         >> 1: …
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
         << …
         << 1: finish
         post 2 principal=ann session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","task":{}}}
-        << …
-        << …
+        << 2: 200 events
+        << 2: id: 3-0|retry: 1000|data: ||
         .. store 1: create
         stored 1
         << …
-        << …
-        >> 1: …
+        << 2: finish
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         again
         begin
         .. store 1: claim, expire
@@ -499,8 +499,8 @@ fn a_legacy_call_waits_for_a_session_and_says_so() {
         # Somebody else's session is none of its business.
         post 1 principal=bob {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
-        << …
-        << …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
         >> 1: …
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -508,7 +508,7 @@ fn a_legacy_call_waits_for_a_session_and_says_so() {
         << 1: finish
         post 2 principal=bob session=4 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
         post 3 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
         .. 2: start 0
         << …
@@ -519,8 +519,8 @@ fn a_legacy_call_waits_for_a_session_and_says_so() {
         << …
         << 3: finish
         post 4 principal=ann session=5 {"jsonrpc":"2.0","id":8,"method":"tasks/get","params":{"taskId":"T2"}}
-        << …
-        << …
+        << 4: 200 events
+        << 4: id: 5-0|retry: 1000|data: ||
         << 4: …"status":"working","statusMessage":"outlast was restarted; the call goes on when a session of its client is there again"…
         << 4: finish
         # She goes on without `initialized`, and the server may want it.
@@ -656,12 +656,12 @@ fn a_repeatable_call_is_made_again_for_a_client_that_goes_on_without_initialized
         .. store 1: claim, expire
         stored 1
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
         # That is allowed before it.
         > {"jsonrpc":"2.0","id":2,"method":"ping"}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"ping"}
         > {"jsonrpc":"2.0","id":3,"method":"tools/list"}
         >> {"jsonrpc":"2.0","id":3,"method":"tools/list"}
         >> {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -703,7 +703,7 @@ fn a_cancel_before_the_server_is_there_reaches_it_later() {
         >> {"jsonrpc":"2.0","id":1,…
         >> {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"s-1",META}}
         < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
         "#;
     let scenario = format!("{LINE}{scenario}").replace("META", META).replace("T1", &"01".repeat(32));
     check(&format!("set tasks\n{scenario}"));
@@ -717,8 +717,8 @@ fn a_shared_server_takes_the_call_of_anybody() {
         r#"
         post 1 principal=bob {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
-        << …
-        << …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
         >> 1: …
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -726,7 +726,7 @@ fn a_shared_server_takes_the_call_of_anybody() {
         << 1: finish
         post 2 principal=bob session=4 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
         .. store 4: working
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call",…
         "#,

@@ -7,7 +7,7 @@ const LEGACY: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
         .. stand
@@ -306,7 +306,7 @@ fn a_server_that_wishes_to_be_asked_at_once_or_never_is_asked_in_reason() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         stream-ended 2 resumable retry=1ms
         wait 100ms
         @100ms
@@ -349,7 +349,7 @@ fn a_wish_that_is_passed_on_is_bounded_too() {
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         << 2: 200 events
         << 2: id: 3-0|retry: 1000|data: ||
-        >> …
+        >> 1: post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         stream-ended 2 resumable retry=27777h
         << 2: retry: 300000||
         << 2: finish
@@ -390,12 +390,12 @@ fn a_standing_stream_that_breaks_with_the_connection_is_opened_when_that_is_back
         !! …
         >> …initialized…
         .. stand
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"x"}}
         <~4 {"jsonrpc":"2.0","id":4,"result":{}}
-        << …
+        << {"jsonrpc":"2.0","id":2,"result":{}}
         standing-ended
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"_meta":{"progressToken":5},"name":"x"}}
         trouble 5 unreachable connection refused
         !! …
         !! warn: trying `srv` again in 2s: it cannot be reached
@@ -539,8 +539,8 @@ fn the_clients_end_waits_for_what_is_in_flight() {
 const SERVED: &str = r#"
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
         .. 1: start 0
-        << 1: …
-        << 1: …
+        << 1: 200 with a session events
+        << 1: id: 2-0|retry: 1000|data: ||
         >> 1: post [begins session, ] …
         started
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
@@ -589,12 +589,12 @@ fn a_wish_to_be_polled_that_comes_at_once_leaves_behind_an_event_to_come_back_wi
         >> 1: post [begins session, ] …
         started
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
+        << 1: 200 with a session events
         << 1: …
-        << 1: …
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> 1: post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         stream-ended 2 resumable retry=2s
         << 2: 200 events
         << 2: id: 3-0|retry: 1000|data: ||

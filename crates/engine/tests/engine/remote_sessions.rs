@@ -25,9 +25,9 @@ fn what_the_next_session_refuses_is_the_calls_own_error() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"slow"}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"pay"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"pay"}}
         trouble 3 status 404 session {"detail":"no such order"}
         !! warn: trying `srv` again: it has forgotten our session
         tick
@@ -57,16 +57,16 @@ fn an_answer_under_our_id_is_the_answer_whatever_its_status() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"pay"}}
         trouble 2 status 404 session {"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"Session not found"}}
         << {"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"Session not found"}}
         > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"pay"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"pay"}}
         trouble 3 status 404 session {"jsonrpc":"2.0","id":3,"result":{"isError":true}}
         << {"jsonrpc":"2.0","id":8,"result":{"isError":true}}
         # A method that it does not have.
         > {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"pay"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"pay"}}
         trouble 4 status 404 session {"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no such method"}}
         << {"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"no such method"}}
         "#,
@@ -79,16 +79,16 @@ fn the_word_session_in_a_refusal_says_nothing_about_ours() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"pay"}}
         trouble 2 status 400 session {"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: the session of the user may not pay"}}
         << {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"Bad Request: the session of the user may not pay"}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"pay"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"pay"}}
         trouble 3 status 409 session {"detail":"session in use"}
         !! warn: http-status …
         << {"jsonrpc":"2.0","id":3,"error":{"code":-31005,…
         > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"pay"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"pay"}}
         trouble 4 status 503 session {"detail":"too many sessions"}
         !! warn: http-status …
         << {"jsonrpc":"2.0","id":4,"error":{"code":-31005,…
@@ -120,9 +120,9 @@ fn a_server_that_forgets_every_session_fails_those_who_find_out_and_nobody_else(
         "set restart-intensity 1",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"slow"}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"x"}}
         trouble 3 status 404 session
         !! warn: trying `srv` again: it has forgotten our session
         tick
@@ -137,7 +137,7 @@ fn a_server_that_forgets_every_session_fails_those_who_find_out_and_nobody_else(
         <~5 {"jsonrpc":"2.0","id":5,"result":{}}
         << {"jsonrpc":"2.0","id":3,"result":{}}
         > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"_meta":{"progressToken":6},"name":"x"}}
         trouble 6 status 404 session
         !! warn: http-status …
         << {"jsonrpc":"2.0","id":4,"error":{"code":-31005,…
@@ -153,9 +153,9 @@ fn two_calls_that_find_the_session_lost_begin_one_new_session() {
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"a"}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"b"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"b"}}
         trouble 2 status 404 session
         !! warn: trying `srv` again: it has forgotten our session
         tick
@@ -182,9 +182,9 @@ fn a_call_that_finds_the_session_lost_while_the_server_rests_is_sent_when_it_is_
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"a"}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"b"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"b"}}
         trouble 2 unreachable connection refused
         !! …
         !! warn: trying `srv` again in 2s: it cannot be reached

@@ -735,7 +735,7 @@ fn an_answer_that_is_not_strict_json_ends_the_call() {
         .. store 1: create
         stored 1
         << …resumePolicy…
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         < {"jsonrpc":"2.0","id":2,"result":{"n":NaN}}
         !! …
         .. store 2: completed
@@ -776,7 +776,7 @@ const REMOTE: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
         >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{},"roots":{}}}}
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
         > {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
         >> post […] {"jsonrpc":"2.0","id":"2",…
         # The client behind us notices nothing of it.

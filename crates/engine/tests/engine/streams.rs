@@ -44,7 +44,7 @@ fn who_missed_what_was_too_long_to_keep_is_not_told_that_all_is_well() {
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1}}}
         << 3: 200 events
         << 3: id: 3-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}
         << 3: id: 3-1|data: …
         hang-up 3
@@ -68,7 +68,7 @@ fn a_hole_in_the_middle_of_a_stream_is_not_stepped_over() {
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
         << 3: 200 events
         << 3: id: 3-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         hang-up 3
         < {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"small"}}
         < {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"HUGE"}}
@@ -104,7 +104,7 @@ fn a_keep_alive_is_for_who_reads_and_is_not_kept() {
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1}}}
         << 3: 200 events
         << 3: id: 3-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         wait 10s
         @10s
         << 3: data: {"jsonrpc":"2.0","method":"notifications/progress",…"dev.outlast/keepAlive":true}}}||
@@ -217,7 +217,7 @@ fn the_first_keep_alive_of_an_older_client_lets_it_come_back() {
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1}}}
         << 3: 200 events
         << 3: : outlast||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         wait 20s
         @10s
         << 3: id: 3-0|data: …"dev.outlast/keepAlive":true}}}||
@@ -241,7 +241,7 @@ fn progress_that_nobody_reads_gives_its_place_to_newer_progress() {
         post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1}}}
         << 3: 200 events
         << 3: id: 3-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         hang-up 3
         < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}
         < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":2}}

@@ -29,7 +29,7 @@ const RUNNING: &str = r#"
         started
         wait 10s
         @500ms
-        << …
+        << 1: 200 events
         << …
         @10s
         .. store 1: create
@@ -154,7 +154,7 @@ fn a_request_of_the_server_is_shown_by_its_task_until_it_is_answered() {
         "",
         r#"
         post 2 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
-        << …
+        << 2: 200 events
         << …
         << …
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
@@ -203,7 +203,7 @@ fn a_request_of_the_server_is_shown_by_its_task_until_it_is_answered() {
         >> 1: …notifications/cancelled…
         stored 10
         << 2: …"status":"cancelled"…
-        << 6: 200 …
+        << 6: 200 {"jsonrpc":"2.0","id":8,"result":{"resultType":"complete"}}
         "#,
     );
 }

@@ -13,7 +13,7 @@ const T2: &str = "02020202020202020202020202020202020202020202020202020202020202
 const LEGACY: &str = r#"
         set tasks
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
         << …"capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}…
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -34,7 +34,7 @@ fn a_ten_minute_call_with_a_ttl_of_a_minute_yields_its_result() {
         .. store 1: create
         stored 1
         << …"status":"working","taskId":"T1","ttl":90000000}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"build"}}
         wait 2m
         > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"T1"}}
         << …"status":"working"…
@@ -55,14 +55,14 @@ fn a_legacy_client_sees_tasks_of_a_server_that_has_none() {
     legacy(
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}}
         << …{"execution":{"taskSupport":"optional"},"name":"a",…
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a","arguments":{},"task":{},"_meta":{"progressToken":"p"}}}
         .. store 1: create
         stored 1
         << …"status":"working"…
-        >> …
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a","arguments":{},"_meta":{"progressToken":3}}}
         < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":3,"progress":1,"total":2}}
         << …"progressToken":"p","progress":1…
         > {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"T1"}}
@@ -132,7 +132,7 @@ const SLOW: &str = r#"
         started
         wait 10s
         @500ms
-        << …
+        << 1: 200 events
         << …
         @10s
         .. store 1: create

@@ -218,7 +218,7 @@ fn a_task_is_as_old_as_its_record_and_kept_from_its_end_on() {
         wait 1m
         stored 1
         << …"ttl":4200000}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         wait 10m
         @11m
         !! warn: max …
@@ -286,7 +286,7 @@ fn tasks_are_listed() {
         .. store 2: create
         stored 2
         << …
-        >> …
+        >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"y"}}
         > {"jsonrpc":"2.0","id":4,"method":"tasks/list"}
         << {"jsonrpc":"2.0","id":4,"result":{"tasks":[{…"taskId":"T2"…},{…"taskId":"T1"…}]}}
         > {"jsonrpc":"2.0","id":5,"method":"tasks/list","params":{"cursor":"2"}}
@@ -303,7 +303,7 @@ fn tools_say_that_they_may_be_tasks_unless_somebody_forbids_it() {
         "set tool never*=task:forbidden\nset tool long*=task:required",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"no","execution":{"taskSupport":"forbidden"}},{"name":"never1"},{"name":"long","execution":{}}]}}
         << {"jsonrpc":"2.0","id":2,"result":{"tools":[{"execution":{"taskSupport":"optional"},"name":"a"},{"name":"no","execution":{"taskSupport":"forbidden"}},{"name":"never1"},{"name":"long","execution":{"taskSupport":"required"}}]}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"no","task":{}}}
@@ -596,9 +596,9 @@ fn a_finished_task_is_there_after_a_restart() {
         .. store 1: claim, expire
         stored 1
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
         > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
         << {"jsonrpc":"2.0","id":5,"result":{…"content":[]}}
         "#,
@@ -618,9 +618,9 @@ fn a_task_that_a_crash_interrupted_fails_with_the_reason() {
         .. store 3: failed
         stored 3
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
         > {"jsonrpc":"2.0","id":5,"method":"tasks/result","params":{"taskId":"T1"}}
         << {"jsonrpc":"2.0","id":5,"error":{"code":-31002,"message":"server `srv` went away (outlast itself was ended during the call) …"retry":"unsafe"…
         "#,
@@ -639,7 +639,7 @@ fn a_repeatable_task_that_a_crash_interrupted_is_made_again() {
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
         >> {"jsonrpc":"2.0","method":"notifications/initialized"}
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
