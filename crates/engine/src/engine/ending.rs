@@ -99,7 +99,8 @@ impl Engine {
             return;
         }
         self.note(Note::Ending { why, calls });
-        let all_sent = self.has_sent_everything();
+        // Nobody would read the answer of a call that waits.
+        let all_sent = if drains { self.has_sent_everything() } else { unsent == 0 };
         if begun.is_none() && all_sent {
             servers.iter().for_each(|server| self.act(Action::CloseInput(*server)));
         }
