@@ -15,9 +15,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an introduction is known by.
+/// What an introduction is known by, and whose token it came with: what one principal's clients do must not change
+/// what is done for another's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct IdentityNo(pub(crate) u64);
+pub(crate) struct IdentityNo {
+    pub(crate) principal: u64,
+    pub(crate) introduction: u64,
+}
 
 /// What is known of clients that say the same of themselves.
 #[derive(Debug)]

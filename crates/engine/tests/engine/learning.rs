@@ -154,6 +154,50 @@ fn a_client_that_waits_longer_than_its_row_says_is_left_alone_from_then_on() {
     ]);
 }
 
+/// A client says what it likes of itself, so what it does counts for its own principal.
+#[test]
+fn what_a_client_of_another_principal_does_changes_nothing() {
+    const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"hasty"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let known = "!! info: `hasty` gives tools up after 1m (measured of hasty on 2026-11-18): slow calls are handed off before";
+    check(
+        &r#"
+        set serve
+        set profiles
+        post 1 principal=bob version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",META}}
+        .. 1: start 0
+        KNOWN
+        >> 1: …"id":1,"method":"tools/call",…
+        started
+        wait 90s
+        @500ms
+        << 1: 200 events
+        << 1: : outlast||
+        @55s
+        .. store 1: create
+        not-stored 1
+        !! warn: could not be stored: disk full
+        hang-up 1
+        !! warn: `hasty` waited 1m30s for a tool, longer than the 1m that are known of it: its calls are not handed off any more; --client-cap says when they are to be
+        .. learn hasty  1m30s: one
+        >> 1: …notifications/cancelled…
+        # With the same words another principal is handed off.
+        post 2 principal=ann version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",META}}
+        .. 2: start 0
+        KNOWN
+        >> 2: …"id":2,"method":"tools/call",…
+        started
+        wait 55s
+        @1m30s500ms
+        << 2: 200 events
+        << 2: : outlast||
+        @2m25s
+        .. store 2: create
+        "#
+        .replace("META", META)
+        .replace("KNOWN", known),
+    );
+}
+
 const LIKELY: &str =
     "!! warn: `stranger` gives silent calls up after 1m, which looks like a limit of its own; ";
 

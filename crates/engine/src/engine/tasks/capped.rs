@@ -11,6 +11,7 @@ use crate::config::{ClientCap, Manner};
 use crate::engine::Engine;
 use crate::engine::holding::declares_elicitation;
 use crate::engine::revival::list_changed_message;
+use crate::hash::fingerprint;
 use crate::id::{CallId, ClientId};
 use crate::method::Method;
 use crate::profile::{Introduction, Learn, Origin, Profile, Sighting};
@@ -28,7 +29,7 @@ impl Engine {
         let params = handshake.raw(Field::Params);
         let capabilities = params.and_then(|params| crate::json::member(params, "capabilities"));
         self.clients.elicits(client, capabilities.is_some_and(declares_elicitation));
-        let identity = self.identify(handshake);
+        let identity = self.identify(client, handshake);
         self.clients.has_identity(client, identity);
         if !self.config.clients.is_empty() {
             self.finds_rule(client);
@@ -74,8 +75,10 @@ impl Engine {
     }
 
     #[inline(never)]
-    fn identify(&mut self, message: &Message) -> Option<IdentityNo> {
-        let no = IdentityNo(Introduction::fingerprint(message)?);
+    fn identify(&mut self, client: ClientId, message: &Message) -> Option<IdentityNo> {
+        let principal = self.clients.get(&client)?.principal.as_ref();
+        let principal = principal.map_or(0, |name| fingerprint(name.as_bytes()));
+        let no = IdentityNo { principal, introduction: Introduction::fingerprint(message)? };
         if !self.clients.knows(no) {
             let introduction = Introduction::read(message)?;
             let rows = self.config.profiles.of(&introduction);
