@@ -15,18 +15,19 @@
 //!
 //! Inside an expected line `…` stands for any text.
 
+mod words;
+
 use crate::ledger::Ledger;
 use crate::tape::Tape;
 use bytes::Bytes;
 use outlast_engine::durations::Tally;
-use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::hold::{Scope, Verdict};
-use outlast_engine::http::{Body, Head, StreamEnd, Trouble};
+use outlast_engine::http::Body;
 use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
-use outlast_engine::profile::{Learn, Profile, Sighting};
+use outlast_engine::profile::{Learn, Profile};
 use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Origin, State, Ticket};
 use outlast_engine::settings::{Glob, Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::snapshot::OpenCall;
@@ -34,12 +35,13 @@ use outlast_engine::step::{CallNo, Observed, Outcome, Step, What};
 use outlast_engine::store::{Committed, Mail, Measured, Query, Refusal, Trouble as StoreTrouble, Write};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
-    Action, ClientCap, ClientRule, Config, Engine, Event, Expose, Level, Manner, Mono, Now, Reload, Restart,
-    Rights, ServerConfig, Share, Transport, Wall, wire,
+    Action, ClientCap, Config, Engine, Event, Level, Manner, Mono, Now, Reload, Restart, ServerConfig, Share,
+    Transport, Wall, wire,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use words::{client_rule, exit, expose, head, rights, sighting, start_failure, stream_end, trouble};
 
 /// Clients whose limits are known, for `set profiles`.
 const HASTY: &str = "
@@ -820,98 +822,10 @@ impl World {
     }
 }
 
-/// `NAME servers=GLOB,… tools=GLOB,…`.
-fn rights(text: &str) -> (Box<str>, Rights) {
-    let mut words = text.split(' ');
-    let name = words.next().unwrap_or_default().into();
-    let mut rights = Rights { source: format!("[tokens.{name}]").into(), ..Rights::default() };
-    for word in words {
-        let (of, value) = word.split_once('=').expect(text);
-        let globs = Some(value.split(',').map(|glob| Glob::new(glob).expect(text)).collect());
-        match of {
-            "servers" => rights.servers = globs,
-            "tools" => rights.tools = globs,
-            bound => {
-                let setting = Setting::named(bound).expect(text);
-                rights.bounds.take(setting.key, setting.parse(value).expect(text));
-            }
-        }
-    }
-    (name, rights)
-}
-
-fn expose(text: &str) -> Expose {
-    match text {
-        "on-demand" => Expose::OnDemand,
-        "plain-names" => Expose::PlainNames,
-        _ => Expose::Names,
-    }
-}
-
-fn client_rule(text: &str) -> ClientRule {
-    let mut words = text.split(' ');
-    let glob = Glob::new(words.next().expect(text)).expect(text);
-    let source = format!("[clients.\"{glob}\"]").into();
-    let mut rule = ClientRule { glob, cap: None, hand_off: None, servers: None, expose: None, source };
-    for (key, value) in words.map(|word| word.split_once('=').expect(text)) {
-        match key {
-            "client-cap" => rule.cap = Some(parse_duration(value).map_or(ClientCap::Off, ClientCap::After)),
-            "hand-off" => rule.hand_off = Some(value == "true"),
-            "servers" => rule.servers = Some(vec![Glob::new(value).expect(text)]),
-            _ => rule.expose = Some(expose(value)),
-        }
-    }
-    rule
-}
-
-/// `NAME VERSION AGE`.
-fn sighting(text: &str) -> Sighting {
-    let words: Vec<&str> = text.split(' ').collect();
-    let [name, version, age] = words[..] else { panic!("{text}") };
-    Sighting { name: name.into(), version: version.into(), age: parse_duration(age).expect(text), cap: None }
-}
-
 /// What an action is, without what is in it.
 fn kind(action: &Action) -> String {
     let shown = format!("{action:?}");
     shown.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
-}
-
-/// `server=NAME session=1 version=V principal=P method=M name=N last=STREAM-NUMBER param-X=V accept=json`, then the body.
-fn head(text: &str) -> (Head, &str) {
-    let body = text.find(['{', '[']).unwrap_or(text.len());
-    let (words, body) = text.split_at(body);
-    let mut head = Head { takes_json: true, takes_events: true, ..Head::default() };
-    for word in words.split_whitespace() {
-        let (key, value) = word.split_once('=').expect(word);
-        let text = || Some(value.into());
-        match key {
-            "server" => head.server = text(),
-            "session" => head.session = Some(session_name(value)),
-            "version" => head.version = text(),
-            "principal" => head.principal = text(),
-            "method" => head.method = text(),
-            "name" => head.name = text(),
-            "last" => head.last_event = Some(event_id(head.session.as_deref(), value)),
-            "accept" => (head.takes_json, head.takes_events) = (value == "json", value == "events"),
-            _ => head.params.push((key.strip_prefix("param-").expect(key).into(), value.into())),
-        }
-    }
-    (head, body)
-}
-
-/// A session by the order in which it got its name; anything else as it stands.
-fn session_name(text: &str) -> Box<str> {
-    text.parse::<u8>().map_or_else(|_| text.into(), |number| format!("{number:02x}").repeat(16).into())
-}
-
-/// `STREAM-NUMBER`, or `SESSION:STREAM-NUMBER` for an event that another session wrote: with the mark, which is
-/// made of the same bytes as the session's name.
-fn event_id(session: Option<&str>, text: &str) -> Box<str> {
-    match text.split_once(':') {
-        Some((session, rest)) => format!("{}-{rest}", session_name(session)).into(),
-        None => format!("{}-{text}", session.unwrap_or_default()).into(),
-    }
 }
 
 /// The same text without the mark of an event's id.
@@ -920,65 +834,6 @@ fn without_mark(text: &str) -> String {
     match rest.split_once('-') {
         Some((mark, rest)) if before.is_empty() && mark.len() == 32 => format!("id: {rest}"),
         _ => text.into(),
-    }
-}
-
-/// `unreachable WHY`, `broken WHY`, `not-mcp WHY`, `status N [after=TIME] [session] BODY`.
-fn trouble(text: &str) -> Trouble {
-    let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
-    match kind {
-        "unreachable" => Trouble::Unreachable(rest.into()),
-        "broken" => Trouble::Broken(rest.into()),
-        "not-mcp" => Trouble::NotMcp(rest.into()),
-        _ => {
-            let body = rest.find('{').unwrap_or(rest.len());
-            let (words, body) = rest.split_at(body);
-            let mut words = words.split_whitespace();
-            let status = words.next().and_then(|word| word.parse().ok()).expect(text);
-            let (mut retry_after, mut had_session) = (None, false);
-            for word in words {
-                match word.strip_prefix("after=") {
-                    Some(time) => retry_after = parse_duration(time).ok(),
-                    None => had_session = word == "session",
-                }
-            }
-            Trouble::Status {
-                status,
-                retry_after,
-                had_session,
-                body: Bytes::copy_from_slice(body.as_bytes()),
-            }
-        }
-    }
-}
-
-/// `resumable`, `unopened`, `retry=TIME`, `status=N`, in any order. What has a status was not opened either.
-fn stream_end(text: &str) -> StreamEnd {
-    let mut end =
-        StreamEnd { resumable: false, retry: None, opened: true, status: None, why: "it ended".into() };
-    for word in text.split_whitespace() {
-        match word.split_once('=') {
-            Some(("retry", time)) => end.retry = parse_duration(time).ok(),
-            Some(("status", status)) => (end.status, end.opened) = (status.parse().ok(), false),
-            _ if word == "unopened" => end.opened = false,
-            _ => end.resumable = word == "resumable",
-        }
-    }
-    end
-}
-
-fn exit(text: &str) -> Exit {
-    match text.strip_prefix("signal ") {
-        Some(signal) => Exit::Signal(signal.parse().expect(text)),
-        None => Exit::Code(text.parse().expect(text)),
-    }
-}
-
-fn start_failure(text: &str) -> StartFailure {
-    match text {
-        "not-found" => StartFailure::NotFound,
-        "not-executable" => StartFailure::NotExecutable,
-        errno => StartFailure::Refused(errno.parse().expect(text)),
     }
 }
 
