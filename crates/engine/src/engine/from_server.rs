@@ -261,6 +261,7 @@ impl Engine {
             self.reply(client, way, None, Outgoing::edited(message.bytes.clone(), edits.clone()));
         }
         if task {
+            self.servers.gave_task(server_id);
             self.keep_task_token(id);
         }
         if modern && way != Way::Line && message.has(Field::Error) {

@@ -83,7 +83,7 @@ impl Engine {
         let revivable = server.config.restart > Restart::Never && (known || modern);
         let heard_of = !server.handshake.subscribed.is_empty()
             || self.listens.iter().any(|(_, listen)| listen.server == id);
-        let free = server.fate == Fate::Stays && !server.spare && !server.is_unused();
+        let free = server.fate == Fate::Stays && !server.spare && !server.is_unused() && !server.gave_task;
         let settled = server.alarm.is_none() && server.own.is_empty();
         revivable && free && settled && !heard_of && !self.is_remote(id) && now.since(server.used) >= idle
     }

@@ -26,6 +26,13 @@ impl Servers {
         }
     }
 
+    /// It has made a task of its own, which runs on when its call is answered.
+    pub(crate) fn gave_task(&mut self, id: ServerId) {
+        if let Some(server) = self.at(id) {
+            server.gave_task = true;
+        }
+    }
+
     /// Learns what a server declares about its limits, its logging and its tasks. True if some of it is nonsense.
     pub(crate) fn learn_capabilities(&mut self, id: ServerId, result: &[u8]) -> bool {
         #[derive(serde::Deserialize)]

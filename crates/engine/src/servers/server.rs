@@ -156,6 +156,8 @@ pub(crate) struct Server {
     pub(crate) falls_asleep: bool,
     /// It is started because somebody uses it again, which is nothing to tell.
     pub(crate) wakes: bool,
+    /// This process has made a task of its own for a client; whether the task has ended, only the two of them know.
+    pub(crate) gave_task: bool,
     /// The session whose handshake it got.
     pub(crate) greeted: Option<ClientId>,
     /// What it answered to that.
@@ -386,6 +388,7 @@ impl Server {
             heartbeat: None,
             pulse: None,
             falls_asleep: false,
+            gave_task: false,
             wakes: false,
             greeted: None,
             welcome: None,
@@ -488,6 +491,7 @@ impl Server {
         self.heartbeat = None;
         self.pulse = None;
         self.falls_asleep = false;
+        self.gave_task = false;
         if self.fate == Fate::Replaced {
             self.becomes_another();
         }

@@ -120,7 +120,7 @@ pub(super) const ITEMS: &[Setting] = &[
         long: "Its clients stay connected, and the next call or subscription starts it again: it is told what \
                it was told before (handshake, log level), and calls wait until it is there. What it kept in memory is \
                lost. A server is not stopped while it has a call, waits for an answer of a client or has a \
-               subscription, nor if `restart` is `never`. A remote server has no process to stop.",
+               subscription, after it has made a task of its own, nor if `restart` is `never`. A remote server has no process to stop.",
     },
     Setting {
         key: Key::RetryBackoff,

@@ -436,3 +436,25 @@ fn whoever_listens_to_a_server_that_sleeps_wakes_it() {
         .replace("META", meta),
     );
 }
+
+/// Its client may wait for the task without asking for it.
+#[test]
+fn a_server_that_has_made_a_task_of_its_own_is_not_stopped() {
+    check(
+        r#"
+        set server-idle 1m
+        started
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","task":{}}}
+        < {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"t","status":"working"}}}
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"t","status":"working"}}}
+        wait 1h
+        "#,
+    );
+}

@@ -99,7 +99,9 @@ impl Engine {
     fn note_own_tasks(&mut self, id: CallId, answer: &Message) {
         let Some(call) = self.calls.get(id) else { return };
         if answer.raw(Field::ResultType) == Some(b"\"task\"") {
-            self.servers.has_own_tasks(call.request.server);
+            let server = call.request.server;
+            self.servers.has_own_tasks(server);
+            self.servers.gave_task(server);
         }
     }
 
