@@ -41,7 +41,9 @@ impl Errand {
     /// only as one.
     pub(super) fn was_not_forgotten(&self, ledger: &Ledger) {
         let sent = holds_of(self, ledger).any(was_used);
-        let Some(End::Failed(error)) = self.sight.end.as_ref().filter(|_| self.is_held() && !self.key && !sent) else {
+        let Some(End::Failed(error)) =
+            self.sight.end.as_ref().filter(|_| self.is_held() && !self.key && !sent)
+        else {
             return;
         };
         let text = error.to_string();
