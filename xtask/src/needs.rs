@@ -21,7 +21,7 @@ struct Tool {
     why: &'static str,
 }
 
-const TOOLS: [Tool; 12] = [
+const TOOLS: [Tool; 15] = [
     Tool {
         name: "rustc",
         probe: &["rustc", "--version"],
@@ -89,6 +89,24 @@ const TOOLS: [Tool; 12] = [
         least: None,
         why: "gives outlast a full disk and room again (Debian: util-linux)",
     },
+    Tool {
+        name: "postgresql",
+        probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/postgres"],
+        least: None,
+        why: "is the database that replicas share (Debian: postgresql)",
+    },
+    Tool {
+        name: "pgbouncer",
+        probe: &["pgbouncer", "--version"],
+        least: None,
+        why: "is the pool before that database (Debian: pgbouncer)",
+    },
+    Tool {
+        name: "nginx",
+        probe: &["nginx", "-v"],
+        least: None,
+        why: "balances replicas (Debian: nginx-light)",
+    },
 ];
 
 /// What `Cargo.toml` asks for; cargo itself refuses an older compiler.
@@ -104,12 +122,26 @@ pub fn run() -> Result<()> {
 
 /// An error with one sentence for each of the named tools that is missing or too old.
 pub fn require(names: &[&str]) -> Result<()> {
+    install(names);
     let named = TOOLS.iter().filter(|tool| names.contains(&tool.name));
     let faults: Vec<String> = named.filter_map(Tool::fault).collect();
     if faults.is_empty() {
         return Ok(());
     }
     bail!("not everything that is needed is installed:\n  {}", faults.join("\n  "))
+}
+
+/// Installs the database and what stands before it where root runs this and they are missing; whatever comes of it is seen afterwards.
+fn install(names: &[&str]) {
+    let debian = [("postgresql", "postgresql"), ("pgbouncer", "pgbouncer"), ("nginx", "nginx-light")];
+    let missing = |name: &str| TOOLS.iter().any(|tool| tool.name == name && tool.fault().is_some());
+    let wanted = debian.iter().filter(|(name, _)| names.contains(name) && missing(name));
+    let packages: Vec<&str> = wanted.map(|(_, package)| *package).collect();
+    let root = output(&["id", "-u"]).is_some_and(|id| id.trim() == "0");
+    if root && !packages.is_empty() {
+        eprintln!("installing {}", packages.join(", "));
+        output(&[&["apt-get", "install", "-y", "-q", "--no-install-recommends"], &packages[..]].concat());
+    }
 }
 
 impl Tool {

@@ -41,7 +41,12 @@ const PARTS: [Part; 10] = [
         needs: &["rustfmt", "clippy"],
         run: lint,
     },
-    Part { name: "unit", what: "scenarios and unit tests, no real time", needs: &[], run: unit },
+    Part {
+        name: "unit",
+        what: "scenarios and unit tests, no real time",
+        needs: &["postgresql", "pgbouncer"],
+        run: unit,
+    },
     Part {
         name: "schema",
         what: "every message against the protocol's schemas",
@@ -58,7 +63,7 @@ const PARTS: [Part; 10] = [
     Part {
         name: "e2e",
         what: "the program with real processes, files and sockets",
-        needs: &["curl", "setpriv", "prlimit"],
+        needs: &["curl", "setpriv", "prlimit", "postgresql", "nginx"],
         run: e2e,
     },
     Part {

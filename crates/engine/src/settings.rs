@@ -164,6 +164,7 @@ pub enum Key {
     Learn,
     /// `state`
     State,
+    StoreUrl,
     Tool,
     Method,
     Log,
@@ -371,6 +372,7 @@ impl Setting {
             Kind::Choice(_) if self.key == Key::Log => "LEVEL",
             Kind::Choice(_) => "WORD",
             Kind::Path if self.key == Key::State => "DIR",
+            Kind::Path if self.key == Key::StoreUrl => "URL",
             Kind::Path => "FILE",
             Kind::Rules => "RULE",
             Kind::Lines(placeholder) => placeholder,

@@ -405,6 +405,13 @@ pub struct Bounds {
 /// What a record counts for besides its bytes.
 pub const RECORD_OVERHEAD: u64 = 512;
 
+impl Bounds {
+    /// What a database takes that many processes share.
+    pub fn shared() -> Bounds {
+        Bounds { records: 1_000_000, bytes: 32 << 30, sessions: 100_000, ..Bounds::default() }
+    }
+}
+
 impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {

@@ -53,7 +53,7 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
 }
 
 fn act(request: &Request) -> Result<Status, Problem> {
-    let mut all = match Shelf::open(&request.place)? {
+    let mut all = match Shelf::open(&request.place.clone().into())? {
         Some(shelf) => measured(&shelf)?,
         None => Vec::new(),
     };
@@ -77,7 +77,7 @@ fn measured(shelf: &Shelf) -> Result<Vec<Measured>, Problem> {
 
 /// What is known of one tool.
 pub fn of_tool(place: &Place, server: &str, tool: &str) -> Option<Tally> {
-    let all = measured(&Shelf::open(place).ok()??).ok()?;
+    let all = measured(&Shelf::open(&place.clone().into()).ok()??).ok()?;
     let found = all.into_iter().find(|one| *one.server == *server && *one.tool == *tool);
     found.map(|one| one.tally)
 }

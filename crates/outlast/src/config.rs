@@ -11,7 +11,7 @@ use crate::client::http::Bounds;
 use crate::client::http::addresses::Network;
 use crate::dashboard::sight::Reach;
 use crate::observe::log::{Format, Log};
-use crate::store::Place;
+use crate::store::{Database, Home, Place};
 use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::policy::Rules;
 use outlast_engine::profile::{Learn, Profile};
@@ -110,6 +110,13 @@ pub fn place(written: Option<&str>) -> Place {
     folder.map_or(Place::Memory, Place::Folder)
 }
 
+/// The same with a database, if one is written or the environment names one. The error is for people.
+pub fn kept_at(state: Option<&str>, url: Option<&str>) -> Result<Home, String> {
+    let named = variable("OUTLAST_STORE_URL").filter(|url| !url.is_empty() && state.is_none());
+    let database = url.or(named.as_deref()).map(Database::parse).transpose();
+    Ok(Home { place: place(state), database: database.map_err(|why| format!("--store-url: {why}"))? })
+}
+
 /// Everything that was configured.
 #[derive(Debug)]
 pub struct Settings {
@@ -119,6 +126,8 @@ pub struct Settings {
     pub log: Log,
     /// `state`.
     pub state: Option<String>,
+    /// `store-url`.
+    pub database: Option<Database>,
     /// Where messages are recorded.
     pub trace: Option<String>,
     /// How a remote server is reached.
@@ -207,6 +216,7 @@ impl Settings {
             engine,
             log: Log { level: Level::Warn, format: Format::Text },
             state: None,
+            database: None,
             trace: None,
             remote: RemoteSettings::default(),
             service: ServiceSettings {
@@ -288,6 +298,10 @@ impl Settings {
             }
             (Key::Learn, Value::Text(word)) => self.engine.learn = learn(&word),
             (Key::State, Value::Text(path)) => self.state = Some(path),
+            (Key::StoreUrl, Value::Text(url)) => {
+                self.database =
+                    Some(Database::parse(&url).map_err(|why| BadValue(format!("store-url: {why}")))?)
+            }
             (Key::SessionIdle, Value::Time(Some(time))) => self.engine.session_idle = time,
             (Key::ResumeWait, Value::Time(Some(time))) => self.engine.resume_wait = time,
             (Key::ResumeMinWait, Value::Time(Some(time))) => self.engine.resume_min_wait = time,

@@ -16,7 +16,7 @@ use crate::observe::Observers;
 use crate::outbox::HARD;
 use crate::program::Program;
 use crate::server::life::{Sampler, Signs};
-use crate::store::{OpenError, Place, Reply, Store};
+use crate::store::{Home, OpenError, Reply, Store};
 use crate::sys::alarm::Alarm;
 use crate::sys::guardian::{Guardian, Guardians};
 use crate::sys::proc::Root;
@@ -80,7 +80,7 @@ pub struct State {
     touched: Vec<ServerId>,
     observers: Observers,
     keeper: Option<Keeper>,
-    place: Place,
+    home: Home,
     /// What this process is called among others, and what it shows them.
     process: Box<str>,
     published: Published,
@@ -111,11 +111,12 @@ impl Driver {
         starter: Starter,
         mut observers: Observers,
         keeper: Option<Keeper>,
-        place: Place,
+        home: impl Into<Home>,
     ) -> Arc<Driver> {
+        let home = home.into();
         // Another number in every process, for jitter.
         config.seed = u64::from_ne_bytes(crate::random::bytes());
-        learned::teach(&mut config, &place);
+        learned::teach(&mut config, &home.place);
         config.observed = onlookers::observed(&config);
         let process: Box<str> = onlookers::process_name(&config).into();
         if config.observed != Observed::Nothing {
@@ -142,7 +143,7 @@ impl Driver {
                 touched: Vec::new(),
                 observers,
                 keeper,
-                place,
+                home,
                 process,
                 published: Published::default(),
                 store: None,
@@ -631,7 +632,7 @@ impl State {
 
     /// What the server is called in the store.
     fn identity(&mut self) -> Box<str> {
-        let key = crate::wrap::identity_key(&self.place, &mut self.observers);
+        let key = crate::wrap::identity_key(&self.home.place, &mut self.observers);
         let program = self.starter.programs.get(&self.server_name);
         program.map(|program| program.identity(&key, &self.server_name)).unwrap_or_default()
     }
@@ -639,7 +640,7 @@ impl State {
     /// Writes down what a client's cancel says, on a thread of its own: no call waits for a disk.
     fn learn(&mut self, seen: Sighting) {
         let before = self.learner.take();
-        let (place, counts) = (self.place.clone(), self.learns_alone);
+        let (place, counts) = (self.home.place.clone(), self.learns_alone);
         let write = move || {
             // One after the other; what cannot be written is not learned.
             before.map(std::thread::JoinHandle::join);
@@ -692,7 +693,7 @@ impl State {
     fn open_store(&mut self) -> Result<&Store, String> {
         if self.store.is_none() {
             let trouble = bring(self.me.clone(), |error: OpenError| Event::StoreLost(error.to_string()));
-            let store = Store::at(self.place.clone(), trouble).map_err(|error| error.to_string())?;
+            let store = Store::at(self.home.clone(), trouble).map_err(|error| error.to_string())?;
             self.store = Some(store);
         }
         self.store.as_ref().ok_or_else(String::new)

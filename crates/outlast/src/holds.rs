@@ -6,7 +6,7 @@
 use crate::observe::stderr::{self, say};
 use crate::observe::stdout::{self, Reader};
 use crate::observe::text::escape;
-use crate::store::Place;
+use crate::store::Home;
 use crate::sys::signals::Interrupt;
 use crate::tasks::shelf::Shelf;
 use crate::tasks::{Problem, Status, print, rough};
@@ -31,7 +31,7 @@ pub struct Request {
     /// For programs.
     pub json: bool,
     /// Where the store is.
-    pub place: Place,
+    pub home: Home,
 }
 
 /// What is asked.
@@ -72,7 +72,7 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
 }
 
 fn act(request: &Request) -> Result<Status, Problem> {
-    let shelf = Shelf::open(&request.place)?;
+    let shelf = Shelf::open(&request.home)?;
     match (&request.what, shelf) {
         (What::List { watch: true }, Some(shelf)) => watch(&shelf, request.json),
         (What::List { .. }, shelf) => {

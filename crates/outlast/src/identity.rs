@@ -11,7 +11,7 @@
 use crate::config;
 use crate::program::Command;
 use crate::random;
-use crate::store::Place;
+use crate::store::{Database, Place, shared_key};
 use crate::sys::files::{make_folder, private, read_small};
 use http::header::{HeaderName, HeaderValue};
 use outlast_engine::hex;
@@ -109,8 +109,12 @@ pub fn counts(variable: &str) -> bool {
     !SESSION.contains(&variable) && !SESSION_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
 }
 
-/// The key of this user.
-pub struct Key(hmac::Key);
+/// The key of this user, or of all replicas that share a database.
+pub struct Key {
+    key: hmac::Key,
+    /// Processes on other machines have it too: what differs from machine to machine does not count.
+    shared: bool,
+}
 
 impl Key {
     /// The key of a state directory, made when it is first asked for. In memory nothing outlives the process,
@@ -122,18 +126,24 @@ impl Key {
         }
     }
 
+    /// The key of all processes that share a database. The error is for people.
+    pub fn shared(database: &Database) -> Result<Key, String> {
+        let bytes = shared_key(database, &random::bytes::<KEY>())?;
+        Ok(Key { key: hmac::Key::new(hmac::HMAC_SHA256, &bytes), shared: true })
+    }
+
     /// One that nobody else has: what is named with it is found by nobody else.
     pub fn fresh() -> Key {
         Key::from(&random::bytes())
     }
 
     fn from(bytes: &[u8; KEY]) -> Key {
-        Key(hmac::Key::new(hmac::HMAC_SHA256, bytes))
+        Key { key: hmac::Key::new(hmac::HMAC_SHA256, bytes), shared: false }
     }
 
     /// A digest of parts, each with its length, so that none can pass for two.
     pub fn digest(&self, parts: &[Vec<u8>]) -> String {
-        let mut context = hmac::Context::with_key(&self.0);
+        let mut context = hmac::Context::with_key(&self.key);
         for part in parts {
             context.update(&(part.len() as u64).to_be_bytes());
             context.update(part);
@@ -144,7 +154,8 @@ impl Key {
 
     /// What the server of a command is called in the store: its name for people, and a digest.
     pub fn of_command(&self, name: &str, command: &Command) -> Box<str> {
-        format!("{name}#{}", self.digest(&parts_of(command))).into()
+        let parts = if self.shared { written_parts(name, command) } else { parts_of(command) };
+        format!("{name}#{}", self.digest(&parts)).into()
     }
 
     /// The same of an address and the headers that are sent there.
@@ -155,6 +166,20 @@ impl Key {
         }
         format!("{}#{}", url.host().unwrap_or_default(), self.digest(&parts)).into()
     }
+}
+
+/// What the file says of the server of a command, which is the same on every machine: not where it runs, nor in what
+/// environment.
+fn written_parts(name: &str, command: &Command) -> Vec<Vec<u8>> {
+    let mut parts = vec![b"shared".to_vec(), name.as_bytes().to_vec()];
+    parts.extend(command.directory.iter().map(|folder| folder.as_os_str().as_encoded_bytes().to_vec()));
+    parts.extend(command.words.iter().map(|word| word.as_encoded_bytes().to_vec()));
+    parts.push(b"environment".to_vec());
+    let variables: BTreeMap<_, _> = command.variables.iter().cloned().collect();
+    for (name, value) in &variables {
+        parts.extend([name, value].map(|word| word.as_encoded_bytes().to_vec()));
+    }
+    parts
 }
 
 /// All that says who the server of a command is.

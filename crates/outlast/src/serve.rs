@@ -1,7 +1,7 @@
 //! Serve mode: clients come over HTTP, servers are started as they are needed.
 
 use crate::client::http::visitor::Doorman;
-use crate::client::http::{Bounds, Door, Listener, addresses};
+use crate::client::http::{Bounds, Dates, Door, Listener, addresses};
 use crate::clock::{Clock, timestamp};
 use crate::config::file::Reading;
 use crate::dashboard::sight::Everything;
@@ -13,7 +13,7 @@ use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
 use crate::program::Program;
 use crate::reload::{self, by_name};
-use crate::store::Place;
+use crate::store::Home;
 use crate::sys::{limits, manager, signals};
 use crate::wrap::identity_key;
 use outlast_engine::{Config, Event};
@@ -66,13 +66,16 @@ impl Service {
 pub fn run(
     mut config: Config,
     mut observers: Observers,
-    place: Place,
+    home: Home,
     service: Service,
     programs: Vec<Program>,
     reading: Option<Reading>,
 ) -> io::Result<ExitCode> {
-    config.durable = matches!(place, Place::Folder(_));
-    let key = identity_key(&place, &mut observers);
+    config.durable = home.is_durable();
+    let key = match &home.database {
+        Some(database) => Key::shared(database).map_err(io::Error::other)?,
+        None => identity_key(&home.place, &mut observers),
+    };
     name_servers(&mut config, &key, &programs);
     let mut starter = Starter { programs: by_name(&config, programs), ..Starter::default() };
     limits::adopt_orphans();
@@ -80,7 +83,7 @@ pub fn run(
     limits::return_large_buffers();
     let watched = reading.map(|reading| (reading, key));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let status = runtime.block_on(serve(config, observers, place, service, starter, watched))?;
+    let status = runtime.block_on(serve(config, observers, home, service, starter, watched))?;
     runtime.shutdown_background();
     Ok(ExitCode::from(status))
 }
@@ -103,10 +106,19 @@ pub fn name_servers(config: &mut Config, key: &Key, programs: &[Program]) {
     }
 }
 
+/// What this replica is called: by its machine, and differently after each start.
+fn replica() -> String {
+    let host = crate::config::any_variable("HOSTNAME").unwrap_or_default();
+    let host: String =
+        host.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c)).take(64).collect();
+    let host = if host.is_empty() { "replica" } else { &host };
+    format!("{host}-{}", outlast_engine::hex::encode(&crate::random::bytes::<4>()))
+}
+
 async fn serve(
     config: Config,
     observers: Observers,
-    place: Place,
+    home: Home,
     service: Service,
     starter: Starter,
     watched: Option<(Reading, Key)>,
@@ -114,7 +126,8 @@ async fn serve(
     let eager = config.definitions().any(|(_, server)| server.eager);
     let (resume_wait, has_tickets) = (config.resume_wait, config.has_tickets());
     let (greeting, listener, kept) = enter(service.entrance)?;
-    let driver = Driver::new(config, Clock::start(), starter, observers, None, place);
+    let dates = home.database.as_ref().map_or_else(Dates::default, |_| Dates::of_replica(&replica()));
+    let driver = Driver::new(config, Clock::start(), starter, observers, None, home);
     // With a file a hang-up asks us to read it again.
     watch_signals(&driver, watched.is_none(), kept.is_none())?;
     tokio::spawn(driver.clone().keep_time());
@@ -130,8 +143,8 @@ async fn serve(
     }
     let reader = watched.map(|watched| read_again(&driver, watched)).transpose()?;
     let (stop, stopped) = watch::channel(false);
-    let door =
-        Door::new(driver.clone(), service.doorman, service.bounds, service.addresses, Everything::Served);
+    let Service { doorman, bounds, addresses, .. } = service;
+    let door = Door::new(driver.clone(), doorman, bounds, addresses, Everything::Served, dates);
     let doors = tokio::spawn(door.listen(listener, stopped));
     // Programs wait for this line to know that we are there, and where.
     crate::observe::stderr::write(format!("{greeting}\n").as_bytes());

@@ -5,7 +5,7 @@
 //! Readers work beside it. Nothing here ever blocks its caller, and a reply always comes on a thread of
 //! the store, never from inside `submit` or `load`.
 //!
-//! - `desk`: the threads; `memory` and `sqlite`: where things are put; `substitute`: memory in place of a
+//! - `desk`: the threads; `memory`, `sqlite` and `postgres`: where things are put; `substitute`: memory in place of a
 //!   file that cannot be opened; `owner` and `machine`: which process owns a record, and whether it lives;
 //! - `conformance`: what every place must do, in one suite.
 //!
@@ -15,6 +15,7 @@ mod desk;
 mod machine;
 mod memory;
 mod owner;
+mod postgres;
 mod sqlite;
 mod substitute;
 
@@ -25,6 +26,7 @@ mod tests;
 
 pub use machine::Machine;
 pub use owner::{Owner, World};
+pub use postgres::{Database, reach, shared_key};
 pub use sqlite::{FILE, OpenError};
 
 use bytes::Bytes;
@@ -43,6 +45,28 @@ pub enum Place {
     Folder(PathBuf),
     /// Only in memory.
     Memory,
+}
+
+/// Where a process keeps what it wants to find again.
+#[derive(Clone, Debug)]
+pub struct Home {
+    /// Of this machine.
+    pub place: Place,
+    /// Shared with other replicas: records, sessions, streams and what persons decide are there, if there is one.
+    pub database: Option<Database>,
+}
+
+impl Home {
+    /// Whether sessions outlive this process.
+    pub fn is_durable(&self) -> bool {
+        self.database.is_some() || matches!(self.place, Place::Folder(_))
+    }
+}
+
+impl From<Place> for Home {
+    fn from(place: Place) -> Home {
+        Home { place, database: None }
+    }
 }
 
 /// Why nothing can be looked for in a state folder, for people.
@@ -98,12 +122,21 @@ impl Store {
         Desk::start(open).map(Store)
     }
 
-    /// A store at a place, used for the first time; `trouble` hears if that is not possible.
-    pub fn at(place: Place, trouble: Reply<OpenError>) -> io::Result<Store> {
+    /// A store in a database, reached when the first thing is asked of it, and again whenever it is gone.
+    pub fn in_database(database: Database, world: Arc<dyn World>, bounds: Bounds) -> io::Result<Store> {
+        let me = Me::new(world);
+        Desk::start(move || Box::new(postgres::Writer::new(database, me, bounds))).map(Store)
+    }
+
+    /// A store, used for the first time; `trouble` hears if that is not possible.
+    pub fn at(home: Home, trouble: Reply<OpenError>) -> io::Result<Store> {
         let world = Arc::new(Machine::new());
-        match place {
-            Place::Folder(folder) => Store::on_first_use(folder, world, Bounds::default(), trouble),
-            Place::Memory => Store::in_memory(world, Bounds::default()),
+        match home {
+            Home { database: Some(database), .. } => Store::in_database(database, world, Bounds::shared()),
+            Home { place: Place::Folder(folder), .. } => {
+                Store::on_first_use(folder, world, Bounds::default(), trouble)
+            }
+            Home { place: Place::Memory, .. } => Store::in_memory(world, Bounds::default()),
         }
     }
 

@@ -10,7 +10,7 @@ mod show;
 
 use crate::observe::stderr::{self, say};
 use crate::observe::stdout;
-use crate::store::Place;
+use crate::store::Home;
 use outlast_engine::Wall;
 use outlast_engine::record::{Answer, Head, Record, State};
 use shelf::Shelf;
@@ -31,7 +31,7 @@ pub struct Request {
     /// For programs.
     pub json: bool,
     /// Where the store is.
-    pub place: Place,
+    pub home: Home,
 }
 
 /// What is asked; tickets as they were typed.
@@ -90,11 +90,11 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
 }
 
 fn act(request: &Request) -> Result<Status, Problem> {
-    let shelf = Shelf::open(&request.place)?;
+    let shelf = Shelf::open(&request.home)?;
     match (&request.what, shelf) {
         (What::List { page }, shelf) => list(shelf.as_ref(), *page, request.json),
         (_, None) => {
-            let place = shelf::shown(&request.place);
+            let place = shelf::shown(&request.home);
             Err(Problem(Status::Unknown, format!("no tasks: there is no store in {place}")))
         }
         (What::Show(typed), Some(shelf)) => {

@@ -9,6 +9,7 @@
 //! - [`table`]: the tables in the headers of the engine, played row by row;
 //! - [`tape`]: what was said in a world, for the check against the protocol's schemas;
 //! - [`chaos`]: any bytes as a story, for the fuzzer;
+//! - [`postgres`]: a database server that ends with its tests;
 //! - the fake peers and the benchmark's programs, under `bin/`.
 
 pub mod bounds;
@@ -18,6 +19,8 @@ pub mod http;
 pub mod ledger;
 pub mod oracle;
 pub mod peer;
+#[cfg(unix)]
+pub mod postgres;
 pub mod script;
 pub mod sim;
 pub mod table;

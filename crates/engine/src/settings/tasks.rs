@@ -146,4 +146,22 @@ pub(super) const ITEMS: &[Setting] = &[
                used (the disk is full, the file is damaged or of a newer version), outlast says so once \
                and keeps its data in memory.",
     },
+    Setting {
+        key: Key::StoreUrl,
+        name: "store-url",
+        kind: Kind::Path,
+        scope: Scope::Process,
+        place: Place::Store,
+        group: Group::Tasks,
+        applies: Applies::Serve,
+        front: false,
+        default: "",
+        short: "the PostgreSQL database that replicas share",
+        long: "`postgres://USER:PASSWORD@HOST:5432/DATABASE`. In the file: `url` in [store], with `${VARIABLE}` for \
+               the password. Calls with a ticket, sessions, streams and decisions of persons are kept there \
+               instead of in the state directory, so that every replica can answer for them. A host that is not \
+               this machine must have TLS with a valid certificate, unless the URL ends with \
+               `?sslmode=disable`; `sslrootcert=FILE` names the certificates to trust. A database that cannot \
+               be reached ends `outlast serve` when it starts, and is waited for later.",
+    },
 ];

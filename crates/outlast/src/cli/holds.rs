@@ -20,6 +20,7 @@ struct Written {
     json: bool,
     watch: bool,
     state: Option<String>,
+    store_url: Option<String>,
     reason: Option<String>,
     scope: Option<String>,
 }
@@ -32,6 +33,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
             Long("json") => written.json = true,
             Long("watch") => written.watch = true,
             Long("state") => written.state = Some(value(&mut parser)?),
+            Long("store-url") => written.store_url = Some(value(&mut parser)?),
             Long("reason") => written.reason = Some(value(&mut parser)?),
             Long("for") => written.scope = Some(value(&mut parser)?),
             Value(word) => written.words.push(word.to_string_lossy().into_owned()),
@@ -39,7 +41,8 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
         }
     }
     let what = understand(&written)?;
-    Ok(Task::Holds(Request { what, json: written.json, place: config::place(written.state.as_deref()) }))
+    let home = config::kept_at(written.state.as_deref(), written.store_url.as_deref()).map_err(Wrong)?;
+    Ok(Task::Holds(Request { what, json: written.json, home }))
 }
 
 fn value(parser: &mut lexopt::Parser) -> Result<String, Wrong> {
@@ -92,12 +95,13 @@ fn unknown(word: &str, rest: &[&str]) -> Wrong {
 
 /// `outlast audit`.
 pub(super) fn audit(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
-    let (mut json, mut state, mut last) = (false, None, LINES);
+    let (mut json, mut state, mut store_url, mut last) = (false, None, None, LINES);
     while let Some(argument) = parser.next()? {
         match argument {
             Long("help") | Short('h') => return Ok(Task::Print(help::of("audit"))),
             Long("json") => json = true,
             Long("state") => state = Some(value(&mut parser)?),
+            Long("store-url") => store_url = Some(value(&mut parser)?),
             Long("last") => {
                 let text = value(&mut parser)?;
                 last =
@@ -106,5 +110,6 @@ pub(super) fn audit(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
             other => return Err(unexpected("audit", &other)),
         }
     }
-    Ok(Task::Holds(Request { what: What::Audit { last }, json, place: config::place(state.as_deref()) }))
+    let home = config::kept_at(state.as_deref(), store_url.as_deref()).map_err(Wrong)?;
+    Ok(Task::Holds(Request { what: What::Audit { last }, json, home }))
 }

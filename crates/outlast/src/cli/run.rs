@@ -7,7 +7,7 @@ use crate::observe::stderr::{Stderr, say};
 use crate::observe::stdout;
 use crate::observe::trace::Trace;
 use crate::program::Program;
-use crate::store::Place;
+use crate::store::{Home, Place};
 use crate::{demo, install, memory, wrap};
 use outlast_engine::event::StartFailure;
 use outlast_engine::settings::counted;
@@ -35,9 +35,10 @@ pub(super) fn run(task: Task) -> ExitCode {
             });
         }
         Task::Serve(mut settings, service, programs) => {
-            let reading = settings.reading.take();
+            let (reading, database) = (settings.reading.take(), settings.database.take());
             return with_observers(*settings, |config, observers, place| {
-                crate::serve::run(config, observers, place, *service, programs, reading)
+                let home = Home { place, database };
+                crate::serve::run(config, observers, home, *service, programs, reading)
             });
         }
         Task::KeepService(name, settings, command) => return keep_service(&name, *settings, command),
@@ -69,7 +70,7 @@ fn keep_service(name: &str, settings: Settings, command: Vec<OsString>) -> ExitC
         Ok(Some(service)) => {
             let program = Program::Command(command.into());
             with_log(settings, service.log(), |config, observers, place| {
-                crate::serve::run(config, observers, place, *service, vec![program], None)
+                crate::serve::run(config, observers, place.into(), *service, vec![program], None)
             })
         }
         Err(error) => failed(&error),

@@ -16,6 +16,7 @@ struct Written {
     words: Vec<String>,
     json: bool,
     state: Option<String>,
+    store_url: Option<String>,
     page: Option<usize>,
     timeout: Option<Duration>,
 }
@@ -27,6 +28,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
             Long("help") | Short('h') => return Ok(Task::Print(help::of("tasks"))),
             Long("json") => written.json = true,
             Long("state") => written.state = Some(value(&mut parser)?),
+            Long("store-url") => written.store_url = Some(value(&mut parser)?),
             Long("page") => written.page = Some(page(&value(&mut parser)?)?),
             Long("timeout") => written.timeout = Some(parse_duration(&value(&mut parser)?)?),
             Value(word) => written.words.push(word.to_string_lossy().into_owned()),
@@ -74,5 +76,6 @@ fn understand(written: Written) -> Result<Task, Wrong> {
         ("cancel", Some(ticket)) => What::Cancel(ticket),
         (_, Some(ticket)) => What::Wait(ticket, written.timeout),
     };
-    Ok(Task::Tasks(Request { what, json: written.json, place: config::place(written.state.as_deref()) }))
+    let home = config::kept_at(written.state.as_deref(), written.store_url.as_deref()).map_err(Wrong)?;
+    Ok(Task::Tasks(Request { what, json: written.json, home }))
 }

@@ -27,7 +27,8 @@ use crate::http1::head::Request;
 use crate::http1::io::Io;
 use crate::sys::local::LocalListener;
 use addresses::Addresses;
-use answer::{Answer, Dates, Manner};
+pub use answer::Dates;
+use answer::{Answer, Manner};
 use body::Visit;
 use bytes::Bytes;
 use connection::{Came, Connection};
@@ -120,6 +121,7 @@ impl Door {
         bounds: Bounds,
         rules: addresses::Rules,
         everything: Everything,
+        dates: Dates,
     ) -> Arc<Door> {
         Arc::new(Door {
             dashboard: Dashboard::new(driver.clone(), everything),
@@ -131,7 +133,7 @@ impl Door {
             held: Held::new(bounds.bytes),
             addresses: Addresses::new(rules),
             refusals: Refusals::default(),
-            dates: Dates::default(),
+            dates,
         })
     }
 

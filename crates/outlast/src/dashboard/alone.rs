@@ -8,7 +8,7 @@ use super::sight::{Everything, Reach};
 use crate::client::http::addresses::Rules;
 use crate::client::http::token::{self, Tokens};
 use crate::client::http::visitor::Doorman;
-use crate::client::http::{Bounds, Door, Listener};
+use crate::client::http::{Bounds, Dates, Door, Listener};
 use crate::clock::Clock;
 use crate::config::{self, Settings};
 use crate::driver::Driver;
@@ -61,7 +61,7 @@ async fn show(folder: &Path, opens: bool) -> io::Result<u8> {
     let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     let address = format!("http://{}/outlast/#token={token}", listener.local_addr()?);
     let rules = Rules { most: None, trusted: Vec::new() };
-    let door = Door::new(driver.clone(), doorman, BOUNDS, rules, Everything::OfThisUser);
+    let door = Door::new(driver.clone(), doorman, BOUNDS, rules, Everything::OfThisUser, Dates::default());
     let (stop, stopped) = watch::channel(false);
     let doors = tokio::spawn(door.listen(Listener::Tcp(listener), stopped));
     say(&format!("the dashboard is at {address} (Ctrl-C ends it)"));

@@ -9,7 +9,7 @@
 use super::{Driver, State};
 use crate::observe::feed::Fresh;
 use crate::observe::state::{self, Told};
-use crate::store::{Place, Reply, Store};
+use crate::store::{Reply, Store};
 use bytes::Bytes;
 use outlast_engine::store::{Committed, Done, Found, Loaded, Query, Stored, Write, measured};
 use outlast_engine::{Event, limits};
@@ -163,8 +163,8 @@ impl State {
         if self.published.store.is_none() && self.store.is_some() {
             return self.store.as_ref();
         }
-        if self.published.store.is_none() && matches!(self.place, Place::Folder(_)) {
-            self.published.store = Store::at(self.place.clone(), Box::new(|_| {})).ok();
+        if self.published.store.is_none() && self.home.is_durable() {
+            self.published.store = Store::at(self.home.clone(), Box::new(|_| {})).ok();
         }
         self.published.store.as_ref()
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::observe::log::{Format, Log};
 use crate::observe::stderr::Stderr;
+use crate::store::Place;
 use crate::sys::streams::closed_on_exec_pipe;
 use outlast_engine::Level;
 use outlast_engine::wire::Outgoing;

@@ -21,11 +21,11 @@ mod reply;
 mod sender;
 mod session;
 mod talk;
-mod tcp;
+pub(crate) mod tcp;
 #[cfg(test)]
 mod tests;
-mod tls;
-mod words;
+pub(crate) mod tls;
+pub(crate) mod words;
 
 pub use head::parse_header;
 pub use proxy::of_environment as proxies_of_environment;

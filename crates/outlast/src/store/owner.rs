@@ -85,6 +85,15 @@ impl Me {
         self.world.now() + LEASE.as_millis() as u64
     }
 
+    /// Whether another owner is a process that we could see, and does not run any more. Of one on another machine
+    /// nobody here can tell.
+    pub fn sees_the_end_of(&self, name: &str) -> bool {
+        Owner::parse(name).is_some_and(|other| {
+            let seen = (&other.boot, other.space) == (&self.owner.boot, self.owner.space);
+            seen && !self.world.runs(other.pid, other.started)
+        })
+    }
+
     /// Whether another owner, taken for alive until then, is gone.
     pub fn outlives(&self, name: &str, until: u64) -> bool {
         let Some(other) = Owner::parse(name) else { return until <= self.world.now() };
@@ -141,6 +150,9 @@ mod tests {
         assert!(gone(owner("boot", 1, 66), 9_999), "it does not run");
         assert!(!gone(owner("boot", 2, 66), 9_999), "another container's process is not ours to see");
         assert!(gone(owner("earlier", 1, 11), 9_999), "the machine was started again");
+        let ended = |owner: Owner| me.sees_the_end_of(&owner.to_string());
+        assert!(ended(owner("boot", 1, 66)) && !ended(owner("boot", 1, 11)));
+        assert!(!ended(owner("boot", 2, 66)) && !ended(owner("another machine", 1, 66)));
         assert!(me.outlives("something else", 1_000));
         assert!(!me.outlives("something else", 1_001));
         assert_eq!(me.lease(), 16_000);

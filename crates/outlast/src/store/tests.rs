@@ -3,6 +3,8 @@
 use super::conformance::{Bench, FakeMachine, Process, conformance, ticket};
 use super::memory::{Memory, Shelves};
 use super::owner::{Me, World};
+#[cfg(unix)]
+use super::postgres::tests::InDatabase;
 use super::{Desk, FILE, Store};
 use outlast_engine::store::{Bounds, Found, Name, Query, Session, Write};
 use std::sync::{Arc, Mutex};
@@ -37,6 +39,8 @@ impl Bench for InFile {
 
 conformance!(in_memory, InMemory::default());
 conformance!(in_a_file, InFile::default());
+#[cfg(unix)]
+conformance!(in_a_database, InDatabase::default());
 
 /// Whoever heard that its session or its task is unknown would begin anew, and what it left is there.
 #[test]

@@ -3,7 +3,7 @@
 use super::{Problem, Status};
 use crate::config;
 use crate::store;
-use crate::store::{Machine, Owner, Place, Store, World};
+use crate::store::{Home, Machine, Owner, Place, Store, World};
 use outlast_engine::limits;
 use outlast_engine::record::{Head, Record, Ticket};
 use outlast_engine::settings::nearest;
@@ -39,6 +39,8 @@ pub struct OwnedBy {
 pub struct Owners {
     machine: Arc<Machine>,
     me: Owner,
+    /// Processes of other machines own calls, too.
+    shared: bool,
 }
 
 impl Default for Owners {
@@ -49,7 +51,11 @@ impl Default for Owners {
 
 impl Owners {
     fn on(machine: Arc<Machine>) -> Owners {
-        Owners { me: machine.owner(), machine }
+        Owners { me: machine.owner(), machine, shared: false }
+    }
+
+    fn shared(machine: Arc<Machine>) -> Owners {
+        Owners { shared: true, ..Owners::on(machine) }
     }
 
     /// The process that owns a call, and whether it runs.
@@ -58,6 +64,7 @@ impl Owners {
             return OwnedBy { pid: None, alive: Alive::Unknown };
         };
         let alive = match owner {
+            ref owner if owner.boot != self.me.boot && self.shared => Alive::Unknown,
             ref owner if owner.boot != self.me.boot => Alive::No,
             ref owner if owner.space != self.me.space => Alive::Unknown,
             ref owner if self.machine.runs(owner.pid, owner.started) => Alive::Yes,
@@ -85,8 +92,16 @@ fn nowhere() -> &'static str {
 
 impl Shelf {
     /// Opens the store; `None` if there is none.
-    pub fn open(place: &Place) -> Result<Option<Shelf>, Problem> {
-        let Place::Folder(folder) = place else {
+    pub fn open(home: &Home) -> Result<Option<Shelf>, Problem> {
+        let broken = |why| Problem(Status::StoreBroken, why);
+        if let Some(database) = &home.database {
+            store::reach(database).map_err(broken)?;
+            let machine = Arc::new(Machine::new());
+            let store = Store::in_database(database.clone(), machine.clone(), Bounds::shared());
+            let store = store.map_err(|error| broken(error.to_string()))?;
+            return Ok(Some(Shelf { store, owners: Owners::shared(machine), place: shown(home) }));
+        }
+        let Place::Folder(folder) = &home.place else {
             return Err(Problem(Status::Unknown, nowhere().into()));
         };
         match folder.join(store::FILE).try_exists() {
@@ -97,7 +112,7 @@ impl Shelf {
         let machine = Arc::new(Machine::new());
         let store = Store::open(folder, machine.clone(), Bounds::default())
             .map_err(|error| Problem(Status::StoreBroken, error.without_fallback()))?;
-        Ok(Some(Shelf { store, owners: Owners::on(machine), place: shown(place) }))
+        Ok(Some(Shelf { store, owners: Owners::on(machine), place: shown(home) }))
     }
 
     pub fn load(&self, query: Query) -> Result<Found, Problem> {
@@ -196,10 +211,11 @@ impl Shelf {
 }
 
 /// For people.
-pub fn shown(place: &Place) -> String {
-    match place {
-        Place::Folder(folder) => format!("`{}`", folder.display()),
-        Place::Memory => "memory".into(),
+pub fn shown(home: &Home) -> String {
+    match home {
+        Home { database: Some(database), .. } => database.shown().to_string(),
+        Home { place: Place::Folder(folder), .. } => format!("`{}`", folder.display()),
+        Home { place: Place::Memory, .. } => "memory".into(),
     }
 }
 

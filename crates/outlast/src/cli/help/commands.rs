@@ -96,7 +96,7 @@ pub const COMMANDS: &[Command] = &[
         name: "tasks",
         listed: true,
         then: &["list", "show", "result", "cancel", "wait"],
-        options: &["json", "state", "timeout", "page"],
+        options: &["json", "state", "store-url", "timeout", "page"],
         short: "calls that can be fetched later",
         text: tasks,
     },
@@ -104,7 +104,7 @@ pub const COMMANDS: &[Command] = &[
         name: "holds",
         listed: false,
         then: &["list", "approve", "decline"],
-        options: &["for", "reason", "watch", "json", "state"],
+        options: &["for", "reason", "watch", "json", "state", "store-url"],
         short: "calls that wait for your approval",
         text: holds,
     },
@@ -112,7 +112,7 @@ pub const COMMANDS: &[Command] = &[
         name: "audit",
         listed: false,
         then: &[],
-        options: &["last", "json", "state"],
+        options: &["last", "json", "state", "store-url"],
         short: "who approved or declined which call",
         text: audit,
     },
@@ -443,6 +443,7 @@ TICKET is a ticket or task id, or the first characters of one, if only one fits.
 
       --json           print one JSON object
       --state DIR      the state folder, if outlast was started with --state
+      --store-url URL  the database, if outlast was started with --store-url
       --timeout TIME   `wait`: how long to wait [default: until the end]
   -h, --help           this text
 
@@ -472,6 +473,7 @@ Usage: outlast holds [--watch] [OPTIONS]
       --watch          show what comes, until Ctrl-C
       --json           print JSON
       --state DIR      the state folder, if outlast was started with --state
+      --store-url URL  the database, if outlast was started with --store-url
   -h, --help           this text
 
 Ends with 0 if your decision counts, 1 if somebody else decided first, 2 for a
@@ -487,6 +489,7 @@ Usage: outlast audit [--last COUNT] [--json] [--state DIR]
       --last COUNT     how many lines [default: 50]; 100000 are kept
       --json           print one JSON object per line
       --state DIR      the state folder, if outlast was started with --state
+      --store-url URL  the database, if outlast was started with --store-url
   -h, --help           this text
 "
     .into()

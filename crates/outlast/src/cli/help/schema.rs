@@ -25,7 +25,7 @@ fn schema() -> Value {
             "clients": {"type": "object", "additionalProperties": closed(client())},
             "tokens": {"type": "object", "additionalProperties": closed(token())},
             "listen": closed(settings(&[Place::Listen])),
-            "store": closed(settings(&[Place::Store])),
+            "store": closed(store()),
             "log": closed(settings(&[Place::Log])),
         },
     })
@@ -50,6 +50,14 @@ fn members(value: Value) -> Map<String, Value> {
 fn settings(places: &[Place]) -> Map<String, Value> {
     let here = SETTINGS.iter().filter(|item| places.contains(&item.place));
     here.map(|item| (item.name.to_owned(), value_of(item))).collect()
+}
+
+/// In its own table `store-url` is called `url`.
+fn store() -> Map<String, Value> {
+    let mut properties = settings(&[Place::Store]);
+    let url = properties.remove("store-url");
+    properties.extend(url.map(|url| ("url".to_owned(), url)));
+    properties
 }
 
 /// Settings of calls also stand in tables for some tools and methods.

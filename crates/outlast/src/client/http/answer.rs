@@ -141,17 +141,30 @@ impl Answer {
     }
 }
 
-/// `Date`, put into words once a second.
+/// The fields that every response has: `Date`, put into words once a second, and which of several replicas answers.
 #[derive(Debug, Default)]
-pub struct Dates(Mutex<(u64, String)>);
+pub struct Dates {
+    /// The field of the replica; empty where there is only one.
+    replica: Vec<u8>,
+    kept: Mutex<(u64, Vec<u8>)>,
+}
 
 impl Dates {
+    /// Those of a replica, for balancers that want to know.
+    pub fn of_replica(name: &str) -> Dates {
+        let mut replica = Vec::new();
+        fields::write(&mut replica, "outlast-replica", name.as_bytes());
+        Dates { replica, kept: Mutex::default() }
+    }
+
     fn write(&self, to: &mut Vec<u8>) {
         let now = clock::wall().0 / 1000;
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.0 != now {
-            *kept = (now, httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now)));
+            let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now));
+            *kept = (now, self.replica.clone());
+            fields::write(&mut kept.1, "date", date.as_bytes());
         }
-        fields::write(to, "date", kept.1.as_bytes());
+        to.extend_from_slice(&kept.1);
     }
 }

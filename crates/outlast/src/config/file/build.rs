@@ -125,7 +125,9 @@ fn defaults(desk: &mut Desk<'_>, draft: &mut Draft, entry: &Entry) {
 fn process(desk: &mut Desk<'_>, draft: &mut Draft, entry: &Entry, place: Place) {
     let table = format!("[{}]", entry.name);
     for member in desk.table(entry) {
-        match setting_named(&member.name, &[place]) {
+        // In `[store]`, `url` is `store-url`.
+        let long = format!("{}-{}", entry.name, member.name);
+        match setting_named(&member.name, &[place]).or_else(|| setting_named(&long, &[place])) {
             Some(item) => server::give(desk, &mut draft.process, member, item, &Selector::All, &table),
             None => desk.unknown(member, &table, settings_of(&[place]).map(|item| item.name)),
         }

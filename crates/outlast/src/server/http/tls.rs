@@ -8,7 +8,7 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -24,48 +24,68 @@ pub struct Tls {
 impl Tls {
     /// Trusts the system's roots and those of a file; the error is for people.
     pub fn new(host: &Host, ca_file: Option<&Path>) -> Result<Tls, String> {
+        let roots = roots(ca_file, "--ca-file")?;
+        Tls::trusting(host, roots, vec![b"http/1.1".to_vec()])
+    }
+
+    /// The same for a database: trusts only the file if there is one, as other programs that read such a URL do.
+    pub fn for_database(host: &Host, ca_file: Option<&Path>) -> Result<Tls, String> {
+        let roots = match ca_file {
+            Some(path) => of_file(RootCertStore::empty(), path, "sslrootcert")?,
+            None => roots(None, "sslrootcert")?,
+        };
+        Tls::trusting(host, roots, Vec::new())
+    }
+
+    fn trusting(host: &Host, roots: RootCertStore, protocols: Vec<Vec<u8>>) -> Result<Tls, String> {
         let name = ServerName::try_from(host.name.to_string())
             .map_err(|_| format!("`{}` is not a name that a certificate can have", host.name))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| format!("TLS: {error}"))?
-            .with_root_certificates(roots(ca_file)?)
+            .with_root_certificates(roots)
             .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = protocols;
         Ok(Tls { connector: TlsConnector::from(Arc::new(config)), name })
     }
 
     /// The handshake; the error is for people.
-    pub async fn handshake(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
+    pub async fn handshake<S>(&self, stream: S) -> Result<TlsStream<S>, String>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let done = self.connector.connect(self.name.clone(), stream).await;
         done.map_err(|error| explain(&error, &self.name.to_str()))
     }
 }
 
-fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, String> {
+fn roots(ca_file: Option<&Path>, setting: &str) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(system.certs);
     if let Some(path) = ca_file {
-        let unreadable = |error: &dyn std::fmt::Display| format!("--ca-file {}: {error}", path.display());
-        let mut any = false;
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
-            let certificate = certificate.map_err(|error| unreadable(&error))?;
-            roots.add(certificate).map_err(|error| unreadable(&error))?;
-            any = true;
-        }
-        if !any {
-            return Err(unreadable(&"it holds no certificate"));
-        }
+        roots = of_file(roots, path, setting)?;
     }
     match system.errors.first() {
         _ if !roots.is_empty() => Ok(roots),
         Some(error) => {
-            Err(format!("no certificates to trust were found ({error}); --ca-file names a file of them"))
+            Err(format!("no certificates to trust were found ({error}); {setting} names a file of them"))
         }
-        None => Err("no certificates to trust were found; --ca-file names a file of them".into()),
+        None => Err(format!("no certificates to trust were found; {setting} names a file of them")),
     }
+}
+
+/// Adds what stands in a file.
+fn of_file(mut roots: RootCertStore, path: &Path, setting: &str) -> Result<RootCertStore, String> {
+    let unreadable = |error: &dyn std::fmt::Display| format!("{setting} {}: {error}", path.display());
+    let mut any = false;
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
+        let certificate = certificate.map_err(|error| unreadable(&error))?;
+        roots.add(certificate).map_err(|error| unreadable(&error))?;
+        any = true;
+    }
+    if any { Ok(roots) } else { Err(unreadable(&"it holds no certificate")) }
 }
 
 /// Why a handshake failed.
