@@ -51,6 +51,7 @@ mod progress;
 mod questions;
 mod rejoin;
 mod reload;
+mod replicas;
 mod restarts;
 mod resume;
 mod service_manager;
