@@ -190,6 +190,13 @@ CREATE TABLE outlast.usage (
 const BASE: &str = "CREATE TABLE outlast.format (version bigint NOT NULL, oldest bigint NOT NULL);
     INSERT INTO outlast.format VALUES (0, 0)";
 
+/// Read from the catalog itself: whoever has just waited for the lock may still have names in a cache that were not
+/// there before somebody else made them.
+const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'outlast')";
+const HAS_FORMAT: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class
+    JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = 'outlast' AND relname = 'format')";
+
 /// What a database says of its tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Format {
@@ -246,7 +253,7 @@ async fn steps_of(connection: &Connection, steps: &[Step]) -> Result<(), Failure
 
 /// A schema that somebody made for us is as good as one of our own making.
 async fn make_schema(connection: &Connection) -> Result<(), Failure> {
-    let there = Statement::new("SELECT to_regnamespace('outlast') IS NOT NULL");
+    let there = Statement::new(HAS_SCHEMA);
     if !connection.one(&there).await?.get::<_, bool>(0) {
         connection.run("CREATE SCHEMA outlast").await.map_err(|why| connection.place().no_schema(why))?;
     }
@@ -254,7 +261,7 @@ async fn make_schema(connection: &Connection) -> Result<(), Failure> {
 }
 
 async fn format(connection: &Connection) -> Result<Option<Format>, Failure> {
-    let there = Statement::new("SELECT to_regclass('outlast.format') IS NOT NULL");
+    let there = Statement::new(HAS_FORMAT);
     if !connection.one(&there).await?.get::<_, bool>(0) {
         return Ok(None);
     }
