@@ -15,7 +15,7 @@ use crate::hash::fingerprint;
 use crate::id::{CallId, ClientId, DefinitionId, JsonId, NOBODY, ServerId};
 use crate::limits;
 use crate::method::Method;
-use crate::servers::{Alarm, Greeting, Life, ShareKey};
+use crate::servers::{Alarm, Fate, Greeting, Life, ShareKey};
 use crate::time::Mono;
 use crate::wire::{Field, Message, Outgoing, scan_message};
 use bytes::Bytes;
@@ -320,10 +320,15 @@ impl Engine {
     /// Lets a server go that nobody needs: no client, and no task.
     pub(super) fn leave_if_unused(&mut self, now: Mono, id: ServerId) {
         let Some(server) = self.servers.get(&id) else { return };
-        // One whose definition is gone goes when its calls have ended.
-        let needed =
-            !server.is_unused() || server.life == Life::Leaving || server.alarm == Some(Alarm::Drain);
-        if needed || self.ending.is_some() || !self.config.manner.serves() {
+        // One whose definition is gone goes when its calls have ended, also if it is just being stopped.
+        let has_calls = || [true, false].iter().any(|sent| !self.calls.at(id, *sent).is_empty());
+        let drains = server.alarm == Some(Alarm::Drain) || (server.fate == Fate::Removed && has_calls());
+        if drains
+            || !server.is_unused()
+            || server.life == Life::Leaving
+            || self.ending.is_some()
+            || !self.config.manner.serves()
+        {
             return;
         }
         let modern = server.greeted.is_none();

@@ -1,6 +1,6 @@
 //! A file that is read again, servers that are quiet, not used, or started before they are needed.
 
-use outlast_testkit::script::check;
+use outlast_testkit::script::{World, check};
 
 /// Two servers, `srv` (1) and `ci` (2), and a session at `/mcp` that knows the tools of both.
 const SESSION: &str = r###"
@@ -167,6 +167,32 @@ fn a_server_that_comes_back_while_its_last_calls_run_is_another_one() {
         >> 3: {"jsonrpc":"2.0","id":6,"method":"initialize",…}
         "#,
     );
+}
+
+/// It is stopped to become another program, and calls wait for that; then the file does not have it, and has it again.
+/// Found by the simulator of gateways, seed 223.
+#[test]
+fn calls_that_wait_for_a_server_that_goes_and_comes_back_are_answered() {
+    let mut world = World::default();
+    let session = SESSION.lines().map(str::trim);
+    let session = session.filter(|line| !line.is_empty() && !line.starts_with(['<', '>', '.', '#', '!']));
+    let call =
+        r#"post 4 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ci__run"}}"#;
+    let story = [
+        "reload srv ci=2",
+        call,
+        "reload srv",
+        "reload srv ci=2",
+        "server-2 output-closed",
+        "server-2 exited 0",
+    ];
+    let mut out = Vec::new();
+    for line in session.chain(story) {
+        out.extend(world.input(line));
+        world.engine.check_invariants().unwrap();
+    }
+    let answer = |line: &String| line.starts_with("<< 4: ") && line.contains(r#""id":7,"error""#);
+    assert_eq!(out.iter().filter(|line| answer(line)).count(), 1, "{out:#?}");
 }
 
 #[test]
