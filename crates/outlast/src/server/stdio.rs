@@ -30,15 +30,23 @@ pub fn listen(driver: &Arc<Driver>, ends: Ends, id: ServerId, run: Run) -> io::R
     Ok(sink)
 }
 
+/// Messages of one read after which others have their turn. A server that floods always has more to read, and would
+/// keep everybody's calls waiting for a hundred reads.
+const MANY: usize = 64;
+
 async fn read(driver: Arc<Driver>, mut source: Source, id: ServerId, run: Run) {
     let mut lines = Lines::new(driver.max_message());
     driver.may_read(Peer::Server(id)).await;
     loop {
         let count = read_or_rest(&mut source, &mut lines).await;
+        let mut messages = 0;
         let may_go_on = driver.turn_of_reader(Peer::Server(id), |state| {
-            let mut feed = |cut| match cut {
-                Cut::Line(line) => state.feed(Event::FromServer(id, run, wire::scan(line))),
-                Cut::Oversized(line) => state.feed(Event::ServerOversized(id, run, line)),
+            let mut feed = |cut| {
+                messages += 1;
+                match cut {
+                    Cut::Line(line) => state.feed(Event::FromServer(id, run, wire::scan(line))),
+                    Cut::Oversized(line) => state.feed(Event::ServerOversized(id, run, line)),
+                }
             };
             match count {
                 0 => {
@@ -53,6 +61,9 @@ async fn read(driver: Arc<Driver>, mut source: Source, id: ServerId, run: Run) {
         }
         if !may_go_on {
             driver.may_read(Peer::Server(id)).await;
+        }
+        if messages > MANY {
+            tokio::task::yield_now().await;
         }
     }
 }
