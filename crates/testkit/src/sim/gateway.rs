@@ -3,9 +3,13 @@
 //! The first servers of the file are *steady*: no reload touches them and nothing is wrong with them. All others come
 //! and go, become other programs, die, list slowly or without end. The judge (`judge`) sees that each answer comes
 //! from the server that its name stands for, from a program that the file had, to the client that asked; that a limit
-//! which fires is one that held when the call began; and that a call of a steady server always succeeds.
+//! which fires is one that held when the call began; that nobody is shown, or hears of, a server that the file hides
+//! from it (`rules`), and that tools on demand are found and not listed; that whoever listens (`listeners`) hears what
+//! it asked for, in its own words; and that a call of a steady server always succeeds.
 
 mod judge;
+mod listeners;
+mod rules;
 mod servers;
 
 use super::agenda::{Agenda, Next};
@@ -15,10 +19,13 @@ use super::{Outcome, fingerprint, sampled};
 use crate::exchange::{Exchanges, NAMES, mirror, read};
 use bytes::Bytes;
 use judge::{Defined, Judge};
+use listeners::{LISTENERS, Listener};
+use outlast_engine::config::Exposure;
 use outlast_engine::http::{Body, Head};
 use outlast_engine::id::{ExchangeId, Run, ServerId};
 use outlast_engine::settings::{Key, setting};
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Reload, ServerConfig, Wall, wire};
+use rules::Who;
 use serde_json::{Value, json};
 use servers::Process;
 use std::collections::BTreeMap;
@@ -54,8 +61,21 @@ struct Session {
     door: Option<String>,
     name: Option<Box<str>>,
     ready: bool,
+    who: Who,
     /// Public names of tools that it was shown.
     known: Vec<String>,
+    /// Those that it found.
+    found: Vec<String>,
+}
+
+/// One request over HTTP: of which client, and at which door it was made.
+#[derive(Clone, Debug)]
+struct Visit {
+    client: usize,
+    door: Option<String>,
+    who: Who,
+    /// The number under which it listens.
+    listen: Option<u64>,
 }
 
 struct World {
@@ -64,9 +84,10 @@ struct World {
     engine: Engine,
     steps: Steps,
     exchanges: Exchanges,
-    /// Which client each exchange is of, and at which door it was made.
-    clients_of: Vec<(usize, Option<String>)>,
+    /// In the order of their exchanges.
+    visits: Vec<Visit>,
     sessions: Vec<Session>,
+    listeners: Vec<Listener>,
     processes: BTreeMap<ServerId, Process>,
     judge: Judge,
     left: usize,
@@ -79,7 +100,7 @@ pub fn run(seed: u64, calls: usize) -> Outcome {
     let mut world = World::new(seed, calls);
     world.feed(Event::Entropy([1; 32]));
     world.feed(Event::Warm);
-    for client in 0..CLIENTS {
+    for client in 0..CLIENTS + LISTENERS {
         world.agenda.plan(Duration::from_millis(client as u64), Plan::Acts(client));
     }
     world.agenda.plan(Duration::from_millis(500), Plan::Reload);
@@ -104,6 +125,7 @@ fn config_of(name: &str, defined: Defined, rng: &mut Rng) -> Arc<ServerConfig> {
         heartbeat: Some(Duration::from_secs(2)),
         server_idle: rng.chance(20).then(|| Duration::from_secs(3)),
         eager: rng.chance(20),
+        exposure: Arc::new(Exposure { expose: rules::expose(name), ..Exposure::default() }),
         ..ServerConfig::default()
     };
     let rules = Arc::make_mut(&mut config.rules);
@@ -127,6 +149,7 @@ impl World {
         let config = Config {
             server: first,
             others: servers,
+            clients: rules::of_clients(),
             manner: Manner::Serve,
             drain: DRAIN,
             seed,
@@ -140,8 +163,9 @@ impl World {
             engine: super::engine(config),
             steps: Steps::default(),
             exchanges: Exchanges::default(),
-            clients_of: Vec::new(),
+            visits: Vec::new(),
             sessions: (0..CLIENTS).map(session).collect(),
+            listeners: Who::ALL.map(Listener::new).into(),
             processes: BTreeMap::new(),
             judge,
             left: calls,
@@ -168,6 +192,7 @@ impl World {
 
     fn happens(&mut self, plan: Plan) {
         match plan {
+            Plan::Acts(client) if client >= CLIENTS => self.listener_acts(client),
             Plan::Acts(client) => self.acts(client),
             Plan::Reload => self.reloads(),
             Plan::Feed(event) => self.feed(*event),
@@ -277,6 +302,7 @@ impl World {
         match self.rng.below(10) {
             0 => self.ask(client, "tools/list", &json!({})),
             1 => self.cancels(client),
+            2 if self.sessions[client].door.is_none() => self.searches(client),
             _ => self.calls(client),
         }
     }
@@ -286,18 +312,21 @@ impl World {
             return;
         }
         let door = self.rng.chance(30).then(|| name_of(self.rng.below(SERVERS)));
+        let who = Who::ALL[self.rng.below(Who::ALL.len())];
         let session = &mut self.sessions[client];
-        (session.door, session.ready) = (door, false);
+        (session.door, session.ready, session.who) = (door, false, who);
         session.known.clear();
+        session.found.clear();
         // Of one principal some sessions are alike, and share servers.
         let version = ["2025-11-25", "2025-06-18"][client / NAMES.len() % 2];
-        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "sim", "version": "1"}});
+        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": who.name(), "version": "1"}});
         self.ask(client, "initialize", &params);
     }
 
     fn ask(&mut self, client: usize, method: &str, params: &Value) {
-        let door = self.sessions[client].door.clone();
-        let id = self.judge.asks(self.agenda.now, client, door, method, params);
+        let session = &self.sessions[client];
+        let at = (session.door.clone(), session.who);
+        let id = self.judge.asks(self.agenda.now, client, at, method, params);
         self.outcome.calls += 1;
         self.left = self.left.saturating_sub(1);
         self.post(client, &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
@@ -311,19 +340,40 @@ impl World {
         let line = wire::scan(message.to_string().into());
         mirror(&mut head, &line);
         let id = self.exchanges.open(&head, false);
-        self.clients_of.push((client, session.door.clone()));
+        self.visits.push(Visit { client, door: session.door.clone(), who: session.who, listen: None });
         self.feed(Event::Posted(id, Box::new(head), line));
     }
 
     fn calls(&mut self, client: usize) {
         let session = &self.sessions[client];
+        let through = session.door.is_none() && !session.found.is_empty() && self.rng.chance(50);
+        // What it was not shown it may try all the same, and then it may not be there yet.
+        let guesses = session.door.is_none() && self.rng.chance(5);
         let tool = match &session.door {
             Some(_) => TOOLS[self.rng.below(2)].to_owned(),
+            None if guesses => format!("{}__{}", name_of(self.rng.below(SERVERS)), TOOLS[0]),
+            None if through => session.found[self.rng.below(session.found.len())].clone(),
             None if session.known.is_empty() => return self.ask(client, "tools/list", &json!({})),
             None => session.known[self.rng.below(session.known.len())].clone(),
         };
         let nonce = self.judge.next();
-        self.ask(client, "tools/call", &json!({"name": tool, "arguments": {"nonce": nonce}}));
+        let direct = json!({"name": tool, "arguments": {"nonce": nonce, "guess": guesses}});
+        let params = if through { json!({"name": "call_tool", "arguments": direct}) } else { direct };
+        self.ask(client, "tools/call", &params);
+    }
+
+    /// Looks for tools, or at one that it found.
+    fn searches(&mut self, client: usize) {
+        let found = &self.sessions[client].found;
+        let params = match found.len() {
+            0 => json!({"name": "find_tools", "arguments": {"query": "", "limit": 50}}),
+            _ if self.rng.chance(60) => json!({"name": "find_tools", "arguments": {"query": "build look"}}),
+            many => {
+                let name = &found[self.rng.below(many)];
+                json!({"name": "describe_tool", "arguments": {"name": name}})
+            }
+        };
+        self.ask(client, "tools/call", &params);
     }
 
     fn cancels(&mut self, client: usize) {
@@ -337,7 +387,10 @@ impl World {
     }
 
     fn responds(&mut self, id: ExchangeId, status: u16, session: Option<Box<str>>) {
-        let (client, _) = self.clients_of[id.0 as usize];
+        let client = self.visits[id.0 as usize].client;
+        if client >= CLIENTS {
+            return;
+        }
         if session.is_some() {
             self.sessions[client].name = session;
         }
@@ -350,20 +403,24 @@ impl World {
 
     /// A message for a client.
     fn told(&mut self, id: ExchangeId, bytes: &Bytes) {
-        let (client, door) = self.clients_of[id.0 as usize].clone();
+        let Visit { client, door, who, listen } = self.visits[id.0 as usize].clone();
+        let principal = client % NAMES.len();
         let message: Value = serde_json::from_slice(bytes).expect("JSON");
+        if let Some(listen) = listen {
+            return self.judge.hears_on_listen(listen, (client, who, principal), &message);
+        }
         // What outlast says itself has a logger.
         let log = message.get("params").filter(|params| params.get("logger").is_none());
         if let Some(text) = log.and_then(|params| params.get("data")?.as_str()) {
-            return self.judge.hears(self.sessions[client].principal, door.as_deref(), text);
+            return self.judge.hears(principal, (door.as_deref(), who), text);
         }
         if message.get("method").is_some() || message["id"].is_null() {
             return;
         }
-        let principal = self.sessions[client].principal;
-        let method = self.judge.answers(self.agenda.now, client, principal, &message);
+        let Some(asked) = self.judge.answers(self.agenda.now, client, principal, &message) else { return };
         self.outcome.failed += u64::from(message.get("error").is_some());
-        match method.as_str() {
+        match asked.method.as_str() {
+            method if client >= CLIENTS => self.listener_is_shown(client, method, &message),
             "initialize" if message.get("result").is_some() => {
                 self.sessions[client].ready = true;
                 self.agenda.plan(Duration::ZERO, Plan::Acts(client));
@@ -372,8 +429,13 @@ impl World {
             "tools/list" => {
                 let tools = message["result"]["tools"].as_array().cloned().unwrap_or_default();
                 let names = tools.iter().filter_map(|tool| Some(tool["name"].as_str()?.to_owned()));
-                self.sessions[client].known = names.collect();
-                self.judge.is_shown(self.sessions[client].door.as_deref(), &self.sessions[client].known);
+                let names: Vec<String> = names.collect();
+                self.judge.is_shown(door.as_deref(), who, &names);
+                self.sessions[client].known =
+                    names.into_iter().filter(|name| door.is_some() || name.contains("__")).collect();
+            }
+            "tools/call" if asked.tool == "find_tools" => {
+                self.sessions[client].found = self.judge.is_found(who, &message);
             }
             _ => {}
         }
@@ -383,6 +445,7 @@ impl World {
 
     /// Every client leaves, and then nothing may be left.
     fn say_farewell(&mut self) {
+        self.listeners_leave();
         // Nothing is started for nobody any more.
         let steady = (0..STEADY).map(|server| {
             let name = name_of(server);
@@ -403,7 +466,8 @@ impl World {
             };
             if head.session.is_some() {
                 let id = self.exchanges.open(&head, false);
-                self.clients_of.push((client, session.door.clone()));
+                let (door, who) = (session.door.clone(), session.who);
+                self.visits.push(Visit { client, door, who, listen: None });
                 self.feed(Event::Deleted(id, Box::new(head)));
             }
         }

@@ -1,5 +1,6 @@
 //! What must hold whatever the file says: see `gateway.rs`.
 
+use super::rules::Who;
 use super::{STEADY, name_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,21 +17,38 @@ pub(super) struct Defined {
     pub(super) timeout: u64,
 }
 
+/// A request that was made.
 #[derive(Debug)]
-struct Open {
+pub(super) struct Open {
     client: usize,
     at: Duration,
-    method: String,
+    pub(super) method: String,
+    /// The tool that it names, if it calls one.
+    pub(super) tool: String,
+    who: Who,
+    /// At the merged door, where a rule may hide servers.
+    merged: bool,
     /// The server and the tool that it is for.
     target: Option<(String, String)>,
     nonce: u64,
+    /// Its client has not been shown the tool.
+    guess: bool,
     /// When its server got it.
     called: Option<Duration>,
+}
+
+/// What a modern client listens to.
+#[derive(Debug)]
+struct Listen {
+    client: usize,
+    uris: Vec<String>,
+    acknowledged: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     last: u64,
+    listens: BTreeMap<u64, Listen>,
     open: BTreeMap<u64, Open>,
     /// Requests of sessions that have ended: they may be answered.
     parted: BTreeMap<u64, Open>,
@@ -78,18 +96,32 @@ impl Judge {
         &mut self,
         at: Duration,
         client: usize,
-        door: Option<String>,
+        (door, who): (Option<String>, Who),
         method: &str,
         params: &Value,
     ) -> u64 {
         self.last += 1;
-        let name = params["name"].as_str().unwrap_or_default();
+        let tool = params["name"].as_str().unwrap_or_default();
+        let through = matches!(tool, "call_tool" | "describe_tool") && door.is_none();
+        let direct = if through { &params["arguments"] } else { params };
+        let name = direct["name"].as_str().unwrap_or_default();
+        let merged = door.is_none();
         let target = match door {
             Some(server) => Some((server, name.to_owned())),
             None => name.split_once("__").map(|(server, tool)| (server.to_owned(), tool.to_owned())),
         };
-        let nonce = params["arguments"]["nonce"].as_u64().unwrap_or_default();
-        self.open.insert(self.last, Open { client, at, method: method.into(), target, nonce, called: None });
+        let nonce = direct["arguments"]["nonce"].as_u64().unwrap_or_default();
+        let guess = direct["arguments"]["guess"] == true;
+        let (method, tool) = (method.into(), tool.into());
+        let open = Open { client, at, method, tool, who, merged, target, nonce, guess, called: None };
+        self.open.insert(self.last, open);
+        self.last
+    }
+
+    /// A modern client begins to listen.
+    pub(super) fn listens(&mut self, client: usize, uris: Vec<String>) -> u64 {
+        self.last += 1;
+        self.listens.insert(self.last, Listen { client, uris, acknowledged: false });
         self.last
     }
 
@@ -140,17 +172,74 @@ impl Judge {
     }
 
     /// A client is shown these tools.
-    pub(super) fn is_shown(&self, door: Option<&str>, names: &[String]) {
+    pub(super) fn is_shown(&self, door: Option<&str>, who: Who, names: &[String]) {
         let mut sorted = names.to_vec();
         sorted.sort();
         sorted.dedup();
         assert!(door.is_some() || sorted.len() == names.len(), "two tools have one name: {names:?}");
+        let servers = names.iter().filter_map(|name| name.split_once("__"));
+        for (server, _) in servers.filter(|_| door.is_none()) {
+            assert!(who.lists(server), "{who:?} is shown a tool of {server}");
+        }
+    }
+
+    /// A client has found these tools.
+    pub(super) fn is_found(&self, who: Who, message: &Value) -> Vec<String> {
+        let text = message["result"]["content"][0]["text"].as_str().unwrap_or("{}");
+        let found: Value = serde_json::from_str(text).unwrap_or_default();
+        let names = found["tools"].as_array().cloned().unwrap_or_default();
+        let names: Vec<String> =
+            names.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect();
+        for name in &names {
+            let (server, _) = name.split_once("__").expect("a tool of a server");
+            assert!(who.finds(server), "{who:?} finds a tool of {server}");
+        }
+        names
+    }
+
+    /// A client is shown these resources.
+    pub(super) fn has_resources(&self, who: Who, uris: &[String]) {
+        for server in uris.iter().filter_map(|uri| server_in(uri)) {
+            assert!(who.sees(server), "{who:?} is shown a resource of {server}");
+        }
+    }
+
+    /// Whoever listens hears something.
+    pub(super) fn hears_on_listen(
+        &mut self,
+        id: u64,
+        (client, who, principal): (usize, Who, usize),
+        message: &Value,
+    ) {
+        let listen = self.listens.get_mut(&id).expect("it was asked for");
+        assert_eq!(listen.client, client, "another listens");
+        let Some(method) = message["method"].as_str() else {
+            return assert_eq!(message["id"], id, "the end of another listen");
+        };
+        let params = &message["params"];
+        let under = &params["_meta"]["io.modelcontextprotocol/subscriptionId"];
+        assert_eq!(*under, id, "said on listen {id}: {message}");
+        let begins = method == "notifications/subscriptions/acknowledged";
+        assert_ne!(listen.acknowledged, begins, "first it is acknowledged, once: {message}");
+        listen.acknowledged = true;
+        if method != "notifications/resources/updated" {
+            return assert!(
+                begins || method == "notifications/tools/list_changed",
+                "not asked for: {message}"
+            );
+        }
+        let (uri, name) = (params["uri"].as_str().expect("a uri"), params["name"].as_str().expect("a name"));
+        assert!(listen.uris.iter().any(|asked| asked == uri), "{uri} was not asked for");
+        assert!(server_in(uri).is_none_or(|server| server == name), "{name} speaks of {uri}");
+        assert!(who.sees(name), "{who:?} hears of {name}");
+        self.belongs(params["server"].as_u64().expect("a number") as u32, principal);
     }
 
     /// A client hears what a server says of itself.
-    pub(super) fn hears(&mut self, principal: usize, door: Option<&str>, text: &str) {
+    pub(super) fn hears(&mut self, principal: usize, (door, who): (Option<&str>, Who), text: &str) {
         let (name, server) = text.split_once('|').expect("a log of ours");
         assert!(door.is_none_or(|door| door == name), "at {door:?} a client heard {text}");
+        assert!(door.is_some() || who.sees(name), "{who:?} hears {name}");
         self.belongs(server.parse().expect("a number"), principal);
     }
 
@@ -166,21 +255,22 @@ impl Judge {
         client: usize,
         principal: usize,
         answer: &Value,
-    ) -> String {
+    ) -> Option<Open> {
         let id = answer["id"].as_u64().expect("an id of ours");
         let not_found = answer["error"]["code"] == -32000;
         let Some(open) = self.open.remove(&id).or_else(|| self.parted.remove(&id)) else {
             assert!(not_found, "nobody waits for {answer}");
-            return String::new();
+            return None;
         };
         assert_eq!(open.client, client, "an answer for another client: {answer}");
-        if open.method == "tools/call" {
-            match answer.get("error") {
-                Some(error) => self.failed(now, &open, error),
-                None => self.succeeded(now, &open, principal, answer),
-            }
+        match answer.get("error") {
+            _ if open.method != "tools/call" => {}
+            Some(error) => self.failed(now, &open, error),
+            None if open.tool == "find_tools" => {}
+            None if open.tool == "describe_tool" => described(&open, answer),
+            None => self.succeeded(now, &open, principal, answer),
         }
-        open.method
+        Some(open)
     }
 
     fn succeeded(&mut self, now: Duration, open: &Open, principal: usize, answer: &Value) {
@@ -188,6 +278,7 @@ impl Judge {
         let parts: Vec<&str> = text.split('|').collect();
         let [name, program, server, tool, nonce] = parts[..] else { panic!("{text}") };
         let (wanted, wanted_tool) = open.target.as_ref().expect("a call has a target");
+        assert!(!open.merged || open.who.sees(wanted), "{:?} called {wanted}", open.who);
         assert_eq!((name, tool), (&**wanted, &**wanted_tool), "another server answered, or for another tool");
         assert_eq!(nonce, open.nonce.to_string(), "the answer to another call");
         self.belongs(server.parse().expect("a number"), principal);
@@ -203,7 +294,8 @@ impl Judge {
 
     fn failed(&self, now: Duration, open: &Open, error: &Value) {
         let Some((name, _)) = &open.target else { return };
-        let steady = (0..STEADY).any(|server| *name == name_of(server));
+        let seen = !open.merged || (open.who.sees(name) && !open.guess);
+        let steady = seen && (0..STEADY).any(|server| *name == name_of(server));
         assert!(!steady, "a call of a steady server failed after {:?}: {error}", now - open.at);
         let data = &error["data"]["outlast"];
         if data["kind"] != "timeout" {
@@ -214,4 +306,20 @@ impl Judge {
         let held = self.within(name, open.at, begun).into_iter().flatten().any(|said| said.timeout == limit);
         assert!(held, "{limit} ms was no limit of {name} when the call began: {open:?}, {error}");
     }
+}
+
+/// A definition is that of the tool that was asked for.
+fn described(open: &Open, answer: &Value) {
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    if answer["result"]["isError"] != true {
+        let definition: Value = serde_json::from_str(text).expect("a definition");
+        let (server, tool) = open.target.as_ref().expect("it has a name");
+        assert_eq!(definition["name"], format!("{server}__{tool}"), "another tool is described");
+    }
+}
+
+/// The server that a uri names, if it does: `outlast+s1:res://both`, `res://s1`.
+fn server_in(uri: &str) -> Option<&str> {
+    let marked = uri.strip_prefix("outlast+").and_then(|rest| Some(rest.split_once(':')?.0));
+    marked.or_else(|| uri.strip_prefix("res://").filter(|name| *name != "both"))
 }

@@ -87,10 +87,16 @@ impl World {
         let (result, delay) = match method {
             "initialize" => {
                 let version = &message["params"]["protocolVersion"];
-                let capabilities = json!({"tools": {"listChanged": true}, "logging": {}});
+                let capabilities = json!({"tools": {"listChanged": true}, "resources": {}, "logging": {}});
                 (json!({"protocolVersion": version, "capabilities": capabilities}), self.rng.millis(0, 100))
             }
             "tools/list" => self.list(id, steady),
+            "resources/list" => {
+                let uris = [format!("res://{name}"), "res://both".to_owned()];
+                let resources: Vec<Value> = uris.iter().map(|uri| json!({"uri": uri, "name": "r"})).collect();
+                (json!({"resources": resources}), self.rng.millis(0, 30))
+            }
+            "subscriptions/listen" => return self.is_listened_to((id, run), &name, &message),
             "tools/call" => {
                 let (tool, nonce) = (&message["params"]["name"], &message["params"]["arguments"]["nonce"]);
                 self.judge.is_called(self.agenda.now, nonce.as_u64().expect("a nonce"));
@@ -115,6 +121,26 @@ impl World {
         }
         let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
         self.agenda.plan(delay, Plan::Says(id, run, answer));
+    }
+
+    /// Somebody listens: that is acknowledged, and then things change, whether or not anybody listens still.
+    fn is_listened_to(&mut self, (id, run): (ServerId, Run), name: &str, message: &Value) {
+        let asked = &message["params"]["notifications"];
+        let meta = json!({"io.modelcontextprotocol/subscriptionId": message["id"]});
+        let says = |method: &str, mut params: Value| {
+            params["_meta"] = meta.clone();
+            json!({"jsonrpc": "2.0", "method": format!("notifications/{method}"), "params": params})
+        };
+        let first = self.rng.millis(0, 20);
+        let known = says("subscriptions/acknowledged", json!({"notifications": asked}));
+        self.agenda.plan(first, Plan::Says(id, run, known));
+        for uri in asked["resourceSubscriptions"].as_array().into_iter().flatten() {
+            let updated = json!({"uri": uri, "name": name, "server": id.0});
+            let later = first + self.rng.millis(1, 3_000);
+            self.agenda.plan(later, Plan::Says(id, run, says("resources/updated", updated)));
+        }
+        let later = first + self.rng.millis(1, 3_000);
+        self.agenda.plan(later, Plan::Says(id, run, says("tools/list_changed", json!({}))));
     }
 
     /// What is listed, and when. Of those that are not steady some are slow, and some never come to an end.
