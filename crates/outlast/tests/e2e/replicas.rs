@@ -52,7 +52,7 @@ impl Fleet {
         let mut command = outlast_alone();
         command.current_dir(&own).env("REPLICA", at.to_string()).env("OUTLAST_STORE_URL", &self.url);
         command.env("OUTLAST_LISTEN", "127.0.0.1:0");
-        command.args(["serve", "--tasks", "--tool", "hang=timeout:1h"]);
+        command.args(["serve", "--tasks", "--tool", "hang=timeout:1h", "--max-sessions", "100000"]);
         command.args(["--state"]).arg(own.join("state"));
         command.args(["--token-file"]).arg(self.folder.path().join("tokens"));
         command.arg("--").arg(fake_server());
