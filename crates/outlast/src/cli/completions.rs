@@ -215,7 +215,7 @@ complete -c outlast -n 'contains -- -- (commandline -opc)' -xa '(__fish_complete
     }
     let _ = writeln!(text, "complete -c outlast -n '__fish_seen_subcommand_from {CHECK}' -F");
     for word in with_own() {
-        for option in word.options {
+        for option in word.options.iter().copied().chain(["help"]) {
             let name = word.name;
             let _ = writeln!(text, "complete -c outlast -n '__fish_seen_subcommand_from {name}' -l {option}");
         }
@@ -273,4 +273,41 @@ Register-ArgumentCompleter -Native -CommandName outlast -ScriptBlock {{
 /// In single quotes, as bash, zsh and fish read them. Our own texts hold no backslash.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shell_knows_every_command_and_its_options() {
+        for (shell, text) in
+            [("bash", bash()), ("fish", fish()), ("powershell", powershell()), ("zsh", zsh())]
+        {
+            for word in COMMANDS {
+                assert!(text.contains(word.name), "{shell}: {}", word.name);
+                let unknown = word.options.iter().find(|option| !text.contains(*option));
+                assert_eq!(unknown, None, "{shell}: {}", word.name);
+            }
+        }
+    }
+
+    /// What a command's help shows at the beginning of a line, it reads, and the other way round.
+    #[test]
+    fn the_options_of_a_command_are_those_of_its_help() {
+        for word in with_own() {
+            let help = (word.text)();
+            let unknown = word.options.iter().find(|option| !help.contains(&format!("--{option}")));
+            assert_eq!(unknown, None, "{}", word.name);
+            let lines = help.lines().filter_map(|line| {
+                line.trim_start().split("--").nth(1).filter(|_| line.trim_start().starts_with('-'))
+            });
+            let names = lines.filter_map(|rest| rest.split([' ', '=']).next()).filter(|name| *name != "help");
+            for name in names {
+                // install and uninstall share a help.
+                let known = word.options.contains(&name) || word.name == "install";
+                assert!(known, "{}: --{name} is in its help alone", word.name);
+            }
+        }
+    }
 }
