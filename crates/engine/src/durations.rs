@@ -62,8 +62,15 @@ impl Tally {
         self.calls += 1;
         self.failures += u64::from(outcome.is_failure());
         self.cut_off += u64::from(outcome.is_cut_off());
-        self.slowest_ms = self.slowest_ms.max(ms);
-        self.fill(bucket(ms), 1);
+        if outcome.tells_duration() {
+            self.slowest_ms = self.slowest_ms.max(ms);
+            self.fill(bucket(ms), 1);
+        }
+    }
+
+    /// Calls of which it is known how long they took.
+    pub fn measured(&self) -> u64 {
+        self.buckets().map(|(_, count)| u64::from(count)).sum()
     }
 
     /// So many calls more in a bucket, which are counted already.
@@ -93,7 +100,7 @@ impl Tally {
 
     /// The time within which so many of a hundred calls were over, at most an eighth too long.
     pub fn percentile(&self, percent: u64) -> Duration {
-        let wanted = (self.calls * percent).div_ceil(100).max(1);
+        let wanted = (self.measured() * percent).div_ceil(100).max(1);
         let mut seen = 0;
         let found = self.buckets().find(|(_, count)| {
             seen += u64::from(*count);
@@ -182,11 +189,12 @@ pub const ENOUGH: u64 = 30;
 /// much. Of a call that a limit ended it is only known that it would have taken longer: where more than one in a
 /// hundred was, the limits begin at twice the longest.
 pub fn propose(tally: &Tally) -> Result<Proposed, String> {
-    if tally.calls < ENOUGH {
-        return Err(format!("too little data: {} of at least {ENOUGH} calls", tally.calls));
+    let measured = tally.measured();
+    if measured < ENOUGH {
+        return Err(format!("too little data: {measured} of at least {ENOUGH} calls"));
     }
     let (p99, slowest) = (tally.percentile(99), tally.slowest());
-    let often_cut_off = tally.cut_off * 100 > tally.calls;
+    let often_cut_off = tally.cut_off * 100 > measured;
     let beyond = if often_cut_off { slowest * 2 } else { slowest };
     let timeout = round_up((p99 * 2).max(beyond + Duration::from_millis(1)).max(Duration::from_secs(10)));
     let max = round_up((timeout * 4).max(Duration::from_secs(60)));
@@ -200,7 +208,10 @@ pub fn reason(tally: &Tally) -> String {
         0 => "none cut off by a limit".to_owned(),
         count => format!("{count} cut off by a limit"),
     };
-    let calls = if tally.calls == 1 { "1 call".to_owned() } else { format!("{} calls", tally.calls) };
+    let calls = match tally.measured() {
+        1 => "1 call".to_owned(),
+        count => format!("{count} calls"),
+    };
     format!(
         "{calls}, p50 {}, p99 {}, slowest {}, {cut_off}",
         shown(tally.percentile(50)),
@@ -279,6 +290,17 @@ mod tests {
         let proposed = propose(&tally(&[(900, 400), (20_000, 12)])).unwrap();
         assert_eq!((proposed.timeout, proposed.max), (Duration::from_secs(45), Duration::from_secs(180)));
         assert_eq!(proposed.why, "412 calls, p50 959ms, p99 20s, slowest 20s, none cut off by a limit");
+    }
+
+    /// A client that leaves after three seconds says nothing about how long the work takes.
+    #[test]
+    fn calls_that_were_given_up_are_counted_and_not_measured() {
+        let mut left = tally(&[(900, 30)]);
+        let before = propose(&left).unwrap();
+        (0..300).for_each(|_| left.add(Duration::from_secs(3), Outcome::Left));
+        left.add(Duration::from_secs(3_000), Outcome::Failed("server-gone"));
+        assert_eq!((left.calls, left.failures, left.measured()), (331, 1, 30));
+        assert_eq!(propose(&left).unwrap(), before);
     }
 
     /// They would have taken longer, and nobody knows how much.

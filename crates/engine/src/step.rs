@@ -190,6 +190,11 @@ impl Outcome {
         matches!(self, Outcome::ToolError | Outcome::Error | Outcome::Failed(_))
     }
 
+    /// Whether it tells how long a call takes. What was given up, or was lost with its server, might have taken longer.
+    pub fn tells_duration(self) -> bool {
+        matches!(self, Outcome::Answered | Outcome::ToolError | Outcome::Error) || self.is_cut_off()
+    }
+
     /// Whether a limit ended it.
     pub fn is_cut_off(self) -> bool {
         matches!(self, Outcome::Failed("timeout" | "max"))
