@@ -25,6 +25,7 @@ mod serve;
 mod tasks;
 mod timeout_mcp;
 mod token;
+mod top;
 mod ui;
 mod version;
 mod wrap;
@@ -77,6 +78,7 @@ enum Task {
     Advise(crate::advise::Request),
     Ui(crate::dashboard::alone::Request),
     Clients(crate::clients::Request),
+    Top(crate::top::Request),
     /// Read this file and say what is wrong with it; to a program if so.
     Check(std::path::PathBuf, bool),
     Explain(crate::explain::Request),
@@ -149,6 +151,7 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "cache" => cache::parse(parser),
         "token" => token::parse(parser),
         "tasks" => tasks::parse(parser),
+        "top" => top::parse(parser),
         "holds" => holds::parse(parser),
         "audit" => holds::audit(parser),
         "advise" => advise::parse(parser),

@@ -76,7 +76,7 @@ fn act(request: &Request) -> Result<Status, Problem> {
     match (&request.what, shelf) {
         (What::List { watch: true }, Some(shelf)) => watch(&shelf, request.json),
         (What::List { .. }, shelf) => {
-            let holds = shelf.as_ref().map(holds).transpose()?.unwrap_or_default();
+            let holds = shelf.as_ref().map(all).transpose()?.unwrap_or_default();
             print(shown(&holds, request.json).as_bytes())
         }
         (What::Audit { last }, shelf) => {
@@ -93,7 +93,8 @@ fn unknown(number: u64) -> Problem {
     Problem(Status::Unknown, why)
 }
 
-fn holds(shelf: &Shelf) -> Result<Vec<Hold>, Problem> {
+/// What is open, and which words are still good for something.
+pub fn all(shelf: &Shelf) -> Result<Vec<Hold>, Problem> {
     match shelf.load(Query::Holds)? {
         Found::Holds(holds) => Ok(holds),
         _ => Ok(Vec::new()),
@@ -149,7 +150,7 @@ fn watch(shelf: &Shelf, json: bool) -> Result<Status, Problem> {
     let interrupt = Interrupt::new()?;
     let mut last = None;
     loop {
-        let holds = holds(shelf)?;
+        let holds = all(shelf)?;
         let state: Vec<_> =
             holds.iter().map(|hold| (hold.number, hold.decision.is_some(), hold.owner.clone())).collect();
         if last.as_ref() != Some(&state) {

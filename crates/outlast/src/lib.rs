@@ -42,4 +42,5 @@ mod server;
 pub mod store;
 mod sys;
 mod tasks;
+mod top;
 mod wrap;

@@ -6,7 +6,7 @@
 
 mod follow;
 pub mod shelf;
-mod show;
+pub mod show;
 
 use crate::observe::stderr::{self, say};
 use crate::observe::stdout;

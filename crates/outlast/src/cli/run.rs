@@ -53,6 +53,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::DoctorClient => crate::doctor::client(),
         Task::Tasks(request) => crate::tasks::run(&request),
         Task::Holds(request) => crate::holds::run(&request),
+        Task::Top(request) => crate::top::run(request),
         Task::Advise(request) => crate::advise::run(&request),
         Task::Ui(request) => crate::dashboard::alone::run(&request),
         Task::Clients(request) => crate::clients::run(&request),

@@ -39,6 +39,12 @@ impl Stream {
         terminal && config::any_variable("TERM").is_none_or(|name| name != "dumb")
     }
 
+    /// Whether colours are wanted, and understood.
+    pub fn has_colours(self) -> bool {
+        let unwanted = config::any_variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+        self.is_terminal() && !unwanted
+    }
+
     /// A text in a colour, where colours are wanted.
     pub fn paint(self, colour: Colour, text: &str) -> String {
         let code = match colour {
@@ -46,7 +52,6 @@ impl Stream {
             Colour::Warning => 33,
             Colour::Bad => 31,
         };
-        let unwanted = config::any_variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-        if self.is_terminal() && !unwanted { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.has_colours() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }

@@ -59,5 +59,6 @@ mod store_faults;
 mod streams;
 mod tasks_cli;
 mod timeout_mcp;
+mod top;
 mod trees;
 mod world;

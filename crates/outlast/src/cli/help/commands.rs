@@ -101,6 +101,14 @@ pub const COMMANDS: &[Command] = &[
         text: tasks,
     },
     Command {
+        name: "top",
+        listed: false,
+        then: &[],
+        options: &["once", "json", "sort", "filter", "url", "token-file", "state"],
+        short: "what runs now, and how near it is to its limits",
+        text: top,
+    },
+    Command {
         name: "holds",
         listed: false,
         then: &["list", "approve", "decline"],
@@ -451,6 +459,30 @@ Ends with 0 for success (`result`, `wait`: the call completed; `cancel`: the
 call was cancelled), 1 if the call failed or was cancelled (`cancel`: it had
 ended already), 2 for a bad command line or ticket, 3 if the call still runs, 4
 if the store cannot be read.
+"
+    .into()
+}
+
+fn top() -> String {
+    "What runs now: calls, how near they are to their limits, what waits for you.
+Usage: outlast top [OPTIONS]
+
+  outlast top                             all outlast processes of this user
+  outlast top --url http://localhost:7600 one `outlast serve`, with the story of
+                                          each call
+
+      --once           print the list once
+      --json           print everything once, as JSON
+      --sort COLUMN    age, limit, server, tool or state [default: age]
+      --filter TEXT    only lines with this text
+      --url URL        look at this `outlast serve` instead of the store
+      --token-file FILE  the token for it
+      --state DIR      the state folder, if outlast was started with --state
+  -h, --help           this text
+
+On the screen: arrows choose, s sorts, / filters, p pauses, Enter tells the
+story of a call, c cancels it, a and d approve and decline, q leaves.
+Calls are shown once they have run for a second.
 "
     .into()
 }
