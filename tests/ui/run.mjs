@@ -38,6 +38,69 @@ async function until(look, so) {
 const audit = state => execFileSync(OUTLAST, ['audit', '--json', '--state', state], { encoding: 'utf8' }).trim().split('\n').map(JSON.parse);
 
 const checks = {
+    /** A call appears, tells how far it is, and is among the ended ones once it is over; its story is told. */
+    async live(later) {
+        const served = await serve(folder());
+        const [one, two] = [await tab(`${served.page}#/now`), await tab(`${served.page}#/now`)];
+        await one.page.getByText('No call is running.').waitFor();
+        const agent = await client(served.mcp);
+        const call = agent.call('slow', { no: 1 }, { _meta: { progressToken: 7 } });
+        for (const { page } of [one, two]) {
+            await row(page, 'slow').getByText('compiling <b>part 1</b>').waitFor();
+            await row(page, 'slow').locator('.state', { hasText: 'running' }).waitFor();
+        }
+        assert.ok((await row(one.page, 'slow').textContent()).includes('tester 1'));
+        await row(one.page, 'slow').getByRole('link').click();
+        await one.page.locator('.story .sent').waitFor();
+        await agent.call('release');
+        assert.equal((await call).result.content[0].text, 'done');
+        await one.page.locator('.story .ended').waitFor();
+        await two.page.getByText('No call is running.').waitFor();
+        const ended = two.page.locator('tr', { hasText: 'slow' });
+        assert.ok((await ended.textContent()).includes('answered'));
+        await go(two.page, 'tools');
+        await two.page.getByRole('img', { name: 'how long slow took' }).waitFor();
+        later(served.stop);
+        return [one, two];
+    },
+
+    /** A call is cancelled: its server hears of it, its client gets an answer. */
+    async cancel(later) {
+        const served = await serve(folder());
+        const one = await tab(`${served.page}#/now`);
+        const agent = await client(served.mcp);
+        const call = agent.call('slow');
+        await one.page.getByRole('button', { name: 'Cancel: slow' }).click();
+        await one.page.getByText('Yes, cancel it').waitFor();
+        await until(() => one.page.evaluate(() => document.activeElement.textContent), text => text === 'Yes, cancel it');
+        await one.page.keyboard.press('Escape');
+        await one.page.getByRole('button', { name: 'Cancel: slow' }).click();
+        await one.page.getByText('Yes, cancel it').click();
+        const answer = await call;
+        assert.ok(answer.error || answer.result?.isError, JSON.stringify(answer));
+        await one.page.getByText('No call is running.').waitFor();
+        later(served.stop);
+        return [one];
+    },
+
+    /** A server is started again; what it wrote to stderr is shown as text. */
+    async servers(later) {
+        const served = await serve(folder());
+        const one = await tab(`${served.page}#/servers`);
+        const agent = await client(served.mcp);
+        await agent.call('quick');
+        await one.page.locator('.state', { hasText: 'ready' }).waitFor();
+        await one.page.getByText('last words on stderr').first().click();
+        const words = await one.page.locator('pre').first().textContent();
+        assert.ok(words.includes('fixture: ready') && !words.includes('\u001b'), words);
+        await one.page.getByRole('button', { name: /^Restart/ }).first().click();
+        await one.page.getByText('Yes, restart it').click();
+        await until(() => one.page.locator('main').textContent(), text => /restarts\s*1/.test(text));
+        assert.equal((await agent.call('quick')).result.content[0].text, 'ok');
+        later(served.stop);
+        return [one];
+    },
+
     /** What waits is approved on one page and gone from the other; the next one is declined by keyboard alone. */
     async decisions(later) {
         const state = folder();
@@ -209,6 +272,13 @@ const checks = {
         const call = agent.call('delete_everything', { path: '/tmp/x' });
         await one.page.getByRole('button', { name: /^Approve/ }).click();
         assert.equal((await call).result.content[0].text, 'deleted');
+        const slow = agent.call('slow');
+        await go(one.page, 'now');
+        await row(one.page, 'slow').waitFor();
+        await one.page.getByRole('button', { name: /^Cancel: slow/ }).click();
+        await one.page.getByText('Yes, cancel it').click();
+        const answer = await slow;
+        assert.ok(answer.error || answer.result?.isError, JSON.stringify(answer));
         agent.end();
         later(looked.stop);
         return [one];

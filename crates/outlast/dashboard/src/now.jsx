@@ -37,7 +37,7 @@ function Call({ call, now }) {
             {call.ticket && ', can be fetched later'}
             {call.message && <>: <q><Said most={200}>{call.message}</Said></q></>}
         </p>
-        <div class="does"><Sure label="Cancel" sure="Yes, cancel it" about={`${call.tool ?? call.method} of ${call.server}`}
+        <div class="does">{call.hold != null && <a href="#/waiting">Decide</a>} <Sure label="Cancel" sure="Yes, cancel it" about={`${call.tool ?? call.method} of ${call.server}`}
             act={() => post(`calls/${encodeURIComponent(call.id)}/cancel`)} /></div>
     </li>;
 }

@@ -19,7 +19,8 @@ function Server({ server, now, restarts }) {
         <Facts>
             <Fact name="calls">{server.inFlight}</Fact>
             <Fact name="era">{server.era && plain(server.era, 40)}</Fact>
-            <Fact name="since">{server.since == null ? null : `${whole(now - server.since)} ago`}</Fact>
+            <Fact name="waiting">{server.waiting || null}</Fact>
+            <Fact name="so since">{server.since ? `${whole(now - server.since)}` : null}</Fact>
             <Fact name="restarts">{server.restarts}</Fact>
             <Fact name="process"><Said most={60}>{server.process}</Said></Fact>
         </Facts>
@@ -29,6 +30,6 @@ function Server({ server, now, restarts }) {
             <Lines most={LINES} label={`stderr of ${plain(server.name, 60)}`}>{server.stderr.join('\n')}</Lines>
         </details>}
         {restarts && <div class="does"><Sure label="Restart" sure="Yes, restart it" about={server.name}
-            act={() => post(`servers/${encodeURIComponent(server.name)}/restart`)} /></div>}
+            act={() => post(`servers/${encodeURIComponent(server.name)}/restart`, { process: server.process })} /></div>}
     </li>;
 }

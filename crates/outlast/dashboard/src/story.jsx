@@ -32,7 +32,7 @@ export function Story({ id, state }) {
     </>;
 }
 
-function Told({ story: { call, steps } }) {
+function Told({ story: { call, steps, dropped } }) {
     return <>
         <div class="row">
             <div class="what"><b><Said most={120}>{call.tool ?? call.method}</Said></b> <span class="of">of <Said most={60}>{call.server}</Said></span></div>
@@ -47,6 +47,8 @@ function Told({ story: { call, steps } }) {
                 <Fact name="name"><code>{plain(call.id, 80)}</code></Fact>
             </Facts>
         </div>
+        {steps.length === 0 && <Nothing>What happened in between is known to the process that ran it alone.</Nothing>}
+        {dropped > 0 && <p class="small">{dropped} steps in the middle are not kept.</p>}
         <ol class="story">{steps.map((step, at) => <li key={at} class={step.what}>
             <span class="at" title={clock(step.at)}>+{duration(step.at - call.began)}</span>
             <b>{plain(step.what, 40)}</b> {step.text && <Said most={300}>{step.text}</Said>}

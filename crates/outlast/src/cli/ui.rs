@@ -1,6 +1,6 @@
 //! The command line of `ui`.
 
-use super::{Task, Wrong, help};
+use super::{Task, Wrong, help, unexpected};
 use crate::config;
 use crate::dashboard::alone::Request;
 use lexopt::prelude::*;
@@ -12,7 +12,7 @@ pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {
             Long("help") | Short('h') => return Ok(Task::Print(help::of("ui"))),
             Long("no-browser") => opens = false,
             Long("state") => state = Some(parser.value()?.to_string_lossy().into_owned()),
-            other => return Err(Wrong(format!("{}; see outlast ui --help", other.unexpected()))),
+            other => return Err(unexpected("ui", &other)),
         }
     }
     Ok(Task::Ui(Request { place: config::place(state.as_deref()), opens }))

@@ -2,7 +2,9 @@
 
 use super::Dashboard;
 use super::route::Act;
-use super::sight::Sight;
+use super::sight::{Everything, Sight};
+use super::view::shown;
+use crate::observe::state::{Call, Told};
 use http::StatusCode;
 use outlast_engine::hold::{Scope, Verdict};
 use outlast_engine::record::Head;
@@ -27,14 +29,21 @@ struct Word {
     scope: Option<Box<str>>,
 }
 
+/// Which of the processes that have a server of this name.
+#[derive(Debug, Default, Deserialize)]
+struct Which {
+    #[serde(default)]
+    process: String,
+}
+
 impl Dashboard {
     /// Does what a visitor asks for, if it may.
     pub async fn act(&self, act: Act, sight: &Sight, body: &[u8]) -> Result<Value, Denied> {
         let done = match act {
             Act::Decide(number) => self.decide(number, sight, body).await,
             Act::CancelTask(name) => self.cancel_task(&name, sight).await,
-            Act::CancelCall(id) => Err(not_there(&format!("call {id}"))),
-            Act::Restart(name) => Err(not_there(&format!("server {name}"))),
+            Act::CancelCall(id) => self.cancel_call(&id, sight).await,
+            Act::Restart(name) => self.restart(&name, sight, body).await,
         };
         self.look_at_once();
         done
@@ -64,6 +73,66 @@ impl Dashboard {
             }
             _ => Err(not_there(&format!("call {number}"))),
         }
+    }
+
+    async fn cancel_call(&self, id: &str, sight: &Sight) -> Result<Value, Denied> {
+        let gone = || not_there(&format!("call {id}"));
+        let calls = self.calls().await.map_err(broken)?.calls;
+        let seen = |call: &&Call| call.id == id && sight.sees(&json!(call.principal));
+        let call = calls.iter().find(seen).ok_or_else(gone)?;
+        let told = Told { cancel: Some(id.into()), by: sight.name().into(), ..Told::default() };
+        self.have_done(&call.process, told, || self.driver.cancel_call(id, sight.name()))
+            .await?
+            .then_some(())
+            .ok_or_else(gone)?;
+        Ok(json!({"asked": true}))
+    }
+
+    async fn restart(&self, name: &str, sight: &Sight, body: &[u8]) -> Result<Value, Denied> {
+        if !sight.sees_all() {
+            let why = format!(
+                "a server is for everybody, so only a token with dashboard = \"all\" restarts it; `{}` has not",
+                sight.name()
+            );
+            return Err(Denied(StatusCode::FORBIDDEN, why));
+        }
+        let process = serde_json::from_slice::<Which>(body).unwrap_or_default().process;
+        let told = Told { restart: Some(name.into()), by: sight.name().into(), ..Told::default() };
+        let known = self.have_done(&process, told, || self.driver.restart_server(name)).await?;
+        known.then(|| json!({"asked": true})).ok_or_else(|| not_there(&format!("server {name}")))
+    }
+
+    /// Has a process do something: this one at once, another one when it looks into the store. False if what it is
+    /// about is not there.
+    async fn have_done(
+        &self,
+        process: &str,
+        told: Told,
+        here: impl FnOnce() -> bool,
+    ) -> Result<bool, Denied> {
+        if self.everything == Everything::Served {
+            return Ok(here());
+        }
+        match self.driver.write_down(vec![told.write(process)]).await {
+            Ok(_) => Ok(true),
+            Err(Trouble::Refused { .. }) => Ok(false),
+            Err(why) => Err(broken(why.to_string())),
+        }
+    }
+
+    /// What happened to a call, as far as this process knows it.
+    pub async fn story(&self, id: &str, sight: &Sight) -> Option<Value> {
+        let story = match self.everything {
+            Everything::Served => serde_json::to_value(self.driver.story(id)?).ok()?,
+            Everything::OfThisUser => {
+                let state = self.calls().await.ok()?;
+                let open = state.calls.iter().find(|call| call.id == id).map(|call| json!(call));
+                let call =
+                    open.or_else(|| state.ended.iter().find(|call| call.id == id).map(|call| json!(call)))?;
+                json!({"call": call, "steps": [], "dropped": 0})
+            }
+        };
+        (story["call"].is_object() && sight.sees(&story["call"]["principal"])).then(|| shown(story))
     }
 
     /// The owner of the task hears of it by a message in its mailbox; the page sees what becomes of it.

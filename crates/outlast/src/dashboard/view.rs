@@ -2,12 +2,16 @@
 
 use super::Dashboard;
 use super::sight::{Everything, Sight};
+use crate::observe::feed;
+use crate::observe::state::{State, Tool};
 use crate::tasks::shelf::{Owners, short_names};
 use crate::{clock, holds, tasks};
 use outlast_engine::Wall;
+use outlast_engine::durations::Durations;
 use outlast_engine::hold::Hold;
 use outlast_engine::record::Head;
 use outlast_engine::store::{Found, Query};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -16,6 +20,9 @@ const TEXT: usize = 4200;
 
 /// Tasks that are shown: the newest.
 const TASKS: usize = 500;
+
+/// Tools that are shown: those with the most calls.
+const TOOLS: usize = 1000;
 
 /// The principal of clients on standard streams.
 const STDIO: &str = "stdio";
@@ -50,6 +57,10 @@ impl Dashboard {
     pub(super) async fn gather(&self) -> View {
         let now = clock::wall();
         let mut view = View { now: now.0, ..View::default() };
+        match self.calls().await {
+            Ok(state) => view.take(&state),
+            Err(why) => view.notes.push(why),
+        }
         match self.holds().await {
             Ok(holds) => view.holds = holds.iter().map(|hold| hold_row(hold, now)).collect(),
             Err(why) => view.notes.push(why),
@@ -60,6 +71,26 @@ impl Dashboard {
         }
         view.notes.dedup();
         view
+    }
+
+    /// Calls, servers and tools: those of this process, or what all processes of this user show.
+    pub(super) async fn calls(&self) -> Result<State, String> {
+        if self.everything == Everything::Served {
+            return Ok(self.driver.snapshot().unwrap_or_default());
+        }
+        let now = clock::wall().0;
+        let mut state = match self.driver.look_up(Query::Shown).await.map_err(|why| why.to_string())? {
+            Found::Shown(all) => State::together(now, &all),
+            _ => State::default(),
+        };
+        if let Found::Measured(all) =
+            self.driver.look_up(Query::Measured).await.map_err(|why| why.to_string())?
+        {
+            let mut durations = Durations::default();
+            all.iter().for_each(|one| durations.join(&one.server, &one.tool, &one.tally));
+            state.tools = feed::tools(&durations, |_, _| None);
+        }
+        Ok(state)
     }
 
     /// Questions that are open, and words that are still good for something.
@@ -116,6 +147,13 @@ fn task_rows(heads: &[Head], now: Wall) -> Vec<Value> {
     heads.iter().zip(short_names(heads)).map(row).collect()
 }
 
+/// A row as it is shown.
+fn row(one: &impl Serialize) -> Value {
+    let mut row = serde_json::to_value(one).unwrap_or_default();
+    tidy(&mut row);
+    row
+}
+
 fn without(row: &mut Value, name: &str) {
     if let Some(members) = row.as_object_mut() {
         members.remove(name);
@@ -133,6 +171,12 @@ fn tidy(row: &mut Value) {
     }
 }
 
+/// The same for what is not in a list.
+pub fn shown(mut value: Value) -> Value {
+    cut(&mut value);
+    value
+}
+
 /// Cuts every text.
 fn cut(value: &mut Value) {
     match value {
@@ -147,6 +191,18 @@ fn cut(value: &mut Value) {
 }
 
 impl View {
+    fn take(&mut self, state: &State) {
+        self.more = state.more;
+        self.calls = state.calls.iter().map(|call| (call.id.as_str().into(), row(call))).collect();
+        self.ended = state.ended.iter().map(|call| (call.id.as_str().into(), row(call))).collect();
+        let tool_key = |server: &str, tool: &str| [server, "\n", tool].concat().into();
+        let mut tools: Vec<&Tool> = state.tools.iter().collect();
+        tools.sort_by_key(|tool| std::cmp::Reverse(tool.calls));
+        tools.truncate(TOOLS);
+        self.tools = tools.into_iter().map(|tool| (tool_key(&tool.server, &tool.tool), row(tool))).collect();
+        self.servers = state.servers.iter().map(row).collect();
+    }
+
     /// All of it, as this visitor sees it.
     pub fn whole(&self, sight: &Sight) -> Value {
         json!({
@@ -155,7 +211,7 @@ impl View {
             "more": if sight.sees_all() { self.more } else { 0 },
             "notes": self.notes,
             "rights": sight.shown(),
-            "views": ["waiting", "tasks"],
+            "views": views(sight),
             "calls": of(sight, self.calls.values()),
             "ended": of(sight, self.ended.values()),
             "holds": of(sight, &self.holds),
@@ -208,6 +264,12 @@ impl View {
     fn servers_for(&self, sight: &Sight) -> &[Value] {
         if sight.sees_all() { &self.servers } else { &[] }
     }
+}
+
+/// What belongs to nobody is for those who see everything.
+fn views(sight: &Sight) -> &'static [&'static str] {
+    let all = &["now", "waiting", "tasks", "servers", "tools"];
+    if sight.sees_all() { all } else { &all[..3] }
 }
 
 /// The rows that a visitor sees.

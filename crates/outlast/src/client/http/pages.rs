@@ -67,7 +67,11 @@ impl Door {
                 Ok(done) => json(&done).to(visit),
                 Err(denied) => *denied,
             },
-            _ => Answer::json_rpc(StatusCode::NOT_FOUND, -32000, "this call is not there (any more)"),
+            Route::Story(id) => match self.dashboard.story(&id, &sight).await {
+                Some(story) => json(&story).to(visit),
+                None => Answer::json_rpc(StatusCode::NOT_FOUND, -32000, "this call is not there (any more)"),
+            },
+            _ => Answer::json_rpc(StatusCode::NOT_FOUND, -32000, "the dashboard is /outlast/"),
         }
     }
 
