@@ -6,7 +6,7 @@ use crate::shell::{cargo_command, program, root, run as run_program, run_and_kee
 use anyhow::{Context, Result, bail};
 use std::fs;
 
-const TARGETS: [&str; 6] = ["scan", "engine", "sse", "http", "http1", "chunks"];
+const TARGETS: [&str; 7] = ["scan", "engine", "sse", "http", "http1", "chunks", "file"];
 
 /// What cargo-fuzz passes to a nightly compiler, without the sanitizers that need one.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -87,6 +87,9 @@ fn seed(corpus: &std::path::Path) -> Result<()> {
         "A\x06{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"x\",\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}}}\n<\x00{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n=\x01\n>\x07",
         // HTTP/1.1: a request with a length, a response in chunks.
         "\x06POST /mcp HTTP/1.1\r\nHost: a\r\nMcp-Param-Region: eu\r\nContent-Length: 5\r\n\r\nhello",
+        // A configuration file, and a client's own.
+        "separator = \"__\"\n[defaults]\ntimeout = \"30s\"\n[defaults.tools.\"{run_*,b}\"]\nmax = \"1h\"\n[servers.s0]\ncommand = \"x\"\nargs = [\"${A:-b}\"]\nenv = { K = \"v\" }\ntools.deny = [\"rm\"]\n[clients.\"c*\"]\nservers = [\"s0\"]\n[tokens.t]\nhash = \"00\"\n",
+        "{\"mcpServers\": {\"a b\": {\"command\": \"x\", \"args\": [\"y\"], \"env\": {\"K\": \"${env:V}\"}, \"timeout\": 5}, // c\n},}",
         "\x07HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n",
     ];
     for (index, message) in messages.iter().enumerate() {

@@ -77,6 +77,10 @@ impl<'a> Desk<'a> {
 
     /// A key that nothing is known of. `known` are the keys that may stand there.
     pub fn unknown<'k>(&mut self, entry: &Entry, table: &str, known: impl IntoIterator<Item = &'k str>) {
+        if self.mistakes.len() >= MISTAKES {
+            // It would not be told, and a file may have a hundred thousand such keys.
+            return self.wrong(entry.at, "", None);
+        }
         let known: Vec<&str> = known.into_iter().collect();
         let elsewhere = Setting::named(&entry.name).map(|item| item.place.tables());
         let help = match (elsewhere, nearest(&entry.name, known.iter().copied())) {

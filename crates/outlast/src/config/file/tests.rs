@@ -260,3 +260,72 @@ proptest! {
         }
     }
 }
+
+/// CPU time of this thread: what others do on the machine does not count.
+#[cfg(target_os = "linux")]
+fn cpu() -> std::time::Duration {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    std::time::Duration::from_nanos(schedstat.split(' ').next().unwrap().parse().unwrap())
+}
+
+/// As long as a file may be; a program that is not optimised gets a part of that.
+#[cfg(target_os = "linux")]
+const LONG: usize = gather::LARGEST as usize >> if cfg!(debug_assertions) { 2 } else { 0 };
+
+/// A long file: a piece again and again, with a number in place of each `#`.
+#[cfg(target_os = "linux")]
+fn long(head: &str, piece: &str, tail: &str) -> String {
+    let mut text = head.to_owned();
+    for number in 0.. {
+        if text.len() + piece.len() + tail.len() + 8 > LONG {
+            break;
+        }
+        text += &piece.replace('#', &number.to_string());
+    }
+    text + tail
+}
+
+/// Reading takes 100 ms per MB at most, whatever is in the file; a program that is not optimised needs many times more.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_file_takes_long_to_read() {
+    let most = std::time::Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 100 });
+    let server = "[servers.a]\ncommand = 'x'\n";
+    let allowed = format!("{server}tools.allow = [");
+    let many = format!("{server}tools.deny = ['{{a,b,c,d}}{{a,b,c,d}}{{a,b,c,d}}*x*y*z', ");
+    let shapes = [
+        ("", "\n", ""),
+        ("", "a# = 1\n", ""),
+        ("[defaults]\n", "timeout# = '5s'\n", ""),
+        ("", "[servers.s#]\ncommand = 'x'\n", ""),
+        ("", "[servers.s#]\ncommand = 'x#'\n[servers.s#.tools.'t#*']\nmax = '#s'\n", ""),
+        (server, "[servers.a.tools.'{t#,u#,v#}']\nmax = '1h'\n", ""),
+        (&allowed, "'t#*', ", "]\n"),
+        (&many, "'{a,b,c,d}{a,b,c,d}{a,b,c,d}*x*y#*z', ", "]\n"),
+        ("[clients.x]\nservers = [", "'s#*', ", "]\n"),
+        ("", "[clients.'c#*']\nservers = ['s#']\n", ""),
+        ("", "[tokens.t#]\nhash = '00'\n", ""),
+        ("[servers.a]\ncommand = 'x'\nargs = [", "'${A#:-b}', ", "]\n"),
+        ("[servers.a]\ncommand = '", "${A:-b}$${", "'\n"),
+        ("[servers.a]\ncommand = 'x'\nenv = { ", "A# = '${NOPE}', ", "B = '' }\n"),
+        ("a = ", "[", ""),
+        ("a", ".b#", " = 1\n"),
+        ("[a", ".b", "]\n"),
+        ("{\"mcpServers\": {", "\"s #\": {\"command\": \"x\", \"odd\": []}, ", "}}"),
+        ("{\"mcpServers\": ", "[", ""),
+        ("{", "/* # */ // x\n", "}"),
+        ("include = [", "'f#', ", "]\n"),
+    ];
+    for (head, piece, tail) in shapes {
+        let text = long(head, piece, tail);
+        let before = cpu();
+        let read = examine(&text);
+        let took = cpu() - before;
+        assert!(took < most, "{piece:?} took {took:?} for {} KiB", text.len() >> 10);
+        if let Err(mistakes) = read {
+            assert!(
+                mistakes.len() <= 100 && mistakes.iter().all(|mistake| mistake.to_string().len() < 10_000)
+            );
+        }
+    }
+}
