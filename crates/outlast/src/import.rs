@@ -95,6 +95,14 @@ fn tell_variables(secrets: &Secrets) {
     for (variable, place) in secrets.places() {
         tell(&format!("set {} before outlast starts: {}", visible(variable), visible(place)));
     }
+    for (variable, server) in
+        secrets.named().filter(|(variable, _)| crate::config::variable(variable).is_none())
+    {
+        let (variable, server) = (visible(variable), visible(server));
+        tell(&format!(
+            "set {variable} before outlast starts: server `{server}` needs it; if only its client knows it, write its value"
+        ));
+    }
 }
 
 /// A file that is there already is a person's work.

@@ -7,7 +7,12 @@ use std::collections::BTreeMap;
 
 /// The variables of a file: what each stands for, and where.
 #[derive(Debug, Default)]
-pub struct Secrets(BTreeMap<String, Secret>);
+pub struct Secrets {
+    all: BTreeMap<String, Secret>,
+    /// Variables that the clients' files name themselves, and the servers that need them. Some of them only their client
+    /// knows, such as `workspaceFolder`.
+    named: BTreeMap<String, String>,
+}
 
 #[derive(Debug)]
 struct Secret {
@@ -29,7 +34,12 @@ const BEGINNINGS: [&str; 9] =
 impl Secrets {
     /// Names of variables, and what they are for.
     pub fn places(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, secret)| (name.as_str(), secret.place.as_str()))
+        self.all.iter().map(|(name, secret)| (name.as_str(), secret.place.as_str()))
+    }
+
+    /// Variables that were named already, each with a server that needs it.
+    pub fn named(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.named.iter().map(|(name, server)| (name.as_str(), server.as_str()))
     }
 
     /// A value of `env` or `headers`, called `name`.
@@ -44,6 +54,14 @@ impl Secrets {
     /// A text that may hold one: an argument, after the one before it; an address.
     pub fn argument(&mut self, server: &str, before: Option<&str>, text: &str) -> String {
         let flag = before.filter(|word| word.starts_with('-') && !word.contains('='));
+        if let Some(header) = text.strip_prefix("--header=") {
+            return format!("--header={}", self.argument(server, Some("--header"), header));
+        }
+        if let Some((name, value)) = text.split_once(':').filter(|_| matches!(flag, Some("--header" | "-H")))
+        {
+            let blank = &value[..value.len() - value.trim_start().len()];
+            return format!("{name}:{blank}{}", self.value(server, name, value.trim_start()));
+        }
         if let Some(flag) = flag.filter(|flag| is_secret_name(flag)) {
             return self.value(server, flag, text);
         }
@@ -67,7 +85,12 @@ impl Secrets {
             let plain = inside.strip_prefix("env:").unwrap_or(inside);
             let variable = match inside.strip_prefix("input:") {
                 Some(input) => self.variable(server, input, None),
-                None if is_variable(plain.split(":-").next()?) => format!("${{{plain}}}"),
+                None if is_variable(plain.split(":-").next()?) => {
+                    if !plain.contains(":-") {
+                        self.named.entry(plain.to_owned()).or_insert_with(|| server.to_owned());
+                    }
+                    format!("${{{plain}}}")
+                }
                 None => return None,
             };
             kept += before;
@@ -98,9 +121,9 @@ impl Secrets {
             .chain(numbered)
             .map(|name| name.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned());
         let same = |known: &Secret| known.value.as_deref() == value;
-        let chosen = free.find(|name| self.0.get(name).is_none_or(same)).unwrap_or_default();
+        let chosen = free.find(|name| self.all.get(name).is_none_or(same)).unwrap_or_default();
         let secret = Secret { value: value.map(str::to_owned), place };
-        self.0.entry(chosen.clone()).or_insert(secret);
+        self.all.entry(chosen.clone()).or_insert(secret);
         format!("${{{chosen}}}")
     }
 }
@@ -145,6 +168,9 @@ mod tests {
         assert_eq!(argument(None, "postgres://me:s3cret@host/db"), "${ARGUMENT}");
         assert_eq!(argument(None, "https://h/mcp?key=s3cret"), "https://h/mcp?key=${PG_KEY}");
         assert_eq!(argument(None, "ghp_s3cret"), "${PG_ARGUMENT}");
+        assert_eq!(argument(Some("--header"), "X-Key: s3cret"), "X-Key: ${PG_X_KEY}");
+        assert_eq!(argument(None, "--header=A:Bearer s3cret"), "--header=A:Bearer ${A}");
+        assert_eq!(argument(Some("--header"), "A: ${AUTH}"), "A: ${AUTH}");
         assert_eq!(argument(None, "/home/${USER}/x"), "/home/${USER}/x");
         assert_eq!(argument(None, "a ${odd thing} b"), "a $${odd thing} b");
     }

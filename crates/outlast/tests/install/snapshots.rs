@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A folder of `fixtures`, the client, the scope, and where the client reads the file.
-const FILES: &[(&str, &str, &str, &str)] = &[
+pub const FILES: &[(&str, &str, &str, &str)] = &[
     ("claude-code-project", "claude-code", "project", ".mcp.json"),
     ("claude-code-user", "claude-code", "user", ".claude.json"),
     ("claude-desktop-user", "claude-desktop", "user", "PROGRAMS/Claude/claude_desktop_config.json"),
@@ -31,16 +31,16 @@ const FILES: &[(&str, &str, &str, &str)] = &[
     ("goose-crlf", "goose", "user", ".config/goose/config.yaml"),
 ];
 
-struct Fixture {
+pub struct Fixture {
     folder: PathBuf,
-    world: World,
-    file: PathBuf,
-    before: String,
+    pub world: World,
+    pub file: PathBuf,
+    pub before: String,
     after: String,
     shown: String,
 }
 
-fn fixture(folder: &str, scope: &str, place: &str) -> Fixture {
+pub fn fixture(folder: &str, scope: &str, place: &str) -> Fixture {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/install/fixtures").join(folder);
     let named = |name: &str| {
         let mut entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
