@@ -108,18 +108,20 @@ fn each_server_has_an_address_and_all_have_one() {
     assert_eq!((knows("/mcp"), knows("/mcp/alpha"), knows("/mcp/nobody")), (200, 404, 404));
 }
 
+/// A new token: its hash for the file, and what a client sends.
+pub fn token(name: &str) -> (String, String) {
+    let output = outlast_alone().args(["token", "new", name]).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let (out, told) = (text(output.stdout), text(output.stderr));
+    let hash = out.split_whitespace().last().unwrap().to_owned();
+    let token = told.split_whitespace().find(|word| word.starts_with("outlast_")).unwrap().to_owned();
+    (hash, format!("Bearer {token}"))
+}
+
 /// Of two tokens one may use everything, the other one tool of one server, at either address.
 #[test]
 fn a_token_reaches_its_servers_and_tools_only() {
     let folder = tempfile::tempdir().unwrap();
-    let token = |name: &str| {
-        let output = outlast_alone().args(["token", "new", name]).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        let (out, told) = (text(output.stdout), text(output.stderr));
-        let hash = out.split_whitespace().last().unwrap().to_owned();
-        let token = told.split_whitespace().find(|word| word.starts_with("outlast_")).unwrap().to_owned();
-        (hash, format!("Bearer {token}"))
-    };
     let ((ann_hash, ann), (bob_hash, bob)) = (token("ann"), token("bob"));
     let more = format!(
         "[listen]\nlisten = \"127.0.0.1:0\"\n[tokens.ann]\nhash = \"{ann_hash}\"\n\

@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real processes in real time")]
 
 mod batches;
+mod bounds;
 mod bytes;
 mod cancel;
 mod commands;
@@ -35,6 +36,7 @@ mod http_server;
 mod http_tls;
 mod http_urls;
 mod http_world;
+mod import;
 mod instant;
 mod joining;
 mod keep;
