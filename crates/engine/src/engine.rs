@@ -23,6 +23,7 @@ mod quiet;
 mod reload;
 mod remote;
 mod repeat;
+mod reporting;
 mod resources;
 mod revival;
 mod rights;
@@ -248,11 +249,6 @@ impl Engine {
     /// Whether nothing runs that somebody could come back for.
     pub fn is_idle(&self) -> bool {
         self.calls.len() == 0 && self.tickets.is_empty()
-    }
-
-    /// Whether requests are taken, and no server has been given up for now.
-    pub fn is_ready(&self) -> bool {
-        self.ending.is_none() && !self.ended && !self.servers.is_given_up()
     }
 
     /// What a server is one of.

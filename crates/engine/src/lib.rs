@@ -13,6 +13,7 @@
 //! - [`policy`] and [`settings`]: which limits apply, and the table of settings; [`profile`]: what clients are
 //!   known to do;
 //! - [`wire`]: messages as bytes; [`error`]: what a client is told;
+//! - [`report`]: how the servers are, for people who ask;
 //! - [`record`] and [`store`]: what is stored of a call with a ticket, and what a store is asked; [`hold`]: calls that
 //!   wait for a person;
 //! - [`life`]: signs of life; [`limits`]: every bound; [`time`], [`id`], [`method`], [`hex`]: words.
@@ -58,6 +59,7 @@ pub mod policy;
 pub mod profile;
 pub mod record;
 pub mod redact;
+pub mod report;
 mod servers;
 pub mod settings;
 mod small_map;

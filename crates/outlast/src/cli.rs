@@ -22,6 +22,7 @@ mod meant;
 mod remote;
 mod run;
 mod serve;
+mod servers;
 mod tasks;
 mod timeout_mcp;
 mod token;
@@ -79,6 +80,7 @@ enum Task {
     Ui(crate::dashboard::alone::Request),
     Clients(crate::clients::Request),
     Top(crate::top::Request),
+    Servers(crate::servers::Request),
     /// Read this file and say what is wrong with it; to a program if so.
     Check(std::path::PathBuf, bool),
     Explain(crate::explain::Request),
@@ -157,6 +159,7 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "advise" => advise::parse(parser),
         "ui" => ui::parse(parser),
         "keep" => keep::parse(parser),
+        "servers" => servers::parse(parser),
         "install" => install::parse(installer::Aim::Install, parser.raw_args()?.collect()),
         "uninstall" => install::parse(installer::Aim::Uninstall, parser.raw_args()?.collect()),
         "help" => help::parse(&parser.raw_args()?.collect::<Vec<_>>()),

@@ -24,6 +24,7 @@ use crate::sys::streams::Sink;
 use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::profile::{Learn, Sighting};
+use outlast_engine::report::Report;
 use outlast_engine::store::{Loaded, Query, Stored, Trouble, Write};
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Observed, Reload, wire};
 use publishing::Published;
@@ -97,6 +98,8 @@ pub struct State {
     server_name: Box<str>,
     /// Whether a cap that was learned counts at once, and who writes it down.
     learns_alone: bool,
+    /// What is wrong with a file that was read again and is not taken.
+    mistakes: Vec<String>,
     learner: Option<std::thread::JoinHandle<()>>,
     /// The status to end with, and how long a slow reader is waited for.
     end: Option<(u8, Duration)>,
@@ -131,6 +134,7 @@ impl Driver {
                 server_name: config.server.name.clone(),
                 learns_alone: config.learn == Learn::Auto,
                 adapts: config.adapts(),
+                mistakes: Vec::new(),
                 learner: None,
                 engine: Engine::new(config),
                 now: clock.now(),
@@ -410,6 +414,17 @@ impl Driver {
         self.turn(|state| state.observers.warn(kind, text));
     }
 
+    /// How the servers are, and what is wrong with a file that is not taken.
+    pub fn report(&self) -> (Vec<Report>, Vec<String>) {
+        let state = self.lock();
+        (state.engine.report(), state.mistakes.clone())
+    }
+
+    /// How the servers are that a principal may use.
+    pub fn report_to(&self, principal: Option<&str>) -> Vec<Report> {
+        self.lock().engine.report_to(principal)
+    }
+
     /// Whether requests are taken and servers can be reached.
     pub fn is_ready(&self) -> bool {
         self.lock().engine.is_ready()
@@ -542,6 +557,7 @@ impl State {
 
     /// A file was read again and has mistakes: what it said before stays in force.
     pub fn refuse_file(&mut self, name: &str, wrong: &[String]) {
+        self.mistakes = wrong.iter().take(MISTAKES).cloned().collect();
         for why in wrong.iter().take(MISTAKES) {
             let text = format!("{name} is not taken, and nothing has changed: {why}");
             self.observers.warn("reload", text);
@@ -555,6 +571,7 @@ impl State {
     /// A file was read again: what it says now, and how its servers are reached.
     pub fn reload(&mut self, reload: Reload, programs: BTreeMap<Box<str>, Program>) {
         self.starter.programs = programs;
+        self.mistakes.clear();
         self.feed(Event::Reload(Box::new(reload)));
     }
 

@@ -6,7 +6,7 @@
 //! `http1` handle bytes; `identity` says which server is meant; `memory` keeps what an instant start
 //! needs; `observe` is the log and the record; `clock` reads time, `random` randomness; `sys` is what
 //! differs by system; `demo` shows it all in ten seconds;
-//! `install` edits the files of clients; `dashboard` is the page for people; `doctor` examines servers and clients; `clients` shows what is known of clients; `explain` shows the limits of a tool; `store` keeps what
+//! `install` edits the files of clients; `dashboard` is the page for people; `doctor` examines servers and clients; `clients` shows what is known of clients; `explain` shows the limits of a tool, `servers` how servers are; `store` keeps what
 //! outlives a connection, `tasks` shows it; `keep` is what `--keep` starts, and the way to it.
 
 #![deny(clippy::print_stderr)] // `observe/stderr.rs` is the way to stderr
@@ -39,6 +39,7 @@ mod random;
 mod reload;
 mod serve;
 mod server;
+mod servers;
 pub mod store;
 mod sys;
 mod tasks;

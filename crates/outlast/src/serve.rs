@@ -13,6 +13,7 @@ use crate::observe::Observers;
 use crate::observe::stderr::Stderr;
 use crate::program::Program;
 use crate::reload::{self, by_name};
+use crate::servers::desk::{self, About};
 use crate::store::Home;
 use crate::sys::{limits, manager, signals};
 use crate::wrap::identity_key;
@@ -126,6 +127,8 @@ async fn serve(
     let eager = config.definitions().any(|(_, server)| server.eager);
     let (resume_wait, has_tickets) = (config.resume_wait, config.has_tickets());
     let (greeting, listener, kept) = enter(service.entrance)?;
+    let file = watched.as_ref().map(|(reading, _)| reading.name());
+    let shown = home.place.clone();
     let dates = home.database.as_ref().map_or_else(Dates::default, |_| Dates::of_replica(&replica()));
     let driver = Driver::new(config, Clock::start(), starter, observers, None, home);
     // With a file a hang-up asks us to read it again.
@@ -142,6 +145,10 @@ async fn serve(
         driver.turn(|state| state.feed(Event::Warm));
     }
     let reader = watched.map(|watched| read_again(&driver, watched)).transpose()?;
+    let address = greeting.rsplit(' ').next().map(str::to_owned);
+    let about = About { file, address };
+    // `outlast keep list` shows the others.
+    let desk = if kept.is_none() { desk::open(&driver, &shown, about) } else { None };
     let (stop, stopped) = watch::channel(false);
     let Service { doorman, bounds, addresses, .. } = service;
     let door = Door::new(driver.clone(), doorman, bounds, addresses, Everything::Served, dates);
@@ -155,6 +162,7 @@ async fn serve(
         None => driver.ended().await,
         Some(kept) => kept.until_unused(&driver, resume_wait).await,
     };
+    drop(desk);
     reader.inspect(JoinHandle::abort);
     let _ = stop.send(true);
     let _ = doors.await;

@@ -12,6 +12,7 @@ use crate::program::Program;
 use crate::reload::{self, by_name};
 use crate::serve::name_servers;
 use crate::server::http::Remote;
+use crate::servers::desk::{self, About};
 use crate::store::Place;
 use crate::sys::guardian::Guardians;
 use crate::sys::{limits, signals, streams};
@@ -130,6 +131,7 @@ async fn serve(
     let (max_message, has_tickets) = (config.max_message, config.has_tickets());
     let (sink, last_writer) = streams::stdout_sink()?;
     let (source, sink) = (streams::stdin_source()?, Arc::new(sink));
+    let shown = watched.as_ref().map(|(reading, _)| (reading.name(), place.clone()));
     let driver = Driver::new(config, Clock::start(), starter, observers, keeper, place);
     watch_signals(&driver, true)?;
     tokio::spawn(driver.clone().keep_time());
@@ -145,12 +147,15 @@ async fn serve(
     if eager {
         driver.turn(|state| state.feed(Event::Warm));
     }
+    let desk = shown
+        .and_then(|(file, place)| desk::open(&driver, &place, About { file: Some(file), address: None }));
     // The end of a terminal ends us here, as it ends other servers on standard streams: only the file is watched.
     let watch = watched.map(|(reading, key)| tokio::spawn(reload::watch(driver.clone(), reading, key, None)));
     driver.open(sink.clone());
     tokio::spawn(client::stdio::read(driver.clone(), source, max_message));
     let reader_watch = tokio::spawn(watch_reader(driver.clone(), sink));
     driver.ended().await;
+    drop(desk);
     watch.inspect(tokio::task::JoinHandle::abort);
     driver.end_servers();
     let status = driver.last_words().await;

@@ -122,6 +122,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/reload.md",
         "docs/remote.md",
         "docs/restarts.md",
+        "docs/running.md",
         "docs/resume.md",
         "docs/running.md",
         "docs/serve.md",
@@ -148,7 +149,7 @@ fn links_between_pages_lead_somewhere() {
 #[test]
 fn files_that_pages_show_are_taken() {
     let mut checked = 0;
-    for name in ["README.md", "docs/bounds.md", "docs/file.md", "docs/many-servers.md"] {
+    for name in ["README.md", "docs/bounds.md", "docs/file.md", "docs/many-servers.md", "docs/on-demand.md"] {
         for block in page(name).split("```toml\n").skip(1) {
             let block = block.split("```").next().unwrap();
             let folder = tempfile::tempdir().unwrap();
@@ -213,6 +214,7 @@ fn transcripts_are_true() {
         "docs/platforms.md",
         "docs/reload.md",
         "docs/remote.md",
+        "docs/running.md",
         "docs/serve.md",
         "docs/tasks-command.md",
         "docs/tasks.md",
@@ -251,7 +253,7 @@ const END: &str = "--- the end of a command ---";
 /// Runs the commands of a block; what each of them prints.
 fn play(commands: &[(String, String)]) -> Vec<String> {
     let script: String = commands.iter().map(|(command, _)| format!("{command}\necho '{END}'\n")).collect();
-    let served = script.contains("$URL").then(Served::start);
+    let served = ["$URL", "${URL"].iter().any(|url| script.contains(url)).then(Served::start);
     let folder = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("exec 2>&1\n{script}")]).env("PATH", path()).current_dir(folder.path());

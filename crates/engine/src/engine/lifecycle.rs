@@ -180,6 +180,7 @@ impl Engine {
                 let limit =
                     self.limit_of_handshake(id).map(|limit| show_duration(limit.time)).unwrap_or_default();
                 let why = format!("no answer to initialize within {limit} (handshake)");
+                self.servers.has_erred(id, &why);
                 self.note(Note::RestartFailed { server: name, why });
                 self.stop_for_restart(now, id, limits::KILL_GRACE);
             }

@@ -219,6 +219,7 @@ impl Engine {
 
     /// A server that was started again, or whose session began again, did not come up.
     pub(super) fn revival_failed(&mut self, now: Mono, id: ServerId, why: String) {
+        self.servers.has_erred(id, &why);
         let server = self.server_name(id);
         self.note(Note::RestartFailed { server, why });
         if !self.is_remote(id) {

@@ -81,6 +81,14 @@ impl Servers {
     pub(crate) fn has_trouble(&mut self, id: ServerId, why: &str) {
         if let Some(server) = self.at(id) {
             server.last_trouble = Some(why.into());
+            server.last_error = Some(why.into());
+        }
+    }
+
+    /// Something went wrong that is told to who asks how it is.
+    pub(crate) fn has_erred(&mut self, id: ServerId, why: &str) {
+        if let Some(server) = self.at(id) {
+            server.last_error = Some(why.into());
         }
     }
 
@@ -100,6 +108,9 @@ impl Servers {
     pub(crate) fn exited(&mut self, id: ServerId, exit: Exit) {
         if let Some(server) = self.at(id) {
             server.exit = Some(exit);
+            if !matches!(server.life, Life::Stopping | Life::Leaving) {
+                server.last_error = Some(exit.to_string().into());
+            }
         }
     }
 
@@ -180,6 +191,7 @@ impl Servers {
         if same {
             return Some((server.run, BTreeMap::new()));
         }
+        server.restarted += u32::from(!server.wakes);
         let unanswered = std::mem::take(&mut server.own);
         Some((server.next_run(), unanswered))
     }

@@ -198,6 +198,10 @@ pub(crate) struct Server {
     pub(crate) other_version: bool,
     /// Why it could not be reached last.
     pub(crate) last_trouble: Option<Box<str>>,
+    /// What went wrong last, whether or not it has come back since.
+    pub(crate) last_error: Option<Box<str>>,
+    /// How often another process took over.
+    pub(crate) restarted: u32,
     /// Standing streams that broke in a row, and when the next one is opened.
     pub(crate) standing_breaks: u32,
     pub(crate) standing_armed: Option<Mono>,
@@ -410,6 +414,8 @@ impl Server {
             made_whole: None,
             other_version: false,
             last_trouble: None,
+            last_error: None,
+            restarted: 0,
             standing_breaks: 0,
             standing_armed: None,
             ever_answered: false,

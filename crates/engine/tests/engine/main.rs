@@ -31,6 +31,7 @@ mod reload;
 mod remote;
 mod remote_sessions;
 mod repeats;
+mod reporting;
 mod result_orders;
 mod resume;
 mod rights;

@@ -259,7 +259,7 @@ mod tests {
     fn help_fits_a_screen() {
         fits(&short(), 24);
         fits(&text(), 40);
-        fits(&all(), 130);
+        fits(&all(), 140);
         COMMANDS.iter().for_each(|command| fits(&(command.text)(), 40));
     }
 

@@ -57,6 +57,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Advise(request) => crate::advise::run(&request),
         Task::Ui(request) => crate::dashboard::alone::run(&request),
         Task::Clients(request) => crate::clients::run(&request),
+        Task::Servers(request) => crate::servers::run(&request),
         Task::Check(path, json) => super::check::run(&path, json),
         Task::Explain(request) => crate::explain::run(&request),
         Task::Import(request) => crate::import::run(&request),

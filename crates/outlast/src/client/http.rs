@@ -37,8 +37,10 @@ use http::{Method, StatusCode, Uri};
 use intake::Intake;
 use outlast_engine::error::Kind;
 use outlast_engine::http::Body;
+use outlast_engine::report::Report;
 use outlast_engine::{Event, wire};
 use refusals::{Reason, Refusals};
+use serde_json::json;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -258,8 +260,7 @@ impl Door {
         match path {
             "/mcp" | "/mcp/" if self.serves => self.mcp(request, None, connection, from).await,
             "/healthz" => Some(Answer::text(StatusCode::OK, "ok\n")),
-            "/readyz" if self.driver.is_ready() => Some(Answer::text(StatusCode::OK, "ready\n")),
-            "/readyz" => Some(Answer::text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n")),
+            "/readyz" => Some(self.readiness(request)),
             path => self.elsewhere(request, path, connection, from).await,
         }
     }
@@ -282,6 +283,19 @@ impl Door {
             }
             _ => Some(Answer::text(StatusCode::NOT_FOUND, NO_ENDPOINT)),
         }
+    }
+
+    /// Whether we are ready, and to whom we let in how the servers are that they may use.
+    fn readiness(&self, request: &Request) -> Answer {
+        let ready = self.driver.is_ready();
+        let mut said = json!({"ready": ready});
+        if let Ok(principal) = self.doorman.principal(&request.fields) {
+            let servers = self.driver.report_to(principal.as_deref());
+            let named = |report: &Report| json!({"name": report.name, "state": report.condition.word()});
+            said["servers"] = servers.iter().map(named).collect();
+        }
+        let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        Answer::json(status, format!("{said}\n").into())
     }
 
     async fn mcp(

@@ -56,6 +56,7 @@ mod reload;
 mod replicas;
 mod restarts;
 mod resume;
+mod servers;
 mod service_manager;
 mod store_faults;
 mod streams;

@@ -93,6 +93,14 @@ pub const COMMANDS: &[Command] = &[
         text: serve,
     },
     Command {
+        name: "servers",
+        listed: false,
+        then: &[],
+        options: &["json", "state"],
+        short: "how the servers of running processes are",
+        text: servers,
+    },
+    Command {
         name: "tasks",
         listed: true,
         then: &["list", "show", "result", "cancel", "wait"],
@@ -302,6 +310,23 @@ Usage: outlast clients [--json] [--state DIR]
 
 To add a client: --client-profile 'NAME=cap:60s,progress:no'. To measure one:
 outlast doctor client.
+"
+    .into()
+}
+
+fn servers() -> String {
+    "Show how the servers are of every outlast serve and outlast --config FILE of
+this user: state, era, restarts, calls in flight, last error; and mistakes in a
+file that has changed.
+Usage: outlast servers [--json] [--state DIR]
+
+      --json        print one JSON object
+      --state DIR   the state directory of these processes; those with --state
+                    none are not shown
+  -h, --help        this text
+
+States: not-started, asleep (unused, see --server-idle), starting, ready,
+restarting, failed (tried again every --reconnect-every).
 "
     .into()
 }

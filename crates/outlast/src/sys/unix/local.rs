@@ -2,8 +2,10 @@
 
 use nix::unistd::geteuid;
 use socket2::SockRef;
+use std::fs::Permissions;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use tokio::net::UnixListener;
@@ -31,6 +33,13 @@ impl LocalListener {
             false => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }
+}
+
+/// Listens at a path that nothing is at, for this user alone. Must be called inside a runtime.
+pub fn listen(path: &Path) -> io::Result<LocalListener> {
+    let listener = std::os::unix::net::UnixListener::bind(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    LocalListener::new(listener)
 }
 
 /// Connects, if somebody listens there.

@@ -83,6 +83,13 @@ fn make(name: &str, is_first: bool) -> io::Result<NamedPipeServer> {
     made
 }
 
+/// Listens for this user alone; a file at the path tells that somebody does. Must be called inside a runtime.
+pub fn listen(path: &Path) -> io::Result<LocalListener> {
+    let listener = LocalListener::new(path)?;
+    std::fs::write(path, b"")?;
+    Ok(listener)
+}
+
 /// Connects, if somebody listens there.
 pub async fn connect(path: &Path) -> io::Result<LocalStream> {
     connect_now(path)
