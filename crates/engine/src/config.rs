@@ -335,6 +335,8 @@ pub struct Config {
     pub separator: Box<str>,
     /// How long a merged list waits for a slow server.
     pub list_wait: Duration,
+    /// Clients are told our limits.
+    pub declare_timeouts: bool,
     /// What principals may use, by the names of their tokens; who is not here may use everything.
     pub rights: BTreeMap<Box<str>, Rights>,
     /// Whose habits we have.
@@ -401,6 +403,7 @@ impl Default for Config {
             was_alone: None,
             separator: "__".into(),
             list_wait: Duration::from_secs(4),
+            declare_timeouts: false,
             rights: BTreeMap::new(),
             manner: Manner::Wrap,
             session_idle: Duration::from_secs(5 * 60),

@@ -4,6 +4,7 @@ mod asks;
 mod batches;
 mod begin;
 mod by_person;
+mod declaring;
 mod door;
 mod durable;
 mod ending;

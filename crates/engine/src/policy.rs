@@ -39,6 +39,18 @@ const HOLD: Duration = Duration::from_secs(120);
 /// A server that declares more than this is not believed.
 const DECLARED_MAX: f64 = 86_400.0;
 
+/// Where RFC #1492 has the limit of a method: `capabilities.tools.timeouts.list`.
+pub(crate) const TIMEOUTS: [(&str, &str, Method); 8] = [
+    ("tools", "list", Method::ToolsList),
+    ("tools", "call", Method::ToolsCall),
+    ("prompts", "list", Method::PromptsList),
+    ("prompts", "get", Method::PromptsGet),
+    ("resources", "list", Method::ResourcesList),
+    ("resources", "read", Method::ResourcesRead),
+    ("resources", "subscribe", Method::ResourcesSubscribe),
+    ("resources", "unsubscribe", Method::ResourcesUnsubscribe),
+];
+
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
@@ -310,6 +322,30 @@ impl Rules {
         policy
     }
 
+    /// How long a request of this method may take, whatever its tool: who waits as long does not give up before us.
+    /// Progress lets a tool call take until `max`; of other methods there is seldom any, so that each attempt ends with
+    /// `timeout`. `None` if nothing ends it.
+    pub(crate) fn longest(&self, method: &Method, declared: &Declared) -> Option<Duration> {
+        let tools = self.0.iter().filter_map(|rule| match &rule.selector {
+            // A pattern stands for itself.
+            Selector::Tools(glob) if *method == Method::ToolsCall => Some(glob.patterns()),
+            _ => None,
+        });
+        let tools = std::iter::once(None).chain(tools.flatten().map(Some));
+        tools.map(|tool| self.longest_of(method, tool, declared)).max().filter(|time| *time < NO_MAX)
+    }
+
+    fn longest_of(&self, method: &Method, tool: Option<&str>, declared: &Declared) -> Duration {
+        let (cap, silence, wish) = (None, None, None);
+        let policy = self.for_call(CallFacts { method, tool, has_token: true, cap, silence, wish, declared });
+        match policy.timeout {
+            Some(limit) if *method != Method::ToolsCall || policy.signs == Signs::NONE => {
+                (limit.time * (1 + policy.retries)).min(policy.max.time)
+            }
+            _ => policy.max.time,
+        }
+    }
+
     /// Whether calls of a tool may be tasks.
     pub fn task_of(&self, tool: &str) -> TaskRule {
         self.task(&Method::ToolsCall, Some(tool))
@@ -517,19 +553,9 @@ impl Declared {
     /// Reads `capabilities.*.timeouts` (seconds, in the shape of RFC #1492). Also returns whether
     /// some value made no sense and was ignored.
     pub fn read(capabilities: &serde_json::Value) -> (Declared, bool) {
-        const PLACES: [(&str, &str, Method); 8] = [
-            ("tools", "list", Method::ToolsList),
-            ("tools", "call", Method::ToolsCall),
-            ("prompts", "list", Method::PromptsList),
-            ("prompts", "get", Method::PromptsGet),
-            ("resources", "list", Method::ResourcesList),
-            ("resources", "read", Method::ResourcesRead),
-            ("resources", "subscribe", Method::ResourcesSubscribe),
-            ("resources", "unsubscribe", Method::ResourcesUnsubscribe),
-        ];
         let mut declared = Declared::default();
         let mut nonsense = false;
-        for (group, name, method) in PLACES {
+        for (group, name, method) in TIMEOUTS {
             let Some(value) = capabilities.get(group).and_then(|g| g.get("timeouts")?.get(name)) else {
                 continue;
             };

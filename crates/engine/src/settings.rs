@@ -117,6 +117,8 @@ pub enum Key {
     AdaptiveMax,
     Handshake,
     CancelGrace,
+    ListWait,
+    DeclareTimeouts,
     Drain,
     MaxMessage,
     Restart,

@@ -284,6 +284,8 @@ impl Settings {
         match (setting.key, value) {
             (Key::Drain, Value::Time(Some(time))) => self.engine.drain = time,
             (Key::MaxMessage, Value::Size(size)) => self.engine.max_message = size,
+            (Key::ListWait, Value::Time(Some(time))) => self.engine.list_wait = time,
+            (Key::DeclareTimeouts, Value::Switch(on)) => self.engine.declare_timeouts = on,
             (Key::Tasks, Value::Switch(on)) => self.engine.tasks = on,
             (Key::TaskAfter, Value::Time(Some(time))) => self.engine.task_after = time,
             (Key::TaskTtl, Value::Time(Some(time))) => self.engine.task_ttl = time,

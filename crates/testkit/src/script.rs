@@ -663,6 +663,7 @@ impl World {
                 let slow = value == "slow";
                 return self.config.observed = if slow { Observed::Slow } else { Observed::All };
             }
+            "declare-timeouts" => return self.config.declare_timeouts = true,
             "resumable" => return self.config.resumable = true,
             "durable" => return self.config.durable = true,
             "door" => return self.config.door = true,

@@ -303,7 +303,7 @@ impl Engine {
             }
             self.remember_handshake(server, digest, &method, message);
             self.mention_slow_start(now, server, began);
-            edits.extend(self.add_tasks_to_handshake(server, client, message));
+            edits.extend(self.add_to_handshake(server, client, message));
             return;
         }
         self.remember_list(server, &method, message);

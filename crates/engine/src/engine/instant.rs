@@ -44,7 +44,7 @@ impl Engine {
         let initialize = (*method == Method::Initialize).then(|| message.owned());
         self.servers.is_answered_from_memory(now, server_id, attempt, initialize, version, memory);
         self.read_capabilities(server_id);
-        let edits = self.add_tasks_to_handshake(server_id, client, &answer);
+        let edits = self.add_to_handshake(server_id, client, &answer);
         self.tell_client(client, Outgoing::edited(answer.bytes, edits));
         self.send_own(server_id, message, method, attempt);
         self.arm_server(server_id, limit.map(|limit| (Alarm::Handshake, now + limit.time)));

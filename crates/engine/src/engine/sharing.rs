@@ -203,7 +203,7 @@ impl Engine {
         let Some(span) = welcome.envelope.get(Field::Id) else { return };
         let mut edits = vec![crate::wire::Edit::replace(span, id.patch())];
         if let Some(server) = server {
-            edits.extend(self.add_tasks_to_handshake(server, client, welcome));
+            edits.extend(self.add_to_handshake(server, client, welcome));
         }
         self.reply(client, way, Some(id), Outgoing::edited(welcome.bytes.clone(), edits));
     }

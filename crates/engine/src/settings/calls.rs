@@ -279,6 +279,38 @@ pub(super) const ITEMS: &[Setting] = &[
                client does not wait for this: its error is sent when the limit fires.",
     },
     Setting {
+        key: Key::ListWait,
+        name: "list-wait",
+        kind: Kind::Time,
+        scope: Scope::Process,
+        place: Place::Process,
+        group: Group::Limits,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "4s",
+        short: "how long a merged list waits for a slow server",
+        long: "Where a file has several servers: a server that has not listed by then is left out, or what \
+               is known of it from before is shown, and the client is notified when it has listed. The \
+               default is a second less than the shortest limit that a client is known to have for a \
+               list.",
+    },
+    Setting {
+        key: Key::DeclareTimeouts,
+        name: "declare-timeouts",
+        kind: Kind::Switch,
+        scope: Scope::Process,
+        place: Place::Process,
+        group: Group::Limits,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "false",
+        short: "tell clients in the handshake how long calls may take",
+        long: "`capabilities.tools.timeouts.call` and the like, in seconds, as proposed in RFC #1492: a \
+               client that waits as long never gives up before outlast does. For `tools/call` it is the \
+               longest `max` of any tool, for other methods `timeout` times the attempts. The proposal \
+               was not adopted, and a client that checks capabilities strictly may refuse them.",
+    },
+    Setting {
         key: Key::Drain,
         name: "drain",
         kind: Kind::Time,

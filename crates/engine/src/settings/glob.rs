@@ -62,7 +62,8 @@ impl Glob {
         names.iter().all(|name| closeness(name).exact).then_some(names)
     }
 
-    fn patterns(&self) -> impl Iterator<Item = &str> {
+    /// What it unfolds into.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = &str> {
         let whole = self.unfolded.is_empty().then_some(&*self.text);
         whole.into_iter().chain(self.unfolded.iter().map(|pattern| &**pattern))
     }

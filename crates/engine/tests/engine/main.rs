@@ -5,6 +5,7 @@ mod bounds;
 mod bounds_of_services;
 mod call;
 mod crash;
+mod declaring;
 mod door;
 mod doors;
 mod durable;

@@ -126,6 +126,7 @@ impl Engine {
                 capabilities[list]["listChanged"] = true.into();
             }
         }
+        self.declare_limits(&servers, &mut capabilities);
         let mut result =
             if asking.modern { discovered(capabilities) } else { self.agreed(asking, message, capabilities) };
         if let Some(instructions) = instructions {

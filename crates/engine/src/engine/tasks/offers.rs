@@ -12,7 +12,18 @@ use bytes::Bytes;
 
 impl Engine {
     /// What is added to the answer to a handshake.
-    pub(in crate::engine) fn add_tasks_to_handshake(
+    pub(in crate::engine) fn add_to_handshake(
+        &self,
+        server: ServerId,
+        client: ClientId,
+        answer: &Message,
+    ) -> Vec<Edit> {
+        let mut edits = self.add_limits_to_handshake(server, answer);
+        edits.extend(self.add_tasks_to_handshake(server, client, answer));
+        edits
+    }
+
+    fn add_tasks_to_handshake(
         &self,
         server: ServerId,
         client: ClientId,
