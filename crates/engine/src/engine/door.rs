@@ -156,7 +156,7 @@ impl Engine {
         }
         let (client, stream) = self.exchange_client(exchange, head, entry);
         self.join(client, server);
-        if Method::of(message) == Method::Listen && !self.must_declare_tasks(server, message) {
+        if Method::of(message) == Method::Listen && !self.must_declare_tasks(client, server, message) {
             self.begin_stream(stream);
         }
         self.client_message(now, client, message, Way::Stream(stream));

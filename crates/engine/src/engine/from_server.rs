@@ -312,7 +312,7 @@ impl Engine {
             return;
         }
         self.learn_tools(server, message, modern);
-        edits.extend(self.add_tasks_to_tools(server, message));
+        edits.extend(self.add_tasks_to_tools(server, false, message));
         // What stands between would refuse their calls.
         let filtered = modern && remote;
         edits.extend(self.change_tools((client, server), cap, filtered, message));

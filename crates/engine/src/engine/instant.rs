@@ -83,7 +83,7 @@ impl Engine {
         if *method == Method::ToolsList {
             let cap = self.cap_of(client, method, false);
             self.learn_task_tools(server_id, &answer);
-            edits.extend(self.add_tasks_to_tools(server_id, &answer));
+            edits.extend(self.add_tasks_to_tools(server_id, false, &answer));
             edits.extend(self.change_tools((client, server_id), cap, false, &answer));
         }
         self.servers.keep_list(server_id, method, message, seen);

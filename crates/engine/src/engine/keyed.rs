@@ -91,7 +91,7 @@ impl Engine {
 
     /// What continues something is not the call that began it, and a server's own tasks are its affair.
     fn stands_for_itself(&self, request: &Request, message: &Message) -> bool {
-        let own = || self.servers.get(&request.server).is_some_and(|server| server.own_tasks);
+        let own = || self.has_its_own_tasks(request.server, request.client);
         message.has(Field::ParamsRequestState)
             || message.has(Field::ParamsInputResponses)
             || (request.task && (!self.config.tasks || own()))

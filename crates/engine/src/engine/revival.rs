@@ -209,7 +209,6 @@ impl Engine {
             // that wait for the answer.
             if let Some(result) = answer.raw(Field::Result) {
                 self.learn_capabilities(id, result);
-                self.has_our_tasks_alone(id);
             }
             self.handshake_is_shared(id, answer);
         }

@@ -217,6 +217,9 @@ impl Engine {
             .or_else(|| self.only_call_at(server).filter(|_| !about_all))
             .or_else(|| self.newest_that_logs(server).filter(|_| method == "notifications/message"));
         if let Some((client, way)) = call {
+            if is_of_task(&method) && self.is_merged(client) {
+                return;
+            }
             let seen = self.as_known_to(client, server, message);
             return self.tell(client, way, seen);
         }
@@ -233,8 +236,11 @@ impl Engine {
     /// Everybody, or of an updated resource those who subscribed to it.
     fn wanted_by(&self, server: ServerId, message: &Message) -> Vec<ClientId> {
         let mut everybody = self.lasting_clients(server);
-        if message.text(Field::Method).is_some_and(|method| method.ends_with("list_changed")) {
-            // At the merged door it means our list: see `catalog_changes`.
+        if message
+            .text(Field::Method)
+            .is_some_and(|method| method.ends_with("list_changed") || is_of_task(&method))
+        {
+            // At the merged door it means our list, see `catalog_changes`; and tasks are ours there.
             everybody.retain(|client| !self.is_merged(*client));
         }
         let updated = message.text(Field::Method).as_deref() == Some("notifications/resources/updated");
@@ -279,6 +285,11 @@ impl Engine {
         };
         self.lasting_clients(server).into_iter().find(|id| self.clients.get(id).is_some_and(holds))
     }
+}
+
+/// Whether a notification tells of a task of the server's own.
+fn is_of_task(method: &str) -> bool {
+    method.starts_with("notifications/tasks/")
 }
 
 impl Client {

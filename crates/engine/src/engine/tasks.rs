@@ -35,7 +35,7 @@ pub(super) use asking::Asked;
 pub(super) use capped::named;
 pub(super) use client_resumes::Resuming;
 pub(super) use handoff::add_to_tools;
-pub(super) use making::with_task;
+pub(super) use making::{with_task, without_task};
 pub(super) use push::{notification, ticket_list, wanted_tasks};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ const REVISION: &str = "2025-11-25";
 impl Engine {
     /// Takes a request that is about tasks. False if it is the server's.
     pub(super) fn task_request(&mut self, now: Mono, request: &Request, message: &Message) -> bool {
-        let theirs = self.servers.get(&request.server).is_some_and(|server| server.own_tasks);
+        let theirs = self.has_its_own_tasks(request.server, request.client);
         // Some are known to have tasks only after we have made one.
         if theirs && !self.is_about_running_task(message) {
             return false;

@@ -57,13 +57,6 @@ impl Servers {
         nonsense
     }
 
-    /// Whatever it says of tasks of its own, its clients know only ours.
-    pub(crate) fn has_our_tasks_alone(&mut self, id: ServerId) {
-        if let Some(server) = self.at(id) {
-            server.own_tasks = false;
-        }
-    }
-
     /// Learns from a list which tools run only as tasks of the server's own, in the legacy era.
     pub(crate) fn learn_task_tools(&mut self, id: ServerId, tools: &[&[u8]]) {
         let Some(server) = self.at(id).filter(|server| server.makes_tasks) else { return };

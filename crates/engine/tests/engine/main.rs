@@ -21,6 +21,7 @@ mod merged_clients;
 mod merged_faults;
 mod merged_listen;
 mod merged_messages;
+mod merged_tasks;
 mod merged_world;
 mod on_demand;
 mod own_tasks;

@@ -108,7 +108,7 @@ impl Engine {
     fn takes_handle(&self, request: &Request, message: &Message) -> bool {
         let ours = self.config.tasks
             && request.method == Method::ToolsCall
-            && self.servers.get(&request.server).is_some_and(|server| !server.own_tasks);
+            && !self.has_its_own_tasks(request.server, request.client);
         let wants = if request.modern { declares_tasks(message) } else { request.task };
         ours && wants && self.task_rule(request) != TaskRule::Forbidden
     }

@@ -131,7 +131,7 @@ impl Engine {
         let modern = self.merged.meta(id).is_some();
         self.learn_tools(id, answer, modern);
         self.servers.learn_tools(id, answer.raw(Field::Result)?);
-        let edits = self.add_tasks_to_tools(id, answer);
+        let edits = self.add_tasks_to_tools(id, true, answer);
         let edited = Outgoing::edited(answer.bytes.clone(), edits).to_vec();
         let edited = scan_message(edited.into())?;
         let span = edited.envelope.get(Field::Result)?;

@@ -127,6 +127,8 @@ impl Engine {
         }
         let renamed = renamed(message, &named, &own);
         let message = renamed.as_ref().unwrap_or(message);
+        let plain = if asking.modern { None } else { self.without_wish_for_task(server, message) };
+        let message = plain.as_ref().unwrap_or(message);
         if let Some(why) = self.contradicted(asking, server, message) {
             return self.refuse_merged(asking, -32020, &format!("Header mismatch: {why}"));
         }

@@ -84,7 +84,7 @@ impl Engine {
             return None;
         }
         // Which tool it will be is not known here; one that cannot be a task says so when it is called.
-        let tasks = !asking.modern && servers.iter().any(|server| self.makes_legacy_tasks(*server));
+        let tasks = !asking.modern && servers.iter().any(|server| self.makes_legacy_tasks(*server, true));
         Some(tools(&self.names_of(&servers), tasks))
     }
 

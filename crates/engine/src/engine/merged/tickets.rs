@@ -2,7 +2,8 @@
 
 use super::{Asking, Engine};
 use crate::calls::handoff::KnownTools;
-use crate::id::ServerId;
+use crate::engine::tasks::without_task;
+use crate::id::{ClientId, ServerId};
 use crate::time::Mono;
 use crate::wire::{Field, Message};
 
@@ -27,13 +28,17 @@ impl Engine {
         }
     }
 
-    /// Tasks that a server makes itself have names of its own, which nobody here could tell apart: at the merged door
-    /// there are only ours. What a server runs only as a task, it runs as one that we follow.
-    pub(in crate::engine) fn has_our_tasks_alone(&mut self, id: ServerId) {
-        let greeted = self.servers.get(&id).and_then(|server| server.greeted);
-        if greeted.is_some_and(|client| self.is_merged(client)) {
-            self.servers.has_our_tasks_alone(id);
-        }
+    /// Whether a client asks a server itself for the tasks that the server makes. They have names of the server's own,
+    /// which nobody could tell apart at the merged door: there are only ours, and a server's task is one that we follow
+    /// in its client's place.
+    pub(in crate::engine) fn has_its_own_tasks(&self, id: ServerId, client: ClientId) -> bool {
+        self.servers.get(&id).is_some_and(|server| server.own_tasks) && !self.is_merged(client)
+    }
+
+    /// A call without the wish for a task that nobody here makes: its client was promised none.
+    pub(super) fn without_wish_for_task(&self, id: ServerId, message: &Message) -> Option<Message> {
+        let wishes = message.has(Field::ParamsTask) && !self.makes_legacy_tasks(id, true);
+        wishes.then(|| without_task(message)).flatten()
     }
 
     /// A call to one of our own tools, which are called after us here.

@@ -1,6 +1,6 @@
 //! How a call becomes a task.
 
-use super::{REVISION, declares_tasks, millis};
+use super::{declares_tasks, millis};
 use crate::action::Action;
 use crate::calls::Request;
 use crate::clients::{Open, Way};
@@ -27,9 +27,7 @@ impl Engine {
         request: &mut Request,
         message: &Message,
     ) -> bool {
-        let server = self.servers.get(&request.server);
-        let ours = self.config.tasks
-            && server.is_some_and(|server| !server.own_tasks && server.agreed() == Some(REVISION));
+        let ours = self.makes_legacy_tasks(request.server, self.is_merged(request.client));
         if !ours
             || request.modern
             || request.method != Method::ToolsCall
@@ -178,7 +176,7 @@ impl Engine {
         // What has a ticket and is made again after a crash keeps its ticket.
         let ours = !matches!(request.way, Way::Ticket(_))
             && request.method == Method::ToolsCall
-            && self.servers.get(&request.server).is_some_and(|server| !server.own_tasks)
+            && !self.has_its_own_tasks(request.server, request.client)
             && declares_tasks(message)
             && self.task_rule(request) != TaskRule::Forbidden;
         ours.then(|| now + self.config.task_after)
@@ -209,7 +207,7 @@ impl Engine {
 }
 
 /// The same call without `params.task`.
-pub(super) fn without_task(message: &Message) -> Option<Message> {
+pub(in crate::engine) fn without_task(message: &Message) -> Option<Message> {
     let span = message.envelope.get(Field::ParamsTask)?;
     message.edited(Edit::remove_member(&message.bytes, span))
 }

@@ -23,13 +23,8 @@ impl Engine {
         edits
     }
 
-    fn add_tasks_to_handshake(
-        &self,
-        server: ServerId,
-        client: ClientId,
-        answer: &Message,
-    ) -> Vec<Edit> {
-        let own_tasks = self.servers.get(&server).is_none_or(|server| server.own_tasks);
+    fn add_tasks_to_handshake(&self, server: ServerId, client: ClientId, answer: &Message) -> Vec<Edit> {
+        let own_tasks = self.has_its_own_tasks(server, client);
         if own_tasks { Vec::new() } else { self.offer_tasks(client, answer).into_iter().collect() }
     }
 
@@ -49,15 +44,21 @@ impl Engine {
         json::insert_member(&answer.bytes, capabilities, &tasks)
     }
 
-    /// Whether we make tasks of calls of this server, in the revision that has them.
-    pub(in crate::engine) fn makes_legacy_tasks(&self, id: ServerId) -> bool {
-        let fits = |server: &Server| !server.own_tasks && server.agreed() == Some(REVISION);
+    /// Whether we make tasks of calls of this server, in the revision that has them. At the merged door also where it
+    /// makes some itself.
+    pub(in crate::engine) fn makes_legacy_tasks(&self, id: ServerId, merged: bool) -> bool {
+        let fits = |server: &Server| (merged || !server.own_tasks) && server.agreed() == Some(REVISION);
         self.config.tasks && self.servers.get(&id).is_some_and(fits)
     }
 
     /// What is added to a list of tools: which of them may be called as tasks.
-    pub(in crate::engine) fn add_tasks_to_tools(&mut self, id: ServerId, answer: &Message) -> Vec<Edit> {
-        if !self.makes_legacy_tasks(id) {
+    pub(in crate::engine) fn add_tasks_to_tools(
+        &mut self,
+        id: ServerId,
+        merged: bool,
+        answer: &Message,
+    ) -> Vec<Edit> {
+        if !self.makes_legacy_tasks(id, merged) {
             return Vec::new();
         }
         let Some(tools) = answer.raw(Field::Result).and_then(|result| json::member(result, "tools")) else {

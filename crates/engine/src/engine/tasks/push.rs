@@ -38,15 +38,20 @@ pub(in crate::engine) struct Listening {
 
 impl Engine {
     /// Whether a listen asks for tasks of ours and does not say that its client knows them.
-    pub(in crate::engine) fn must_declare_tasks(&self, server: ServerId, message: &Message) -> bool {
-        let ours = self.config.tasks && self.servers.get(&server).is_some_and(|server| !server.own_tasks);
+    pub(in crate::engine) fn must_declare_tasks(
+        &self,
+        client: ClientId,
+        server: ServerId,
+        message: &Message,
+    ) -> bool {
+        let ours = self.config.tasks && !self.has_its_own_tasks(server, client);
         ours && wanted_tasks(message).is_some() && !declares_tasks(message)
     }
 
     /// Takes a listen that asks for tasks of ours. False if it does not.
     pub(super) fn listen_to_tasks(&mut self, now: Mono, request: &Request, message: &Message) -> bool {
         let Some((wanted, ids)) = wanted_tasks(message) else { return false };
-        if self.must_declare_tasks(request.server, message) {
+        if self.must_declare_tasks(request.client, request.server, message) {
             self.set_status(request.way, Some(-32021));
             self.refuse_to_declare(request);
             return true;

@@ -42,7 +42,8 @@ impl Engine {
     fn may_be_servers_task(&self, call: &mut Call, message: &Message) -> Option<Box<Message>> {
         let request = &call.request;
         let server = self.servers.get(&request.server)?;
-        let asks_itself = request.task || (request.modern && declares_tasks(message));
+        let asks_itself =
+            (request.task || (request.modern && declares_tasks(message))) && !self.is_merged(request.client);
         if request.method != Method::ToolsCall || asks_itself {
             return None;
         }
