@@ -29,7 +29,7 @@ use crate::limits;
 use crate::small_map::SmallMap;
 use crate::tickets::Payer;
 use crate::timers::{Owner, Timers};
-use crate::wire::Outgoing;
+use crate::wire::{Message, Outgoing};
 use identity::Identities;
 use session::Stream;
 use std::collections::BTreeMap;
@@ -190,6 +190,22 @@ impl Clients {
 
 // What is known of it.
 impl Clients {
+    /// A line at the merged door shakes hands; each server that it gets later is told so, too.
+    pub(crate) fn says_hello(&mut self, id: ClientId, initialize: &Message) {
+        if let Some(client) = self.at(id).filter(|client| matches!(client.door, Door::Line)) {
+            client.hello = Some(Box::new(initialize.owned()));
+        }
+    }
+
+    /// The handshake of a client of the legacy era.
+    pub(crate) fn hello_of(&self, id: ClientId) -> Option<Message> {
+        let client = self.get(&id)?;
+        match &client.door {
+            Door::Session(session) => Some(session.initialize.clone()),
+            Door::Line | Door::Exchange(_) => client.hello.as_deref().cloned(),
+        }
+    }
+
     /// Whether it declared `resumableRequests`.
     pub(crate) fn resumes(&mut self, id: ClientId, declared: bool) {
         if let Some(client) = self.at(id) {

@@ -109,6 +109,8 @@ pub(crate) struct Client {
     /// The tools that it sees at the merged door, for as long as nothing they are made of has changed: the count of
     /// changes that they are as new as. Nobody is kept from letting go of them.
     tools: Option<(u64, Weak<View>)>,
+    /// Its handshake, if it is a line at the merged door; a session keeps its own.
+    pub(crate) hello: Option<Box<Message>>,
     /// The headers that repeat arguments of its one request, where it is not known yet whose tool that calls.
     pub(crate) mirrored: Vec<(Box<str>, Box<str>)>,
 }
@@ -234,6 +236,7 @@ impl Client {
             missing: Vec::new(),
             renamed: BTreeMap::new(),
             tools: None,
+            hello: None,
             mirrored: Vec::new(),
         }
     }

@@ -14,6 +14,7 @@ mod tickets;
 
 use super::Engine;
 use super::from_client::is_modern;
+use super::sharing::own_handshake;
 use crate::catalog::Kind;
 use crate::clients::{Entry, Open, Way};
 use crate::config::ServerConfig;
@@ -59,11 +60,37 @@ impl Engine {
             self.meet_at_merged(client, message);
         }
         if self.clients.get(&client).is_some_and(|client| client.servers().next().is_none()) {
-            self.meet_servers(now, client, message, modern);
+            self.meet_with_handshake(now, client, &method, message, modern);
         }
         let asking = Asking { client, way, id, method, modern };
         self.looks_at_list(&asking);
         self.answer_merged(now, asking, message, true);
+    }
+
+    /// A client has no servers: it has just come, or all that it had were removed. Each is told the client's own
+    /// handshake, whatever it asks for now; a client that has said none is introduced by us.
+    fn meet_with_handshake(
+        &mut self,
+        now: Mono,
+        client: ClientId,
+        method: &Method,
+        message: &Message,
+        modern: bool,
+    ) {
+        match method {
+            _ if modern => self.meet_servers(now, client, message, true),
+            Method::Initialize => {
+                self.clients.says_hello(client, message);
+                self.meet_servers(now, client, message, false);
+            }
+            // It may come before the handshake, and is about us alone.
+            Method::Ping => {}
+            _ => {
+                if let Some(hello) = self.clients.hello_of(client).or_else(own_handshake) {
+                    self.meet_servers(now, client, &hello, false);
+                }
+            }
+        }
     }
 
     /// Answers a request, or passes it to its server. A patient one waits for what is not known yet.

@@ -293,7 +293,7 @@ impl Engine {
         definition: DefinitionId,
         principal: &str,
     ) -> Option<ServerId> {
-        let (initialize, initialized) = (own_message(OWN_HANDSHAKE)?, own_initialized()?);
+        let (initialize, initialized) = (own_handshake()?, own_initialized()?);
         let share = self.config.definition(definition)?.share;
         let principal = Some(principal).filter(|_| share != Share::All);
         let handshake_digest = fingerprint(OWN_HANDSHAKE.as_bytes());
@@ -378,6 +378,11 @@ impl Engine {
 
 fn own_message(text: &'static str) -> Option<Message> {
     scan_message(Bytes::from_static(text.as_bytes()))
+}
+
+/// A handshake of ours, in the name of nobody in particular.
+pub(super) fn own_handshake() -> Option<Message> {
+    own_message(OWN_HANDSHAKE)
 }
 
 /// `initialized` in the name of a client that does not send it.

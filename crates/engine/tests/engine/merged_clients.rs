@@ -67,3 +67,70 @@ fn a_cap_that_the_file_gives_a_client_hands_its_calls_off() {
     check(&format!("set client other client-cap=10s\n{slow}\nwait 30s"));
     check(&format!("set client-cap 10s\nset client hasty* hand-off=false\n{slow}\nwait 30s"));
 }
+
+/// A server is told the handshake of its client, whatever that says first.
+#[test]
+fn a_ping_before_the_handshake_is_not_taken_for_one() {
+    check(
+        &r#"
+        set gateway
+        set server ci
+        > {"jsonrpc":"2.0","id":0,"method":"ping"}
+        << {"jsonrpc":"2.0","id":0,"result":{}}
+        > INIT
+        .. 1: start 0
+        .. 2: start 0
+        server-1 started
+        >> 1: INIT
+        "#
+        .replace("INIT", &INITIALIZE.replace("NAME", "cursor")),
+    );
+}
+
+#[test]
+fn a_client_that_lists_without_a_handshake_is_introduced_by_us() {
+    check(
+        r#"
+        set gateway
+        set server ci
+        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+        .. 1: start 0
+        .. 2: start 0
+        server-1 started
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"outlast",…
+        "#,
+    );
+}
+
+/// The only server that a client sees is taken out of the file, and comes back: it is told the client's handshake, not
+/// what the client happens to ask.
+#[test]
+fn a_server_that_comes_back_alone_is_told_the_clients_handshake() {
+    check(
+        &r#"
+        set gateway
+        set server ci
+        set client * servers=ci
+        > INIT
+        .. 1: start 0
+        server-1 started
+        >> 1: INIT
+        server-1 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+        << {"jsonrpc":"2.0","id":1,"result":{…
+        >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
+        reload srv
+        !! info: the file was read again; gone: ci
+        .. 1: close-input
+        << {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+        << {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}
+        << {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
+        reload srv ci
+        !! info: the file was read again; new: ci
+        > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        .. 2: start 0
+        server-2 started
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize",…"clientInfo":{"name":"cursor","version":"1"}}}
+        "#
+        .replace("INIT", &INITIALIZE.replace("NAME", "cursor")),
+    );
+}
