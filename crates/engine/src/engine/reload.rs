@@ -179,12 +179,13 @@ impl Engine {
                 self.note(Note::Restarting { server, why, wait: std::time::Duration::ZERO });
                 self.stop_for_restart(now, id, limits::END_GRACE);
             }
-            Life::Resting | Life::Down => {
+            // One that would not be started again was another program.
+            Life::Resting | Life::Down | Life::Ended(_) | Life::Failed(_) => {
                 self.servers.rests(id);
                 self.arm_server(id, Some((Alarm::Restart, now)));
             }
             // It will be started as what it is now.
-            Life::Stopping | Life::Asleep | Life::Leaving | Life::Ended(_) | Life::Failed(_) => {}
+            Life::Stopping | Life::Asleep | Life::Leaving => {}
         }
         self.interrupt(now, id, open, "its definition in the configuration file has changed");
     }

@@ -484,3 +484,22 @@ fn a_server_that_has_made_a_task_of_its_own_is_not_stopped() {
         "#,
     );
 }
+
+/// With `restart = "never"` a server that has ended stays so, until the file makes another program of it.
+#[test]
+fn a_server_that_has_ended_for_good_is_started_when_the_file_makes_another_of_it() {
+    check(&format!(
+        "set restart never\n{SESSION}\n{}",
+        r#"
+        server-1 exited 1
+        server-1 output-closed
+        !! warn: `srv` ended: exit status 1
+        reload srv=2 ci
+        !! info: the file was read again; restarted: srv
+        tick
+        .. 1: start 1
+        server-1 started
+        >> 1: {"jsonrpc":"2.0","id":5,"method":"initialize",…
+        "#
+    ));
+}
