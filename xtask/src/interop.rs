@@ -15,6 +15,7 @@
 pub mod client;
 mod compare;
 pub mod endpoint;
+mod example;
 mod gateway;
 mod http;
 pub mod matrix;
@@ -53,6 +54,7 @@ usage: cargo xtask interop [--direct-only | --outlast PATH] [--all] [--list] [CL
   cargo xtask interop crash             only the server that is killed in mid-call
   cargo xtask interop forgotten         only the server that forgets its sessions
   cargo xtask interop crowd             only a client of every SDK at once
+  cargo xtask interop example           only a client's file with the servers that people have
   cargo xtask interop gateway           only many servers behind one address, and 200 clients
   cargo xtask interop tasks             only tasks, before servers that have none
 

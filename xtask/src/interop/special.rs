@@ -11,9 +11,10 @@ use super::client::{Outcome, Run};
 use super::endpoint::Endpoint;
 use super::matrix::{self, Pair, Sdk};
 use super::tally::{Tally, Verdict};
-use super::{Places, RUN_LIMIT, before, gateway, http, tasks};
+use super::{Places, RUN_LIMIT, before, example, gateway, http, tasks};
 
-pub const NAMES: [&str; 7] = ["crash", "crowd", "forgotten", "gateway", "held", "keepalive", "tasks"];
+pub const NAMES: [&str; 8] =
+    ["crash", "crowd", "example", "forgotten", "gateway", "held", "keepalive", "tasks"];
 
 /// How long a call is silent in the check that the whole project is about.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -27,7 +28,9 @@ pub fn sdks(names: &[&str]) -> Vec<Sdk> {
     let tasks = tasks::sdks().filter(|_| names.contains(&"tasks"));
     let gateway = gateway::SDKS.into_iter().filter(|_| names.contains(&"gateway"));
     let held = names.contains(&"held").then_some(Sdk::Py1);
-    clients.chain(held).chain(gateway).chain(names.first().map(|_| Sdk::Ts1)).chain(tasks).collect()
+    let example = example::SDKS.into_iter().filter(|_| names.contains(&"example"));
+    let clients = clients.chain(held).chain(gateway).chain(example);
+    clients.chain(names.first().map(|_| Sdk::Ts1)).chain(tasks).collect()
 }
 
 /// Makes the check of this name, over HTTP and, where that is another thing, over stdio.
@@ -35,6 +38,7 @@ pub fn check(name: &str, places: &Places, outlast: &str, tally: &Tally) {
     let (first, second): (Check, Check) = match name {
         "crash" => (crash, crash_over_http),
         "crowd" => return tally.add(name, crowd(places, outlast)),
+        "example" => return tally.add(name, example::check(places, outlast)),
         "gateway" => return tally.add(name, gateway::check(places, outlast)),
         "tasks" => return tasks::check(places, outlast, tally),
         "forgotten" => (forgotten, forgotten_over_http),
