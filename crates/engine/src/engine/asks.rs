@@ -46,7 +46,8 @@ impl Engine {
         let waits = self.who_waits(server_id, &method);
         self.wait_begins(now, server_id, waits);
         self.tell_asked(server_id, waits, &What::Asked);
-        let (limit, text) = (self.definition_of(server_id).rules.for_ask(&method).timeout, id.is_text());
+        let (rules, text) = (self.definition_of(server_id).rules.clone(), id.is_text());
+        let limit = rules.for_ask(&method).timeout;
         let token = self.token_of_ask(client_id, message);
         let ask = Ask {
             client: client_id,
@@ -56,6 +57,7 @@ impl Engine {
             id,
             method,
             limit,
+            source: limit.map_or("", |limit| rules.source(limit.layer)).into(),
             waits,
             token: token.as_ref().map(|(_, token)| token.clone()),
             armed: None,
@@ -150,8 +152,9 @@ impl Engine {
         let Some(limit) = ask.limit else { return };
         let time = show_duration(limit.time);
         let method = ask.method.as_str();
+        let source = &ask.source;
         let text = format!(
-            "the client did not answer {method} within {time}; raise it with --method '{method}=timeout:TIME'"
+            "the client did not answer {method} within {time} (timeout, {source}); raise it with --method '{method}=timeout:TIME'"
         );
         let answer = error_answer(ask.id.patch().as_slice(), -32001, &text, None);
         self.send(ask.server, None, None, Outgoing::plain(answer));

@@ -21,6 +21,8 @@ pub(crate) struct Ask {
     pub(crate) id: JsonId,
     pub(crate) method: Method,
     pub(crate) limit: Option<Limit>,
+    /// Where that is written.
+    pub(crate) source: Box<str>,
     /// Who waits while a person is asked.
     pub(crate) waits: Waits,
     /// The server's token for progress, where the client has another one.

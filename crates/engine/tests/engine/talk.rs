@@ -53,11 +53,11 @@ fn a_question_that_nobody_answers_ends() {
         << {"id":2,"method":"ping"}
         wait 2m
         @30s
-        >> {"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"the client did not answer elicitation/create within 30s; raise it with --method 'elicitation/create=timeout:TIME'"}}
+        >> {"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"the client did not answer elicitation/create within 30s (timeout, --method 'elicitation/*'); raise it with --method 'elicitation/create=timeout:TIME'"}}
         << {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"Timeout: no answer within 30s","timeout":30.0}}
         !! warn: the client did not answer `elicitation/create` of `srv` within 30s
         @1m
-        >> {"jsonrpc":"2.0","id":8,"error":…}
+        >> {"jsonrpc":"2.0","id":8,"error":{"code":-32001,"message":"the client did not answer ping within 1m (timeout, built-in); raise it with --method 'ping=timeout:TIME'"}}
         << {…"requestId":2,…}
         !! warn: the client did not answer `ping` of `srv` within 1m
         "#,
