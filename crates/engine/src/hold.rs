@@ -93,7 +93,7 @@ pub struct Verdict {
     pub scope: Scope,
     /// Why, for whoever asked; may be empty.
     pub reason: Box<str>,
-    /// Where it was said: `command line`, `dashboard`, `client`, `link`.
+    /// Where it was said: `command line`, `top`, `dashboard`, `client`, `link`.
     pub place: Box<str>,
     /// By whom, as far as that is known.
     pub by: Box<str>,

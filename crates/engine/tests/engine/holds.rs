@@ -680,6 +680,22 @@ fn a_modern_call_that_was_approved_elsewhere_passes() {
     }
 }
 
+/// A question is no answer that others with the same key could be given.
+#[test]
+fn a_modern_call_with_a_key_waits_without_a_form() {
+    let call = modern_call(1, r#","idempotencyKey":"k""#);
+    held(&format!(
+        r#"
+        set hold-ask-client true
+        {call}
+        .. store 1: hold
+        stored 1
+        !! info: `pay` of `srv` waits up to 50s for approval: outlast holds approve 1
+        wait 1s
+        "#
+    ));
+}
+
 /// A user who dismisses the question is not asked again and again; somebody else may still say yes.
 #[test]
 fn a_modern_call_whose_form_was_dismissed_waits() {

@@ -1,8 +1,11 @@
 //! Calls that wait for a person's yes, decided by `outlast holds` in another process.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use outlast_testkit::peer::{LIMIT, Peer, wait_until};
 use serde_json::{Value, from_str, json};
 use tempfile::TempDir;
@@ -117,4 +120,28 @@ fn a_mistyped_word_is_answered_with_the_line_that_was_meant() {
     assert!(said(&["holds", "aprove", "3"]).contains("did you mean: outlast holds approve 3"));
     assert!(said(&["holds", "approve", "x"]).contains("`x` is not the number of a call"));
     assert!(said(&["holds", "approve", "3"]).contains("nobody is asked about call 3"));
+}
+
+/// Without anybody looking again and again: each change is one line.
+#[test]
+fn watching_shows_what_comes_and_what_goes() {
+    let folder = TempDir::new().expect("a folder");
+    let mut client = held(folder.path(), &["--hold-ask-client"]);
+    // The store is made by the first call that needs it.
+    let first = client.begin("echo", &json!({"n": 1}));
+    waiting(folder.path());
+    let mut command = outlast();
+    command.args(["holds", "--watch", "--json", "--state"]).arg(folder.path()).stdout(Stdio::piped());
+    let mut watch = command.spawn().expect("outlast runs");
+    let mut lines = BufReader::new(watch.stdout.take().expect("its output")).lines();
+    let mut next = || from_str::<Value>(&lines.next().expect("a line").expect("text")).expect("JSON");
+    assert_eq!(next()["holds"][0]["tool"], "echo");
+    client.cancel(&first);
+    assert_eq!(next(), json!({"holds": []}));
+    client.begin("echo", &json!({"n": 2}));
+    let holds = next();
+    assert_eq!((&holds["holds"][0]["arguments"], &holds["holds"][1]), (&json!("{\"n\":2}"), &Value::Null));
+    let watched = Pid::from_raw(i32::try_from(watch.id()).expect("a process id"));
+    kill(watched, Signal::SIGINT).expect("it runs");
+    assert_eq!(watch.wait().expect("it ends").code(), Some(130));
 }

@@ -63,13 +63,15 @@ impl Engine {
     }
 
     /// The call ends with the question, which stays open for everybody until the call is made again. What continues
-    /// something of its server has no room for a question of ours, and waits.
+    /// something of its server has no room for a question of ours, and a question is no answer to keep under a key:
+    /// both wait.
     fn ask_by_answer(&mut self, id: CallId, hold: u64) {
         let Some(call) = self.calls.get(id) else { return };
         let State::Waiting(message) = &call.state else { return };
         let capabilities = message.raw(Field::MetaClientCapabilities).unwrap_or_default();
         let continues = message.has(Field::ParamsRequestState) || message.has(Field::ParamsInputResponses);
-        let plain = !continues && !matches!(call.request.way, Way::Ticket(_));
+        let plain =
+            !continues && call.request.key_no.is_none() && !matches!(call.request.way, Way::Ticket(_));
         let Some(params) = self.form_for(call).filter(|_| plain && declares_elicitation(capabilities)) else {
             return;
         };
