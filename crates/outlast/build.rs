@@ -13,11 +13,15 @@ use std::process::Command;
 /// of the time to the first answer, and a file that some small images do not have.
 const LIBRARY: &str = "libgcc_eh.a";
 
+/// Which functions lie together.
+const SCRIPT: &str = "first.ld";
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=BUILT_FOR={}", variable("TARGET"));
     println!("cargo::rustc-env=BUILT_FROM={}", commit().unwrap_or_default());
     link_support_library();
+    lay_together_what_starts();
 }
 
 fn variable(name: &str) -> String {
@@ -76,6 +80,23 @@ fn link_support_library() {
         println!("cargo::rustc-link-search=native={}", folder.display());
         println!("cargo::rustc-link-lib=static:-bundle,+verbatim={LIBRARY}");
     }
+}
+
+/// What runs at every start lies side by side in the program (`cargo xtask order`): less of it has to be brought in.
+/// For release builds, with linkers that are known to read the script.
+fn lay_together_what_starts() {
+    let gnu = variable("CARGO_CFG_TARGET_OS") == "linux" && variable("CARGO_CFG_TARGET_ENV") == "gnu";
+    println!("cargo::rerun-if-changed={SCRIPT}");
+    if gnu && variable("PROFILE") == "release" && !has_linker_of_its_own() {
+        let script = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join(SCRIPT);
+        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", script.display());
+    }
+}
+
+/// Whether somebody chose a linker, by a setting or a flag.
+fn has_linker_of_its_own() -> bool {
+    let flags = variable("CARGO_ENCODED_RUSTFLAGS");
+    !variable("RUSTC_LINKER").is_empty() || ["fuse-ld", "linker"].iter().any(|word| flags.contains(word))
 }
 
 /// Where the C compiler keeps the library: it gives the name back if it does not know.

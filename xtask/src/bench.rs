@@ -36,6 +36,7 @@ mod machine;
 mod measures;
 mod messages;
 mod options;
+pub mod order;
 mod plot;
 mod processes;
 mod record;
@@ -61,7 +62,7 @@ use targets::{Programs, Target};
 pub fn run(words: &[String]) -> Result<()> {
     let options = Options::parse(words)?;
     if cfg!(debug_assertions) {
-        return run_optimised(words);
+        return run_optimised("bench", words);
     }
     std::fs::create_dir_all(options::scratch()).context("cannot create target/bench")?;
     let programs = Programs::build(options.outlast.as_deref())?;
@@ -108,11 +109,11 @@ fn run_table(
 
 /// Runs the same command in a release build: the driver's own cost is part of both sides of every
 /// ratio, so a slow driver would flatter the proxy.
-fn run_optimised(words: &[String]) -> Result<()> {
-    let mut cargo = cargo_command(&["run", "--quiet", "--release", "-p", "xtask", "--", "bench"]);
+fn run_optimised(command: &str, words: &[String]) -> Result<()> {
+    let mut cargo = cargo_command(&["run", "--quiet", "--release", "-p", "xtask", "--", command]);
     let status = cargo.args(words).status().context("cannot start cargo")?;
     if !status.success() {
-        bail!("the benchmark failed ({status})");
+        bail!("`cargo xtask {command}` failed ({status})");
     }
     Ok(())
 }

@@ -26,6 +26,7 @@ const HELP: &str = "cargo xtask test [unit|fuzz|sim|e2e|...]              everyt
 cargo xtask needs                                      the tools that the tests need, and which are missing
 cargo xtask bench [stdio|http] [--quick] [--check]     the benchmark, against the direct server and the floor
 cargo xtask bench --against PATH                       this build and another outlast, measured in turns
+cargo xtask order                                      what every start runs, for the linker to lay together
 cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast
 cargo xtask conformance [REVISION [SCENARIO]]          the MCP conformance suite, direct and through outlast
 cargo xtask clients [NAME...]                          real MCP clients, measured and put through outlast
@@ -55,6 +56,7 @@ fn run() -> Result<()> {
     match command.as_str() {
         "test" => test::run(&rest),
         "bench" => bench::run(&rest),
+        "order" => bench::order::run(),
         "needs" => needs::run(),
         "conformance" => conformance::run(&rest, &mut Amount::default()),
         "clients" => clients::run(&rest),

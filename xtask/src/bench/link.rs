@@ -56,12 +56,17 @@ impl Link {
     pub fn open_remote(programs: &Programs) -> Result<Link> {
         let mut server = Running::start("server", programs.server(&[]))?;
         let command = programs.remote(server.address()?);
-        Link::start(Target::Outlast, command, Some(server))
+        Link::open_command(command, Some(server))
     }
 
     /// outlast under callgrind.
     pub fn open_counted(programs: &Programs, flags: &[&str]) -> Result<Link> {
-        Link::start(Target::Outlast, programs.counted(flags), None)
+        Link::open_command(programs.counted(flags), None)
+    }
+
+    /// outlast as a command of the caller's own, with a server that it does not start itself.
+    pub fn open_command(command: Command, server: Option<Running>) -> Result<Link> {
+        Link::start(Target::Outlast, command, server)
     }
 
     fn start(target: Target, mut command: Command, server: Option<Running>) -> Result<Link> {

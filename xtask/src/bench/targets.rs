@@ -1,5 +1,6 @@
 //! The three ways to reach the echo server, over pipes and over HTTP, and the programs they need.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -117,11 +118,7 @@ impl Programs {
 
     /// outlast, with its instructions counted.
     pub fn counted(&self, flags: &[&str]) -> Command {
-        let mut command = Command::new("valgrind");
-        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-        command.arg(&self.outlast).args(flags).arg("--").arg(&self.echo_server);
-        self.isolate(&mut command);
-        command
+        under_callgrind(&self.command(Target::Outlast, flags), "/dev/null".as_ref())
     }
 
     /// What the caller has set for their own outlast must not decide what is measured here, and what
@@ -166,6 +163,22 @@ impl Programs {
         self.isolate(&mut command);
         command
     }
+}
+
+/// The same command under callgrind, which writes to this file what ran.
+pub fn under_callgrind(inner: &Command, out: &OsStr) -> Command {
+    let mut to = OsString::from("--callgrind-out-file=");
+    to.push(out);
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--demangle=no"]).arg(to);
+    command.arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
 }
 
 fn url(server: SocketAddr) -> String {
