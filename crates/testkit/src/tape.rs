@@ -9,6 +9,7 @@ use outlast_engine::event::Line;
 use outlast_engine::http::{Body, Trouble};
 use outlast_engine::wire::{Message, Refused, Scanned};
 use outlast_engine::{Action, Event};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -21,6 +22,8 @@ pub struct Tape {
     /// `None`: nobody wants to read it.
     file: Option<PathBuf>,
     text: String,
+    /// Lines of streams that are not whole yet: a long event comes in several pieces.
+    begun: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Default for Tape {
@@ -30,7 +33,7 @@ impl Default for Tape {
             let name = format!("{}-{}.jsonl", std::process::id(), WORLDS.fetch_add(1, Ordering::Relaxed));
             PathBuf::from(folder).join(name)
         });
-        Tape { file, text: String::new() }
+        Tape { file, text: String::new(), begun: BTreeMap::new() }
     }
 }
 
@@ -67,15 +70,23 @@ impl Tape {
                     self.message(">client", exchange.0, json);
                 }
             }
-            Action::Write(exchange, events) => {
-                let data =
-                    events.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: "));
-                // The first event of a stream has an id and says nothing.
-                for message in data.filter(|data| !data.is_empty()) {
-                    self.message(">client", exchange.0, message);
-                }
-            }
+            Action::Write(exchange, piece) => self.piece(exchange.0, piece),
             _ => {}
+        }
+    }
+
+    fn piece(&mut self, exchange: u64, piece: &[u8]) {
+        let mut events = self.begun.remove(&exchange).unwrap_or_default();
+        events.extend_from_slice(piece);
+        let whole = events.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let rest = events.split_off(whole);
+        let data = events.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: "));
+        // The first event of a stream has an id and says nothing.
+        for message in data.filter(|data| !data.is_empty()) {
+            self.message(">client", exchange, message);
+        }
+        if !rest.is_empty() {
+            self.begun.insert(exchange, rest);
         }
     }
 
