@@ -105,9 +105,16 @@ pub struct State {
     end: Option<(u8, Duration)>,
 }
 
+/// What only calls need: it is read when the server of wrap mode is on its way already.
+fn inform(config: &mut Config, home: &Home) {
+    // Another number in every process, for jitter.
+    config.seed = u64::from_ne_bytes(crate::random::bytes());
+    learned::teach(config, &home.place);
+    config.observed = onlookers::observed(config);
+}
+
 impl Driver {
-    /// A driver; nothing happens before an event is fed. What only calls need is read here, when the server of wrap
-    /// mode is on its way already.
+    /// A driver; nothing happens before an event is fed.
     pub fn new(
         mut config: Config,
         clock: Clock,
@@ -117,10 +124,7 @@ impl Driver {
         home: impl Into<Home>,
     ) -> Arc<Driver> {
         let home = home.into();
-        // Another number in every process, for jitter.
-        config.seed = u64::from_ne_bytes(crate::random::bytes());
-        learned::teach(&mut config, &home.place);
-        config.observed = onlookers::observed(&config);
+        inform(&mut config, &home);
         let process: Box<str> = onlookers::process_name(&config).into();
         if config.observed != Observed::Nothing {
             observers.follow(&process);

@@ -135,15 +135,7 @@ async fn serve(
     watch_signals(&driver, watched.is_none(), kept.is_none())?;
     tokio::spawn(driver.clone().keep_time());
     tokio::spawn(driver.clone().publish());
-    driver.turn(|state| {
-        state.feed(Event::Entropy(crate::random::bytes()));
-        if has_tickets {
-            state.feed(Event::Begin);
-        }
-    });
-    if eager {
-        driver.turn(|state| state.feed(Event::Warm));
-    }
+    begin(&driver, has_tickets, eager);
     let reader = watched.map(|watched| read_again(&driver, watched)).transpose()?;
     let address = greeting.rsplit(' ').next().map(str::to_owned);
     let about = About { file, address };
@@ -170,6 +162,19 @@ async fn serve(
     driver.close_store();
     driver.let_go_of_client();
     Ok(status)
+}
+
+/// The first events: random bytes, what an earlier process left, servers that start before anybody needs them.
+fn begin(driver: &Driver, has_tickets: bool, eager: bool) {
+    driver.turn(|state| {
+        state.feed(Event::Entropy(crate::random::bytes()));
+        if has_tickets {
+            state.feed(Event::Begin);
+        }
+    });
+    if eager {
+        driver.turn(|state| state.feed(Event::Warm));
+    }
 }
 
 /// Opens the entrance: what is said of it, where clients come in, and what `--keep` knows of it.

@@ -9,7 +9,7 @@ use super::settle::cancel_message;
 use crate::action::Note;
 use crate::clients::Way;
 use crate::error::{Kind, error_answer};
-use crate::id::{AskId, CallId, ClientId, JsonId, ServerId, own_id, read_own_id};
+use crate::id::{AskId, CallId, ClientId, JsonId, ServerId, TaskNo, own_id, read_own_id};
 use crate::limits;
 use crate::method::Method;
 use crate::servers::{Ask, Server, Waits};
@@ -29,10 +29,7 @@ impl Engine {
         let Some(tasks) = self.tasks_asked(server_id) else {
             return self.nobody_to_ask(server_id, &id);
         };
-        let asked = self.who_is_asked(server_id).filter(|(client, _)| self.may_be_asked(*client, &tasks));
-        let Some((client_id, way)) =
-            self.waits_for_questions(&tasks).or_else(|| self.asked_through_tasks(&tasks)).or(asked)
-        else {
+        let Some((client_id, way)) = self.party_asked(server_id, &tasks) else {
             return self.nobody_to_ask(server_id, &id);
         };
         if self.asks.is_full() {
@@ -73,6 +70,12 @@ impl Engine {
         if waits != Waits::Nobody {
             self.tasks_are_asked(&tasks, ask_id, message);
         }
+    }
+
+    /// Whoever waits for the tasks in question, else whoever sees them, else the client of the server.
+    fn party_asked(&self, server: ServerId, tasks: &[TaskNo]) -> Option<(ClientId, Way)> {
+        let client = || self.who_is_asked(server).filter(|(client, _)| self.may_be_asked(*client, tasks));
+        self.waits_for_questions(tasks).or_else(|| self.asked_through_tasks(tasks)).or_else(client)
     }
 
     /// The token of a question that the client gets under another name: two servers of one client may have the same. To

@@ -53,13 +53,7 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
             };
             Found::Heads(known.iter().filter_map(newer).collect::<Result<_>>()?)
         }
-        Query::Mail => {
-            let mut select = sql.prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM letters JOIN records ON records.number = record
-                 WHERE owner = ?1 AND state < 2)",
-            )?;
-            Found::Mail(select.query_row([&*me.name], |row| row.get(0))?)
-        }
+        Query::Mail => Found::Mail(has_mail(sql, me)?),
         Query::Events { stream, after } => events(sql, stream, *after, me)?,
         Query::Session(name) => Found::Session(session(sql, name, now)?),
         Query::Calls { limit } => Found::Calls(calls(sql, *limit)?),
@@ -75,6 +69,14 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
             )
         }
     })
+}
+
+fn has_mail(sql: &Connection, me: &Me) -> Result<bool> {
+    let mut select = sql.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM letters JOIN records ON records.number = record
+         WHERE owner = ?1 AND state < 2)",
+    )?;
+    select.query_row([&*me.name], |row| row.get(0))
 }
 
 fn one_head(sql: &Connection, wanted: &str, values: &[&dyn ToSql]) -> Result<Option<Head>> {
