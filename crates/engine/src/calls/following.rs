@@ -53,6 +53,15 @@ impl Calls {
         self.kept_bytes -= kept.map_or(0, |message| message.bytes.len());
     }
 
+    /// A client that knows tasks is told of its server's task at once. False if it gets the answer alone.
+    pub(crate) fn tells_of_task(&mut self, now: Mono, id: CallId) -> bool {
+        let Some(call) = self.all.get_mut(id).filter(|call| !call.hands_off && call.task_at.is_some()) else {
+            return false;
+        };
+        call.task_at = Some(now);
+        true
+    }
+
     /// The server was asked how far a task is; or could not be, and is asked later.
     pub(crate) fn polled(&mut self, now: Mono, id: CallId, poll: Option<AttemptId>) {
         if let Some(joined) = self.joined_mut(id) {

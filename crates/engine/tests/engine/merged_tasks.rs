@@ -137,6 +137,35 @@ fn a_modern_servers_task_never_reaches_a_client_under_the_servers_name() {
     ));
 }
 
+/// With tasks on, the client is told of such a task as soon as its server has made it, under a name of ours.
+#[test]
+fn a_modern_client_gets_a_handle_as_soon_as_its_server_has_made_a_task() {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
+    check(&format!(
+        r#"
+    set serve
+    set tasks
+    set server ci
+    post 1 version=2026-07-28 method=tools/call name=ci__slow {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"ci__slow",{meta}}}}}
+    .. 1: start 0
+    .. 2: start 0
+    >> 1: {{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{meta}}}}}
+    >> 2: {{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{{{meta}}}}}
+    server-1 started
+    server-2 started
+    server-1 < {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","tools":[{{"name":"slow"}}],"ttlMs":0}}}}
+    server-2 < {{"jsonrpc":"2.0","id":2,"result":{{"resultType":"complete","tools":[{{"name":"slow"}}],"ttlMs":0}}}}
+    >> 2: {{"jsonrpc":"2.0","id":3,"method":"tools/call",…
+    server-2 < {{"jsonrpc":"2.0","id":3,"result":{{"resultType":"task","taskId":"t-1","status":"working","pollIntervalMs":5000}}}}
+    tick
+    .. store 1: create
+    stored 1
+    .. store 2: working
+    << 1: 200 {{"jsonrpc":"2.0","id":1,"result":{{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollIntervalMs":500,"resultType":"task","status":"working","taskId":"0101010101010101010101010101010101010101010101010101010101010101","ttlMs":90000000}}}}
+    "#
+    ));
+}
+
 /// A session at the server's own address has the server's own tasks, also where it shares the process with one at the
 /// merged door: each sees what it would see alone.
 #[test]

@@ -155,7 +155,10 @@ impl Engine {
             return false;
         }
         let joined = ServerTask::new(&report, meta.filter(|_| call.request.modern), call.attempt(), now);
-        self.follow(now, id, joined, !matches!(report.status, "working"));
+        let goes_on = matches!(report.status, "working" | "input_required");
+        // Whoever is told of the task is asked under its name, and not before.
+        let told = goes_on && self.calls.tells_of_task(now, id);
+        self.follow(now, id, joined, report.status != "working" && !told);
         true
     }
 
