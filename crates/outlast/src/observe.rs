@@ -1,11 +1,9 @@
 //! Who looks on: the log, and the record of messages. Observers read; nothing waits for them.
 
-#[allow(dead_code)] // some of it is there for those who look on from outside
 pub mod feed;
 pub mod log;
 pub mod progress;
 pub mod rotation;
-#[allow(dead_code)] // likewise
 pub mod state;
 pub mod stderr;
 pub mod stdout;

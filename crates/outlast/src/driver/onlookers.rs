@@ -22,7 +22,6 @@ pub(super) fn process_name(config: &Config) -> String {
     format!("{}-{:08x}", std::process::id(), config.seed as u32)
 }
 
-#[allow(dead_code)] // some of it is there for those who look on from outside
 impl Driver {
     /// What is so right now. `None` if nobody follows calls.
     pub fn snapshot(&self) -> Option<state::State> {

@@ -205,11 +205,6 @@ impl Feed {
         self.changes.subscribe()
     }
 
-    /// How long tools took.
-    pub fn durations(&self) -> &Durations {
-        &self.durations
-    }
-
     /// What is so, with what the engine says of it. `limits` tells how long a tool of a server may be silent, and how
     /// long it may take.
     pub fn state(

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use outlast_engine::store::Write;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// The version of the shape.
 pub const VERSION: u32 = 1;
@@ -210,31 +209,6 @@ pub struct StoryStep {
     pub text: String,
 }
 
-/// What is other than it was: for whoever has seen a state.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Change {
-    /// When it was so.
-    pub now: u64,
-    /// Open calls beyond those that are there.
-    pub more: u64,
-    /// Calls that are new or changed.
-    pub calls: Vec<Call>,
-    /// The ids of calls that are not open any more.
-    pub gone: Vec<String>,
-    /// All servers, if any has changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub servers: Option<Vec<Server>>,
-    /// All holds, if any has changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub holds: Option<Vec<Value>>,
-    /// All tasks, if any has changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks: Option<Vec<Value>>,
-    /// Calls that have ended since.
-    pub ended: Vec<Ended>,
-}
-
 /// What a process is told to do by another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -263,28 +237,6 @@ impl State {
         all
     }
 
-    /// What is other than `before`. `None` if nothing is.
-    pub fn since(&self, before: &State) -> Option<Change> {
-        let known: BTreeMap<&str, &Call> = before.calls.iter().map(|call| (&*call.id, call)).collect();
-        let open: BTreeMap<&str, ()> = self.calls.iter().map(|call| (&*call.id, ())).collect();
-        let calls = self.calls.iter().filter(|call| known.get(&*call.id) != Some(call));
-        let gone = known.keys().filter(|id| !open.contains_key(*id));
-        let newest = before.ended.first();
-        let ended = self.ended.iter().take_while(|ended| Some(*ended) != newest);
-        let change = Change {
-            now: self.now,
-            more: self.more,
-            calls: calls.cloned().collect(),
-            gone: gone.map(|id| (*id).to_owned()).collect(),
-            servers: (self.servers != before.servers).then(|| self.servers.clone()),
-            holds: (self.holds != before.holds).then(|| self.holds.clone()),
-            tasks: (self.tasks != before.tasks).then(|| self.tasks.clone()),
-            ended: ended.cloned().collect(),
-        };
-        let nothing = Change { now: self.now, more: before.more, ..Change::default() };
-        (change != nothing).then_some(change)
-    }
-
     /// What another process shows, beside ours.
     pub fn join(&mut self, other: State) {
         self.more += other.more;
@@ -293,44 +245,5 @@ impl State {
         self.servers.extend(other.servers);
         self.ended.extend(other.ended);
         self.ended.sort_by_key(|ended| std::cmp::Reverse(ended.began + ended.took_ms));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn call(id: &str, last_sign: u64) -> Call {
-        Call { id: id.into(), last_sign, ..Call::default() }
-    }
-
-    fn ended(id: &str) -> Ended {
-        Ended { id: id.into(), ..Ended::default() }
-    }
-
-    #[test]
-    fn only_what_is_other_than_before_is_told() {
-        let before =
-            State { calls: vec![call("1", 5), call("2", 5)], ended: vec![ended("0")], ..State::default() };
-        let after = State {
-            now: 9,
-            calls: vec![call("2", 7), call("3", 8)],
-            ended: vec![ended("1"), ended("0")],
-            ..State::default()
-        };
-        let change = after.since(&before).unwrap();
-        let ids: Vec<&str> = change.calls.iter().map(|call| &*call.id).collect();
-        assert_eq!((ids, change.gone), (vec!["2", "3"], vec!["1".to_owned()]));
-        assert_eq!((change.ended, change.servers), (vec![ended("1")], None));
-    }
-
-    /// Time that passes is no change, or a thousand calls would be told of every second.
-    #[test]
-    fn a_limit_that_comes_nearer_is_no_change() {
-        let near = |left| State {
-            calls: vec![Call { timeout_left_ms: Some(left), ..call("1", 5) }],
-            ..State::default()
-        };
-        assert_eq!(near(1_000).since(&near(2_000)), None);
     }
 }
