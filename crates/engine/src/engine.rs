@@ -52,6 +52,7 @@ use crate::holds::Holds;
 use crate::id::{AttemptId, CallId, ClientId, DefinitionId, Run, ServerId, StreamId};
 use crate::keys::Keys;
 use crate::merged::Merged;
+use crate::relays::Relays;
 use crate::servers::{Alarm, Asks, Life, Servers};
 use crate::step::Observed;
 use crate::throttles::Throttles;
@@ -78,6 +79,7 @@ pub struct Engine {
     holds: Holds,
     merged: Merged,
     throttles: Throttles,
+    relays: Relays,
     /// Whether anybody's calls are bounded at all.
     bounded: bool,
     /// Whether any limit follows what is measured.
@@ -113,6 +115,7 @@ impl Engine {
             holds: Holds::default(),
             merged: Merged::default(),
             throttles: Throttles::default(),
+            relays: Relays::default(),
             bounded: Engine::bounds_calls(&config),
             adapts: config.adapts(),
             ledger: Ledger::default(),

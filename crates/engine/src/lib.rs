@@ -59,6 +59,7 @@ pub mod policy;
 pub mod profile;
 pub mod record;
 pub mod redact;
+mod relays;
 pub mod report;
 mod servers;
 pub mod settings;

@@ -136,11 +136,33 @@ pub const SESSION_STREAMS: usize = 256;
 /// from before what was not.
 pub const EVENTS_BYTES: usize = 256 << 20;
 
+/// Former owners of a session that are told what its client says of calls that run there. One more: the earliest is
+/// not told any more.
+pub const FORMER_OWNERS: usize = 8;
+
+/// How long such a message is kept for a process that does not take it. Later: dropped; that process is gone, or has
+/// other trouble than a cancel that it did not hear of.
+pub const FORWARDED: Duration = Duration::from_secs(60);
+
 /// Sessions that sleep: only their names and handshakes are kept. More: the oldest are forgotten.
 pub const SLEEPERS: usize = 10_000;
 
 /// Requests that wait for a session or a stream to be looked up. One more: 503.
 pub const KNOCKS: usize = 1_000;
+
+/// How often it is looked whether another process has added to a stream that is read here, so that what it says is at
+/// most so much later.
+pub const RELAY: Duration = Duration::from_millis(100);
+
+/// Connections that read a stream of another process. One more ends after what there is; its client comes back.
+pub const RELAYS: usize = 1_000;
+
+/// How long a stream may be missing whose owner may not know yet that its client is gone. Longer: 400.
+pub const RELAY_WAIT: Duration = Duration::from_secs(2);
+
+/// How long a stream counts as read elsewhere after that was last said, which is done every [`RENEW`]. After that its
+/// progress is kept back again until its client comes back.
+pub const RELAYED: Duration = Duration::from_secs(15);
 
 /// How long a sleeping session is remembered.
 pub const SLEEP: Duration = Duration::from_secs(24 * 60 * 60);

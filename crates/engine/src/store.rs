@@ -76,6 +76,16 @@ pub enum Write {
     },
     /// Forget a session: its client wants that, whoever owns it. [`Done::Kept`]
     EndSession(Name),
+    /// Put a mailbox message to every other process that has owned a session: it may still run calls of it. Kept for
+    /// [`limits::FORWARDED`]; one that finds no room is dropped. [`Done::Kept`]
+    Forward {
+        /// Which session.
+        session: Name,
+        /// What it says.
+        message: Bytes,
+    },
+    /// Take the mailbox messages about sessions that we have owned; nobody gets them again. [`Done::Forwarded`]
+    CollectForwarded,
     /// Note calls that took longer than a second. [`Done::Kept`]
     Calls(Vec<CallNote>),
     /// Show other processes what is so in this one, in place of what it showed before; if it is empty, nothing. Says
@@ -127,6 +137,8 @@ pub enum Done {
     Mail(Vec<(Ticket, Mail)>),
     /// The session is ours now; or there is none.
     Session(Option<Box<Session>>),
+    /// These messages came about these sessions, the oldest first.
+    Forwarded(Vec<(Name, Bytes)>),
     /// What we were told to do, the oldest first.
     Told(Vec<Bytes>),
     /// Somebody is asked, or has said yes already.
@@ -262,6 +274,9 @@ pub enum Query {
         /// The last number that is known.
         after: u64,
     },
+    /// What came on these streams after these numbers, at most [`limits::STREAM_EVENTS`] events of each: those that are
+    /// there, in this order. Asked all the time while somebody reads what another process writes. [`Found::News`]
+    News(Vec<(Name, u64)>),
     /// A session. [`Found::Session`]
     Session(Name),
     /// The last calls that took longer than a second, the newest first. [`Found::Calls`]
@@ -301,6 +316,7 @@ pub enum Found {
         /// Another process owns it and lives: there may be more to come.
         lives: bool,
     },
+    News(Vec<News>),
     Session(Option<Box<Session>>),
     Calls(Vec<CallNote>),
     Shown(Vec<Bytes>),
@@ -309,6 +325,17 @@ pub enum Found {
     Decided(Vec<u64>),
     Audit(Vec<Entry>),
     Usage(Usage),
+}
+
+/// What came on a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// Which.
+    pub stream: Name,
+    /// Numbers and bytes, the oldest first.
+    pub events: Vec<(u64, Bytes)>,
+    /// Another process owns it and lives: there may be more to come.
+    pub lives: bool,
 }
 
 /// How much is stored.
@@ -388,7 +415,8 @@ pub struct Bounds {
     /// Bytes of records, mailbox messages, streams and sessions, with [`RECORD_OVERHEAD`] for each record. More:
     /// as above. A change of a record is always taken, so that no result is lost for room.
     pub bytes: u64,
-    /// Mailbox messages to one record, or to one process. One more: [`Refusal::Full`].
+    /// Mailbox messages to one record, or to one process. One more: [`Refusal::Full`]; of those about sessions it is
+    /// dropped.
     pub mailbox: u64,
     /// Sessions. One more: the one that was not used for the longest time goes.
     pub sessions: u64,

@@ -39,6 +39,8 @@ pub(crate) enum Owner {
     Gather(GatherNo),
     /// Questions to persons: whether they are decided.
     Holds,
+    /// Streams of other processes that are read here.
+    Relays,
     /// Calls that wait for a rate to let them begin.
     Throttle(ThrottleNo),
     /// The end of it all: see `ending.rs`.
@@ -141,7 +143,9 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Key(KeyNo(id)) => (12, id.get()),
         Owner::Wait(TaskNo(id)) => (9, id),
         Owner::Resumes => (10, 0),
+        // One kind is enough for two owners that are one of each.
         Owner::Holds => (15, 0),
+        Owner::Relays => (15, 1),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
 }
@@ -172,7 +176,8 @@ fn owner(entry: Entry) -> Option<Owner> {
         12 => Owner::Key(KeyNo(NonZeroU64::new(id)?)),
         9 => Owner::Wait(TaskNo(id)),
         10 => Owner::Resumes,
-        15 => Owner::Holds,
+        15 if id == 0 => Owner::Holds,
+        15 => Owner::Relays,
         _ => return None,
     })
 }
@@ -199,6 +204,8 @@ mod tests {
             Owner::Tasks,
             Owner::Wait(TaskNo(4)),
             Owner::Resumes,
+            Owner::Holds,
+            Owner::Relays,
         ];
         let at = |index: usize| Mono::after_start(Duration::from_secs(index as u64));
         for (index, owner) in owners.iter().enumerate().rev() {

@@ -31,6 +31,7 @@ pub use sqlite::{FILE, OpenError};
 
 use bytes::Bytes;
 use desk::Desk;
+use outlast_engine::limits;
 use outlast_engine::record::Answer;
 use outlast_engine::store::{Bounds, Loaded, Query, RECORD_OVERHEAD, Session, Stored, Write};
 use owner::Me;
@@ -169,6 +170,14 @@ fn small_weight(bytes: &[u8]) -> u64 {
 /// What a session counts for.
 fn session_weight(session: &Session) -> u64 {
     256 + (session.initialize.len() + session.initialized.len() + session.setup.len()) as u64
+}
+
+/// Notes who has owned a session before `new` does. The earliest goes for the one too many.
+fn add_former_owner(former: &mut Vec<Box<str>>, old: &str, new: &str) {
+    former.retain(|owner| **owner != *old && **owner != *new);
+    former.push(old.into());
+    let too_many = former.len().saturating_sub(limits::FORMER_OWNERS);
+    former.drain(..too_many);
 }
 
 /// How a secret name is looked up: a search compares byte by byte, and how long it takes must not

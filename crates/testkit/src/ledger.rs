@@ -9,7 +9,7 @@ use outlast_engine::hold::{Entry, Hold, Standing};
 use outlast_engine::limits::SLEEP;
 use outlast_engine::record::{Head, Record};
 use outlast_engine::store::{
-    Committed, Done, Found, Loaded, Mail, Query, Refusal, Session, Stored, Trouble, Usage, Write,
+    Committed, Done, Found, Loaded, Mail, Name, News, Query, Refusal, Session, Stored, Trouble, Usage, Write,
 };
 use std::collections::BTreeMap;
 
@@ -24,6 +24,8 @@ pub struct Ledger {
     /// When they are over.
     stream_ends: BTreeMap<String, Wall>,
     sessions: BTreeMap<String, Kept>,
+    /// To whom, about which session.
+    forwarded: Vec<(String, Name, Bytes)>,
     /// Owners that are gone.
     pub dead: Vec<String>,
     holds: BTreeMap<u64, Hold>,
@@ -37,6 +39,8 @@ pub struct Ledger {
 struct Kept {
     session: Session,
     owner: String,
+    /// Who owned it before.
+    former: Vec<String>,
     used: Wall,
 }
 
@@ -164,8 +168,8 @@ impl Ledger {
             Write::TakeSession { name, principal } => {
                 let there = |kept: &&mut Kept| *kept.session.principal == **principal && !kept.is_over(now);
                 let session = self.sessions.get_mut(&*name.0).filter(there).map(|kept| {
-                    kept.session.epoch += u64::from(kept.owner != owner);
-                    (kept.owner, kept.used) = (owner.into(), now);
+                    kept.belongs_to(owner);
+                    kept.used = now;
                     Box::new(kept.session.clone())
                 });
                 Ok(Done::Session(session))
@@ -173,6 +177,16 @@ impl Ledger {
             Write::EndSession(name) => {
                 self.sessions.remove(&*name.0);
                 Ok(Done::Kept)
+            }
+            Write::Forward { session, message } => {
+                let former = self.sessions.get(&*session.0).map(|kept| kept.former.clone());
+                let told = |owner: String| (owner, session.clone(), message.clone());
+                self.forwarded.extend(former.into_iter().flatten().filter(|one| one != owner).map(told));
+                Ok(Done::Kept)
+            }
+            Write::CollectForwarded => {
+                let ours = self.forwarded.extract_if(.., |(to, ..)| to == owner);
+                Ok(Done::Forwarded(ours.map(|(_, session, message)| (session, message)).collect()))
             }
             Write::Renew | Write::Calls(_) | Write::Tell { .. } | Write::Measured(_) => Ok(Done::Kept),
             Write::Show { .. } => Ok(Done::Told(Vec::new())),
@@ -208,7 +222,8 @@ impl Ledger {
         if self.sessions.get(&*session.name.0).is_some_and(|kept| !ours(kept)) {
             return Err(Refusal::Fenced);
         }
-        let kept = Kept { session: session.clone(), owner: owner.into(), used: now };
+        let former = self.sessions.get(&*session.name.0).map(|kept| kept.former.clone()).unwrap_or_default();
+        let kept = Kept { session: session.clone(), owner: owner.into(), former, used: now };
         self.sessions.insert(session.name.0.to_string(), kept);
         Ok(Done::Kept)
     }
@@ -261,9 +276,12 @@ impl Ledger {
                 };
                 Found::Heads(known.iter().filter_map(newer).collect())
             }
-            Query::Mail => Found::Mail(self.mailboxes.iter().any(|(ticket, _)| {
-                self.records.get(ticket).is_some_and(|record| *record.head.owner == *owner)
-            })),
+            Query::Mail => Found::Mail(
+                self.forwarded.iter().any(|(to, ..)| to == owner)
+                    || self.mailboxes.iter().any(|(ticket, _)| {
+                        self.records.get(ticket).is_some_and(|record| *record.head.owner == *owner)
+                    }),
+            ),
             Query::Events { stream, after } => {
                 let lasts = self.stream_ends.get(&*stream.0).is_some_and(|ends| *ends > now);
                 let kept = self.streams.get(&*stream.0).filter(|_| lasts);
@@ -274,6 +292,18 @@ impl Ledger {
                     events: later.map(|(number, bytes)| (*number, bytes.clone())).collect(),
                     lives: self.lives(owner, &stream.0),
                 }
+            }
+            Query::News(known) => {
+                let news = |(stream, after): &(Name, u64)| {
+                    let events = Query::Events { stream: stream.clone(), after: *after };
+                    match self.load(owner, now, &events) {
+                        Ok(Found::Events { last: 1.., events, lives }) => {
+                            Some(News { stream: stream.clone(), events, lives })
+                        }
+                        _ => None,
+                    }
+                };
+                Found::News(known.iter().filter_map(news).collect())
             }
             Query::Session(name) => {
                 let kept = self.sessions.get(&*name.0).filter(|kept| !kept.is_over(now));
@@ -297,6 +327,16 @@ impl Ledger {
 }
 
 impl Kept {
+    /// Another process may own it from now on.
+    fn belongs_to(&mut self, owner: &str) {
+        if self.owner != owner {
+            self.session.epoch += 1;
+            let before = std::mem::replace(&mut self.owner, owner.into());
+            self.former.retain(|one| *one != owner && *one != before);
+            self.former.push(before);
+        }
+    }
+
     fn is_over(&self, now: Wall) -> bool {
         self.used.after(SLEEP) <= now
     }

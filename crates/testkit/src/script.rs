@@ -312,7 +312,9 @@ impl World {
     fn look(&mut self, now: Now, number: u64, look: Look) {
         let named = !matches!(
             &look,
-            Look::Query(Query::Mail | Query::Changed(_) | Query::Session(_) | Query::Decided(_))
+            Look::Query(
+                Query::Mail | Query::Changed(_) | Query::Session(_) | Query::Decided(_) | Query::News(_)
+            )
         );
         self.submissions += u64::from(named);
         match &*self.reads {
@@ -796,7 +798,9 @@ impl World {
                 Action::Store(number, ref writes) => {
                     self.submissions += 1;
                     self.submitted.insert(self.submissions, (number, writes.clone()));
-                    let words: Vec<&str> = writes.iter().map(written).collect();
+                    // Both kinds of mailbox messages are collected together.
+                    let told = writes.iter().filter(|write| **write != Write::CollectForwarded);
+                    let words: Vec<&str> = told.map(written).collect();
                     out.push(format!(".. store {}: {}", self.submissions, words.join(", ")));
                     continue;
                 }
@@ -847,6 +851,8 @@ fn written(write: &Write) -> &'static str {
         Write::Renew => "renew",
         Write::Post { .. } => "mailbox",
         Write::Collect => "collect",
+        Write::Forward { .. } => "forward",
+        Write::CollectForwarded => "collect all",
         Write::Append { .. } => "append",
         Write::Adopt(_) => "adopt",
         Write::Forget { .. } => "forget",

@@ -90,6 +90,8 @@ pub(crate) struct Stream {
     pub(crate) ticket: Option<Ticket>,
     /// Its client was gone once, and its events are stored since.
     pub(crate) stored: bool,
+    /// Its client reads it at another process, as far as is known until then.
+    pub(crate) relayed: Option<Mono>,
 }
 
 /// The id of an event: `MARK-STREAM-NUMBER`. It says nothing outside its session.
@@ -188,6 +190,7 @@ impl Stream {
             settled: None,
             ticket: None,
             stored: false,
+            relayed: None,
         }
     }
 

@@ -123,6 +123,13 @@ impl Clients {
         }
     }
 
+    /// The client of a stream reads it at another process until then, or longer.
+    pub(crate) fn is_read_elsewhere(&mut self, id: StreamId, until: Mono) {
+        if let Some(stream) = self.stream_at(id) {
+            stream.relayed = Some(until);
+        }
+    }
+
     /// The status of a response that is no stream.
     pub(crate) fn has_status(&mut self, id: StreamId, status: u16) {
         if let Some(stream) = self.stream_at(id) {

@@ -5,6 +5,7 @@
 //! known.
 
 use super::Engine;
+use super::durable::About;
 use super::settle::cancel_message;
 use crate::action::Note;
 use crate::clients::Way;
@@ -95,22 +96,30 @@ impl Engine {
         }
     }
 
+    /// A question that is not known here may have been asked where the session was before.
     pub(super) fn answer_to_ask(&mut self, now: Mono, client: ClientId, message: &Message) {
+        if self.answers_here(now, client, message)
+            || self.tell_former_owners(client, &About::Said(message.clone()))
+        {
+            return;
+        }
+        let id = String::from_utf8_lossy(message.raw(Field::Id).unwrap_or(b"null")).into_owned();
+        self.note(Note::UnknownAnswer { from: "the client".into(), id });
+    }
+
+    /// False if nobody here has asked this client that.
+    pub(super) fn answers_here(&mut self, now: Mono, client: ClientId, message: &Message) -> bool {
         let number = message.raw(Field::Id).and_then(read_own_id).map(|(number, _)| AskId(number));
         let known = number.filter(|id| self.asks.of(client, *id).is_some());
         let (Some(ask_id), Some(span)) = (known, message.envelope.get(Field::Id)) else {
-            if self.client_decides(client, message) {
-                return;
-            }
-            let id = String::from_utf8_lossy(message.raw(Field::Id).unwrap_or(b"null")).into_owned();
-            return self.note(Note::UnknownAnswer { from: "the client".into(), id });
+            return self.client_decides(client, message);
         };
-        let Some(ask) = self.close_ask(now, ask_id) else { return };
-        if !self.servers.is_current(ask.server, ask.run) {
-            return;
+        let Some(ask) = self.close_ask(now, ask_id) else { return false };
+        if self.servers.is_current(ask.server, ask.run) {
+            let edit = Edit::replace(span, ask.id.patch());
+            self.send_answer(ask.server, Outgoing::edited(message.bytes.clone(), vec![edit]));
         }
-        let edit = Edit::replace(span, ask.id.patch());
-        self.send_answer(ask.server, Outgoing::edited(message.bytes.clone(), vec![edit]));
+        true
     }
 
     /// A client of the merged door reports on what it was asked: to the server that asked, under its own token.

@@ -296,6 +296,10 @@ impl Engine {
             return Way::Line;
         }
         let stream = self.clients.open_stream(client, Some(exchange), true, open);
+        if self.config.durable {
+            // Its client may be elsewhere by the time that it has something to say of it.
+            self.tickets.arm_upkeep(&mut self.timers, self.at, true);
+        }
         if begins {
             let session = self.clients.get(&client).and_then(Client::session);
             let name = session.map(|session| session.id.clone());

@@ -14,8 +14,12 @@
 //! What is stored is found by the session's name and the stream's, both unguessable; and only on a server of the
 //! same identity.
 
+mod former;
 mod ownership;
+mod relaying;
 mod rest;
+
+pub(super) use former::About;
 
 use super::Engine;
 use super::ledger::Pending;
@@ -32,6 +36,9 @@ use crate::time::Mono;
 use crate::wire::scan_message;
 use bytes::Bytes;
 use rest::{BEFORE, FALLBACK, Rest, SETTLED, STANDING};
+
+/// How many events of a stream come between two times that the oldest are forgotten.
+const FORGET_EVERY: u64 = 64;
 
 /// A request for a session that the store is asked for.
 #[derive(Clone, Debug)]
@@ -184,6 +191,7 @@ impl Engine {
     /// Whoever asked is gone, and has not been let in.
     pub(super) fn stop_knocking(&mut self, exchange: ExchangeId) {
         self.ledger.forget_exchange(exchange);
+        self.relays.end(&mut self.timers, exchange);
     }
 
     // Streams.
@@ -212,8 +220,17 @@ impl Engine {
 
     /// An event of a stream whose client was gone once, and may be gone again.
     pub(super) fn store_event(&mut self, id: StreamId, number: u64, event: &Bytes) {
-        if self.clients.stream(id).is_some_and(|stream| stream.stored) {
-            self.append(id, vec![(number, event.clone())]);
+        if !self.clients.stream(id).is_some_and(|stream| stream.stored) {
+            return;
+        }
+        self.append(id, vec![(number, event.clone())]);
+        // As in memory there are so many, and a few more.
+        let through = number.saturating_sub(limits::STREAM_EVENTS as u64);
+        if through > 0
+            && number.is_multiple_of(FORGET_EVERY)
+            && let Some(stream) = self.name_of_stream(id)
+        {
+            self.submit(Pending::Noted, Write::Forget { stream, through });
         }
     }
 
@@ -286,20 +303,23 @@ impl Engine {
         client: ClientId,
         after: EventId,
     ) -> bool {
-        let Some(state) = self.clients.get(&client) else { return false };
-        let Some(session) = state.session() else { return false };
-        if !self.config.durable || after.mark == session.mark {
+        let own = self.clients.get(&client).and_then(Client::session).map(|session| &session.mark);
+        if !self.config.durable || own.is_none_or(|own| *own == after.mark) {
             return false;
         }
-        let stream = self.stored_name(state.entry, session, &after.mark, after.stream);
-        // With the event itself and the one before, which tell that it was sent; and with what is about the stream.
-        let query = Query::Events { stream, after: after.number.saturating_sub(2).min(BEFORE - 1) };
         if reached!(KNOCKS, self.ledger.exchanges() >= limits::KNOCKS) {
             self.refuse_for_now(exchange);
         } else {
-            self.load(Pending::Replay(Box::new(Replay { exchange, client, after })), query);
+            self.look_for_events(exchange, client, after);
         }
         true
+    }
+
+    fn look_for_events(&mut self, exchange: ExchangeId, client: ClientId, after: EventId) {
+        let Some(stream) = self.stored_name_of(client, &after) else { return };
+        // With the event itself and the one before, which tell that it was sent; and with what is about the stream.
+        let query = Query::Events { stream, after: after.number.saturating_sub(2).min(BEFORE - 1) };
+        self.load(Pending::Replay(Box::new(Replay { exchange, client, after })), query);
     }
 
     pub(super) fn events_were_looked_up(&mut self, now: Mono, replay: &Replay, outcome: &Loaded) {
@@ -309,7 +329,7 @@ impl Engine {
                 // It may be one of ours, from before its session was taken over and came back.
                 (events, *lives || self.clients.has_disowned(&after.mark))
             }
-            Ok(_) => return self.refuse_event(*exchange),
+            Ok(_) => return self.waits_for_stream(now, *exchange, *client, after),
             Err(_) => return self.refuse_for_now(*exchange),
         };
         let Some(session) = self.clients.get(client).and_then(Client::session) else {
@@ -336,22 +356,44 @@ impl Engine {
         ));
         let retry = self.config.resume_min_wait.as_millis();
         self.act(Action::Write(*exchange, format!(": outlast\nretry: {retry}\n\n").into()));
-        for (_, event) in rest.after(after.number) {
-            self.act(Action::Write(*exchange, event.clone()));
-        }
+        let told = self.tell_rest(*exchange, &rest, after.number);
         if rest.standing {
             return self.go_on_with(now, *exchange, own);
         }
-        let fallback = rest.fallback_after(after.number, self.store_time());
-        // While its process lives the call runs, and who comes again finds its answer.
-        if let Some((number, fallback)) = fallback.filter(|_| !lives) {
-            let adopted = self.stored_name_of(*client, after);
-            adopted.into_iter().for_each(|name| _ = self.submit(Pending::Noted, Write::Adopt(name)));
-            let id = EventId { mark: after.mark.clone(), stream: after.stream, number };
-            let text = [format!("id: {id}\ndata: ").as_bytes(), &fallback, b"\n\n"].concat();
-            self.act(Action::Write(*exchange, text.into()));
+        let seen = EventId { number: told, ..after.clone() };
+        // While its process lives the call runs.
+        if !lives {
+            self.tell_fallback_answer(*exchange, *client, &rest, &seen);
+        } else if !rest.settled && self.reads_on(now, *exchange, *client, &seen) {
+            return;
         }
         self.act(Action::Finish(*exchange));
+    }
+
+    /// Passes events on that another process has written. Gives the number of the last one.
+    fn tell_rest(&mut self, exchange: ExchangeId, rest: &Rest<'_>, after: u64) -> u64 {
+        let mut told = after;
+        for (number, event) in rest.after(after) {
+            self.act(Action::Write(exchange, event.clone()));
+            told = *number;
+        }
+        told
+    }
+
+    /// The process whose call it was is gone, and has left word.
+    fn tell_fallback_answer(
+        &mut self,
+        exchange: ExchangeId,
+        client: ClientId,
+        rest: &Rest<'_>,
+        seen: &EventId,
+    ) {
+        let Some((number, fallback)) = rest.fallback_after(seen.number, self.store_time()) else { return };
+        let adopted = self.stored_name_of(client, seen);
+        adopted.into_iter().for_each(|name| _ = self.submit(Pending::Noted, Write::Adopt(name)));
+        let id = EventId { number, ..seen.clone() };
+        let text = [format!("id: {id}\ndata: ").as_bytes(), &fallback, b"\n\n"].concat();
+        self.act(Action::Write(exchange, text.into()));
     }
 }
 

@@ -171,6 +171,7 @@ impl Engine {
                 self.refuse_stopped(exchange);
             }
         }
+        self.end_relays();
         for exchange in self.ledger.take_exchanges() {
             self.refuse_stopped(exchange);
         }

@@ -3,13 +3,14 @@
 //! | what ends | who is told, in this order |
 //! |---|---|
 //! | a call | *calls* (attempt, timer, what was kept), *holds* (the question to a person), *servers* (its task there; its place in the queue), *clients* (its id), *keys* (who shares it), counts of its principal and of what holds its server, *throttles* (its turn), then whoever waits for the answer |
-//! | a client | *calls*, *tickets*, *ledger*, *keys*, *listens* (what it has open, each given up), *asks* (what it was asked), *clients* (streams, name, timer), *servers* (who needs it no more) |
+//! | a client | *calls*, *tickets*, *ledger*, *keys*, *listens* (what it has open, each given up), *asks* (what it was asked), *relays* (what it reads of other processes), *clients* (streams, name, timer), *servers* (who needs it no more) |
 //! | a server | *asks* (what it asked), *merged* (what it lists), *servers* (name, timers, memory) ; its calls and subscriptions have ended or moved before |
 //!
 //! What is open is matched without a default, and what a call leaves is taken apart without a rest, so that whoever
 //! adds to either is told here by the compiler. `Engine::check_nothing_is_left` names every machine in the same way.
 
 use super::Engine;
+use super::durable::About;
 use crate::action::Action;
 use crate::calls::Ended;
 use crate::clients::{Client, Open};
@@ -92,6 +93,7 @@ impl Engine {
         }
         let name = self.clients.get(&id).and_then(Client::session).map(|session| session.id.clone());
         if let Some(name) = name {
+            self.tell_former_owners(id, &About::Ended);
             self.forget_stored_session(id, &name);
         }
         self.end_client(now, id);
@@ -102,6 +104,7 @@ impl Engine {
         self.cancel_everything(id);
         self.forget_repeats_of(id);
         self.drop_asks_by(now, id);
+        self.end_relays_of(id);
         let session = self.clients.get(&id).and_then(Client::session);
         let streams: Vec<_> = session.iter().flat_map(|session| session.streams.iter()).copied().collect();
         for stream in streams {

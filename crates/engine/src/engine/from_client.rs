@@ -1,6 +1,7 @@
 //! What a client sends: requests become calls, cancels find their call, answers go to who asked.
 
 use super::Engine;
+use super::durable::About;
 use super::seams::toward_server;
 use crate::action::Note;
 use crate::calls::{Call, Request};
@@ -311,9 +312,17 @@ impl Engine {
         }
     }
 
+    /// A call that is not here may have begun where the session was before.
     fn cancelled_by_client(&mut self, client: ClientId, message: &Message) {
+        if !self.cancels_here(client, message) {
+            self.tell_former_owners(client, &About::Said(message.clone()));
+        }
+    }
+
+    /// False if there is nothing here to cancel.
+    pub(super) fn cancels_here(&mut self, client: ClientId, message: &Message) -> bool {
         // Malformed ones are ignored, as the protocol says.
-        let Some(id) = message.raw(Field::ParamsRequestId).and_then(JsonId::new) else { return };
+        let Some(id) = message.raw(Field::ParamsRequestId).and_then(JsonId::new) else { return true };
         let key = id.key();
         match self.clients.get(&client).and_then(|client| client.named(&key)) {
             Some(Open::Call(call)) => self.cancel_call(call, message),
@@ -326,8 +335,12 @@ impl Engine {
             Some(Open::Key(no)) => self.stop_asking_for_key(client, &id, no),
             Some(Open::Gather(no)) => self.stop_gathering(client, &id, no),
             // Finished or unknown.
-            None => self.clients.forget_collected(client, &key),
+            None => {
+                self.clients.forget_collected(client, &key);
+                return false;
+            }
         }
+        true
     }
 
     pub(super) fn cancel_call(&mut self, id: CallId, message: &Message) {

@@ -50,6 +50,7 @@ impl Engine {
             holds,
             merged,
             throttles,
+            relays,
             bounded: _,
             adapts: _,
             listens,
@@ -88,6 +89,7 @@ impl Engine {
             ("requests that wait for lists", merged.waiting()),
             ("calls that are counted", throttles.in_flight()),
             ("calls that wait for their turn", throttles.waiting()),
+            ("streams of others that are read", relays.len()),
             ("subscriptions", listens.len()),
             ("questions", asks.len()),
             ("submissions", ledger.submissions()),
@@ -267,7 +269,7 @@ impl Engine {
             + self.merged.waiting()
             + self.throttles.len()
             + self.tickets.len()
-            + 3;
+            + 4;
         must(self.timers.len() <= owners, || "a timer outlived its owner".into())
     }
 }

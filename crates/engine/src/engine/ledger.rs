@@ -64,6 +64,8 @@ pub(super) enum Pending {
     Session(Box<Knock>),
     /// A request for events that are not in memory.
     Replay(Box<Replay>),
+    /// What other processes have added to streams that are read here.
+    News,
     /// Somebody came back for a call that is not in memory.
     Resuming(Box<Resuming>),
 }

@@ -149,7 +149,9 @@ impl Engine {
     /// would push out what was really said; so it is not kept, and has an id only where its client knows none yet.
     pub(super) fn keep_stream_alive(&mut self, id: StreamId, message: &Outgoing) {
         self.begin_stream(id);
-        let Some(exchange) = self.clients.stream(id).and_then(|stream| stream.exchange) else { return };
+        let Some(exchange) = self.clients.stream(id).and_then(|stream| stream.exchange) else {
+            return self.keep_alive_elsewhere(id, message);
+        };
         let named = self.clients.is_named(id);
         let Some(stream) = self.clients.stream(id) else { return };
         let (client, last, room) = (stream.client, stream.last, message.len() + 16);
@@ -159,6 +161,19 @@ impl Engine {
             Vec::with_capacity(room)
         };
         self.act(Action::Write(exchange, event(line, message)));
+    }
+
+    /// Where its client is, only what has a number arrives.
+    fn keep_alive_elsewhere(&mut self, id: StreamId, message: &Outgoing) {
+        if self.is_relayed(id) {
+            self.write_event(id, message);
+        }
+    }
+
+    /// Whether another process tells the client of a stream what comes.
+    fn is_relayed(&self, id: StreamId) -> bool {
+        let until = self.clients.stream(id).and_then(|stream| stream.relayed);
+        until.is_some_and(|until| !reached!(RELAYED, self.at >= until))
     }
 
     /// Whether what nobody reads yet says the same, or is outdated by a message and gives it its place.
@@ -183,7 +198,7 @@ impl Engine {
     fn write_event(&mut self, id: StreamId, message: &Outgoing) {
         let Some(stream) = self.clients.stream(id) else { return };
         let (client, exchange, legacy) = (stream.client, stream.exchange, stream.legacy);
-        if exchange.is_none() && self.is_told_already(id, message) {
+        if exchange.is_none() && !self.is_relayed(id) && self.is_told_already(id, message) {
             return;
         }
         let Some(last) = self.clients.next_event(id) else { return };

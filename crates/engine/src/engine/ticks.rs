@@ -32,6 +32,7 @@ impl Engine {
                 Owner::Throttle(no) => self.throttles.is_due(no),
                 Owner::Gather(no) => self.gathered_long_enough(now, no),
                 Owner::Holds => self.holds_due(now),
+                Owner::Relays => self.relays_due(now),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -228,6 +229,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Resumes => engine.tickets.resumes_armed(),
         Owner::Gather(no) => engine.merged.armed(no),
         Owner::Holds => engine.holds.armed(),
+        Owner::Relays => engine.relays.armed(),
         Owner::Throttle(no) => engine.throttles.armed(no),
         Owner::Ending => engine.ending.as_ref()?.armed,
     }

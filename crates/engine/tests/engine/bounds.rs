@@ -21,10 +21,12 @@ use std::time::Duration;
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Bounds of real stores, each with the test that all of them pass.
-const OF_STORES: [(&str, &str, &str); 10] = [
+const OF_STORES: [(&str, &str, &str); 12] = [
     ("RECORDS", "room.rs", "the_first_to_end_is_the_first_to_go"),
     ("STORE_BYTES", "room.rs", "bytes_are_counted_down_to_nothing"),
     ("MAILBOX", "mailbox.rs", "a_mailbox_has_a_bound"),
+    ("FORMER_OWNERS", "forwarded.rs", "the_earliest_of_too_many_owners_is_told_nothing"),
+    ("FORWARDED", "forwarded.rs", "messages_about_sessions_have_bounds_and_an_age"),
     ("CALL_NOTES", "keeping.rs", "notes_about_calls_are_a_ring"),
     ("PAGE", "records.rs", "a_page_has_a_bound"),
     ("AUDIT", "holds.rs", "questions_and_the_audit_log_have_bounds"),

@@ -248,11 +248,11 @@ fn a_call_that_runs_elsewhere_is_not_said_to_be_lost() {
         get 4 session=1 last=3-0
         << 4: 200 events
         << 4: : outlast|retry: 1000||
-        << 4: finish
+        .. store 3: forward
         get 5 session=1 last=3-0
         << 5: 200 events
         << 5: : outlast|retry: 1000||
-        << 5: finish
+        .. store 5: forward
         # Now that one has ended.
         again
         dead life-0

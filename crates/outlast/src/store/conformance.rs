@@ -4,6 +4,7 @@
 //! is a process of its own: it has another owner, and the world lets it live or die.
 
 pub mod claims;
+pub mod forwarded;
 pub mod holds;
 pub mod keeping;
 pub mod mailbox;
@@ -54,9 +55,14 @@ macro_rules! conformance {
                 mailbox: messages_end_with_their_call,
                 mailbox: nobody_writes_to_what_is_not_open,
                 mailbox: a_mailbox_has_a_bound,
+                forwarded: a_message_about_a_session_reaches_every_former_owner_once,
+                forwarded: former_owners_are_known_after_the_session_was_kept_again,
+                forwarded: messages_about_sessions_have_bounds_and_an_age,
+                forwarded: the_earliest_of_too_many_owners_is_told_nothing,
                 keeping: a_stream_is_read_from_a_number_on,
                 keeping: a_stream_belongs_to_who_began_it_while_that_process_lives,
                 keeping: a_stream_of_a_process_that_ended_can_be_adopted_at_once,
+                keeping: what_came_on_several_streams_is_read_at_once,
                 keeping: a_stream_expires_as_a_whole,
                 keeping: a_stream_expires_although_nobody_sweeps,
                 keeping: a_session_is_kept_and_ended,

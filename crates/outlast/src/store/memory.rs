@@ -4,6 +4,7 @@
 //! owners do to each other run here too.
 
 mod find;
+mod forwarded;
 mod holds;
 mod shelf;
 mod shown;
@@ -18,7 +19,7 @@ use outlast_engine::durations::Tally;
 use outlast_engine::hold::{Entry, Hold};
 use outlast_engine::record::Record;
 use outlast_engine::store::{
-    Bounds, CallNote, Committed, Loaded, Mail, Query, Refusal, Session, Stored, Trouble, Usage, Write,
+    Bounds, CallNote, Committed, Loaded, Mail, Name, Query, Refusal, Session, Stored, Trouble, Usage, Write,
 };
 use shelf::Shelf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,6 +51,8 @@ pub struct Shelves {
     streams: Shelf<Id, Stream>,
     events: Shelf<(Id, u64), Bytes>,
     sessions: Shelf<Id, Kept>,
+    /// Messages about sessions, by who has owned them.
+    forwarded: Shelf<(Box<str>, u64), Forwarded>,
     calls: Shelf<u64, CallNote>,
     holds: Shelf<u64, Hold>,
     audit: Shelf<u64, Entry>,
@@ -77,8 +80,18 @@ struct Stream {
 struct Kept {
     session: Session,
     owner: Box<str>,
+    /// Who owned it before.
+    former: Vec<Box<str>>,
     /// When it was last used.
     used: Wall,
+}
+
+/// A mailbox message about a session.
+#[derive(Clone, Debug)]
+struct Forwarded {
+    session: Name,
+    message: Bytes,
+    until: Wall,
 }
 
 /// Who writes, how much fits, and when that is.
@@ -147,6 +160,7 @@ impl Shelves {
         self.streams.settle(keep);
         self.events.settle(keep);
         self.sessions.settle(keep);
+        self.forwarded.settle(keep);
         self.calls.settle(keep);
         self.holds.settle(keep);
         self.audit.settle(keep);

@@ -17,6 +17,7 @@
 
 mod connection;
 mod error;
+mod forwarded;
 mod holds;
 mod leases;
 mod mailbox;

@@ -14,6 +14,7 @@
 
 mod error;
 mod file;
+mod forwarded;
 mod holds;
 mod leases;
 mod mailbox;
@@ -182,6 +183,8 @@ impl Page<'_> {
             Write::Session(session) => self.keep_session(session),
             Write::TakeSession { name, principal } => self.take_session(name, principal),
             Write::EndSession(name) => self.end_session(name),
+            Write::Forward { session, message } => self.forward(session, message),
+            Write::CollectForwarded => self.collect_forwarded(),
             Write::Calls(notes) => self.note_calls(notes),
             Write::Show { process, shown } => self.show(process, shown),
             Write::Tell { process, what } => self.tell(process, what),

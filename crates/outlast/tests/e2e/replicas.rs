@@ -3,6 +3,8 @@
 //! The checker reads the history of every ticket as its clients saw it, from whichever replica: the state only goes
 //! forward, there is one end, it stays what it was, and it is the end of that call.
 
+mod streams;
+
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -169,7 +171,7 @@ fn what_is_wrong_with_the_database_is_one_sentence() {
     server.sql(&url, "UPDATE outlast.format SET version = 99, oldest = 99");
     let newer = says(&url);
     assert!(
-        newer.contains("was changed by a newer outlast (format 99, this one knows 1); update this one"),
+        newer.contains("was changed by a newer outlast (format 99, this one knows 2); update this one"),
         "{newer}"
     );
     assert!([&wrong, &none, &nobody, &newer].iter().all(|said| !said.contains("secret") && said.len() < 320));

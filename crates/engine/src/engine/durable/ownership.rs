@@ -9,14 +9,14 @@
 //! |---|---|
 //! | the session's name | unknown here: the next request for it takes the session back from the store |
 //! | the standing stream | ends; the client opens it again, wherever its session is by then |
-//! | a stream with an open call | stored, and ended if the client knows that a stream may end before its answer. An older client keeps its connection until the answer, because it would not come back for it |
-//! | open calls | go on; their answers are stored with their streams, where every process finds them |
-//! | what its server asked the client | refused: the client would answer elsewhere |
+//! | a stream with an open call | goes on for as long as somebody reads it here; then it is stored, and read elsewhere (`relaying`) |
+//! | open calls | go on; what the client says of them elsewhere is passed on to here (`former`) |
+//! | what its server asked the client | stays asked: the answer is passed on in the same way |
 //! | what is left after the last call | forgotten, without what is stored |
 
 use crate::action::{Action, Note};
 use crate::clients::session::Session;
-use crate::clients::{Client, Way};
+use crate::clients::Client;
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::id::{ClientId, StreamId};
@@ -49,16 +49,8 @@ impl Engine {
     pub(in crate::engine) fn let_go_of_session(&mut self, now: Mono, client: ClientId) {
         let Some(session) = self.clients.disown_session(client) else { return };
         let (name, standing) = (session.id[..8].into(), session.standing);
-        let streams: Vec<StreamId> = session.streams.iter().copied().collect();
         self.note(Note::SessionTaken { session: name });
-        self.drop_asks_by(now, client);
-        for stream in streams {
-            if stream == standing {
-                self.end_standing(stream);
-            } else {
-                self.let_client_poll(Way::Stream(stream), self.config.resume_min_wait);
-            }
-        }
+        self.end_standing(standing);
         self.end_if_disowned(now, client);
     }
 
@@ -73,7 +65,7 @@ impl Engine {
     pub(in crate::engine) fn end_if_disowned(&mut self, now: Mono, client: ClientId) -> bool {
         let Some(state) = self.clients.get(&client) else { return false };
         let Some(session) = state.session().filter(|session| session.disowned) else { return false };
-        if state.is_busy() || self.has_readers(session) {
+        if state.is_busy() || self.has_readers(session) || self.relays.has_reader(client) {
             return false;
         }
         self.end_client(now, client);

@@ -22,6 +22,8 @@ pub(super) struct Rest<'a> {
     /// The number of the last one that was ever sent.
     last: u64,
     pub(super) standing: bool,
+    /// Its request is settled: nothing more comes.
+    pub(super) settled: bool,
     /// How its request is answered if nobody has.
     fallback: Option<&'a Bytes>,
     /// When that was written.
@@ -37,8 +39,9 @@ impl Rest<'_> {
         let [before, at] =
             moment.map_or([seen, now.0], |moment: [[u8; 8]; 2]| moment.map(u64::from_be_bytes));
         let last = events.last().map_or(before, |(number, _)| before.max(*number));
-        let fallback = told(FALLBACK).filter(|_| told(SETTLED).is_none());
-        Rest { events, last, standing: told(STANDING).is_some(), fallback, stored: Wall(at) }
+        let settled = told(SETTLED).is_some();
+        let fallback = told(FALLBACK).filter(|_| !settled);
+        Rest { events, last, standing: told(STANDING).is_some(), settled, fallback, stored: Wall(at) }
     }
 
     /// Whether an event of this number was sent: also a fallback answer has one.

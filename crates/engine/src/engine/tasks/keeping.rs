@@ -101,6 +101,7 @@ impl Engine {
             Pending::Key(no) => self.key_was_looked_up(now, no, outcome),
             Pending::Owned(client) => self.owner_was_looked_up(now, client, outcome),
             Pending::Replay(replay) => self.events_were_looked_up(now, &replay, outcome),
+            Pending::News => self.news_came(now, outcome),
             Pending::Resuming(resuming) => self.found_to_resume(now, number, *resuming, outcome),
         }
     }

@@ -39,7 +39,9 @@ impl Engine {
         self.give_orphans_up(now);
         let ours = self.tickets.has_unread()
             || self.tickets.values().any(|task| task.theirs.is_none() && task.state.is_open());
-        if ours && self.tickets.looks_for_mail() {
+        // Also a call without a ticket may have its client at another process.
+        let in_flight = self.config.durable && !self.clients.in_flight().is_empty();
+        if (ours || in_flight) && self.tickets.looks_for_mail() {
             self.load(Pending::Mail, Query::Mail);
         }
         self.leave_all_theirs();
@@ -66,7 +68,7 @@ impl Engine {
             self.submit(Pending::Noted, Write::Expire);
         }
         let stored_calls = self.has_stored_calls();
-        self.tickets.arm_upkeep(&mut self.timers, now, stored_calls);
+        self.tickets.arm_upkeep(&mut self.timers, now, stored_calls || in_flight);
     }
 
     /// What could not be stored is kept in memory as long as the store would have kept it.
@@ -104,17 +106,22 @@ impl Engine {
     pub(super) fn mail_looked_for(&mut self, outcome: &Loaded) {
         self.tickets.mail_was_looked_for();
         if matches!(outcome, Ok(Found::Mail(true))) {
-            self.submit(Pending::Collected, Write::Collect);
+            self.submit_all(Pending::Collected, vec![Write::Collect, Write::CollectForwarded]);
         }
     }
 
     pub(super) fn mail_came(&mut self, now: Mono, outcome: &Stored) {
-        let done = outcome.iter().flat_map(|committed| &committed.done);
-        let messages = done.filter_map(|done| match done {
-            Done::Mail(messages) => Some(messages),
-            _ => None,
-        });
-        for (ticket, message) in messages.flatten() {
+        for done in outcome.iter().flat_map(|committed| &committed.done) {
+            match done {
+                Done::Mail(messages) => self.mail_to_tasks(now, messages),
+                Done::Forwarded(messages) => self.mail_about_sessions(messages),
+                _ => {}
+            }
+        }
+    }
+
+    fn mail_to_tasks(&mut self, now: Mono, messages: &[(Ticket, Mail)]) {
+        for (ticket, message) in messages {
             let Some(no) = self.tickets.named(ticket) else { continue };
             match message {
                 Mail::Cancel => self.end_by_cancel(now, no),

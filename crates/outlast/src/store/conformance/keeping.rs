@@ -2,7 +2,7 @@
 
 use super::*;
 use outlast_engine::limits;
-use outlast_engine::store::{CallNote, Name, Session};
+use outlast_engine::store::{CallNote, Name, News, Session};
 
 fn stream(name: &str) -> Name {
     Name(name.into())
@@ -99,6 +99,29 @@ pub fn a_stream_is_read_from_a_number_on(bench: &dyn Bench) {
     process.write(append("c", 9, &many));
     assert_eq!(events(&process, "c", 0).1.len(), limits::STREAM_EVENTS);
     assert_eq!(events(&process, "c", limits::STREAM_EVENTS as u64).1.len(), 5);
+}
+
+pub fn what_came_on_several_streams_is_read_at_once(bench: &dyn Bench) {
+    let (machine, process) = alone(bench);
+    let other = another(bench, &machine);
+    process.write(append("a", 60_000, &[(1, b"one"), (2, b"two"), (1 << 60, b"about it")]));
+    process.write(append("b", 60_000, &[(1, b"three")]));
+    other.write(append("c", 60_000, &[(7, b"seven")]));
+    process.write(append("over", 10, &[(1, b"gone")]));
+    machine.pass(10);
+    let known = [("c", 0), ("none", 0), ("a", 1), ("over", 0), ("b", 1)];
+    let known = known.map(|(name, after)| (stream(name), after)).to_vec();
+    let news = |name, events: &[(u64, &'static str)], lives| News {
+        stream: stream(name),
+        events: events.iter().map(|(number, bytes)| (*number, (*bytes).into())).collect(),
+        lives,
+    };
+    let [c, a] = [news("c", &[(7, "seven")], false), news("a", &[(2, "two"), (1 << 60, "about it")], true)];
+    assert_eq!(other.load(Query::News(known.clone())), Ok(Found::News(vec![c, a, news("b", &[], true)])));
+    machine.kill(&process);
+    let Ok(Found::News(found)) = other.load(Query::News(known)) else { panic!() };
+    assert_eq!(found.iter().map(|news| news.lives).collect::<Vec<_>>(), [false; 3]);
+    assert_eq!(other.load(Query::News(Vec::new())), Ok(Found::News(Vec::new())));
 }
 
 pub fn a_stream_expires_as_a_whole(bench: &dyn Bench) {

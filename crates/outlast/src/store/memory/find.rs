@@ -5,7 +5,7 @@ use super::super::{Id, id_of};
 use super::Shelves;
 use outlast_engine::limits;
 use outlast_engine::record::{Head, Record, Ticket};
-use outlast_engine::store::{Found, Query};
+use outlast_engine::store::{Found, Name, News, Query};
 
 impl Shelves {
     pub fn find(&self, query: &Query, me: &Me) -> Found {
@@ -39,8 +39,20 @@ impl Shelves {
                 };
                 Found::Heads(known.iter().filter_map(newer).collect())
             }
-            Query::Mail => Found::Mail(self.mailboxes.iter().any(|((id, _), _)| self.is_open_for(id, me))),
+            Query::Mail => {
+                let posted = self.mailboxes.iter().any(|((id, _), _)| self.is_open_for(id, me));
+                Found::Mail(posted || self.has_forwarded(me))
+            }
             Query::Events { stream, after } => self.events_of(id_of(&stream.0), *after, me),
+            Query::News(known) => {
+                let news = |(stream, after): &(Name, u64)| match self.events_of(id_of(&stream.0), *after, me) {
+                    Found::Events { last: 1.., events, lives } => {
+                        Some(News { stream: stream.clone(), events, lives })
+                    }
+                    _ => None,
+                };
+                Found::News(known.iter().filter_map(news).collect())
+            }
             Query::Session(name) => {
                 let kept = self.sessions.get(&id_of(&name.0)).filter(|kept| !kept.is_over(now));
                 Found::Session(kept.map(|kept| Box::new(kept.session.clone())))

@@ -1,7 +1,7 @@
 //! Writing into memory. What may be written is decided by the record.
 
 use super::super::owner::Me;
-use super::super::{Id, id_of, session_weight, small_weight, weight};
+use super::super::{Id, add_former_owner, id_of, session_weight, small_weight, weight};
 use super::{Kept, Key, Shelves, Stream, Turn};
 use bytes::Bytes;
 use outlast_engine::record::{Change, Head, New, Origin, Record, Ticket};
@@ -26,6 +26,8 @@ impl Shelves {
             Write::Session(session) => self.keep_session(session, turn),
             Write::TakeSession { name, principal } => Ok(self.take_session(name, principal, turn)),
             Write::EndSession(name) => Ok(self.end_session(&id_of(&name.0))),
+            Write::Forward { session, message } => Ok(self.forward(session, message, turn)),
+            Write::CollectForwarded => Ok(self.collect_forwarded(me)),
             Write::Calls(notes) => Ok(self.note_calls(notes, bounds)),
             Write::Show { process, shown } => self.show(process, shown, me),
             Write::Tell { process, what } => self.tell(process, what, turn),
@@ -254,6 +256,7 @@ impl Shelves {
         if self.sessions.get(&id).is_some_and(|kept| !is_ours(kept)) {
             return Err(Refusal::Fenced);
         }
+        let former = self.sessions.get(&id).map(|kept| kept.former.clone()).unwrap_or_default();
         self.end_session(&id);
         while self.sessions.len() as u64 >= bounds.sessions.max(1) {
             let idle = self.sessions.iter().min_by_key(|(_, kept)| kept.used).map(|(id, _)| *id);
@@ -261,7 +264,8 @@ impl Shelves {
         }
         self.make_room(0, session_weight(session), bounds)?;
         self.usage.bytes += session_weight(session);
-        self.sessions.put(id, Kept { session: session.clone(), owner: me.name.clone(), used: now });
+        let kept = Kept { session: session.clone(), owner: me.name.clone(), former, used: now };
+        self.sessions.put(id, kept);
         Ok(Done::Kept)
     }
 
@@ -271,7 +275,10 @@ impl Shelves {
         let Some(mut kept) = self.sessions.get(&id).filter(is_there).cloned() else {
             return Done::Session(None);
         };
-        kept.session.epoch += u64::from(kept.owner != turn.me.name);
+        if kept.owner != turn.me.name {
+            kept.session.epoch += 1;
+            add_former_owner(&mut kept.former, &kept.owner, &turn.me.name);
+        }
         (kept.owner, kept.used) = (turn.me.name.clone(), now);
         let session = Box::new(kept.session.clone());
         self.sessions.put(id, kept);
@@ -294,7 +301,8 @@ impl Shelves {
         let sessions = self.sessions.iter().filter(|(_, kept)| kept.is_over(now));
         let sessions: Vec<Id> = sessions.map(|(id, _)| *id).collect();
         let holds = self.forget_holds(now);
-        let count = ended.len() + streams.len() + sessions.len() + holds;
+        let forwarded = self.forget_forwarded(now);
+        let count = ended.len() + streams.len() + sessions.len() + holds + forwarded;
         ended.into_iter().for_each(|id| self.remove(id));
         streams.into_iter().for_each(|id| drop(self.forget_events(id, u64::MAX)));
         sessions.into_iter().for_each(|id| drop(self.end_session(&id)));

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use outlast_engine::Wall;
 use outlast_engine::limits::{self, LEASE};
 use outlast_engine::record::{Answer, Faces, Head, Origin, Record, State, Ticket};
-use outlast_engine::store::{CallNote, Found, Mail, Name, Query, Session, Usage};
+use outlast_engine::store::{CallNote, Found, Mail, Name, News, Query, Session, Usage};
 use tokio_postgres::Row;
 
 /// The columns of a head, in the order in which [`head_of`] reads them.
@@ -63,7 +63,7 @@ const PAGE: &str = concat!(
 
 const MAIL: &str =
     "SELECT EXISTS (SELECT FROM outlast.messages JOIN outlast.records ON records.number = record
-    WHERE owner = $1 AND state < 2)";
+    WHERE owner = $1 AND state < 2) OR EXISTS (SELECT FROM outlast.forwarded WHERE owner = $1)";
 
 /// A stream, and whether its owner says that it lives.
 const STREAM: &str = "SELECT number, last, streams.owner, coalesce(until, 0) > outlast.clock()
@@ -73,6 +73,19 @@ const STREAM: &str = "SELECT number, last, streams.owner, coalesce(until, 0) > o
 
 const EVENTS: &str =
     "SELECT number, bytes FROM outlast.events WHERE stream = $1 AND number > $2 ORDER BY number LIMIT $3";
+
+/// The same for several streams, each with its place among them.
+const STREAMS: &str = "SELECT place, number, streams.owner, coalesce(until, 0) > outlast.clock()
+        OR outlast.began() + $2 > outlast.clock()
+    FROM unnest($1::bytea[]) WITH ORDINALITY AS known (id, place) JOIN outlast.streams USING (id)
+        LEFT JOIN outlast.leases ON leases.owner = streams.owner
+    WHERE expires > outlast.clock() ORDER BY place";
+
+const NEWS: &str = "SELECT place, event.number, event.bytes
+    FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS known (stream, seen, place),
+        LATERAL (SELECT number, bytes FROM outlast.events WHERE events.stream = known.stream AND number > seen
+            ORDER BY number LIMIT $3) AS event
+    ORDER BY place, event.number";
 
 const SESSION: &str =
     concat!("SELECT ", session!(), " FROM outlast.sessions WHERE id = $1 AND used > outlast.clock() - $2");
@@ -120,6 +133,7 @@ pub async fn find(sql: &Connection, query: &Query, me: &Me) -> Result<Found, Fai
         }
         Query::Mail => Found::Mail(sql.one(&Statement::new(MAIL).text(&me.name)).await?.get(0)),
         Query::Events { stream, after } => events(sql, stream, *after, me).await?,
+        Query::News(known) => news(sql, known, me).await?,
         Query::Session(name) => {
             let session = Statement::new(SESSION).id(id_of(&name.0)).int(sleep());
             Found::Session(sql.maybe(&session).await?.map(|row| session_of(&row)))
@@ -166,6 +180,32 @@ async fn events(sql: &Connection, name: &Name, after: u64, me: &Me) -> Result<Fo
     let events = Statement::new(EVENTS).int(number).int(after).int(limits::STREAM_EVENTS as u64);
     let events = sql.rows(&events).await?.iter().map(|row| (count(row, 0), blob(row, 1))).collect();
     Ok(Found::Events { last, events, lives })
+}
+
+/// Two statements, however many streams there are.
+async fn news(sql: &Connection, known: &[(Name, u64)], me: &Me) -> Result<Found, Failure> {
+    let ids: Vec<_> = known.iter().map(|(stream, _)| id_of(&stream.0)).collect();
+    let streams = Statement::new(STREAMS).blobs(ids.iter().map(|id| &id[..])).int(LEASE.as_millis() as u64);
+    // Before their events, as above.
+    let streams = sql.rows(&streams).await?;
+    let found = streams.iter().filter_map(|row| Some((row, known.get(count(row, 0).checked_sub(1)? as usize)?)));
+    let found: Vec<(&Row, &(Name, u64))> = found.collect();
+    let events = Statement::new(NEWS)
+        .ints(found.iter().map(|(row, _)| count(row, 1)))
+        .ints(found.iter().map(|(_, (_, after))| *after))
+        .int(limits::STREAM_EVENTS as u64);
+    let news = |(row, (stream, _)): &(&Row, &(Name, u64))| {
+        let owner = text(row, 2);
+        let lives = *owner != *me.name && row.get::<_, bool>(3) && !me.sees_the_end_of(&owner);
+        News { stream: stream.clone(), events: Vec::new(), lives }
+    };
+    let mut all: Vec<News> = found.iter().map(news).collect();
+    for row in &sql.rows(&events).await? {
+        if let Some(news) = count(row, 0).checked_sub(1).and_then(|at| all.get_mut(at as usize)) {
+            news.events.push((count(row, 1), blob(row, 2)));
+        }
+    }
+    Ok(Found::News(all))
 }
 
 /// Reads the columns of a session.

@@ -21,7 +21,7 @@ pub struct Step {
 }
 
 /// What leads from each version to the next; the first one from an empty database.
-pub const MIGRATIONS: [Step; 1] = [Step { sql: VERSION_1, oldest: 1 }];
+pub const MIGRATIONS: [Step; 2] = [Step { sql: VERSION_1, oldest: 1 }, Step { sql: VERSION_2, oldest: 1 }];
 
 /// The version of a database that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -184,6 +184,20 @@ CREATE TABLE outlast.usage (
     records bigint NOT NULL,
     bytes   bigint NOT NULL
 ) WITH (fillfactor = 50);
+";
+
+/// Who owned a session before, and what its client says of calls that run there. A replica of an earlier version is told
+/// nothing, and tells nothing.
+const VERSION_2: &str = "
+ALTER TABLE outlast.sessions ADD COLUMN former bytea[] NOT NULL DEFAULT '{}';
+CREATE TABLE outlast.forwarded (
+    number  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    owner   bytea NOT NULL,
+    session bytea NOT NULL,
+    bytes   bytea NOT NULL,
+    until   bigint NOT NULL
+);
+CREATE INDEX forwarded_owner ON outlast.forwarded (owner);
 ";
 
 /// The first two statements of a new database, before its first migration.

@@ -1,6 +1,7 @@
 //! Streams of events, the sessions they belong to, and what is over.
 
 use super::error::{Failure, Stop};
+use super::forwarded::EXPIRED as EXPIRED_FORWARDED;
 use super::read::{session, session_of, sleep};
 use super::statement::{Statement, text};
 use super::transaction::Transaction;
@@ -8,8 +9,8 @@ use super::writes::{Quick, kept, kept_if_any};
 use crate::store::owner::Me;
 use crate::store::{id_of, session_weight};
 use bytes::Bytes;
-use outlast_engine::Wall;
 use outlast_engine::store::{Bounds, Done, Name, Refusal, Session};
+use outlast_engine::{Wall, limits};
 use std::time::Duration;
 
 /// Rows of one kind that go at once, so that nobody waits long for what goes.
@@ -104,13 +105,20 @@ pub fn keep_session<'a>(session: &'a Session, me: &'a Me, left: &Bounds) -> Quic
 }
 
 const TAKE: &str = concat!(
-    "UPDATE outlast.sessions SET epoch = epoch + (owner <> $3)::int, owner = $3, used = outlast.clock()
+    "UPDATE outlast.sessions SET epoch = epoch + (owner <> $3)::int, owner = $3, used = outlast.clock(),
+        former = CASE WHEN owner = $3 THEN former ELSE array_remove(array_remove(
+            former[greatest(1, cardinality(former) - $5::int + 2):], $3), owner) || owner END
      WHERE id = $1 AND principal = $2 AND used > outlast.clock() - $4 RETURNING ",
     session!()
 );
 
 pub fn take_session<'a>(name: &Name, principal: &'a str, me: &'a Me) -> Quick<'a> {
-    let statement = Statement::new(TAKE).id(id_of(&name.0)).text(principal).text(&me.name).int(sleep());
+    let statement = Statement::new(TAKE)
+        .id(id_of(&name.0))
+        .text(principal)
+        .text(&me.name)
+        .int(sleep())
+        .int(limits::FORMER_OWNERS as u64);
     Quick::uncounted(statement, |rows| Some(Done::Session(rows.first().map(session_of))))
 }
 
@@ -172,10 +180,11 @@ impl Transaction<'_> {
         let records = self.let_go(&Statement::new(EXPIRED_RECORDS).int(BATCH), true).await?;
         let streams = self.let_go(&Statement::new(EXPIRED_STREAMS).int(BATCH), false).await?;
         let sessions = self.let_go(&Statement::new(EXPIRED_SESSIONS).int(BATCH).int(sleep()), false).await?;
+        let forwarded = self.let_go(&Statement::new(EXPIRED_FORWARDED).int(BATCH), false).await?;
         let holds = self.forget_holds(now).await?;
         self.forget_owners().await?;
         self.forget_shown(now).await?;
-        Ok(Done::Removed(records + streams + sessions + holds))
+        Ok(Done::Removed(records + streams + sessions + forwarded + holds))
     }
 
     async fn let_go(&self, statement: &Statement<'_>, records: bool) -> Result<u64, Failure> {

@@ -3,10 +3,11 @@
 use super::error::Stop;
 use super::statement::Statement;
 use super::transaction::{Counted, Transaction};
-use super::{mailbox, notes, records, streams};
+use super::{forwarded, mailbox, notes, records, streams};
 use crate::store::owner::Me;
 use crate::store::{session_weight, small_weight, weight};
 use outlast_engine::Wall;
+use outlast_engine::limits::FORMER_OWNERS;
 use outlast_engine::store::{Bounds, Done, Write};
 use tokio_postgres::Row;
 
@@ -55,6 +56,8 @@ pub fn is_quick(write: &Write) -> bool {
         | Write::Session(_)
         | Write::TakeSession { .. }
         | Write::EndSession(_)
+        | Write::Forward { .. }
+        | Write::CollectForwarded
         | Write::Calls(_) => true,
         Write::Claim { .. }
         | Write::Adopt(_)
@@ -82,6 +85,8 @@ pub fn quick<'a>(write: &'a Write, me: &'a Me, left: &Bounds) -> Option<Quick<'a
         Write::Session(session) => streams::keep_session(session, me, left),
         Write::TakeSession { name, principal } => streams::take_session(name, principal, me),
         Write::EndSession(name) => streams::end_session(name),
+        Write::Forward { session, message } => forwarded::forward(session, message, me, left),
+        Write::CollectForwarded => forwarded::collect(me),
         Write::Calls(notes) => notes::note_calls(notes, left.calls),
         Write::Claim { .. }
         | Write::Adopt(_)
@@ -109,6 +114,7 @@ pub fn takes(write: &Write) -> Counted {
         Write::Post { message, .. } => bytes(small_weight(mailbox::written(message).1)),
         Write::Append { events, .. } => bytes(events.iter().map(|(_, bytes)| small_weight(bytes)).sum()),
         Write::Session(session) => bytes(session_weight(session)),
+        Write::Forward { message, .. } => bytes(FORMER_OWNERS as u64 * small_weight(message)),
         _ => Counted::default(),
     }
 }

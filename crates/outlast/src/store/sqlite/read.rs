@@ -5,7 +5,7 @@ use super::super::{Id, id_of};
 use super::int;
 use bytes::Bytes;
 use outlast_engine::record::{Answer, Faces, Head, Origin, Record, State, Ticket};
-use outlast_engine::store::{CallNote, Found, Name, Query, Session, Usage};
+use outlast_engine::store::{CallNote, Found, Name, News, Query, Session, Usage};
 use outlast_engine::{Wall, limits};
 use rusqlite::types::{FromSqlError, ToSql, Type};
 use rusqlite::{Connection, Error, Result, Row, params, params_from_iter};
@@ -55,6 +55,15 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
         }
         Query::Mail => Found::Mail(has_mail(sql, me)?),
         Query::Events { stream, after } => events(sql, stream, *after, me)?,
+        Query::News(known) => {
+            let mut all = Vec::new();
+            for (stream, after) in known {
+                if let Found::Events { last: 1.., events, lives } = events(sql, stream, *after, me)? {
+                    all.push(News { stream: stream.clone(), events, lives });
+                }
+            }
+            Found::News(all)
+        }
         Query::Session(name) => Found::Session(session(sql, name, now)?),
         Query::Calls { limit } => Found::Calls(calls(sql, *limit)?),
         Query::Shown => super::shown::shown(sql, me)?,
@@ -74,7 +83,7 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
 fn has_mail(sql: &Connection, me: &Me) -> Result<bool> {
     let mut select = sql.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM letters JOIN records ON records.number = record
-         WHERE owner = ?1 AND state < 2)",
+         WHERE owner = ?1 AND state < 2) OR EXISTS (SELECT 1 FROM forwarded WHERE owner = ?1)",
     )?;
     select.query_row([&*me.name], |row| row.get(0))
 }

@@ -9,7 +9,8 @@ use rusqlite::{Connection, Error, TransactionBehavior, ffi};
 use std::path::Path;
 
 /// What leads from each version to the next; the first one from an empty file.
-pub const MIGRATIONS: [&str; 6] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6];
+pub const MIGRATIONS: [&str; 7] =
+    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7];
 
 /// The version of a file that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -195,6 +196,23 @@ CREATE TABLE durations (
     slowest  INTEGER NOT NULL,
     PRIMARY KEY (day, server, tool, bucket)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Who owned a session before, a name in each line, and what its client says of calls that run there.
+const VERSION_7: &str = "
+ALTER TABLE sessions ADD COLUMN former TEXT NOT NULL DEFAULT '';
+CREATE TABLE forwarded (
+    number  INTEGER PRIMARY KEY AUTOINCREMENT,
+    owner   TEXT NOT NULL,
+    session TEXT NOT NULL,
+    bytes   BLOB NOT NULL,
+    until   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX forwarded_owner ON forwarded (owner);
+CREATE TRIGGER forwarded_comes AFTER INSERT ON forwarded
+    BEGIN UPDATE usage SET bytes = bytes + 64 + length(NEW.bytes); END;
+CREATE TRIGGER forwarded_goes AFTER DELETE ON forwarded
+    BEGIN UPDATE usage SET bytes = bytes - 64 - length(OLD.bytes); END;
 ";
 
 /// Brings a file to our version, or says why it cannot be ours.

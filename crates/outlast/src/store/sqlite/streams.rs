@@ -97,11 +97,14 @@ impl Page<'_> {
 
     pub fn take_session(&self, name: &Name, principal: &str) -> Result<Done, Stop> {
         let mut update = self.sql.prepare_cached(&format!(
-            "UPDATE sessions SET epoch = epoch + (owner <> ?3), owner = ?3, used = ?4
+            "UPDATE sessions SET epoch = epoch + (owner <> ?3), owner = ?3, used = ?4, former = ?6
              WHERE id = ?1 AND principal = ?2 AND used > ?5 RETURNING {SESSION}"
         ))?;
         let slept = self.now.before(limits::SLEEP);
-        let values = params![&id_of(&name.0)[..], principal, &*self.me.name, int(self.now.0), int(slept.0)];
+        let id = id_of(&name.0);
+        let former = self.former_owners_before_us(&id)?;
+        let (me, now, slept) = (&*self.me.name, int(self.now.0), int(slept.0));
+        let values = params![&id[..], principal, me, now, slept, former];
         Ok(Done::Session(optional(update.query_row(values, session_of))?))
     }
 
@@ -118,9 +121,10 @@ impl Page<'_> {
             delete("DELETE FROM records WHERE state >= 2 AND expires IS NOT NULL AND expires <= ?1", now.0)?;
         let streams = delete("DELETE FROM streams WHERE expires <= ?1", now.0)?;
         let sessions = delete("DELETE FROM sessions WHERE used <= ?1", asleep)?;
+        let forwarded = delete("DELETE FROM forwarded WHERE until <= ?1", now.0)?;
         let holds = self.forget_holds()?;
         self.forget_owners()?;
         self.forget_shown()?;
-        Ok(Done::Removed((records + streams + sessions + holds) as u64))
+        Ok(Done::Removed((records + streams + sessions + forwarded + holds) as u64))
     }
 }

@@ -83,8 +83,13 @@ impl Call {
 
     /// Reports progress under a raw token.
     pub fn report(&self, token: &str, progress: &Value) {
+        self.report_with(token, progress, "step");
+    }
+
+    /// The same with these words.
+    pub fn report_with(&self, token: &str, progress: &Value, words: &str) {
         self.server.write(&format!(
-            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{progress},"total":1000,"message":"step"}}}}"#
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{progress},"total":1000,"message":"{words}"}}}}"#
         ));
     }
 }

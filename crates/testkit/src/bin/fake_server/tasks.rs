@@ -174,6 +174,6 @@ fn refuse(server: &Server, id: &str, code: i32, message: &str, data: &Value) {
     server.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
 }
 
-fn now() -> u64 {
+pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
 }

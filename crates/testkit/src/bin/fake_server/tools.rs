@@ -47,12 +47,17 @@ pub fn run(call: &Call) {
     }
 }
 
-/// `every_ms`, `values`: a report for each value, then the answer; with `hangs` no answer.
+/// `every_ms`, `values`: a report for each value, then the answer; with `hangs` no answer. With `stamped` each report
+/// has the time at which it left, in milliseconds.
 fn progress(call: &Call) {
     for value in call.value("values").as_array().into_iter().flatten() {
         call.rest("every_ms");
         if let Some(token) = &call.token {
-            call.report(token, value);
+            if call.value("stamped") == true {
+                call.report_with(token, value, &super::tasks::now().to_string());
+            } else {
+                call.report(token, value);
+            }
         }
     }
     if call.value("hangs") == true {
