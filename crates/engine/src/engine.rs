@@ -55,6 +55,7 @@ use crate::merged::Merged;
 use crate::relays::Relays;
 use crate::servers::{Alarm, Asks, Life, Servers};
 use crate::step::Observed;
+use crate::store::Hint;
 use crate::throttles::Throttles;
 use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
@@ -185,6 +186,8 @@ impl Engine {
             Event::Begin => self.take_over_orphans(),
             Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),
             Event::Loaded(number, outcome) => self.loaded(at, *number, outcome),
+            Event::Hinted(Hint::Mail) => self.mail_is_hinted(),
+            Event::Hinted(Hint::News) => self.relays.hurry(&mut self.timers, at),
             Event::FromStream(server, run, attempt, line) if self.is_current(*server, *run) => {
                 self.streamed(at, *server, *attempt, line);
             }

@@ -6,7 +6,7 @@ use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use crate::life::Sample;
 use crate::memory::Memory;
 use crate::step::CallNo;
-use crate::store::{Loaded, Measured, Stored};
+use crate::store::{Hint, Loaded, Measured, Stored};
 use crate::wire::{Message, Outgoing, Oversized, Refused, Scanned};
 use bytes::Bytes;
 use std::time::Duration;
@@ -68,6 +68,8 @@ pub enum Event {
     StoreLost(String),
     /// What came of `Action::Load` with this number.
     Loaded(u64, Loaded),
+    /// The store may have something new.
+    Hinted(Hint),
     /// Random bytes for what nobody may guess.
     Entropy([u8; 32]),
     /// What the server is called in the store, as `Action::NeedIdentity` asked.

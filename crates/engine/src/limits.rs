@@ -154,6 +154,9 @@ pub const KNOCKS: usize = 1_000;
 /// most so much later.
 pub const RELAY: Duration = Duration::from_millis(100);
 
+/// How long after such a look the next one is at the earliest, where the store has said that there is something new.
+pub const RELAY_HINTED: Duration = Duration::from_millis(10);
+
 /// Connections that read a stream of another process. One more ends after what there is; its client comes back.
 pub const RELAYS: usize = 1_000;
 

@@ -18,6 +18,8 @@ pub(crate) struct Relays {
     armed: Option<Mono>,
     /// The store was asked what is new, and has not answered.
     looks: bool,
+    /// When it was last asked.
+    looked: Mono,
 }
 
 /// One of them.
@@ -89,7 +91,7 @@ impl Relays {
     /// It is time to look. Gives what is asked, unless the last look is not answered.
     pub(crate) fn looks(&mut self, timers: &mut Timers, now: Mono) -> Option<Vec<(Name, u64)>> {
         reached!(RELAY if true);
-        self.armed = None;
+        (self.armed, self.looked) = (None, now);
         if self.open.is_empty() {
             return None;
         }
@@ -102,6 +104,15 @@ impl Relays {
             (relay.stream.clone(), relay.seen.number)
         };
         Some(self.open.values_mut().map(ask).collect())
+    }
+
+    /// There may be something new: the next look is earlier.
+    pub(crate) fn hurry(&mut self, timers: &mut Timers, now: Mono) {
+        let soon = now.max(self.looked + limits::RELAY_HINTED);
+        if self.armed.is_some_and(|at| at > soon) {
+            reached!(RELAY_HINTED if true);
+            timers.set(Owner::Relays, &mut self.armed, Some(soon));
+        }
     }
 
     /// A look is answered. Gives the connections that it was about.

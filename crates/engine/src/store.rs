@@ -74,6 +74,9 @@ pub enum Write {
         /// Whose it must be; another principal's is not there.
         principal: Box<str>,
     },
+    /// Let processes that read this stream look for what is new at once ([`Hint::News`]). It may be lost, and a store that
+    /// cannot give hints does nothing. [`Done::Kept`]
+    Hint(Name),
     /// Forget a session: its client wants that, whoever owns it. [`Done::Kept`]
     EndSession(Name),
     /// Put a mailbox message to every other process that has owned a session: it may still run calls of it. Kept for
@@ -234,6 +237,15 @@ pub fn measured(durations: &Durations) -> Vec<Measured> {
         tally: tally.clone(),
     };
     durations.iter().map(one).collect()
+}
+
+/// What a store says unasked. It may be lost or come in vain: without it the same is found a little later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// There may be a mailbox message for us.
+    Mail,
+    /// Some stream has something new for those who read it elsewhere.
+    News,
 }
 
 /// Something to be looked up.

@@ -16,7 +16,7 @@ use crate::observe::Observers;
 use crate::outbox::HARD;
 use crate::program::Program;
 use crate::server::life::{Sampler, Signs};
-use crate::store::{Home, OpenError, Reply, Store};
+use crate::store::{Home, OnHint, OpenError, Reply, Store};
 use crate::sys::alarm::Alarm;
 use crate::sys::guardian::{Guardian, Guardians};
 use crate::sys::proc::Root;
@@ -540,6 +540,16 @@ fn bring<T: Send + 'static>(me: Weak<Driver>, event: impl FnOnce(T) -> Event + S
     })
 }
 
+/// Brings hints of the store to the engine.
+fn on_hint(me: Weak<Driver>) -> OnHint {
+    let runtime = tokio::runtime::Handle::current();
+    Box::new(move |hint| {
+        let Some(driver) = me.upgrade() else { return };
+        let _inside = runtime.enter();
+        driver.turn(|state| state.feed(Event::Hinted(hint)));
+    })
+}
+
 impl State {
     fn processes(&self) -> impl Iterator<Item = &Process> {
         self.links.values().filter_map(|link| match link {
@@ -714,7 +724,9 @@ impl State {
     fn open_store(&mut self) -> Result<&Store, String> {
         if self.store.is_none() {
             let trouble = bring(self.me.clone(), |error: OpenError| Event::StoreLost(error.to_string()));
-            let store = Store::at(self.home.clone(), trouble).map_err(|error| error.to_string())?;
+            let hints = on_hint(self.me.clone());
+            let store =
+                Store::at(self.home.clone(), trouble, Some(hints)).map_err(|error| error.to_string())?;
             self.store = Some(store);
         }
         self.store.as_ref().ok_or_else(String::new)

@@ -33,7 +33,7 @@ use bytes::Bytes;
 use desk::Desk;
 use outlast_engine::limits;
 use outlast_engine::record::Answer;
-use outlast_engine::store::{Bounds, Loaded, Query, RECORD_OVERHEAD, Session, Stored, Write};
+use outlast_engine::store::{Bounds, Hint, Loaded, Query, RECORD_OVERHEAD, Session, Stored, Write};
 use owner::Me;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,6 +84,9 @@ pub fn no_folder(folder: &Path, error: &io::Error) -> String {
 /// Called once, on a thread of the store.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
+/// Called whenever there may be something new, on a thread of the store.
+pub type OnHint = Box<dyn Fn(Hint) + Send>;
+
 /// A store. Dropping it ends its threads once everything submitted is written.
 #[derive(Debug)]
 pub struct Store(Desk);
@@ -124,16 +127,31 @@ impl Store {
     }
 
     /// A store in a database, reached when the first thing is asked of it, and again whenever it is gone.
-    pub fn in_database(database: Database, world: Arc<dyn World>, bounds: Bounds) -> io::Result<Store> {
+    pub fn in_database(
+        database: Database,
+        world: Arc<dyn World>,
+        bounds: Bounds,
+        on_hint: Option<OnHint>,
+    ) -> io::Result<Store> {
         let me = Me::new(world);
-        Desk::start(move || Box::new(postgres::Writer::new(database, me, bounds))).map(Store)
+        let open = move || -> Box<dyn desk::Ledger> {
+            let writer = postgres::Writer::new(database, me, bounds);
+            match on_hint {
+                Some(on_hint) => Box::new(writer.with_hints(on_hint)),
+                None => Box::new(writer),
+            }
+        };
+        Desk::start(open).map(Store)
     }
 
-    /// A store, used for the first time; `trouble` hears if that is not possible.
-    pub fn at(home: Home, trouble: Reply<OpenError>) -> io::Result<Store> {
+    /// A store, used for the first time; `trouble` hears if that is not possible, `on_hint` that there is something new
+    /// where other processes can say so.
+    pub fn at(home: Home, trouble: Reply<OpenError>, on_hint: Option<OnHint>) -> io::Result<Store> {
         let world = Arc::new(Machine::new());
         match home {
-            Home { database: Some(database), .. } => Store::in_database(database, world, Bounds::shared()),
+            Home { database: Some(database), .. } => {
+                Store::in_database(database, world, Bounds::shared(), on_hint)
+            }
             Home { place: Place::Folder(folder), .. } => {
                 Store::on_first_use(folder, world, Bounds::default(), trouble)
             }

@@ -188,7 +188,9 @@ impl Ledger {
                 let ours = self.forwarded.extract_if(.., |(to, ..)| to == owner);
                 Ok(Done::Forwarded(ours.map(|(_, session, message)| (session, message)).collect()))
             }
-            Write::Renew | Write::Calls(_) | Write::Tell { .. } | Write::Measured(_) => Ok(Done::Kept),
+            Write::Hint(_) | Write::Renew | Write::Calls(_) | Write::Tell { .. } | Write::Measured(_) => {
+                Ok(Done::Kept)
+            }
             Write::Show { .. } => Ok(Done::Told(Vec::new())),
             Write::Hold(new) => {
                 let dead = &self.dead;

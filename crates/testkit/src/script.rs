@@ -32,7 +32,9 @@ use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Ori
 use outlast_engine::settings::{Glob, Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::snapshot::OpenCall;
 use outlast_engine::step::{CallNo, Observed, Outcome, Step, What};
-use outlast_engine::store::{Committed, Mail, Measured, Query, Refusal, Trouble as StoreTrouble, Write};
+use outlast_engine::store::{
+    Committed, Hint, Mail, Measured, Query, Refusal, Trouble as StoreTrouble, Write,
+};
 use outlast_engine::wire::Oversized;
 use outlast_engine::{
     Action, ClientCap, Config, Engine, Event, Level, Manner, Mono, Now, Reload, Restart, ServerConfig, Share,
@@ -542,6 +544,7 @@ impl World {
             }
             "get" => Event::Got(exchange(), Box::new(head(more).0)),
             "delete" => Event::Deleted(exchange(), Box::new(head(more).0)),
+            "hint" => Event::Hinted(if rest == "mail" { Hint::Mail } else { Hint::News }),
             "hang-up" => Event::HungUp(exchange()),
             "trouble" => {
                 let attempt = first.parse().ok().map(AttemptId);
@@ -852,6 +855,7 @@ fn written(write: &Write) -> &'static str {
         Write::Post { .. } => "mailbox",
         Write::Collect => "collect",
         Write::Forward { .. } => "forward",
+        Write::Hint(_) => "hint",
         Write::CollectForwarded => "collect all",
         Write::Append { .. } => "append",
         Write::Adopt(_) => "adopt",

@@ -244,7 +244,9 @@ impl Engine {
     fn append(&mut self, id: StreamId, events: Vec<(u64, Bytes)>) {
         let Some(stream) = self.name_of_stream(id) else { return };
         let keep = self.config.resume_wait;
-        self.submit(Pending::Noted, Write::Append { stream, keep, events });
+        let hint = self.is_relayed(id).then(|| Write::Hint(stream.clone()));
+        let append = Write::Append { stream, keep, events };
+        self.submit_all(Pending::Noted, [append].into_iter().chain(hint).collect());
     }
 
     /// A stream that is forgotten here is forgotten there too, unless its client is served by another process.

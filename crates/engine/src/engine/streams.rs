@@ -171,7 +171,7 @@ impl Engine {
     }
 
     /// Whether another process tells the client of a stream what comes.
-    fn is_relayed(&self, id: StreamId) -> bool {
+    pub(super) fn is_relayed(&self, id: StreamId) -> bool {
         let until = self.clients.stream(id).and_then(|stream| stream.relayed);
         until.is_some_and(|until| !reached!(RELAYED, self.at >= until))
     }

@@ -175,11 +175,11 @@ fn a_session_comes_back_to_where_its_call_runs() {
         get 6 session=1 last=1:3-0
         << 6: 200 events
         << 6: : outlast|retry: 1000||
-        .. store 6: append
+        .. store 6: append, hint
         stored 6
         < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-        .. store 7: append
-        .. store 8: append
+        .. store 7: append, hint
+        .. store 8: append, hint
         stored 7
         stored 8
         wait 100ms
@@ -273,10 +273,10 @@ fn progress_of_a_call_is_told_where_its_client_is() {
         @500ms
         .. store 5: collect
         stored 5
-        .. store 6: append
+        .. store 6: append, hint
         stored 6
         < {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":2,"progress":4}}}}
-        .. store 7: append
+        .. store 7: append, hint
         stored 7
         process 1
         wait 100ms
@@ -285,8 +285,8 @@ fn progress_of_a_call_is_told_where_its_client_is() {
         << 21: id: 3-3|data: {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":"t","progress":4}}}}||
         process 0
         < {{"jsonrpc":"2.0","id":2,"result":{{"content":[]}}}}
-        .. store 8: append
-        .. store 9: append
+        .. store 8: append, hint
+        .. store 9: append, hint
         stored 8
         stored 9
         process 1
@@ -314,7 +314,7 @@ fn a_stream_that_nobody_has_stored_yet_is_asked_for() {
         .. store 3: collect
         stored 3
         << 4: finish
-        .. store 4: append
+        .. store 4: append, hint
         stored 4
         process 1
         wait 100ms
@@ -340,6 +340,42 @@ fn a_stream_that_is_nowhere_is_refused_after_a_moment() {
         << 21: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Last-Event-ID names no event…
         "#,
     );
+}
+
+/// Where the store says that there is something new nobody waits for the next look, and all hints together make one.
+#[test]
+fn a_hint_makes_the_next_look_earlier() {
+    let _reached = reaches(&[Bound::RELAY_HINTED]);
+    in_session(&format!(
+        r#"
+        {LEFT}
+        ELSEWHERE
+        get 21 session=1 last=1:3-1
+        << 21: 200 events
+        << 21: : outlast|retry: 1000||
+        .. store 3: forward
+        stored 3
+        process 0
+        wait 100ms
+        hint mail
+        .. store 4: collect
+        stored 4
+        .. store 5: append, hint
+        stored 5
+        process 1
+        wait 1ms
+        process 0
+        < {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":2,"progress":2}}}}
+        .. store 6: append, hint
+        stored 6
+        process 1
+        hint news
+        hint news
+        wait 10ms
+        @110ms
+        << 21: id: 3-2|data: {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":"t","progress":2}}}}||
+        "#,
+    ));
 }
 
 /// The process that writes a stream ends, and has left word.
@@ -404,11 +440,11 @@ fn a_silent_call_is_kept_alive_where_its_client_is() {
         @500ms
         .. store 4: collect
         stored 4
-        .. store 5: append
+        .. store 5: append, hint
         stored 5
         wait 9500ms
         @10s
-        .. store 6: append
+        .. store 6: append, hint
         stored 6
         # Nobody has said for 15 s that it is still read.
         wait 10s

@@ -164,7 +164,7 @@ impl State {
             return self.store.as_ref();
         }
         if self.published.store.is_none() && self.home.is_durable() {
-            self.published.store = Store::at(self.home.clone(), Box::new(|_| {})).ok();
+            self.published.store = Store::at(self.home.clone(), Box::new(|_| {}), None).ok();
         }
         self.published.store.as_ref()
     }

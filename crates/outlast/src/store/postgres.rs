@@ -1,6 +1,6 @@
 //! A store in a PostgreSQL database, shared by outlast processes on any number of machines.
 //!
-//! One connection writes, two read. The writer sends what waits as one transaction, and all of its statements in one
+//! One connection writes, two read, one listens to hints of other processes. The writer sends what waits as one transaction, and all of its statements in one
 //! go: first what is written, then the end of the transaction, so that a transaction costs two round trips however much
 //! is in it. Every write checks in its own statement whether it is allowed (the owner, the epoch, the room). If one is
 //! not, the transaction is taken back, and each submission is made alone, with the reasons looked up.
@@ -18,6 +18,7 @@
 mod connection;
 mod error;
 mod forwarded;
+mod hints;
 mod holds;
 mod leases;
 mod mailbox;
@@ -38,6 +39,7 @@ pub mod tests;
 
 pub use place::Database;
 
+use super::OnHint;
 use super::desk::{Ledger, Reader};
 use super::owner::Me;
 use connection::Connection;
@@ -68,6 +70,8 @@ pub struct Writer {
     regretted: Vec<super::Id>,
     /// More is over than went at once.
     backlog: bool,
+    /// Who hears hints, if somebody wants them.
+    _listener: Option<hints::Listener>,
 }
 
 /// A connection that is made when it is needed, and again when it is gone.
@@ -122,7 +126,14 @@ fn runtime() -> io::Result<Runtime> {
 impl Writer {
     pub fn new(database: Database, me: Me, bounds: Bounds) -> Writer {
         let line = Line::new(database, me);
-        Writer { line, bounds, turn: 0, unsure: None, regretted: Vec::new(), backlog: false }
+        Writer { line, bounds, turn: 0, unsure: None, regretted: Vec::new(), backlog: false, _listener: None }
+    }
+
+    /// Has somebody told when there may be something new. Without a thread for that it is found all the same.
+    pub fn with_hints(mut self, on_hint: OnHint) -> Writer {
+        let Line { database, me, .. } = &self.line;
+        self._listener = hints::listen(database.clone(), &me.name, on_hint).ok();
+        self
     }
 
     /// Writes, and waits for a database that went away a moment ago.

@@ -185,6 +185,7 @@ impl Page<'_> {
             Write::EndSession(name) => self.end_session(name),
             Write::Forward { session, message } => self.forward(session, message),
             Write::CollectForwarded => self.collect_forwarded(),
+            Write::Hint(_) => Ok(Done::Kept),
             Write::Calls(notes) => self.note_calls(notes),
             Write::Show { process, shown } => self.show(process, shown),
             Write::Tell { process, what } => self.tell(process, what),

@@ -97,7 +97,7 @@ impl Shelf {
         if let Some(database) = &home.database {
             store::reach(database).map_err(broken)?;
             let machine = Arc::new(Machine::new());
-            let store = Store::in_database(database.clone(), machine.clone(), Bounds::shared());
+            let store = Store::in_database(database.clone(), machine.clone(), Bounds::shared(), None);
             let store = store.map_err(|error| broken(error.to_string()))?;
             return Ok(Some(Shelf { store, owners: Owners::shared(machine), place: shown(home) }));
         }

@@ -15,8 +15,8 @@
 //! | what is left after the last call | forgotten, without what is stored |
 
 use crate::action::{Action, Note};
-use crate::clients::session::Session;
 use crate::clients::Client;
+use crate::clients::session::Session;
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::id::{ClientId, StreamId};

@@ -1,7 +1,7 @@
 //! Streams that are written by one process and read at another.
 //!
 //! A call stays where it began; its client may come back for its stream anywhere. The process that it comes to tells it
-//! what is stored of the stream, and then goes on: every [`limits::RELAY`] it looks for what was added (one question for
+//! what is stored of the stream, and then goes on: every [`limits::RELAY`], and when the store hints that there is something, it looks for what was added (one question for
 //! all streams), until the call is settled or the client hangs up. The process that writes the stream is told that it is
 //! read, now and every [`limits::RENEW`]: from then on it stores each progress, which it otherwise keeps back until
 //! somebody reads, and says in silence that the call lives. If it does not know yet that its client is gone, it learns it
@@ -158,13 +158,13 @@ impl Engine {
             self.act(Action::Finish(exchange));
         }
         self.left_alone(id);
+        self.clients.is_read_elsewhere(id, self.at + limits::RELAYED);
         if self.clients.stream(id).is_some_and(|stream| stream.stored) {
             // Nothing is new; but it is kept for as long again.
             self.append(id, Vec::new());
         } else {
             self.store_stream(id);
         }
-        self.clients.is_read_elsewhere(id, self.at + limits::RELAYED);
         true
     }
 }

@@ -103,6 +103,13 @@ impl Engine {
 
     // What the store says.
 
+    /// There may be a mailbox message. Where nobody looks for any there is nothing that it could be about.
+    pub(in crate::engine) fn mail_is_hinted(&mut self) {
+        if self.tickets.upkeep_armed().is_some() && self.tickets.looks_for_mail() {
+            self.load(Pending::Mail, Query::Mail);
+        }
+    }
+
     pub(super) fn mail_looked_for(&mut self, outcome: &Loaded) {
         self.tickets.mail_was_looked_for();
         if matches!(outcome, Ok(Found::Mail(true))) {

@@ -45,7 +45,8 @@ impl Shelves {
             }
             Query::Events { stream, after } => self.events_of(id_of(&stream.0), *after, me),
             Query::News(known) => {
-                let news = |(stream, after): &(Name, u64)| match self.events_of(id_of(&stream.0), *after, me) {
+                let news = |(stream, after): &(Name, u64)| match self.events_of(id_of(&stream.0), *after, me)
+                {
                     Found::Events { last: 1.., events, lives } => {
                         Some(News { stream: stream.clone(), events, lives })
                     }

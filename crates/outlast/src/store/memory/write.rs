@@ -28,6 +28,7 @@ impl Shelves {
             Write::EndSession(name) => Ok(self.end_session(&id_of(&name.0))),
             Write::Forward { session, message } => Ok(self.forward(session, message, turn)),
             Write::CollectForwarded => Ok(self.collect_forwarded(me)),
+            Write::Hint(_) => Ok(Done::Kept),
             Write::Calls(notes) => Ok(self.note_calls(notes, bounds)),
             Write::Show { process, shown } => self.show(process, shown, me),
             Write::Tell { process, what } => self.tell(process, what, turn),

@@ -10,7 +10,7 @@ use super::statement::Statement;
 use crate::server::http::tcp;
 use crate::server::http::tls::Tls;
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::tls::{ChannelBinding, NoTls, TlsConnect, TlsStream};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{AsyncMessage, Client, Row};
 
 /// How long a connection may take to make.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -30,6 +30,9 @@ const STATEMENT: Duration = Duration::from_secs(10);
 
 /// What a connection carries that is ours alone.
 const OURS: &str = "-c outlast.own=yes";
+
+/// The way to whoever wants to hear what the database says unasked.
+pub type Heard = tokio::sync::mpsc::Sender<String>;
 
 /// Something that bytes go through.
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -60,10 +63,19 @@ impl Drop for Connection {
 impl Connection {
     /// Connects to the first host that lets us in.
     pub async fn open(database: &Database) -> Result<Connection, Failure> {
+        Connection::open_with(database, None).await
+    }
+
+    /// The same; what the database says unasked is passed on, as long as there is room.
+    pub async fn open_to_hear(database: &Database, heard: Heard) -> Result<Connection, Failure> {
+        Connection::open_with(database, Some(heard)).await
+    }
+
+    async fn open_with(database: &Database, heard: Option<Heard>) -> Result<Connection, Failure> {
         let shown = database.shown();
         let mut last = None;
         for reach in database.hosts() {
-            match timeout(CONNECT, Connection::to(database, reach)).await {
+            match timeout(CONNECT, Connection::to(database, reach, &heard)).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(why)) => last = last.or(Some(why)),
                 Err(_) => last = last.or(Some(shown.unreachable("no answer within 5 s"))),
@@ -72,17 +84,22 @@ impl Connection {
         Err(last.unwrap_or_else(|| shown.unreachable("it has no host")))
     }
 
-    async fn to(database: &Database, reach: &Reach) -> Result<Connection, Failure> {
-        match Connection::attempt(database, reach, true).await {
+    async fn to(database: &Database, reach: &Reach, heard: &Option<Heard>) -> Result<Connection, Failure> {
+        match Connection::attempt(database, reach, true, heard.clone()).await {
             // A pool may refuse what it cannot pass on.
             Err(Failure::Away(why)) if why.contains("startup parameter") => {
-                Connection::attempt(database, reach, false).await
+                Connection::attempt(database, reach, false, heard.clone()).await
             }
             other => other,
         }
     }
 
-    async fn attempt(database: &Database, reach: &Reach, marked: bool) -> Result<Connection, Failure> {
+    async fn attempt(
+        database: &Database,
+        reach: &Reach,
+        marked: bool,
+        heard: Option<Heard>,
+    ) -> Result<Connection, Failure> {
         let shown = database.shown();
         let (stream, tls): (Box<dyn Io>, Option<&Tls>) = match reach {
             Reach::Tcp(host, tls) => {
@@ -106,11 +123,11 @@ impl Connection {
                 let secured = Secure(tls);
                 let made =
                     config.connect_raw(stream, secured).await.map_err(|error| of_tls(shown, &error))?;
-                (made.0, tokio::spawn(drive(made.1)))
+                (made.0, tokio::spawn(drive(made.1, heard)))
             }
             None => {
                 let made = config.connect_raw(stream, NoTls).await.map_err(|error| shown.of(&error))?;
-                (made.0, tokio::spawn(drive(made.1)))
+                (made.0, tokio::spawn(drive(made.1, heard)))
             }
         };
         let mut connection =
@@ -193,13 +210,18 @@ impl Connection {
     }
 }
 
-async fn drive<S, T>(connection: tokio_postgres::Connection<S, T>)
+async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, heard: Option<Heard>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    // Whoever waits for a statement hears why.
-    let _ = connection.await;
+    // Whoever waits for a statement hears why it ends.
+    while let Some(Ok(said)) = poll_fn(|context| connection.poll_message(context)).await {
+        if let (AsyncMessage::Notification(said), Some(heard)) = (said, &heard) {
+            // One that finds no room is lost.
+            let _ = heard.try_send(said.payload().to_owned());
+        }
+    }
 }
 
 /// What TLS says stands below what the driver says.

@@ -9,7 +9,7 @@ use outlast_engine::limits::FORWARDED;
 use outlast_engine::store::{Bounds, Done, Name};
 use tokio_postgres::Row;
 
-/// A message to each former owner of a session that has room for it (`$4`), if there is room for all (`$6`).
+/// A message, and a hint, to each former owner of a session that has room for it (`$4`), if there is room for all (`$6`).
 const FORWARD: &str = "
 WITH room AS (SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM outlast.usage),
     session AS (SELECT name, former FROM outlast.sessions WHERE id = $1),
@@ -17,8 +17,9 @@ WITH room AS (SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM outlast.usage
         SELECT one, session.name, $2, outlast.clock() + $3 FROM session, unnest(session.former) AS one, room
         WHERE one <> $5 AND room.bytes + cardinality(session.former) * (64 + length($2)) <= $6
             AND (SELECT count(*) FROM outlast.forwarded WHERE forwarded.owner = one) < $4
-        RETURNING 64 + length(bytes) AS bytes)
-SELECT 0::bigint, coalesce(sum(bytes), 0)::bigint FROM put";
+        RETURNING owner, 64 + length(bytes) AS bytes)
+SELECT 0::bigint, coalesce(sum(bytes), 0)::bigint,
+    count(pg_notify('outlast', left(encode(sha256(owner), 'hex'), 32))) FROM put";
 
 pub fn forward<'a>(session: &Name, message: &'a Bytes, me: &'a Me, left: &Bounds) -> Quick<'a> {
     let statement = Statement::new(FORWARD)

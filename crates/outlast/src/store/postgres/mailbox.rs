@@ -11,7 +11,7 @@ use outlast_engine::record::Ticket;
 use outlast_engine::store::{Bounds, Done, Mail, Refusal};
 use tokio_postgres::Row;
 
-/// A message to an open record, whose call does not end meanwhile.
+/// A message to an open record, and a hint to its owner, whose call does not end meanwhile.
 const POST: &str = "
 WITH room AS (SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM outlast.usage),
     record AS (SELECT number, owner FROM outlast.records WHERE id = $1 AND state < 2 FOR SHARE),
@@ -19,7 +19,8 @@ WITH room AS (SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM outlast.usage
         WHERE (SELECT count(*) FROM outlast.messages WHERE messages.record = record.number) < $4
             AND room.bytes + 64 + length($3) <= $5
         RETURNING 64 + length(bytes) AS bytes)
-SELECT 0::bigint, put.bytes::bigint FROM put, record";
+SELECT 0::bigint, put.bytes::bigint, pg_notify('outlast', left(encode(sha256(owner), 'hex'), 32))::text
+FROM put, record";
 
 pub fn post<'a>(ticket: &Ticket, message: &'a Mail, left: &Bounds) -> Quick<'a> {
     let (kind, bytes) = written(message);

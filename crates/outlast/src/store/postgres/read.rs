@@ -188,7 +188,8 @@ async fn news(sql: &Connection, known: &[(Name, u64)], me: &Me) -> Result<Found,
     let streams = Statement::new(STREAMS).blobs(ids.iter().map(|id| &id[..])).int(LEASE.as_millis() as u64);
     // Before their events, as above.
     let streams = sql.rows(&streams).await?;
-    let found = streams.iter().filter_map(|row| Some((row, known.get(count(row, 0).checked_sub(1)? as usize)?)));
+    let found =
+        streams.iter().filter_map(|row| Some((row, known.get(count(row, 0).checked_sub(1)? as usize)?)));
     let found: Vec<(&Row, &(Name, u64))> = found.collect();
     let events = Statement::new(NEWS)
         .ints(found.iter().map(|(row, _)| count(row, 1)))

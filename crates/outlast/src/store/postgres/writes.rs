@@ -3,7 +3,7 @@
 use super::error::Stop;
 use super::statement::Statement;
 use super::transaction::{Counted, Transaction};
-use super::{forwarded, mailbox, notes, records, streams};
+use super::{forwarded, hints, mailbox, notes, records, streams};
 use crate::store::owner::Me;
 use crate::store::{session_weight, small_weight, weight};
 use outlast_engine::Wall;
@@ -58,6 +58,7 @@ pub fn is_quick(write: &Write) -> bool {
         | Write::EndSession(_)
         | Write::Forward { .. }
         | Write::CollectForwarded
+        | Write::Hint(_)
         | Write::Calls(_) => true,
         Write::Claim { .. }
         | Write::Adopt(_)
@@ -87,6 +88,7 @@ pub fn quick<'a>(write: &'a Write, me: &'a Me, left: &Bounds) -> Option<Quick<'a
         Write::EndSession(name) => streams::end_session(name),
         Write::Forward { session, message } => forwarded::forward(session, message, me, left),
         Write::CollectForwarded => forwarded::collect(me),
+        Write::Hint(stream) => hints::hint(stream),
         Write::Calls(notes) => notes::note_calls(notes, left.calls),
         Write::Claim { .. }
         | Write::Adopt(_)

@@ -54,9 +54,9 @@ impl Page<'_> {
 
     /// Takes them out of the file in the same transaction in which they are read.
     pub fn collect_forwarded(&self) -> Result<Done, Stop> {
-        let mut select = self.sql.prepare_cached(
-            "SELECT session, bytes FROM forwarded WHERE owner = ?1 ORDER BY number",
-        )?;
+        let mut select = self
+            .sql
+            .prepare_cached("SELECT session, bytes FROM forwarded WHERE owner = ?1 ORDER BY number")?;
         let messages = select.query_map([&*self.me.name], |row| Ok((Name(text(row, 0)?), blob(row, 1)?)))?;
         let messages = messages.collect::<rusqlite::Result<Vec<_>>>()?;
         if !messages.is_empty() {

@@ -42,7 +42,8 @@ fn a_question_of_one_replica_is_answered_at_another() {
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}});
     assert_eq!(client.post(&answer).status, 202);
     let said = caller.answer(&id);
-    let heard: Value = serde_json::from_str(said["result"]["structuredContent"].as_str().expect("a line")).unwrap();
+    let heard: Value =
+        serde_json::from_str(said["result"]["structuredContent"].as_str().expect("a line")).unwrap();
     assert_eq!((&heard["id"], &heard["result"]), (&json!("q"), &json!({"roots": []})));
 }
 
