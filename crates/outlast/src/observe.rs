@@ -156,10 +156,13 @@ impl Observers {
         }
     }
 
-    /// Lets go of what this turn wrote.
+    /// The end of a turn: lets go of what it wrote, and wakes whoever looks on.
     pub fn flush(&mut self) {
         if self.trace.is_some() {
             self.tell_lost(false);
+        }
+        if let Some(feed) = &mut self.feed {
+            feed.wake();
         }
         self.stderr.flush();
     }

@@ -4,12 +4,12 @@
 //! Once a second at most, and only while there is something to show, so that wrap mode opens no store before a call is
 //! slow. No call waits for it, and what cannot be written is not said again: whoever looks on sees the next.
 
-#![allow(clippy::disallowed_methods)] // others look once a second, and no rule depends on this wait
-
 use super::{Driver, State};
+use crate::clock;
 use crate::observe::feed::Fresh;
 use crate::observe::state::{self, Told};
 use crate::store::{Reply, Store};
+use crate::sys::alarm::Alarm;
 use bytes::Bytes;
 use outlast_engine::store::{Committed, Done, Found, Loaded, Query, Stored, Write, measured};
 use outlast_engine::{Event, limits};
@@ -41,11 +41,14 @@ impl Driver {
     pub async fn publish(self: Arc<Driver>) {
         let Some(mut changes) = self.changes() else { return };
         self.lock().learn_what_was_measured();
+        // Plain calls pay for each timer of the runtime that is set.
+        let mut alarm = None;
         while changes.changed().await.is_ok() {
+            let alarm = alarm.get_or_insert_with(Alarm::new);
             while self.show() {
-                tokio::time::sleep(PAUSE).await;
+                alarm.at(clock::in_future(PAUSE)).await;
             }
-            tokio::time::sleep(PAUSE).await;
+            alarm.at(clock::in_future(PAUSE)).await;
         }
     }
 
