@@ -46,6 +46,8 @@ pub(crate) struct Clients {
     /// Which connection carries which stream.
     exchanges: IdMap<ExchangeId, StreamId>,
     next_stream: u64,
+    /// Some request has said to which trace it belongs.
+    heard_of_traces: bool,
     /// Bytes of events that are kept for clients that come back.
     kept_events: usize,
     /// Calls in flight by principal, of clients that come over HTTP.
@@ -63,6 +65,7 @@ impl Default for Clients {
             streams: IdMap::default(),
             exchanges: IdMap::default(),
             next_stream: 1,
+            heard_of_traces: false,
             kept_events: 0,
             in_flight: BTreeMap::new(),
             identities: Identities::default(),

@@ -386,6 +386,8 @@ pub struct Config {
     pub redact: Vec<Glob>,
     /// Whose steps are told to those who look on.
     pub observed: Observed,
+    /// Calls are recorded as parts of traces, and their servers are told so. Then all steps are told.
+    pub traces: bool,
     /// For jitter.
     pub seed: u64,
     /// A fault for the simulation to find.
@@ -428,6 +430,7 @@ impl Default for Config {
             max_message: 64 << 20,
             redact: Vec::new(),
             observed: Observed::Nothing,
+            traces: false,
             seed: 0,
             #[cfg(feature = "planted")]
             planted: None,
@@ -506,7 +509,7 @@ impl Config {
 
     /// What limits follow is measured by the steps of all calls.
     pub(crate) fn looks_on_itself(&mut self) {
-        if self.adapts() {
+        if self.adapts() || self.traces {
             self.observed = Observed::All;
         }
     }

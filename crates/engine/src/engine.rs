@@ -40,6 +40,7 @@ mod streams;
 mod tasks;
 mod throttling;
 mod ticks;
+mod tracing;
 mod unsent;
 
 use crate::action::{Action, Note};
@@ -65,6 +66,7 @@ use ledger::Ledger;
 use std::collections::VecDeque;
 use std::time::Duration;
 use stepping::Steps;
+use tracing::Traces;
 
 /// The engine.
 #[derive(Debug)]
@@ -87,6 +89,7 @@ pub struct Engine {
     adapts: bool,
     ledger: Ledger,
     steps: Steps,
+    traces: Traces,
     /// The last event that the client of the request at hand has seen.
     confirmed: Option<(StreamId, u64)>,
     /// The attempt on whose stream the message came that is being looked at.
@@ -121,6 +124,7 @@ impl Engine {
             adapts: config.adapts(),
             ledger: Ledger::default(),
             steps: Steps::default(),
+            traces: Traces::default(),
             confirmed: None,
             tied: None,
             at: Mono::default(),

@@ -30,10 +30,21 @@ pub struct Head {
     pub params: Vec<(Box<str>, Box<str>)>,
     /// `Last-Event-ID`.
     pub last_event: Option<Box<str>>,
+    /// `traceparent`, and `tracestate` with it.
+    pub trace: Option<Box<TraceFields>>,
     /// `Accept` lets us answer with JSON.
     pub takes_json: bool,
     /// `Accept` lets us answer with a stream of events.
     pub takes_events: bool,
+}
+
+/// To which trace a request says that it belongs, as it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceFields {
+    /// `traceparent`.
+    pub parent: Box<str>,
+    /// `tracestate`; may be empty.
+    pub state: Box<str>,
 }
 
 /// The response to a client's request.

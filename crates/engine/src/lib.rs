@@ -12,7 +12,7 @@
 //! - [`planted`]: faults that the simulation must find; [`reached`]: which bounds it has seen;
 //! - [`policy`] and [`settings`]: which limits apply, and the table of settings; [`profile`]: what clients are
 //!   known to do;
-//! - [`wire`]: messages as bytes; [`error`]: what a client is told;
+//! - [`wire`]: messages as bytes; [`trace`]: W3C trace context; [`error`]: what a client is told;
 //! - [`report`]: how the servers are, for people who ask;
 //! - [`record`] and [`store`]: what is stored of a call with a ticket, and what a store is asked; [`hold`]: calls that
 //!   wait for a person;
@@ -71,6 +71,7 @@ mod throttles;
 pub mod tickets;
 pub mod time;
 mod timers;
+pub mod trace;
 pub mod wire;
 
 pub use action::{Action, Level, Note};

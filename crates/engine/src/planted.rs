@@ -56,11 +56,13 @@ pub enum Planted {
     ForgetsHeld,
     SendsUnmarked,
     LetsSleepersLie,
+    KeepsTraces,
+    RepeatsSpans,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 49] = [
+    pub const ALL: [Planted; 51] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -110,6 +112,8 @@ impl Planted {
         Planted::ForgetsHeld,
         Planted::SendsUnmarked,
         Planted::LetsSleepersLie,
+        Planted::KeepsTraces,
+        Planted::RepeatsSpans,
     ];
 }
 

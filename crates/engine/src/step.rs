@@ -7,8 +7,9 @@
 //! Not here: what is so right now (`snapshot.rs`).
 
 use crate::event::Exit;
-use crate::id::Run;
+use crate::id::{AttemptId, Run};
 use crate::method::Method;
+use crate::trace::{Context, SpanId};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub enum What {
         attempt: u32,
         /// To which process.
         run: Run,
+        /// Its place in a trace, if its call has one.
+        traced: Option<Attempt>,
     },
     /// The server reported on it.
     Progress {
@@ -120,17 +123,38 @@ pub struct Began {
     pub bytes: u64,
     /// How long ago it really began.
     pub ago: Duration,
-    /// To what trace it belongs, if it says so.
-    pub trace: Option<Box<Trace>>,
+    /// Its place in a trace, if traces are recorded.
+    pub trace: Option<Box<Traced>>,
 }
 
-/// W3C trace context, as it was written.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Trace {
-    /// `traceparent`.
-    pub parent: Box<str>,
+/// A call as a part of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// The trace, and the call's own span.
+    pub context: Context,
+    /// The span that it stands below, if its client said one.
+    pub parent: Option<SpanId>,
     /// `tracestate`; may be empty.
     pub state: Box<str>,
+    /// The id that its client gave it.
+    pub id: Box<str>,
+    /// The prompt, if it asks for one.
+    pub prompt: Option<Box<str>>,
+    /// The revision of the protocol; may be empty.
+    pub version: Box<str>,
+    /// Its client came over HTTP, and not over pipes.
+    pub client_over_http: bool,
+    /// The same of its server.
+    pub server_over_http: bool,
+}
+
+/// An attempt as a part of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its own span.
+    pub span: SpanId,
+    /// The id under which its server has it.
+    pub id: AttemptId,
 }
 
 /// How a call ended.
@@ -142,6 +166,8 @@ pub struct Ended {
     pub took: Duration,
     /// How long the answer is.
     pub bytes: u64,
+    /// The code of the error that it ended with; looked for only where traces are recorded.
+    pub code: Option<i64>,
 }
 
 /// In which way a call ended.
@@ -296,7 +322,9 @@ impl std::fmt::Display for What {
         match self {
             What::Began(began) => write!(f, "{} for `{}`", began.method.as_str(), began.server),
             What::Queued => f.write_str("waits for its server or its turn"),
-            What::Sent { attempt, run } => write!(f, "sent to the server (attempt {attempt}, run {})", run.0),
+            What::Sent { attempt, run, .. } => {
+                write!(f, "sent to the server (attempt {attempt}, run {})", run.0)
+            }
             What::Progress { message } => f.write_str(message.as_deref().unwrap_or("progress")),
             What::KeepAlive => f.write_str("the client was told that the call lives"),
             What::Asked => f.write_str("the server asks a person; the limit stands still"),

@@ -668,6 +668,7 @@ impl World {
                 let slow = value == "slow";
                 return self.config.observed = if slow { Observed::Slow } else { Observed::All };
             }
+            "traces" => return self.config.traces = true,
             "declare-timeouts" => return self.config.declare_timeouts = true,
             "resumable" => return self.config.resumable = true,
             "durable" => return self.config.durable = true,

@@ -23,6 +23,8 @@ mod rng;
 pub mod service;
 mod steps;
 
+pub use steps::record;
+
 use outlast_engine::id::ServerId;
 use outlast_engine::life::Sample;
 use outlast_engine::settings::{Key, setting};
@@ -85,6 +87,15 @@ fn fingerprint(so_far: u64, action: &Action) -> u64 {
     let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     match action {
         Action::ToClient(_, message) => message.to_vec().iter().fold(so_far ^ 1, mix),
+        Action::ToServer(_, message) if steps::are_left_out() => {
+            steps::without_place(message.to_vec()).iter().fold(so_far ^ 2, mix)
+        }
+        Action::Post(_, post) if steps::are_left_out() => {
+            let message = steps::without_place(post.message.to_vec());
+            let headers = post.headers.iter().filter(|(name, _)| !name.starts_with("trace"));
+            format!("{message:?}{:?}", headers.collect::<Vec<_>>()).as_bytes().iter().fold(so_far ^ 5, mix)
+        }
+        Action::Step(_) if steps::are_left_out() => so_far,
         Action::ToServer(_, message) => message.to_vec().iter().fold(so_far ^ 2, mix),
         Action::Write(exchange, bytes) => bytes.iter().fold(so_far ^ 4 ^ exchange.0, mix),
         other => format!("{other:?}").as_bytes().iter().fold(so_far ^ 3, mix),

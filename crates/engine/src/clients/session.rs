@@ -6,6 +6,7 @@ mod setup;
 pub(crate) use setup::Setup;
 
 use crate::hex;
+use crate::http::TraceFields;
 use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::in_order::InOrder;
 use crate::limits;
@@ -92,6 +93,8 @@ pub(crate) struct Stream {
     pub(crate) stored: bool,
     /// Its client reads it at another process, as far as is known until then.
     pub(crate) relayed: Option<Mono>,
+    /// To which trace the head of its request says that it belongs.
+    pub(crate) trace: Option<Box<TraceFields>>,
 }
 
 /// The id of an event: `MARK-STREAM-NUMBER`. It says nothing outside its session.
@@ -191,6 +194,7 @@ impl Stream {
             ticket: None,
             stored: false,
             relayed: None,
+            trace: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::session::Stream;
 use super::{Client, Clients};
+use crate::http::TraceFields;
 use crate::id::{ClientId, ExchangeId, StreamId};
 use crate::limits;
 use crate::record::Ticket;
@@ -107,6 +108,20 @@ impl Clients {
         if let Some(stream) = self.stream_at(id) {
             stream.names = name;
         }
+    }
+
+    /// To which trace the request of a stream belongs.
+    pub(crate) fn keeps_trace(&mut self, id: StreamId, said: Box<TraceFields>) {
+        if let Some(stream) = self.stream_at(id) {
+            stream.trace = Some(said);
+            self.heard_of_traces = true;
+        }
+    }
+
+    /// Whether any request ever said to which trace it belongs: where none does, nobody looks for it.
+    #[inline]
+    pub(crate) fn has_heard_of_traces(&self) -> bool {
+        self.heard_of_traces
     }
 
     /// The resume token of a stream's only request.

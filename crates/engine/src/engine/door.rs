@@ -169,6 +169,7 @@ impl Engine {
         let stream = self.clients.next_stream();
         self.clients.open(client, Client::new(Door::Exchange(stream), entry, head.principal.clone()));
         self.clients.open_stream(client, Some(exchange), false, 1);
+        self.keep_trace(Way::Stream(stream), head);
         (client, stream)
     }
 
@@ -262,6 +263,7 @@ impl Engine {
         self.session_was_used(now, client);
         self.wake_if(now, head, client, |_| true)?;
         let way = self.way_back(exchange, client, members, begins);
+        self.keep_trace(way, head);
         for member in members {
             match member {
                 Ok(message) if begins => self.initialize_session(now, client, message, way),

@@ -224,7 +224,14 @@ impl Engine {
         let Some((attempt, call)) = self.calls.send(id) else { return };
         let (server, client, first) = (call.request.server, call.request.client, call.attempts == 1);
         let (told, attempts) = (call.request.no, call.attempts);
-        let edits = toward_server(message, call.text, &call.request.method, attempt);
+        let named = if planted!(self, RepeatsSpans) { AttemptId(1) } else { attempt };
+        let (text, method) = (call.text, &call.request.method);
+        let edits = match told {
+            None => toward_server(message, text, method, attempt),
+            Some(no) => {
+                self.traces.toward_server(self.config.seed, (no, named), message, text, method, attempt)
+            }
+        };
         if first && call.request.method.shapes_the_connection() {
             let method = call.request.method.clone();
             self.shapes_sharing(server, &method);
@@ -237,7 +244,7 @@ impl Engine {
         let outgoing = Outgoing::edited(message.bytes.clone(), edits);
         self.send(server, Some(attempt), Some(message), outgoing);
         if let Some(no) = told {
-            self.tell_sent(no, server, attempts);
+            self.tell_sent(no, server, attempts, named);
         }
     }
 

@@ -57,6 +57,7 @@ impl Engine {
             asks,
             ledger,
             steps: _,
+            traces,
             timers,
             actions: _,
             config: _,
@@ -94,6 +95,7 @@ impl Engine {
             ("questions", asks.len()),
             ("submissions", ledger.submissions()),
             ("lookups", ledger.lookups()),
+            ("calls in traces", traces.len()),
             ("timers", timers.len()),
         ];
         let left = left.iter().filter(|(_, count)| *count > 0);
@@ -253,6 +255,11 @@ impl Engine {
         for payer in self.tickets.values().filter_map(|task| task.payer.as_ref()) {
             *in_flight.entry(payer.0.clone()).or_default() += 1;
         }
+        let told = calls().filter_map(|call| call.request.no);
+        let traced = told.filter(|no| self.traces.has(*no)).count();
+        must(traced == self.traces.len(), || {
+            format!("{traced} open calls are in traces, and {} are counted", self.traces.len())
+        })?;
         let turns: usize = calls().filter_map(|call| Some(call.turn.as_ref()?.passed())).sum();
         must(turns == self.throttles.in_flight(), || {
             format!("{turns} turns are taken, and {} are counted", self.throttles.in_flight())

@@ -47,13 +47,14 @@ impl Engine {
         let method = message.map(Method::of);
         let begins_session = method == Some(Method::Initialize);
         let goes_first = message.is_some_and(is_initialized);
-        let headers = match (modern, &state.handshake.version) {
+        let mut headers = match (modern, &state.handshake.version) {
             (Some(message), _) => mirror::headers(message, &state.mirrors),
             (None, Some(version)) if !begins_session => {
                 vec![("mcp-protocol-version".into(), version.clone())]
             }
             (None, _) => Vec::new(),
         };
+        self.add_trace(server, attempt, &mut headers);
         let handshake =
             message.filter(|_| begins_session).and_then(|handshake| self.declare_resumable(handshake));
         let message = match handshake {

@@ -97,7 +97,7 @@ impl Engine {
     }
 
     fn answer_refused(&mut self, call: &Call, kind: Kind, answer: Outgoing) {
-        self.tell_of_refused(call, kind.name(), answer.len());
+        self.tell_of_refused(call, kind.name(), &answer);
         let begins = call.request.method == Method::Initialize;
         if begins {
             self.names_no_session(call.request.way);

@@ -5,6 +5,7 @@
 //! looks at that number first, so a call that nobody follows pays for nothing else.
 
 use super::Engine;
+use super::remote::error_code;
 use crate::action::{Action, Note};
 use crate::calls::{Call, EndedRequest, Request};
 use crate::clients::Way;
@@ -12,13 +13,13 @@ use crate::durations::Durations;
 use crate::era::Era;
 use crate::error::cut;
 use crate::http::SAME_USER;
-use crate::id::{CallId, ServerId};
+use crate::id::{AttemptId, CallId, ServerId};
 use crate::json;
 use crate::limits;
 use crate::method::Method;
 use crate::policy::Policy;
 use crate::servers::{Server, Waits};
-use crate::step::{Began, CallNo, Ended, Observed, Outcome, ServerStep, ServerWhat, Step, Trace, What};
+use crate::step::{Began, CallNo, Ended, Observed, Outcome, ServerStep, ServerWhat, Step, What};
 use crate::store::Measured;
 use crate::wire::{Field, Message, Outgoing, Scanned, scan};
 use std::num::NonZeroU64;
@@ -68,7 +69,7 @@ impl Engine {
         call.request.no = Some(no);
         let mut began = self.began(&call.request, call.age(self.at));
         began.bytes = message.bytes.len() as u64;
-        began.trace = message.raw(Field::ParamsMeta).and_then(trace_in);
+        began.trace = self.enters_trace(no, &call.request, Some(message));
         self.step_of(no, What::Began(Box::new(began)));
         if matches!(call.request.way, Way::Ticket(_)) {
             self.step_of(no, What::BecameTask);
@@ -94,7 +95,7 @@ impl Engine {
         match hold {
             Some(hold) => self.step_of(no, What::Held { hold }),
             None if joined => self.step_of(no, What::Joined { with: None }),
-            None if sent => self.step_of(no, What::Sent { attempt, run }),
+            None if sent => self.step_of(no, What::Sent { attempt, run, traced: None }),
             None => self.step_of(no, What::Queued),
         }
         if ticket {
@@ -117,22 +118,23 @@ impl Engine {
 
     /// A call was refused before it was open.
     #[inline]
-    pub(super) fn tell_of_refused(&mut self, call: &Call, kind: &'static str, bytes: usize) {
+    pub(super) fn tell_of_refused(&mut self, call: &Call, kind: &'static str, answer: &Outgoing) {
         if self.config.observed == Observed::All {
-            self.tell_refused(call, kind, bytes);
+            self.tell_refused(call, kind, answer);
         }
     }
 
     #[cold]
-    fn tell_refused(&mut self, call: &Call, kind: &'static str, bytes: usize) {
+    fn tell_refused(&mut self, call: &Call, kind: &'static str, answer: &Outgoing) {
         let no = call.request.no.unwrap_or_else(|| {
             let no = self.steps.number();
-            let began = self.began(&call.request, Duration::ZERO);
+            let mut began = self.began(&call.request, Duration::ZERO);
+            began.trace = self.enters_trace(no, &call.request, None);
             self.step_of(no, What::Began(Box::new(began)));
             no
         });
         let took = call.age(self.at);
-        self.step_of(no, What::Ended(Ended { outcome: Outcome::Failed(kind), took, bytes: bytes as u64 }));
+        self.tell_over(no, (Outcome::Failed(kind), took), Some(answer));
     }
 }
 
@@ -154,9 +156,10 @@ impl Engine {
 
     /// An attempt of a call was sent.
     #[cold]
-    pub(super) fn tell_sent(&mut self, no: CallNo, server: ServerId, attempts: u16) {
+    pub(super) fn tell_sent(&mut self, no: CallNo, server: ServerId, attempts: u16, attempt: AttemptId) {
         let run = self.servers.get(&server).map(|server| server.run).unwrap_or_default();
-        self.step_of(no, What::Sent { attempt: attempts.into(), run });
+        let traced = self.traced_attempt(no, attempt);
+        self.step_of(no, What::Sent { attempt: attempts.into(), run, traced });
     }
 
     /// The words with which a server reports.
@@ -215,9 +218,18 @@ impl Engine {
         let given_up = |outcome: &Outcome| matches!(outcome, Outcome::Cancelled | Outcome::Left);
         let known = known.filter(|outcome| answer.is_none() || !given_up(outcome));
         let outcome = known.or_else(|| answer.map(outcome_of)).unwrap_or(Outcome::Left);
-        let bytes = answer.map_or(0, Outgoing::len) as u64;
-        self.step_of(no, What::Ended(Ended { outcome, took, bytes }));
+        self.tell_over(no, (outcome, took), answer);
         outcome
+    }
+
+    fn tell_over(&mut self, no: CallNo, (outcome, took): (Outcome, Duration), answer: Option<&Outgoing>) {
+        let failed = matches!(outcome, Outcome::Error | Outcome::Failed(_));
+        let code = answer.filter(|_| failed && self.traces.has(no)).and_then(code_of);
+        if !planted!(self, KeepsTraces) {
+            self.traces.end(no);
+        }
+        let bytes = answer.map_or(0, Outgoing::len) as u64;
+        self.step_of(no, What::Ended(Ended { outcome, took, bytes, code }));
     }
 
     #[cold]
@@ -303,14 +315,12 @@ fn outcome_of(answer: &Outgoing) -> Outcome {
     }
 }
 
-/// The trace context of a request, in its `_meta`.
-fn trace_in(meta: &[u8]) -> Option<Box<Trace>> {
-    memchr::memmem::find(meta, b"\"traceparent\"")?;
-    let text = |name: &str| {
-        let raw = json::member(meta, name).filter(|raw| !reached!(TRACE, raw.len() > limits::TRACE))?;
-        serde_json::from_slice::<Box<str>>(raw).ok()
-    };
-    Some(Box::new(Trace { parent: text("traceparent")?, state: text("tracestate").unwrap_or_default() }))
+/// The code of an error.
+fn code_of(answer: &Outgoing) -> Option<i64> {
+    match scan(answer.to_vec().into()) {
+        Ok(Scanned::Message(message)) => error_code(&message),
+        _ => None,
+    }
 }
 
 /// `serverInfo` in words.

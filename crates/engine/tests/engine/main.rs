@@ -51,6 +51,7 @@ mod tasks;
 mod throttling;
 mod ticket_bounds;
 mod ticket_refusals;
+mod traces;
 mod unsent;
 mod waits;
 mod wire;

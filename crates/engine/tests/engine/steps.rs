@@ -227,22 +227,6 @@ fn call(id: usize, meta: &str) -> String {
 }
 
 #[test]
-fn a_call_tells_to_which_trace_it_belongs() {
-    let _bounds = reaches(&[Bound::TRACE]);
-    let trace = |steps: &[What]| match &steps[0] {
-        What::Began(began) => began.trace.clone(),
-        other => panic!("{other:?}"),
-    };
-    let mut engine = observed();
-    let told = steps(&mut engine, &call(1, r#""traceparent":"00-ab-cd-01","tracestate":"a=b""#));
-    let found = trace(&told).expect("a trace");
-    assert_eq!((&*found.parent, &*found.state), ("00-ab-cd-01", "a=b"));
-    assert_eq!(trace(&steps(&mut engine, &call(2, ""))), None);
-    let long = format!(r#""traceparent":"{}""#, "0".repeat(limits::TRACE));
-    assert_eq!(trace(&steps(&mut engine, &call(3, &long))), None, "nobody reads a trace of a kilobyte");
-}
-
-#[test]
 fn a_snapshot_has_a_bound() {
     let _bounds = reaches(&[Bound::SNAPSHOT]);
     let mut engine = observed();

@@ -33,6 +33,8 @@ pub enum Known {
     McpSessionId,
     Origin,
     RetryAfter,
+    TraceParent,
+    TraceState,
     TransferEncoding,
 }
 
@@ -43,8 +45,8 @@ impl Known {
             4 => &[Known::Host, Known::Date],
             6 => &[Known::Accept, Known::Origin, Known::Expect],
             8 => &[Known::McpName, Known::Location],
-            10 => &[Known::Connection, Known::KeepAlive, Known::McpMethod],
-            11 => &[Known::RetryAfter],
+            10 => &[Known::Connection, Known::KeepAlive, Known::McpMethod, Known::TraceState],
+            11 => &[Known::RetryAfter, Known::TraceParent],
             12 => &[Known::ContentType],
             13 => &[Known::LastEventId, Known::Authorization],
             14 => &[Known::ContentLength, Known::McpSessionId],
@@ -87,6 +89,8 @@ impl Known {
             Known::McpSessionId => "mcp-session-id",
             Known::Origin => "origin",
             Known::RetryAfter => "retry-after",
+            Known::TraceParent => "traceparent",
+            Known::TraceState => "tracestate",
             Known::TransferEncoding => "transfer-encoding",
         }
     }
@@ -285,6 +289,8 @@ mod tests {
             Known::McpSessionId,
             Known::Origin,
             Known::RetryAfter,
+            Known::TraceParent,
+            Known::TraceState,
             Known::TransferEncoding,
         ];
         for name in all {

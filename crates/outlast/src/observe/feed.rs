@@ -394,7 +394,7 @@ mod tests {
     }
 
     fn ended(outcome: Outcome) -> What {
-        What::Ended(End { outcome, took: Duration::from_millis(70), bytes: 5 })
+        What::Ended(End { outcome, took: Duration::from_millis(70), bytes: 5, code: None })
     }
 
     fn feed(steps: impl IntoIterator<Item = (u64, What)>) -> Feed {
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn the_story_of_a_call_is_known_after_its_end() {
-        let sent = What::Sent { attempt: 1, run: outlast_engine::id::Run(0) };
+        let sent = What::Sent { attempt: 1, run: outlast_engine::id::Run(0), traced: None };
         let feed = feed([(1, began("build")), (1, sent), (1, ended(Outcome::ToolError))]);
         let story = feed.story(no(1), &Snapshot::default()).unwrap();
         let words: Vec<(u64, &str)> = story.steps.iter().map(|step| (step.at, step.what)).collect();

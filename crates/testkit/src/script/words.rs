@@ -58,7 +58,8 @@ pub(super) fn sighting(text: &str) -> Sighting {
     Sighting { name: name.into(), version: version.into(), age: parse_duration(age).expect(text), cap: None }
 }
 
-/// `server=NAME session=1 version=V principal=P method=M name=N last=STREAM-NUMBER param-X=V accept=json`, then the body.
+/// `server=NAME session=1 version=V principal=P method=M name=N last=STREAM-NUMBER param-X=V accept=json traceparent=T
+/// tracestate=S`, then the body.
 pub(super) fn head(text: &str) -> (Head, &str) {
     let body = text.find(['{', '[']).unwrap_or(text.len());
     let (words, body) = text.split_at(body);
@@ -74,6 +75,8 @@ pub(super) fn head(text: &str) -> (Head, &str) {
             "method" => head.method = text(),
             "name" => head.name = text(),
             "last" => head.last_event = Some(event_id(head.session.as_deref(), value)),
+            "traceparent" => head.trace.get_or_insert_default().parent = value.into(),
+            "tracestate" => head.trace.get_or_insert_default().state = value.into(),
             "accept" => (head.takes_json, head.takes_events) = (value == "json", value == "events"),
             _ => head.params.push((key.strip_prefix("param-").expect(key).into(), value.into())),
         }

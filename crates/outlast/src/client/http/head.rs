@@ -1,7 +1,8 @@
 //! The head of a request: what of it the engine wants to know.
 
 use crate::http1::fields::{Field, Fields, Known, media_type, visible};
-use outlast_engine::http::Head;
+use outlast_engine::http::{Head, TraceFields};
+use outlast_engine::limits;
 
 /// Bytes of one header that we act on. A longer one counts as absent.
 const HEADER_BYTES: usize = 8 << 10;
@@ -24,6 +25,10 @@ pub fn read(fields: &Fields, principal: Option<Box<str>>) -> Head {
                 accepts |= accept(&mut head, value);
                 continue;
             }
+            Known::TraceParent | Known::TraceState => {
+                trace(head.trace.get_or_insert_default(), name, value);
+                continue;
+            }
             Known::McpParam => {
                 if let (Some(name), Some(value)) = (visible(rest), visible(value)) {
                     head.params.push((name.to_ascii_lowercase().into(), value.into()));
@@ -36,10 +41,26 @@ pub fn read(fields: &Fields, principal: Option<Box<str>>) -> Head {
             *place = visible(value).map(Box::from);
         }
     }
+    // A state without a trace belongs to nothing.
+    head.trace = head.trace.filter(|trace| !trace.parent.is_empty());
     if !accepts {
         (head.takes_json, head.takes_events) = (true, true);
     }
     head
+}
+
+/// Of `traceparent` the first counts; the lines of `tracestate` are one list. What is too long is left out.
+fn trace(said: &mut TraceFields, name: Known, value: &[u8]) {
+    let Some(text) = visible(value).filter(|text| !text.is_empty()) else { return };
+    let place = if name == Known::TraceParent { &mut said.parent } else { &mut said.state };
+    let whole = match &**place {
+        "" => text.to_owned(),
+        before if name == Known::TraceState => format!("{before},{text}"),
+        _ => return,
+    };
+    if whole.len() <= limits::TRACE {
+        *place = whole.into();
+    }
 }
 
 /// What the client takes; false if that cannot be read.
@@ -89,6 +110,18 @@ mod tests {
         assert_eq!((read.session, read.version, read.method), (text("s"), text("v"), text("m")));
         assert_eq!((read.name, read.last_event), (None, text("e")));
         assert_eq!(read.params, [("region".into(), "eu".into())]);
+    }
+
+    #[test]
+    fn a_trace_is_known_by_its_parent() {
+        let trace = |pairs: &[(&str, &str)]| head(pairs).trace.map(|trace| (trace.parent, trace.state));
+        let said =
+            [("Tracestate", "a=1"), ("traceparent", "p"), ("traceparent", "q"), ("tracestate", "b=2,c=3")];
+        assert_eq!(trace(&said), Some(("p".into(), "a=1,b=2,c=3".into())));
+        assert_eq!(trace(&said[..1]), None);
+        let long = "x".repeat(limits::TRACE + 1);
+        assert_eq!(trace(&[("traceparent", &long)]), None);
+        assert_eq!(trace(&[("traceparent", "p"), ("tracestate", &long)]), Some(("p".into(), "".into())));
     }
 
     #[test]
