@@ -172,6 +172,8 @@ pub enum Key {
     Log,
     LogFormat,
     TraceMessages,
+    Otlp,
+    OtlpHeader,
     Redact,
     Keep,
 }

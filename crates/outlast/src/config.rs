@@ -11,7 +11,10 @@ use crate::client::http::Bounds;
 use crate::client::http::addresses::Network;
 use crate::dashboard::sight::Reach;
 use crate::observe::log::{Format, Log};
+use crate::observe::otlp::{self, Collector};
+use crate::server::http::parse_header;
 use crate::store::{Database, Home, Place};
+use http::{HeaderName, HeaderValue};
 use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::policy::Rules;
 use outlast_engine::profile::{Learn, Profile};
@@ -130,6 +133,8 @@ pub struct Settings {
     pub database: Option<Database>,
     /// Where messages are recorded.
     pub trace: Option<String>,
+    /// Where traces go.
+    pub otlp: OtlpSettings,
     /// How a remote server is reached.
     pub remote: RemoteSettings,
     /// Where clients come in.
@@ -140,6 +145,33 @@ pub struct Settings {
     pub unknown: Vec<String>,
     /// The file that all this comes from, to be read again.
     pub reading: Option<file::Reading>,
+}
+
+/// Where traces go. What of it is secret is not printed.
+#[derive(Debug, Default)]
+pub struct OtlpSettings {
+    /// `otlp`.
+    url: Option<http::Uri>,
+    /// `otlp-header`.
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl OtlpSettings {
+    fn take_url(&mut self, text: &str) -> Result<(), BadValue> {
+        self.url = if text == "off" { None } else { Some(otlp::endpoint(text)?) };
+        Ok(())
+    }
+
+    fn take_header(&mut self, text: &str) -> Result<(), BadValue> {
+        self.headers
+            .push(parse_header(text, variable).map_err(|why| BadValue(format!("otlp-header: {why}")))?);
+        Ok(())
+    }
+
+    /// The collector, if there is one. The error is for people.
+    pub fn collector(self) -> Result<Option<Collector>, String> {
+        self.url.map(|url| Collector::new(&url, self.headers)).transpose()
+    }
 }
 
 /// How a remote server is reached, as it was written.
@@ -218,6 +250,7 @@ impl Settings {
             state: None,
             database: None,
             trace: None,
+            otlp: OtlpSettings::default(),
             remote: RemoteSettings::default(),
             service: ServiceSettings {
                 listen: None,
@@ -325,6 +358,8 @@ impl Settings {
             (Key::Log, Value::Text(word)) => self.log.level = level(&word),
             (Key::LogFormat, Value::Text(word)) => self.log.format = format_named(&word),
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
+            (Key::Otlp, Value::Text(url)) => self.otlp.take_url(&url)?,
+            (Key::OtlpHeader, Value::Text(text)) => self.otlp.take_header(&text)?,
             // Decided before there are settings: it says which process has them.
             (Key::Keep, _) => {}
             (key, value) => self.engine.rules_mut().bare(key, value, source),

@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::link::{Link, Outlet, Process, Signals, Starter, Wrote};
 use crate::memory::Keeper;
 use crate::observe::Observers;
+use crate::observe::otlp::LastSpans;
 use crate::outbox::HARD;
 use crate::program::Program;
 use crate::server::life::{Sampler, Signs};
@@ -26,7 +27,7 @@ use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::profile::{Learn, Sighting};
 use outlast_engine::report::Report;
 use outlast_engine::store::{Loaded, Query, Stored, Trouble, Write};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Observed, Reload, wire};
+use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Reload, wire};
 use publishing::Published;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -106,10 +107,12 @@ pub struct State {
 }
 
 /// What only calls need: it is read when the server of wrap mode is on its way already.
-fn inform(config: &mut Config, home: &Home) {
+fn inform(config: &mut Config, home: &Home, observers: &Observers) {
     // Another number in every process, for jitter.
     config.seed = u64::from_ne_bytes(crate::random::bytes());
     learned::teach(config, &home.place);
+    // The service behind the door has the same calls.
+    config.traces = observers.has_collector() && !config.door;
     config.observed = onlookers::observed(config);
 }
 
@@ -119,17 +122,15 @@ impl Driver {
         mut config: Config,
         clock: Clock,
         starter: Starter,
-        mut observers: Observers,
+        observers: Observers,
         keeper: Option<Keeper>,
         home: impl Into<Home>,
     ) -> Arc<Driver> {
         let home = home.into();
-        inform(&mut config, &home);
+        inform(&mut config, &home, &observers);
         let process: Box<str> = onlookers::process_name(&config).into();
-        if config.observed != Observed::Nothing {
-            observers.follow(&process);
-        }
-        Arc::new_cyclic(|me| Driver {
+        let observed = config.observed;
+        let driver = Arc::new_cyclic(|me| Driver {
             max_message: config.max_message,
             serves: config.manner == Manner::Serve,
             state: Mutex::new(State {
@@ -163,7 +164,9 @@ impl Driver {
             deadline_moved: Notify::new(),
             ended: Notify::new(),
             client: Arc::default(),
-        })
+        });
+        driver.lock().follow(observed);
+        driver
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -506,9 +509,14 @@ impl Driver {
 
     /// Lets go of the client.
     pub fn let_go_of_client(&self) {
-        let mut state = self.lock();
-        state.client.sink = None;
-        state.observers.finish();
+        let last = {
+            let mut state = self.lock();
+            state.client.sink = None;
+            state.observers.last_spans()
+        };
+        // Without the lock: whoever sends them has something to say if that fails.
+        last.inspect(LastSpans::finish);
+        self.lock().observers.finish();
     }
 
     /// A client hung up before its response was finished.

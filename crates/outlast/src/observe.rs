@@ -1,7 +1,9 @@
-//! Who looks on: the log, and the record of messages. Observers read; nothing waits for them.
+//! Who looks on: the log, the record of messages, whoever follows calls. Observers read; nothing waits for them.
 
+mod backlog;
 pub mod feed;
 pub mod log;
+pub mod otlp;
 pub mod progress;
 pub mod rotation;
 pub mod state;
@@ -15,10 +17,12 @@ pub mod trace;
 use bytes::Bytes;
 use feed::{Feed, Fresh};
 use log::Log;
+use otlp::{Collector, LastSpans, Otlp, Warn};
 use outlast_engine::http::{Body, Response, Trouble};
 use outlast_engine::id::ExchangeId;
+use outlast_engine::settings::counted;
 use outlast_engine::wire::Scanned;
-use outlast_engine::{Action, Event, Level, Note, Step, Wall};
+use outlast_engine::{Action, Event, Level, Note, Now, Step};
 use stderr::Stderr;
 use trace::{Trace, Way};
 
@@ -29,17 +33,31 @@ pub struct Observers {
     log: Log,
     trace: Option<Trace>,
     feed: Option<Feed>,
+    otlp: Option<Otlp>,
 }
 
 impl Observers {
     /// Observers that write to our stderr, and messages to `trace` if it is there.
     pub fn new(stderr: Stderr, log: Log, trace: Option<Trace>) -> Observers {
-        Observers { stderr, log, trace, feed: None }
+        Observers { stderr, log, trace, feed: None, otlp: None }
     }
 
-    /// From now on calls are followed, in the name of this process.
-    pub fn follow(&mut self, process: &str) {
+    /// The same, and traces go to this collector.
+    pub fn with_collector(self, collector: Option<Collector>) -> Observers {
+        Observers { otlp: collector.map(Otlp::new), ..self }
+    }
+
+    /// Whether traces go to a collector.
+    pub fn has_collector(&self) -> bool {
+        self.otlp.is_some()
+    }
+
+    /// From now on calls are followed, in the name of this process. What happens beside it is told to `warn`.
+    pub fn follow(&mut self, process: &str, warn: Warn) {
         self.feed = Some(Feed::new(process));
+        if let Some(otlp) = &mut self.otlp {
+            otlp.start(process, warn);
+        }
     }
 
     /// Who follows calls.
@@ -58,9 +76,13 @@ impl Observers {
     }
 
     /// Something happened to a call or a server.
-    pub fn step(&mut self, now: Wall, step: Step) {
+    pub fn step(&mut self, now: Now, step: Step) {
+        if let Some(otlp) = &mut self.otlp {
+            otlp.step(now, &step);
+            self.tell_lost_spans(false);
+        }
         if let Some(feed) = &mut self.feed {
-            feed.step(now, step);
+            feed.step(now.wall, step);
         }
     }
 
@@ -156,6 +178,15 @@ impl Observers {
         }
     }
 
+    fn tell_lost_spans(&mut self, at_the_end: bool) {
+        if let Some(lost) = self.otlp.as_mut().and_then(|otlp| otlp.lost(at_the_end)) {
+            let (lost, more) = (counted(lost, "span"), if at_the_end { "" } else { " so far" });
+            let text =
+                format!("otlp: {lost} lost{more}: the collector does not take them in time, or at all");
+            self.warn("otlp", text);
+        }
+    }
+
     /// The end of a turn: lets go of what it wrote, and wakes whoever looks on.
     pub fn flush(&mut self) {
         if self.trace.is_some() {
@@ -167,10 +198,16 @@ impl Observers {
         self.stderr.flush();
     }
 
+    /// Spans that are still to be sent, if any are.
+    pub fn last_spans(&self) -> Option<LastSpans> {
+        self.otlp.as_ref().and_then(Otlp::last_spans)
+    }
+
     /// Writes what is left, for a short while.
     pub fn finish(&mut self) {
         self.trace.iter_mut().for_each(Trace::finish);
         self.tell_lost(true);
+        self.tell_lost_spans(true);
         self.stderr.finish();
     }
 }

@@ -128,6 +128,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/serve.md",
         "docs/tasks-command.md",
         "docs/tasks.md",
+        "docs/traces.md",
         "docs/troubleshooting.md",
         "docs/errors/README.md",
     ];
@@ -149,7 +150,14 @@ fn links_between_pages_lead_somewhere() {
 #[test]
 fn files_that_pages_show_are_taken() {
     let mut checked = 0;
-    for name in ["README.md", "docs/bounds.md", "docs/file.md", "docs/many-servers.md", "docs/on-demand.md"] {
+    for name in [
+        "README.md",
+        "docs/bounds.md",
+        "docs/file.md",
+        "docs/many-servers.md",
+        "docs/on-demand.md",
+        "docs/traces.md",
+    ] {
         for block in page(name).split("```toml\n").skip(1) {
             let block = block.split("```").next().unwrap();
             let folder = tempfile::tempdir().unwrap();
@@ -218,6 +226,7 @@ fn transcripts_are_true() {
         "docs/serve.md",
         "docs/tasks-command.md",
         "docs/tasks.md",
+        "docs/traces.md",
         "docs/troubleshooting.md",
     ] {
         for block in page(name).split("```console\n").skip(1) {

@@ -79,6 +79,39 @@ pub(super) const ITEMS: &[Setting] = &[
                written; messages beyond that are not recorded, and counted in the file and in the log.",
     },
     Setting {
+        key: Key::Otlp,
+        name: "otlp",
+        kind: Kind::Lines("URL"),
+        scope: Scope::Process,
+        place: Place::Log,
+        group: Group::Log,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "",
+        short: "send traces to this OpenTelemetry collector",
+        long: "Such as `http://127.0.0.1:4318`; `/v1/traces` is added to the path. Traces are sent by OTLP over HTTP as \
+               JSON: a span for each call and each attempt. Servers are told their place in the trace \
+               (`traceparent` in `_meta`, and over HTTP in a header). No call waits for the collector: up to \
+               4 MiB of spans wait for it; more are lost, and the log says how many. `off` switches it off \
+               again. The variables OTEL_EXPORTER_OTLP_* are not read: they are there for the servers. See \
+               `docs/traces.md`.",
+    },
+    Setting {
+        key: Key::OtlpHeader,
+        name: "otlp-header",
+        kind: Kind::Lines("HEADER"),
+        scope: Scope::Process,
+        place: Place::Log,
+        group: Group::Log,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "",
+        short: "add a header to requests to the collector",
+        long: "`--otlp-header 'Authorization: Bearer ${TOKEN}'`: `${VAR}` is replaced by the variable of that \
+               name, and a missing variable is an error. The value is never shown. May be given several \
+               times; in the variable OUTLAST_OTLP_HEADER each header is a line.",
+    },
+    Setting {
         key: Key::Redact,
         name: "redact",
         kind: Kind::Lines("GLOB"),

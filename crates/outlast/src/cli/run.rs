@@ -126,7 +126,14 @@ fn with_log(
         }
     };
     let place = settings.place();
-    let observers = Observers::new(stderr, settings.log, trace);
+    let collector = match settings.otlp.collector() {
+        Ok(collector) => collector,
+        Err(why) => {
+            say(&format!("--otlp: {why}"));
+            return ExitCode::from(USAGE);
+        }
+    };
+    let observers = Observers::new(stderr, settings.log, trace).with_collector(collector);
     run(settings.engine, observers, place).unwrap_or_else(|error| {
         say(&format!("cannot start: {error}"));
         ExitCode::FAILURE

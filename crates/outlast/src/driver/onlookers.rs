@@ -11,6 +11,7 @@ pub(super) fn observed(config: &Config) -> Observed {
     match config.manner {
         // The service behind the door has the same calls.
         _ if config.door => Observed::Nothing,
+        _ if config.traces => Observed::All,
         Manner::Serve => Observed::All,
         Manner::Wrap | Manner::Gateway => Observed::Slow,
         Manner::TimeoutMcp => Observed::Nothing,
@@ -62,8 +63,23 @@ impl Driver {
 }
 
 impl State {
+    /// From now on calls are followed, if anybody's steps are told.
+    pub(super) fn follow(&mut self, observed: Observed) {
+        if observed == Observed::Nothing {
+            return;
+        }
+        let me = self.me.clone();
+        // From a thread of an observer's own.
+        let warn = move |text| {
+            if let Some(driver) = me.upgrade() {
+                driver.warn("otlp", text);
+            }
+        };
+        self.observers.follow(&self.process, Box::new(warn));
+    }
+
     /// A step of a call or of a server.
     pub(super) fn step(&mut self, step: outlast_engine::Step) {
-        self.observers.step(self.now.wall, step);
+        self.observers.step(self.now, step);
     }
 }

@@ -4,6 +4,7 @@
 //! something to write. What it cannot write in time waits, up to a bound ([`MOST`]); more is lost, and the
 //! record and the log say how much.
 
+use super::backlog::{Backlog, Next};
 use super::stderr;
 use crate::clock;
 use crate::sys::files;
@@ -12,11 +13,9 @@ use outlast_engine::Wall;
 use outlast_engine::redact::redact;
 use outlast_engine::wire::Outgoing;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of messages that may wait. One message may be as long as it is; beside it no other is taken.
@@ -31,7 +30,7 @@ const LAST: Duration = Duration::from_secs(1);
 /// Where messages are recorded.
 #[derive(Debug)]
 pub struct Trace {
-    shared: Arc<Shared>,
+    messages: Arc<Backlog<Message>>,
     /// Until the thread runs.
     target: Option<Target>,
     /// How many lost messages have been told of.
@@ -44,28 +43,12 @@ enum Target {
     File(File),
 }
 
-#[derive(Debug, Default)]
-struct Shared {
-    waiting: Mutex<Waiting>,
-    changed: Condvar,
-    /// All messages that were not recorded.
-    lost: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    lines: VecDeque<Line>,
-    bytes: usize,
-    /// Lost since the last line.
-    lost: u64,
-    writing: bool,
-}
-
-/// What becomes a line.
+/// A message on its way.
 #[derive(Debug)]
-enum Line {
-    Message(Wall, Way, Outgoing),
-    Lost(Wall, u64),
+struct Message {
+    time: Wall,
+    way: Way,
+    bytes: Outgoing,
 }
 
 /// Which way a message went.
@@ -97,24 +80,22 @@ impl Trace {
     }
 
     fn to(target: Target) -> Trace {
-        Trace { shared: Arc::default(), target: Some(target), told: 0 }
+        Trace { messages: Arc::new(Backlog::new(MOST, 1)), target: Some(target), told: 0 }
     }
 
     /// Records one message. Never waits.
     pub fn record(&mut self, way: Way, message: &Outgoing) {
-        let kept = match message.len() {
+        let length = message.len();
+        let bytes = match length {
             0..=COPIED => Outgoing::plain(message.to_vec()),
             _ => message.clone(),
         };
-        if !self.shared.lock().take(way, kept) {
-            self.shared.lost.fetch_add(1, Ordering::Relaxed);
-        }
-        self.shared.changed.notify_all();
+        self.messages.push(Message { time: clock::wall(), way, bytes }, length);
         if let Some(target) = self.target.take() {
-            let shared = self.shared.clone();
+            let messages = self.messages.clone();
             let thread = std::thread::Builder::new().name("trace".into());
             // Without a thread the bound is reached, and that is told.
-            let _ = thread.spawn(move || shared.write_all(target));
+            let _ = thread.spawn(move || write_all(&messages, target));
         }
     }
 
@@ -125,7 +106,7 @@ impl Trace {
 
     /// How many messages are lost, if that is to be told: the first time, and at the end.
     pub fn lost(&mut self, at_the_end: bool) -> Option<u64> {
-        let lost = self.shared.lost.load(Ordering::Relaxed);
+        let lost = self.messages.lost();
         let news = if at_the_end { lost > self.told } else { self.told == 0 && lost > 0 };
         self.told = if news { lost } else { self.told };
         news.then_some(lost)
@@ -133,91 +114,33 @@ impl Trace {
 
     /// Waits a short while for what is left; what is not written then is lost.
     pub fn finish(&mut self) {
-        if self.target.is_some() {
-            return;
-        }
-        let busy = |waiting: &mut Waiting| waiting.writing || !waiting.lines.is_empty() || waiting.lost > 0;
-        let waiting = self.shared.lock();
-        self.shared.changed.notify_all();
-        let waited = self.shared.changed.wait_timeout_while(waiting, LAST, busy);
-        let (waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let left = waiting.lines.iter().filter(|line| matches!(line, Line::Message(..))).count();
-        self.shared.lost.fetch_add(left as u64, Ordering::Relaxed);
-    }
-}
-
-impl Waiting {
-    /// Adds a message, if there is room.
-    fn take(&mut self, way: Way, message: Outgoing) -> bool {
-        if self.bytes > 0 && self.bytes + message.len() > MOST {
-            self.lost += 1;
-            return false;
-        }
-        let now = clock::wall();
-        self.tell_lost(now);
-        self.bytes += message.len();
-        self.lines.push_back(Line::Message(now, way, message));
-        true
-    }
-
-    fn tell_lost(&mut self, now: Wall) {
-        if self.lost > 0 {
-            self.lines.push_back(Line::Lost(now, std::mem::take(&mut self.lost)));
+        if self.target.is_none() {
+            self.messages.finish(LAST);
         }
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the thread does, for ever.
-    fn write_all(&self, mut target: Target) {
-        loop {
-            let line = self.next();
-            let written = match &mut target {
-                Target::Stderr => stderr::try_write(line.show().as_bytes()),
-                Target::File(file) => file.write_all(line.show().as_bytes()),
-            };
-            // A full disk must not cost a call; what is lost is counted.
-            if written.is_err() {
-                self.lost.fetch_add(1, Ordering::Relaxed);
-            }
+/// What the thread does, for ever.
+fn write_all(messages: &Backlog<Message>, mut target: Target) {
+    loop {
+        let Next { gap, item } = messages.next();
+        if gap > 0 {
+            let time = item.as_ref().map_or_else(clock::wall, |message| message.time);
+            let _ = target.write(&format!("{}\n", json!({"time": time.timestamp(), "lost": gap})));
         }
-    }
-
-    /// Waits for the next line.
-    fn next(&self) -> Line {
-        let mut waiting = self.lock();
-        waiting.writing = false;
-        loop {
-            if waiting.lines.is_empty() {
-                waiting.tell_lost(clock::wall());
-            }
-            if let Some(line) = waiting.lines.pop_front() {
-                waiting.bytes -= line.len();
-                waiting.writing = true;
-                return line;
-            }
-            self.changed.notify_all();
-            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        let Some(Message { time, way, bytes }) = item else { continue };
+        // A full disk must not cost a call; what is lost is counted.
+        if target.write(&show(time, way, &bytes.to_vec())).is_err() {
+            messages.lose(1);
         }
     }
 }
 
-impl Line {
-    fn len(&self) -> usize {
+impl Target {
+    fn write(&mut self, line: &str) -> io::Result<()> {
         match self {
-            Line::Message(_, _, message) => message.len(),
-            Line::Lost(..) => 0,
-        }
-    }
-
-    fn show(&self) -> String {
-        match self {
-            Line::Lost(time, lost) => format!("{}\n", json!({"time": time.timestamp(), "lost": lost})),
-            Line::Message(time, way, message) => show(*time, *way, &message.to_vec()),
+            Target::Stderr => stderr::try_write(line.as_bytes()),
+            Target::File(file) => file.write_all(line.as_bytes()),
         }
     }
 }
@@ -286,14 +209,5 @@ mod tests {
         }
         trace.finish();
         assert_eq!(trace.lost(true), Some(2), "the first one is being written");
-    }
-
-    #[test]
-    fn a_message_longer_than_the_bound_is_recorded_by_itself() {
-        let mut waiting = Waiting::default();
-        let huge = || Outgoing::plain(vec![b' '; MOST + 1]);
-        assert!(waiting.take(CLIENT, huge()));
-        assert!(!waiting.take(CLIENT, Outgoing::plain("1")) && !waiting.take(CLIENT, huge()));
-        assert_eq!(waiting.lost, 2);
     }
 }

@@ -63,5 +63,6 @@ mod streams;
 mod tasks_cli;
 mod timeout_mcp;
 mod top;
+mod traces;
 mod trees;
 mod world;
