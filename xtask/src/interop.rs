@@ -19,6 +19,7 @@ mod example;
 mod gateway;
 mod http;
 pub mod matrix;
+mod otlp;
 pub mod setup;
 mod special;
 mod table;
@@ -56,6 +57,7 @@ usage: cargo xtask interop [--direct-only | --outlast PATH] [--all] [--list] [CL
   cargo xtask interop crowd             only a client of every SDK at once
   cargo xtask interop example           only a client's file with the servers that people have
   cargo xtask interop gateway           only many servers behind one address, and 200 clients
+  cargo xtask interop otlp              only traces, before a real receiver
   cargo xtask interop tasks             only tasks, before servers that have none
 
       --direct-only   without outlast: do the fixtures work at all?

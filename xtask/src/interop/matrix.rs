@@ -45,6 +45,8 @@ pub enum Sdk {
     Py1,
     Py2,
     Rust,
+    /// No SDK, but installed as one: a receiver of traces.
+    Rotel,
 }
 
 /// How a client opens: legacy is `initialize`, modern is the 2026 revision, auto asks first.
@@ -351,7 +353,7 @@ fn program(places: &Places, sdk: Sdk, role: &str) -> Vec<String> {
         Sdk::Ts2 => ("node", format!("ts2/{role}.mjs")),
         Sdk::Py1 => ("py1/bin/python", format!("py/{role}1.py")),
         Sdk::Py2 => ("py2/bin/python", format!("py/{role}2.py")),
-        Sdk::Rust => unreachable!("the Rust programs are built, not interpreted"),
+        Sdk::Rust | Sdk::Rotel => unreachable!("these programs are not interpreted"),
     };
     let interpreter = match interpreter {
         "node" => "node".to_owned(),

@@ -34,6 +34,7 @@ pub fn prepare(places: &Places, sdks: &BTreeSet<Sdk>) -> Result<()> {
             Sdk::Py1 => install_python(places, "py1", "requirements-1.txt")?,
             Sdk::Py2 => install_python(places, "py2", "requirements-2.txt")?,
             Sdk::Rust => cargo_build("interop-rust")?,
+            Sdk::Rotel => install_python(places, "rotel", "requirements-rotel.txt")?,
         }
     }
     for folder in ["js", "py"] {
@@ -55,7 +56,7 @@ fn require_tools(sdks: &BTreeSet<Sdk>) -> Result<()> {
     if sdks.contains(&Sdk::Ts1) || sdks.contains(&Sdk::Ts2) {
         tools.extend(["node", "npm"]);
     }
-    if sdks.contains(&Sdk::Py1) || sdks.contains(&Sdk::Py2) {
+    if [Sdk::Py1, Sdk::Py2, Sdk::Rotel].iter().any(|sdk| sdks.contains(sdk)) {
         tools.extend(["python3", "venv"]);
     }
     needs::require(&tools)

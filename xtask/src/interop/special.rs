@@ -11,10 +11,10 @@ use super::client::{Outcome, Run};
 use super::endpoint::Endpoint;
 use super::matrix::{self, Pair, Sdk};
 use super::tally::{Tally, Verdict};
-use super::{Places, RUN_LIMIT, before, example, gateway, http, tasks};
+use super::{Places, RUN_LIMIT, before, example, gateway, http, otlp, tasks};
 
-pub const NAMES: [&str; 8] =
-    ["crash", "crowd", "example", "forgotten", "gateway", "held", "keepalive", "tasks"];
+pub const NAMES: [&str; 9] =
+    ["crash", "crowd", "example", "forgotten", "gateway", "held", "keepalive", "otlp", "tasks"];
 
 /// How long a call is silent in the check that the whole project is about.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -29,7 +29,8 @@ pub fn sdks(names: &[&str]) -> Vec<Sdk> {
     let gateway = gateway::SDKS.into_iter().filter(|_| names.contains(&"gateway"));
     let held = names.contains(&"held").then_some(Sdk::Py1);
     let example = example::SDKS.into_iter().filter(|_| names.contains(&"example"));
-    let clients = clients.chain(held).chain(gateway).chain(example);
+    let otlp = otlp::SDKS.into_iter().filter(|_| names.contains(&"otlp"));
+    let clients = clients.chain(held).chain(gateway).chain(example).chain(otlp);
     clients.chain(names.first().map(|_| Sdk::Ts1)).chain(tasks).collect()
 }
 
@@ -40,6 +41,7 @@ pub fn check(name: &str, places: &Places, outlast: &str, tally: &Tally) {
         "crowd" => return tally.add(name, crowd(places, outlast)),
         "example" => return tally.add(name, example::check(places, outlast)),
         "gateway" => return tally.add(name, gateway::check(places, outlast)),
+        "otlp" => return tally.add(name, otlp::check(places, outlast)),
         "tasks" => return tasks::check(places, outlast, tally),
         "forgotten" => (forgotten, forgotten_over_http),
         "held" => return held(places, outlast, tally),
