@@ -52,6 +52,7 @@ usage: cargo xtask interop [--direct-only | --outlast PATH] [--all] [--list] [CL
   cargo xtask interop ts1 rust http     one pair, one way: stdio, http-stdio, stdio-http or http
   cargo xtask interop keepalive         only the calls that are silent for 60 s
   cargo xtask interop held [SECONDS]    only the calls that a person approves after so long
+  cargo xtask interop callbacks         only a receiver that checks callbacks with a library of its own
   cargo xtask interop crash             only the server that is killed in mid-call
   cargo xtask interop forgotten         only the server that forgets its sessions
   cargo xtask interop crowd             only a client of every SDK at once

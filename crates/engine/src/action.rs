@@ -2,6 +2,7 @@
 
 mod facts;
 
+use crate::callback::Callback;
 use crate::error::{Failure, cut};
 use crate::event::{Exit, StartFailure};
 use crate::http::{Post, Response};
@@ -42,6 +43,8 @@ pub enum Action {
     Store(u64, Vec<Write>),
     /// Look something up in the store, and answer with `Event::Loaded` under this number.
     Load(u64, Query),
+    /// Send a callback, and answer with `Event::CalledBack`.
+    CallBack(Box<Callback>),
     /// Bring `Event::Entropy`.
     NeedEntropy,
     /// Bring `Event::Identity`: what the server is called in the store.
@@ -156,6 +159,10 @@ pub enum Note {
         place: Box<str>,
         reason: Box<str>,
     },
+    /// A callback was not delivered, and is sent again after a while.
+    CallbackFailed { name: Box<str>, attempts: u64, why: Box<str>, wait: Duration },
+    /// A callback is not sent any more unless a person wants that.
+    CallbackParked { name: Box<str>, callback: u64, why: Box<str> },
     /// A call joined another one with the same idempotency key.
     Joined { server: Box<str>, tool: Box<str> },
     /// A server said nothing at all after it was told to cancel, or asked whether it is there.
@@ -243,6 +250,8 @@ impl Note {
             | Note::TolerantAnswer { .. }
             | Note::BadClientLine { .. }
             | Note::AskTimedOut { .. }
+            | Note::CallbackFailed { .. }
+            | Note::CallbackParked { .. }
             | Note::TooManyAsks { .. } => Level::Warn,
             Note::SessionSleeps { .. } => Level::Debug,
             Note::SessionTaken { .. } => Level::Info,
@@ -285,6 +294,8 @@ impl Note {
             Note::MemoryWasWrong { .. } => "memory-was-wrong",
             Note::Down { .. } => "down",
             Note::Repeated { .. } => "repeated",
+            Note::CallbackFailed { .. } => "callback-failed",
+            Note::CallbackParked { .. } => "callback-parked",
             Note::HoldAsked { .. } => "hold-asked",
             Note::HoldDecided { .. } => "hold-decided",
             Note::Joined { .. } => "joined",
@@ -409,6 +420,17 @@ impl std::fmt::Display for Note {
                     (if *yes { "approved" } else { "declined" }, if reason.is_empty() { "" } else { ": " });
                 write!(f, "`{tool}` of `{server}` was {word} by {by} ({place}){why}{reason}")
             }
+            Note::CallbackFailed { name, attempts, why, wait } => write!(
+                f,
+                "callback `{name}` was not delivered ({}): {why}; again in {}",
+                counted(usize::try_from(*attempts).unwrap_or(usize::MAX), "attempt"),
+                show(wait)
+            ),
+            Note::CallbackParked { name, callback, why } => write!(
+                f,
+                "callback `{name}` was not delivered and is parked: {why}; to send it again: \
+                 outlast callbacks retry {callback}"
+            ),
             Note::Joined { server, tool } => {
                 let tool = cut(tool, NAME);
                 write!(

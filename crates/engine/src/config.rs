@@ -3,6 +3,7 @@
 //! A *definition* ([`ServerConfig`]) says what a server is; a server is a running process or session of one, and holds
 //! the definition that it was started with. A call holds the rules that were in force when it began.
 
+use crate::callback::When;
 use crate::error::Wording;
 use crate::id::DefinitionId;
 use crate::idempotency::KeyPlace;
@@ -213,6 +214,8 @@ pub struct ClientRule {
     pub servers: Option<Vec<Glob>>,
     /// How they see tools there; as each server says, without.
     pub expose: Option<Expose>,
+    /// Which callback tells of their calls that name none.
+    pub callback: Option<Box<str>>,
     /// Where it is written.
     pub source: Box<str>,
 }
@@ -382,6 +385,8 @@ pub struct Config {
     pub drain: Duration,
     /// The longest message.
     pub max_message: usize,
+    /// Callbacks by their names.
+    pub callbacks: BTreeMap<Box<str>, When>,
     /// Arguments whose values nobody is shown, besides those whose name says so.
     pub redact: Vec<Glob>,
     /// Whose steps are told to those who look on.
@@ -428,6 +433,7 @@ impl Default for Config {
             max_calls: 20_000,
             drain: Duration::from_secs(30),
             max_message: 64 << 20,
+            callbacks: BTreeMap::new(),
             redact: Vec::new(),
             observed: Observed::Nothing,
             traces: false,

@@ -4,6 +4,7 @@ mod asks;
 mod batches;
 mod begin;
 mod by_person;
+mod calling_back;
 mod declaring;
 mod door;
 mod durable;
@@ -44,6 +45,7 @@ mod tracing;
 mod unsent;
 
 use crate::action::{Action, Note};
+use crate::callbacks::Callbacks;
 use crate::calls::Calls;
 use crate::chance::Chance;
 use crate::clients::{Clients, Listens};
@@ -80,6 +82,7 @@ pub struct Engine {
     tickets: Tickets,
     keys: Keys,
     holds: Holds,
+    callbacks: Callbacks,
     merged: Merged,
     throttles: Throttles,
     relays: Relays,
@@ -117,6 +120,7 @@ impl Engine {
             tickets: Tickets::default(),
             keys: Keys::default(),
             holds: Holds::default(),
+            callbacks: Callbacks::default(),
             merged: Merged::default(),
             throttles: Throttles::default(),
             relays: Relays::default(),
@@ -187,7 +191,7 @@ impl Engine {
             Event::Entropy(bytes) => self.ledger.add_entropy(*bytes),
             Event::Identity(name) => self.is_called(name),
             Event::Stored(number, outcome) => self.stored(at, *number, outcome),
-            Event::Begin => self.take_over_orphans(),
+            Event::Begin => self.begin(),
             Event::StoreLost(why) => self.note(Note::StoreLost { why: why.clone() }),
             Event::Loaded(number, outcome) => self.loaded(at, *number, outcome),
             Event::Hinted(Hint::Mail) => self.mail_is_hinted(),
@@ -212,6 +216,9 @@ impl Engine {
             Event::Measured(all) => self.steps.measured(all),
             Event::CancelCall(no, by) => self.cancelled_by_person(at, *no, by),
             Event::RestartServer(name) => self.restarted_by_person(at, name),
+            Event::CalledBack { callback, attempts, delivery } => {
+                self.called_back(*callback, *attempts, delivery);
+            }
             Event::Slept(time) => self.note(Note::Slept { time: *time }),
             Event::Stop(signal) => self.stop(at, *signal),
             Event::Tick => self.tick(at),

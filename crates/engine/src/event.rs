@@ -1,5 +1,6 @@
 //! Everything that can happen to the engine.
 
+use crate::callback::Delivery;
 use crate::definitions::Reload;
 use crate::http::{Head, StreamEnd, Trouble};
 use crate::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
@@ -95,6 +96,15 @@ pub enum Event {
     CancelCall(CallNo, Box<str>),
     /// A person has the server that is called so started again.
     RestartServer(Box<str>),
+    /// A callback was sent that this process had taken for so many times in all, or was not.
+    CalledBack {
+        /// Which one.
+        callback: u64,
+        /// How often somebody has taken it, this time included.
+        attempts: u64,
+        /// What came of it.
+        delivery: Delivery,
+    },
     /// The machine slept for about this long. Limits were not charged for it.
     Slept(Duration),
     /// We are asked to end by this signal.

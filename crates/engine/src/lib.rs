@@ -28,6 +28,9 @@ pub mod planted;
 pub mod reached;
 
 pub mod action;
+pub mod base64;
+pub mod callback;
+mod callbacks;
 pub mod calls;
 mod catalog;
 mod chance;

@@ -238,6 +238,38 @@ pub const HELD_ARGUMENTS: usize = 4_000;
 /// How often the store is asked whether a person has decided, while calls wait.
 pub const HOLD_LOOK: Duration = Duration::from_millis(250);
 
+// Callbacks.
+
+/// Callbacks that one process sends at once. More wait in the store.
+pub const CALLBACKS_SENDING: usize = 32;
+
+/// Callbacks in a store. More: at the next sweep the parked ones go first, then the oldest.
+pub const CALLBACKS: u64 = 100_000;
+
+/// How often each process looks for callbacks that another one has left, or that are due again.
+pub const CALLBACK_LOOK: Duration = Duration::from_secs(5);
+
+/// How long a callback belongs to the process that took it. After that it is sent again.
+pub const CALLBACK_CLAIM: Duration = Duration::from_secs(30);
+
+/// How long one sending may take in all, well within the claim.
+pub const CALLBACK_TIME: Duration = Duration::from_secs(20);
+
+/// The wait before a callback is sent again; doubles.
+pub const CALLBACK_BACKOFF: Duration = Duration::from_secs(5);
+
+/// The longest such wait.
+pub const CALLBACK_BACKOFF_MOST: Duration = Duration::from_secs(3600);
+
+/// How long a callback is tried. After that it is parked.
+pub const CALLBACK_TRIED: Duration = Duration::from_secs(24 * 3600);
+
+/// How long a callback is kept, parked or not. After that it is forgotten.
+pub const CALLBACK_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Bytes of an answer to a callback that are read. The rest is left.
+pub const CALLBACK_ANSWER: usize = 64 << 10;
+
 /// Lines of the audit log that are kept. More: the oldest go.
 pub const AUDIT: u64 = 100_000;
 

@@ -2,6 +2,7 @@
 //! reading its body: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, and `Mcp-Param-*` for the
 //! arguments that a tool's schema marks with `x-mcp-header`.
 
+use crate::base64;
 use crate::limits;
 use crate::method::Method;
 use crate::wire::{Edit, Field, Message, Patch};
@@ -13,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const BEFORE: &str = "=?base64?";
 const AFTER: &str = "?=";
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Arguments of one tool that are mirrored. More: the rest is not.
 const PER_TOOL: usize = 64;
@@ -27,7 +27,7 @@ pub fn encode(value: &str) -> Cow<'_, str> {
     if visible && !marked && !value.starts_with(blank) && !value.ends_with(blank) {
         return Cow::Borrowed(value);
     }
-    Cow::Owned(format!("{BEFORE}{}{AFTER}", base64(value.as_bytes())))
+    Cow::Owned(format!("{BEFORE}{}{AFTER}", base64::encode(value.as_bytes())))
 }
 
 /// Reads it back; `None` if it is marked as encoded and is not.
@@ -35,39 +35,8 @@ pub fn decode(header: &str) -> Option<Cow<'_, str>> {
     let inner = header.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix(AFTER));
     match inner {
         None => Some(Cow::Borrowed(header)),
-        Some(inner) => String::from_utf8(from_base64(inner)?).ok().map(Cow::Owned),
+        Some(inner) => String::from_utf8(base64::decode(inner)?).ok().map(Cow::Owned),
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let word =
-            chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(word >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
-}
-
-fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=');
-    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    for chunk in digits.as_bytes().chunks(4) {
-        let mut word = 0u32;
-        for digit in chunk {
-            word = word << 6 | DIGITS.iter().position(|known| known == digit)? as u32;
-        }
-        word <<= 6 * (4 - chunk.len());
-        let count = chunk.len() * 3 / 4;
-        bytes.extend_from_slice(&word.to_be_bytes()[1..=count]);
-    }
-    Some(bytes)
 }
 
 /// The field that `Mcp-Name` mirrors.

@@ -58,11 +58,13 @@ pub enum Planted {
     LetsSleepersLie,
     KeepsTraces,
     RepeatsSpans,
+    ForgetsCallbacks,
+    CallsBackTwice,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 51] = [
+    pub const ALL: [Planted; 53] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -114,6 +116,8 @@ impl Planted {
         Planted::LetsSleepersLie,
         Planted::KeepsTraces,
         Planted::RepeatsSpans,
+        Planted::ForgetsCallbacks,
+        Planted::CallsBackTwice,
     ];
 }
 

@@ -8,6 +8,7 @@
 //! says how long something is kept and never until when. The store adds its own time, and only the store decides what
 //! is over. Every commit tells what that clock shows.
 
+use crate::callback::{Callback, Fate, NewCallback};
 use crate::durations::{Durations, Tally};
 use crate::hold::{Decision, Entry, Hold, Leave, NewHold, Standing, Verdict};
 use crate::limits;
@@ -124,6 +125,25 @@ pub enum Write {
         /// What becomes of it if nothing was said.
         leave: Leave,
     },
+    /// Put a callback into the queue. [`Done::Kept`]
+    CallBack(Box<NewCallback>),
+    /// Take callbacks that are due, to send them. Nobody else gets them for [`limits::CALLBACK_CLAIM`].
+    /// [`Done::Callbacks`]
+    TakeCallbacks {
+        /// Only those to these.
+        names: Vec<Box<str>>,
+        /// How many.
+        limit: usize,
+    },
+    /// What becomes of a callback. [`Refusal::Unknown`] if it is not there. [`Done::Kept`]
+    SettleCallback {
+        /// Which one.
+        callback: u64,
+        /// [`Refusal::Fenced`] if it was taken another number of times: somebody else has it. A person does not ask.
+        attempts: Option<u64>,
+        /// What becomes of it.
+        fate: Fate,
+    },
     /// Forget what is over: records that have ended, streams, sessions that were not used for [`limits::SLEEP`].
     /// What is over is not found before that either. [`Done::Removed`]
     Expire,
@@ -148,6 +168,8 @@ pub enum Done {
     Held(Standing),
     /// What was said of a hold, if anything.
     Decided(Option<Box<Decision>>),
+    /// These callbacks are ours to send.
+    Callbacks(Vec<Callback>),
     /// So many went.
     Removed(u64),
     /// It is written; there is nothing to say about it.
@@ -309,6 +331,13 @@ pub enum Query {
         /// How many.
         limit: usize,
     },
+    /// Whether a callback to one of these is due. Cheap; asked by whoever sends callbacks. [`Found::Due`]
+    CallbackDue(Vec<Box<str>>),
+    /// Callbacks that were not delivered yet, the oldest first. [`Found::Callbacks`]
+    Callbacks {
+        /// How many.
+        limit: usize,
+    },
     /// How much is stored. [`Found::Usage`]
     Usage,
 }
@@ -336,6 +365,8 @@ pub enum Found {
     Holds(Vec<Hold>),
     Decided(Vec<u64>),
     Audit(Vec<Entry>),
+    Due(bool),
+    Callbacks(Vec<Callback>),
     Usage(Usage),
 }
 
@@ -440,6 +471,8 @@ pub struct Bounds {
     pub holds: u64,
     /// Lines of the audit log. More: the oldest go.
     pub audit: u64,
+    /// Callbacks. More: at the next [`Write::Expire`] the parked ones go first, then the oldest.
+    pub callbacks: u64,
 }
 
 /// What a record counts for besides its bytes.
@@ -463,6 +496,7 @@ impl Default for Bounds {
             measured: limits::MEASURED_ROWS,
             holds: limits::HOLDS,
             audit: limits::AUDIT,
+            callbacks: limits::CALLBACKS,
         }
     }
 }

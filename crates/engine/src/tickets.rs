@@ -238,6 +238,13 @@ impl Tickets {
         (task.body != before).then(|| Change { body: Some(task.body.encode()), ..task.change() })
     }
 
+    /// Whoever made a task knows already what there is to tell.
+    pub(crate) fn calls_nobody_back(&mut self, no: TaskNo) {
+        if let Some(task) = self.tasks.get_mut(&no) {
+            task.body.callback = None;
+        }
+    }
+
     /// A task waits for its client, or does not any more; with what else is stored of it.
     pub(crate) fn move_to(
         &mut self,

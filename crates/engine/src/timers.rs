@@ -41,6 +41,8 @@ pub(crate) enum Owner {
     Holds,
     /// Streams of other processes that are read here.
     Relays,
+    /// Callbacks: whether any is due.
+    Callbacks,
     /// Calls that wait for a rate to let them begin.
     Throttle(ThrottleNo),
     /// The end of it all: see `ending.rs`.
@@ -143,9 +145,10 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Key(KeyNo(id)) => (12, id.get()),
         Owner::Wait(TaskNo(id)) => (9, id),
         Owner::Resumes => (10, 0),
-        // One kind is enough for two owners that are one of each.
+        // One kind is enough for owners that there is one of each.
         Owner::Holds => (15, 0),
         Owner::Relays => (15, 1),
+        Owner::Callbacks => (15, 2),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
 }
@@ -177,7 +180,8 @@ fn owner(entry: Entry) -> Option<Owner> {
         9 => Owner::Wait(TaskNo(id)),
         10 => Owner::Resumes,
         15 if id == 0 => Owner::Holds,
-        15 => Owner::Relays,
+        15 if id == 1 => Owner::Relays,
+        15 => Owner::Callbacks,
         _ => return None,
     })
 }
@@ -206,6 +210,7 @@ mod tests {
             Owner::Resumes,
             Owner::Holds,
             Owner::Relays,
+            Owner::Callbacks,
         ];
         let at = |index: usize| Mono::after_start(Duration::from_secs(index as u64));
         for (index, owner) in owners.iter().enumerate().rev() {

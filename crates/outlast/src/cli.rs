@@ -5,6 +5,7 @@
 
 mod advise;
 mod cache;
+mod callbacks;
 mod check;
 mod clients;
 mod completions;
@@ -76,6 +77,7 @@ enum Task {
     Gateway(Box<Settings>, Vec<crate::program::Program>),
     Tasks(crate::tasks::Request),
     Holds(crate::holds::Request),
+    Callbacks(crate::callbacks::queue::Request),
     Advise(crate::advise::Request),
     Ui(crate::dashboard::alone::Request),
     Clients(crate::clients::Request),
@@ -155,6 +157,7 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "tasks" => tasks::parse(parser),
         "top" => top::parse(parser),
         "holds" => holds::parse(parser),
+        "callbacks" => callbacks::parse(parser),
         "audit" => holds::audit(parser),
         "advise" => advise::parse(parser),
         "ui" => ui::parse(parser),

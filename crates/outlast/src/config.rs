@@ -7,6 +7,7 @@
 
 pub mod file;
 
+use crate::callbacks::Callers;
 use crate::client::http::Bounds;
 use crate::client::http::addresses::Network;
 use crate::dashboard::sight::Reach;
@@ -143,6 +144,8 @@ pub struct Settings {
     own_key_places: bool,
     /// Variables that begin as ours do and mean nothing.
     pub unknown: Vec<String>,
+    /// Who is called back.
+    pub callers: Callers,
     /// The file that all this comes from, to be read again.
     pub reading: Option<file::Reading>,
 }
@@ -266,6 +269,7 @@ impl Settings {
             },
             own_key_places: false,
             unknown: Vec::new(),
+            callers: Callers::default(),
             reading: None,
         }
     }

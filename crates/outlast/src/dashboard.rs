@@ -2,14 +2,15 @@
 //!
 //! The page is made from `crates/outlast/dashboard` and committed; `page` embeds it. `route` says what a path means,
 //! `sight` who may see and do what, `view` what there is to see and how two states differ, `watch` tells the open
-//! pages once a second, `act` does what a person asks for; `alone` is
-//! `outlast ui`. All of it stands beside the path of calls: nothing is
+//! pages once a second, `act` does what a person asks for; `link` is a page that decides one held call, for whoever a callback has told of
+//! it; `alone` is `outlast ui`. All of it stands beside the path of calls: nothing is
 //! looked at before somebody opens a page.
 //!
 //! Not here: who is let in and how answers are written (`client/http`).
 
 pub mod act;
 pub mod alone;
+pub mod link;
 pub mod page;
 pub mod route;
 pub mod sight;

@@ -7,6 +7,7 @@
 mod onlookers;
 mod publishing;
 
+use crate::callbacks::Callers;
 use crate::client::http::flow::Flow;
 use crate::clients::learned;
 use crate::clock::Clock;
@@ -22,6 +23,7 @@ use crate::sys::alarm::Alarm;
 use crate::sys::guardian::{Guardian, Guardians};
 use crate::sys::proc::Root;
 use crate::sys::streams::Sink;
+use outlast_engine::callback::Callback;
 use outlast_engine::hash::IdMap;
 use outlast_engine::id::{ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::profile::{Learn, Sighting};
@@ -489,6 +491,11 @@ impl Driver {
         stored.await.unwrap_or_else(|_| Err(Trouble::Failed("the store has ended".into())))
     }
 
+    /// Who is called back.
+    pub fn callers(&self) -> Callers {
+        self.lock().starter.callers.clone()
+    }
+
     /// Whether a server that the store calls so is one of ours.
     pub fn serves(&self, identity: &str) -> bool {
         self.lock().engine.has_identity(identity)
@@ -642,6 +649,7 @@ impl State {
             Action::Finish(exchange) => self.flows.remove(&exchange)?.finish(),
             Action::Store(number, writes) => return self.store(number, writes),
             Action::Load(number, query) => return self.load(number, query),
+            Action::CallBack(callback) => self.call_back(&callback),
             Action::NeedEntropy => return Some(Event::Entropy(crate::random::bytes())),
             Action::NeedIdentity => return Some(Event::Identity(self.identity())),
             Action::Learn(seen) => self.learn(*seen),
@@ -667,6 +675,20 @@ impl State {
             Action::End { status, patience } => self.end = Some((status, patience)),
         }
         None
+    }
+
+    /// Sends a callback; what came of it is told later.
+    fn call_back(&mut self, callback: &Callback) {
+        let (me, number, attempts) = (self.me.clone(), callback.number, callback.attempts);
+        let sent = self.starter.callers.call(callback);
+        tokio::spawn(async move {
+            let delivery = sent.await;
+            if let Some(driver) = me.upgrade() {
+                driver.turn(|state| {
+                    state.feed(Event::CalledBack { callback: number, attempts, delivery });
+                });
+            }
+        });
     }
 
     /// What the server is called in the store.

@@ -12,6 +12,7 @@
 #![deny(clippy::print_stderr)] // `observe/stderr.rs` is the way to stderr
 
 mod advise;
+mod callbacks;
 pub mod cli;
 mod client;
 mod clients;

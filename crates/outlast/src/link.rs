@@ -1,5 +1,6 @@
 //! What the driver holds of each server: the way out to it, and how it is started.
 
+use crate::callbacks::Callers;
 use crate::driver::{Driver, Peer};
 use crate::outbox::Outbox;
 use crate::program::{Command, Program};
@@ -152,6 +153,8 @@ pub struct Starter {
     pub guardians: Guardians,
     /// How many descriptors a server may have, if we have raised that for ourselves.
     pub file_limit: Option<FileLimit>,
+    /// Who is called back.
+    pub callers: Callers,
 }
 
 impl Starter {

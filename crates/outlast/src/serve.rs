@@ -1,5 +1,6 @@
 //! Serve mode: clients come over HTTP, servers are started as they are needed.
 
+use crate::callbacks::Callers;
 use crate::client::http::visitor::Doorman;
 use crate::client::http::{Bounds, Dates, Door, Listener, addresses};
 use crate::clock::{Clock, timestamp};
@@ -69,7 +70,7 @@ pub fn run(
     mut observers: Observers,
     home: Home,
     service: Service,
-    programs: Vec<Program>,
+    (programs, callers): (Vec<Program>, Callers),
     reading: Option<Reading>,
 ) -> io::Result<ExitCode> {
     config.durable = home.is_durable();
@@ -78,7 +79,7 @@ pub fn run(
         None => identity_key(&home.place, &mut observers),
     };
     name_servers(&mut config, &key, &programs);
-    let mut starter = Starter { programs: by_name(&config, programs), ..Starter::default() };
+    let mut starter = Starter { programs: by_name(&config, programs), callers, ..Starter::default() };
     limits::adopt_orphans();
     starter.file_limit = limits::raise_file_limit();
     limits::return_large_buffers();

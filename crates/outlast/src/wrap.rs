@@ -1,5 +1,6 @@
 //! Wrap mode: one client on our standard streams, one server below the guardian.
 
+use crate::callbacks::Callers;
 use crate::client;
 use crate::clock::Clock;
 use crate::config::file::Reading;
@@ -56,6 +57,7 @@ pub fn run(
         programs: only(&config, Program::Command(command.to_vec().into())),
         guardians,
         file_limit: limits::raise_file_limit(),
+        callers: Callers::default(),
     };
     limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -104,13 +106,14 @@ pub fn run_gateway(
     mut observers: Observers,
     place: Place,
     programs: Vec<Program>,
+    callers: Callers,
     reading: Option<Reading>,
 ) -> io::Result<ExitCode> {
     let key = identity_key(&place, &mut observers);
     name_servers(&mut config, &key, &programs);
     limits::adopt_orphans();
     let programs = by_name(&config, programs);
-    let starter = Starter { programs, file_limit: limits::raise_file_limit(), ..Starter::default() };
+    let starter = Starter { programs, callers, file_limit: limits::raise_file_limit(), ..Starter::default() };
     limits::return_large_buffers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let watched = reading.map(|reading| (reading, key));

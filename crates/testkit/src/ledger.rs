@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use outlast_engine::Wall;
+use outlast_engine::callback::{Callback, Fate};
 use outlast_engine::hold::{Entry, Hold, Standing};
 use outlast_engine::limits::SLEEP;
 use outlast_engine::record::{Head, Record};
@@ -29,6 +30,9 @@ pub struct Ledger {
     /// Owners that are gone.
     pub dead: Vec<String>,
     holds: BTreeMap<u64, Hold>,
+    callbacks: BTreeMap<u64, Callback>,
+    /// Every callback there ever was, as it was made.
+    pub called: Vec<Callback>,
     /// What persons have said, in that order.
     pub audit: Vec<Entry>,
     last: u64,
@@ -215,8 +219,48 @@ impl Ledger {
                 let hold = self.holds.get_mut(hold);
                 Ok(Done::Decided(hold.and_then(|hold| hold.ask_after(owner, *leave, now)).map(Box::new)))
             }
+            Write::CallBack(new) => {
+                self.last += 1;
+                let callback = Callback::new(self.last, (**new).clone(), now);
+                self.called.push(callback.clone());
+                self.callbacks.insert(self.last, callback);
+                Ok(Done::Kept)
+            }
+            Write::TakeCallbacks { names, limit } => {
+                let due = |one: &&mut Callback| one.is_due(now) && names.contains(&one.about.name);
+                let taken = self.callbacks.values_mut().filter(due).take(*limit).map(|callback| {
+                    callback.take(now);
+                    callback.clone()
+                });
+                Ok(Done::Callbacks(taken.collect()))
+            }
+            Write::SettleCallback { callback, attempts, fate } => {
+                self.settle_callback(*callback, *attempts, fate, now)
+            }
             Write::Expire => Ok(Done::Removed(0)),
         }
+    }
+
+    fn settle_callback(
+        &mut self,
+        number: u64,
+        attempts: Option<u64>,
+        fate: &Fate,
+        now: Wall,
+    ) -> Result<Done, Refusal> {
+        let callback = self.callbacks.get_mut(&number).ok_or(Refusal::Unknown)?;
+        if attempts.is_some_and(|attempts| attempts != callback.attempts) {
+            return Err(Refusal::Fenced);
+        }
+        if !callback.settle(fate, now) {
+            self.callbacks.remove(&number);
+        }
+        Ok(Done::Kept)
+    }
+
+    /// Callbacks that were not delivered yet.
+    pub fn callbacks(&self) -> impl Iterator<Item = &Callback> {
+        self.callbacks.values()
     }
 
     fn keep_session(&mut self, owner: &str, now: Wall, session: &Session) -> Result<Done, Refusal> {
@@ -323,6 +367,13 @@ impl Ledger {
             Query::Shown => Found::Shown(Vec::new()),
             Query::Measured => Found::Measured(Vec::new()),
             Query::Audit { limit } => Found::Audit(self.audit.iter().rev().take(*limit).cloned().collect()),
+            Query::CallbackDue(names) => {
+                let due = |one: &Callback| one.is_due(now) && names.contains(&one.about.name);
+                Found::Due(self.callbacks.values().any(due))
+            }
+            Query::Callbacks { limit } => {
+                Found::Callbacks(self.callbacks.values().take(*limit).cloned().collect())
+            }
             Query::Usage => Found::Usage(Usage::default()),
         })
     }

@@ -20,6 +20,7 @@ mod words;
 use crate::ledger::Ledger;
 use crate::tape::Tape;
 use bytes::Bytes;
+use outlast_engine::callback::{Fate, When};
 use outlast_engine::durations::Tally;
 use outlast_engine::hold::{Scope, Verdict};
 use outlast_engine::http::Body;
@@ -43,7 +44,9 @@ use outlast_engine::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use words::{client_rule, exit, expose, head, rights, sighting, start_failure, stream_end, trouble};
+use words::{
+    called_back, client_rule, exit, expose, head, rights, sighting, start_failure, stream_end, trouble,
+};
 
 /// Clients whose limits are known, for `set profiles`.
 const HASTY: &str = "
@@ -315,7 +318,12 @@ impl World {
         let named = !matches!(
             &look,
             Look::Query(
-                Query::Mail | Query::Changed(_) | Query::Session(_) | Query::Decided(_) | Query::News(_)
+                Query::Mail
+                    | Query::Changed(_)
+                    | Query::Session(_)
+                    | Query::Decided(_)
+                    | Query::News(_)
+                    | Query::CallbackDue(_)
             )
         );
         self.submissions += u64::from(named);
@@ -522,6 +530,7 @@ impl World {
             "stderr" => Event::Stderr(self.server, self.run(), bytes()),
             "slept" => Event::Slept(parse_duration(rest).ok()?),
             "stop" => Event::Stop(rest.parse().ok()?),
+            "called-back" => called_back(rest),
             "tick" => Event::Tick,
             _ => return None,
         })
@@ -644,6 +653,13 @@ impl World {
             "separator" => return self.config.separator = value.into(),
             // `SERVER KEY VALUE`: `expose on-demand`, `deny GLOB`, `alias OWN PUBLIC`.
             "exposure" => return self.exposure(value),
+            // `NAME` or `NAME always`.
+            "callback" => {
+                let (name, when) = value.split_once(' ').unwrap_or((value, ""));
+                let when = if when == "always" { When::Always } else { When::Disconnected };
+                self.config.callbacks.insert(name.into(), when);
+                return;
+            }
             // `GLOB KEY=VALUE…`.
             "client" => return self.config.clients.push(client_rule(value).into()),
             "http" => return self.config.server_mut().transport = Transport::Http,
@@ -871,6 +887,13 @@ fn written(write: &Write) -> &'static str {
         Write::Hold(_) => "hold",
         Write::Decide { .. } => "decide",
         Write::AskAfter { .. } => "ask after",
+        Write::CallBack(_) => "call back",
+        Write::TakeCallbacks { .. } => "take callbacks",
+        Write::SettleCallback { fate, .. } => match fate {
+            Fate::Gone => "callback gone",
+            Fate::Again(..) => "callback again",
+            Fate::Parked(_) => "callback parked",
+        },
         Write::Expire => "expire",
     }
 }
@@ -942,6 +965,9 @@ fn show(action: &Action) -> String {
             format!("<< {}: {}", exchange.0, without_mark(&text))
         }
         Action::Finish(exchange) => format!("<< {}: finish", exchange.0),
+        Action::CallBack(callback) => {
+            format!(".. call back {}: {} {}", callback.about.name, callback.id(), callback.about.body)
+        }
         Action::NeedEntropy => ".. entropy".into(),
         Action::NeedIdentity => ".. identity".into(),
         Action::Learn(seen) => {

@@ -13,8 +13,8 @@ use super::matrix::{self, Pair, Sdk};
 use super::tally::{Tally, Verdict};
 use super::{Places, RUN_LIMIT, before, example, gateway, http, otlp, tasks};
 
-pub const NAMES: [&str; 9] =
-    ["crash", "crowd", "example", "forgotten", "gateway", "held", "keepalive", "otlp", "tasks"];
+pub const NAMES: [&str; 10] =
+    ["callbacks", "crash", "crowd", "example", "forgotten", "gateway", "held", "keepalive", "otlp", "tasks"];
 
 /// How long a call is silent in the check that the whole project is about.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -38,6 +38,7 @@ pub fn sdks(names: &[&str]) -> Vec<Sdk> {
 pub fn check(name: &str, places: &Places, outlast: &str, tally: &Tally) {
     let (first, second): (Check, Check) = match name {
         "crash" => (crash, crash_over_http),
+        "callbacks" => return tally.add(name, callbacks(places, outlast)),
         "crowd" => return tally.add(name, crowd(places, outlast)),
         "example" => return tally.add(name, example::check(places, outlast)),
         "gateway" => return tally.add(name, gateway::check(places, outlast)),
@@ -169,6 +170,19 @@ fn approve_after(held: Duration, outlast: &str, folder: &str) -> Result<()> {
     let approve = ["holds", "approve", &number.to_string(), "--state", folder];
     ensure!(Command::new(outlast).args(approve).status()?.success(), "the call could not be approved");
     Ok(())
+}
+
+/// A receiver that checks callbacks with the library of Standard Webhooks.
+fn callbacks(places: &Places, outlast: &str) -> Verdict {
+    let server = matrix::held_pair("ts1").server.stdio_command(places);
+    let mut receiver = Command::new("node");
+    receiver.arg("callbacks.mjs").arg(outlast).args(server).current_dir(places.installed.join("ts1"));
+    let output = receiver.output().map_err(|error| vec![format!("node: {error}")])?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(said(&output.stdout)),
+        false => Err(vec![said(&output.stdout), said(&output.stderr)]),
+    }
 }
 
 /// A client on stdio; its server over HTTP forgets its session.

@@ -46,6 +46,12 @@ impl Note {
                 json!({"new": added, "gone": removed, "restarted": replaced, "changed": adjusted})
             }
             Note::TooManyNames { count } => json!({"count": count}),
+            Note::CallbackFailed { name, attempts, why, wait } => {
+                json!({"callback": name, "attempts": attempts, "why": why, "waitMs": millis(wait)})
+            }
+            Note::CallbackParked { name, callback, why } => {
+                json!({"callback": name, "number": callback, "why": why})
+            }
             Note::StartFailed { command, why } => json!({"command": command, "why": why.to_string()}),
             note => note.facts_of_server(),
         }

@@ -270,6 +270,7 @@ impl Engine {
         self.hang_up_everywhere();
         // There may be room again for what could not be stored.
         self.write_ends_again();
+        self.callbacks.rest(&mut self.timers);
         self.ended = true;
         let patience =
             if reached!(HASTY_WRITE, by_signal.is_some()) { limits::HASTY_WRITE } else { self.config.drain };

@@ -169,7 +169,7 @@ impl Engine {
             return;
         }
         if request.method == Method::ToolsCall {
-            if !self.is_forbidden(now, &request) {
+            if !self.is_forbidden(now, &request) && !self.names_unknown_callback(&request, message) {
                 self.tool_call(now, request, message);
             }
             return;

@@ -227,6 +227,7 @@ impl Engine {
         let (server, tool) = (self.server_name(call.request.server), call.name().into());
         self.step(id, || What::Held { hold: number });
         self.note(Note::HoldAsked { server, tool, hold: number, patience });
+        self.call_back_about_hold(id);
         self.ask_client(id, number);
     }
 

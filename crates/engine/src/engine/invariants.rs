@@ -35,6 +35,7 @@ impl Engine {
         self.check_names()?;
         self.check_keys()?;
         self.tickets.check()?;
+        self.callbacks.check()?;
         self.check_counts()
     }
 
@@ -48,6 +49,7 @@ impl Engine {
             tickets,
             keys,
             holds,
+            callbacks,
             merged,
             throttles,
             relays,
@@ -85,6 +87,7 @@ impl Engine {
             ("orphans", tickets.orphans()),
             ("keys", keys.len()),
             ("calls that wait for a person", holds.len()),
+            ("callbacks on their way", callbacks.len()),
             ("bytes of keys", keys.bytes()),
             ("servers with lists", merged.servers()),
             ("requests that wait for lists", merged.waiting()),

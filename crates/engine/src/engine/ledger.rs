@@ -34,6 +34,12 @@ pub(super) enum Pending {
     Released(CallId),
     /// Which questions have been decided.
     HoldsLooked,
+    /// Callbacks that are due were asked for.
+    CallbacksTaken,
+    /// What became of one.
+    CallbackSettled,
+    /// Whether any is due.
+    CallbacksLooked,
     /// A key is looked up.
     Key(KeyNo),
     /// An answer is kept under a key.

@@ -118,7 +118,7 @@ impl Engine {
         Some(read.or(kept).unwrap_or(standing))
     }
 
-    fn is_read(&self, way: Way) -> bool {
+    pub(super) fn is_read(&self, way: Way) -> bool {
         match way {
             Way::Line | Way::Array(_) => true,
             Way::Ticket(_) | Way::Nowhere => false,

@@ -33,6 +33,7 @@ impl Engine {
                 Owner::Gather(no) => self.gathered_long_enough(now, no),
                 Owner::Holds => self.holds_due(now),
                 Owner::Relays => self.relays_due(now),
+                Owner::Callbacks => self.callbacks_due(),
                 Owner::Ending => self.ending_due(now),
             }
         }
@@ -230,6 +231,7 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Gather(no) => engine.merged.armed(no),
         Owner::Holds => engine.holds.armed(),
         Owner::Relays => engine.relays.armed(),
+        Owner::Callbacks => engine.callbacks.armed(),
         Owner::Throttle(no) => engine.throttles.armed(no),
         Owner::Ending => engine.ending.as_ref()?.armed,
     }

@@ -31,6 +31,10 @@ pub struct Body {
     pub server_attempt: Option<u64>,
     /// It has waited for a person's yes ever since it began, so nothing of it has reached its server.
     pub held: bool,
+    /// The request's id as its client wrote it, raw JSON.
+    pub request_id: Option<String>,
+    /// Which callback tells of it.
+    pub callback: Option<String>,
     /// What the server asks the client.
     pub questions: Vec<Question>,
 }
@@ -79,6 +83,10 @@ struct Version1<'a> {
     attempt: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     held: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    callback: Option<String>,
     #[serde(default, borrow, skip_serializing_if = "Vec::is_empty")]
     questions: Vec<(String, &'a RawValue)>,
 }
@@ -110,6 +118,8 @@ impl Body {
             token: self.server_token.clone(),
             attempt: self.server_attempt,
             held: self.held,
+            id: self.request_id.clone(),
+            callback: self.callback.clone(),
             questions: questions.iter().map(|(key, raw)| (key.clone(), &**raw)).collect(),
         };
         serde_json::to_vec(&written).unwrap_or_default().into()
@@ -141,6 +151,8 @@ impl From<Version1<'_>> for Body {
             server_token: read.token,
             server_attempt: read.attempt,
             held: read.held,
+            request_id: read.id,
+            callback: read.callback,
             questions: read.questions.into_iter().map(question).collect(),
         }
     }
@@ -160,6 +172,8 @@ mod tests {
             server_token: Some("t".into()),
             server_attempt: Some(7),
             held: true,
+            request_id: Some("\"r-1\"".into()),
+            callback: Some("ops".into()),
             questions: vec![Question {
                 key: "a".into(),
                 request: Bytes::from_static(
@@ -179,7 +193,7 @@ mod tests {
     /// The text is what version 1 wrote, so that later versions keep reading it.
     #[test]
     fn version_1_is_read() {
-        let text = r#"{"v":1,"message":"half \"way\"","poll":5000,"ttl":18446744073709551615,"repeatable":"idempotentHint","task":"786","token":"t","attempt":7,"held":true,"questions":[["a",{"method": "elicitation/create","n":1.0,"big":18446744073709551617}]]}"#;
+        let text = r#"{"v":1,"message":"half \"way\"","poll":5000,"ttl":18446744073709551615,"repeatable":"idempotentHint","task":"786","token":"t","attempt":7,"held":true,"id":"\"r-1\"","callback":"ops","questions":[["a",{"method": "elicitation/create","n":1.0,"big":18446744073709551617}]]}"#;
         assert_eq!(Body::decode(text.as_bytes()), Ok(full()));
         assert_eq!(&*full().encode(), text.as_bytes());
         assert_eq!(Body::decode(br#"{"v":1,"added later":2}"#), Ok(Body::default()));

@@ -21,7 +21,10 @@ use std::time::Duration;
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Bounds of real stores, each with the test that all of them pass.
-const OF_STORES: [(&str, &str, &str); 12] = [
+const OF_STORES: [(&str, &str, &str); 15] = [
+    ("CALLBACKS", "callbacks.rs", "callbacks_have_a_bound_and_an_age"),
+    ("CALLBACK_KEPT", "callbacks.rs", "callbacks_have_a_bound_and_an_age"),
+    ("CALLBACK_CLAIM", "callbacks.rs", "a_callback_comes_back_from_a_process_that_is_silent"),
     ("RECORDS", "room.rs", "the_first_to_end_is_the_first_to_go"),
     ("STORE_BYTES", "room.rs", "bytes_are_counted_down_to_nothing"),
     ("MAILBOX", "mailbox.rs", "a_mailbox_has_a_bound"),
@@ -50,6 +53,10 @@ fn every_bound_is_reached_by_a_world_or_a_scenario() {
     covered.extend(named_in_scenarios());
     // `servers/unsent.rs`, `what_waits_has_a_bound`.
     covered.extend(["UNSENT_ANSWERS", "UNSENT_BYTES"].map(str::to_owned));
+    // `callback.rs`, `waits_double_up_to_an_hour_and_are_spread`; `callbacks.rs`, `no_more_are_sent_than_may_be`.
+    covered.extend(["CALLBACK_BACKOFF_MOST", "CALLBACKS_SENDING"].map(str::to_owned));
+    // Of the edge: `a_silent_receiver_is_given_up`, `an_endless_answer_is_not_read_to_its_end`.
+    covered.extend(["CALLBACK_TIME", "CALLBACK_ANSWER"].map(str::to_owned));
     let left: Vec<&String> = all.difference(&covered).collect();
     assert!(left.is_empty(), "reached nowhere: {left:?}");
 }

@@ -4,6 +4,7 @@ mod belonging;
 mod bounds;
 mod bounds_of_services;
 mod call;
+mod callbacks;
 mod crash;
 mod declaring;
 mod door;

@@ -1,6 +1,7 @@
 //! Does what a command line asks for.
 
 use super::{Task, USAGE, keep};
+use crate::callbacks::Callers;
 use crate::config::Settings;
 use crate::observe::Observers;
 use crate::observe::stderr::{Stderr, say};
@@ -30,15 +31,17 @@ pub(super) fn run(task: Task) -> ExitCode {
         }
         Task::Gateway(mut settings, programs) => {
             let reading = settings.reading.take();
+            let callers = std::mem::take(&mut settings.callers);
             return with_observers(*settings, |config, observers, place| {
-                wrap::run_gateway(config, observers, place, programs, reading)
+                wrap::run_gateway(config, observers, place, programs, callers, reading)
             });
         }
         Task::Serve(mut settings, service, programs) => {
             let (reading, database) = (settings.reading.take(), settings.database.take());
+            let callers = std::mem::take(&mut settings.callers);
             return with_observers(*settings, |config, observers, place| {
                 let home = Home { place, database };
-                crate::serve::run(config, observers, home, *service, programs, reading)
+                crate::serve::run(config, observers, home, *service, (programs, callers), reading)
             });
         }
         Task::KeepService(name, settings, command) => return keep_service(&name, *settings, command),
@@ -53,6 +56,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::DoctorClient => crate::doctor::client(),
         Task::Tasks(request) => crate::tasks::run(&request),
         Task::Holds(request) => crate::holds::run(&request),
+        Task::Callbacks(request) => crate::callbacks::queue::run(&request),
         Task::Top(request) => crate::top::run(request),
         Task::Advise(request) => crate::advise::run(&request),
         Task::Ui(request) => crate::dashboard::alone::run(&request),
@@ -72,7 +76,14 @@ fn keep_service(name: &str, settings: Settings, command: Vec<OsString>) -> ExitC
         Ok(Some(service)) => {
             let program = Program::Command(command.into());
             with_log(settings, service.log(), |config, observers, place| {
-                crate::serve::run(config, observers, place.into(), *service, vec![program], None)
+                crate::serve::run(
+                    config,
+                    observers,
+                    place.into(),
+                    *service,
+                    (vec![program], Callers::default()),
+                    None,
+                )
             })
         }
         Err(error) => failed(&error),

@@ -2,10 +2,11 @@
 //!
 //! Every value passes the `desk`, which knows the places and collects the mistakes, so that all of them are told at
 //! once. Map: `gather` reads the file and what it includes; `tree` is a file as values with places, TOML or a client's
-//! own JSON; `server`, `client` read the tables; `build` makes of them what a gateway runs on; `odd` warns. Nothing
+//! own JSON; `server`, `client`, `callback` read the tables; `build` makes of them what a gateway runs on; `odd` warns. Nothing
 //! is started here.
 
 mod build;
+mod callback;
 mod client;
 mod desk;
 mod gather;
@@ -21,6 +22,7 @@ pub(crate) mod tree;
 mod variables;
 
 pub use build::fitting;
+pub use callback::CallbackRule;
 pub use client::BOUNDS;
 pub use place::{Mistake, Severity};
 pub use reading::{Again, Reading};
@@ -47,6 +49,8 @@ pub struct Gateway {
     pub servers: Vec<Defined>,
     /// Who may come in.
     pub tokens: Vec<TokenRule>,
+    /// Who is called back.
+    pub callbacks: Vec<CallbackRule>,
     /// What joins the name of a server to the name of a tool.
     pub separator: String,
     /// Settings that are about the whole process, as they are written.

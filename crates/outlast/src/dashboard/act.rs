@@ -177,12 +177,12 @@ fn read(body: &[u8]) -> Result<Verdict, Denied> {
 }
 
 /// Nobody learns from it whether it is somebody else's.
-fn not_there(what: &str) -> Denied {
+pub fn not_there(what: &str) -> Denied {
     let shown: String = what.chars().take(80).collect();
     Denied(StatusCode::NOT_FOUND, format!("{shown} is not there (any more)"))
 }
 
-fn broken(why: String) -> Denied {
+pub fn broken(why: String) -> Denied {
     Denied(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 

@@ -1,5 +1,6 @@
 //! What a path below `/outlast/` means.
 
+use super::link::HoldLink;
 use http::Method;
 
 /// What is asked for.
@@ -17,6 +18,8 @@ pub enum Route {
     Story(String),
     /// Something is to be done.
     Act(Act),
+    /// A page that decides one held call, and what its buttons send.
+    Linked(HoldLink),
     /// The path is there, the method is not.
     Method(&'static str),
     /// Nothing.
@@ -55,6 +58,15 @@ fn named(method: &Method, rest: &str) -> Route {
     let parts: Option<Vec<String>> = rest.split('/').map(decoded).collect();
     let parts = parts.unwrap_or_default();
     let words: Vec<&str> = parts.iter().map(String::as_str).collect();
+    if let ["hold", callback, number, until, signature] = words[..] {
+        let (callback, until, signature) = (callback.into(), until.into(), signature.into());
+        let link = number.parse().map(|hold| HoldLink { callback, hold, until, signature });
+        return match (link, method) {
+            (Ok(link), &Method::GET | &Method::HEAD | &Method::POST) => Route::Linked(link),
+            (Ok(_), _) => Route::Method("GET, POST"),
+            (Err(_), _) => Route::Unknown,
+        };
+    }
     let (route, wanted) = match words[..] {
         ["api", "calls", id] => (Route::Story(id.into()), "GET"),
         ["api", "calls", id, "cancel"] => (Route::Act(Act::CancelCall(id.into())), "POST"),
@@ -116,6 +128,16 @@ mod tests {
         assert_eq!(get("/outlast/api/holds/1"), Some(Route::Method("POST")));
         assert_eq!(post("/outlast/api/state"), Some(Route::Method("GET")));
         assert_eq!(post("/outlast/"), Some(Route::Method("GET")));
+    }
+
+    #[test]
+    fn a_link_is_looked_at_and_sent_back() {
+        let link =
+            || HoldLink { callback: "ops".into(), hold: 7, until: "2027".into(), signature: "ab".into() };
+        assert_eq!(get("/outlast/hold/ops/7/2027/ab"), Some(Route::Linked(link())));
+        assert_eq!(post("/outlast/hold/ops/7/2027/ab"), Some(Route::Linked(link())));
+        assert_eq!(get("/outlast/hold/ops/x/2027/ab"), Some(Route::Unknown));
+        assert_eq!(route(&Method::DELETE, "/outlast/hold/ops/7/2027/ab"), Some(Route::Method("GET, POST")));
     }
 
     #[test]

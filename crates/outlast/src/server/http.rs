@@ -12,8 +12,8 @@
 //! post in flight has one connection, and how many are in flight is the engine's business.
 
 mod gate;
-mod head;
-mod link;
+pub(crate) mod head;
+pub(crate) mod link;
 mod pool;
 mod proxy;
 mod remote;

@@ -3,6 +3,7 @@
 //! A place joins with a [`Bench`] and one line of `conformance!` in `tests.rs`. Every handle on a bench
 //! is a process of its own: it has another owner, and the world lets it live or die.
 
+pub mod callbacks;
 pub mod claims;
 pub mod forwarded;
 pub mod holds;
@@ -77,6 +78,11 @@ macro_rules! conformance {
                 holds: a_question_outlives_the_process_that_asked,
                 holds: a_yes_for_a_while_is_good_until_it_runs_out,
                 holds: questions_and_the_audit_log_have_bounds,
+                callbacks: a_callback_is_taken_by_one,
+                callbacks: a_callback_comes_back_from_a_process_that_is_silent,
+                callbacks: a_callback_waits_and_is_parked,
+                callbacks: a_callback_comes_with_what_it_tells_of_or_not_at_all,
+                callbacks: callbacks_have_a_bound_and_an_age,
                 shown: what_a_process_shows_ends_with_it,
                 shown: a_process_is_told_once_and_only_while_it_shows_something,
                 shown: what_a_process_shows_and_is_told_has_bounds,

@@ -3,6 +3,7 @@
 //! Several owners can share one, as several processes share a file; that is how the tests of what
 //! owners do to each other run here too.
 
+mod callbacks;
 mod find;
 mod forwarded;
 mod holds;
@@ -15,6 +16,7 @@ use super::desk::{Ledger, Reader};
 use super::owner::Me;
 use bytes::Bytes;
 use outlast_engine::Wall;
+use outlast_engine::callback::Callback;
 use outlast_engine::durations::Tally;
 use outlast_engine::hold::{Entry, Hold};
 use outlast_engine::record::Record;
@@ -56,6 +58,7 @@ pub struct Shelves {
     calls: Shelf<u64, CallNote>,
     holds: Shelf<u64, Hold>,
     audit: Shelf<u64, Entry>,
+    callbacks: Shelf<u64, Callback>,
     /// What processes show, by their owners, with their names.
     shown: Shelf<Box<str>, (Box<str>, Bytes)>,
     /// What processes were told to do.
@@ -164,6 +167,7 @@ impl Shelves {
         self.calls.settle(keep);
         self.holds.settle(keep);
         self.audit.settle(keep);
+        self.callbacks.settle(keep);
         self.shown.settle(keep);
         self.told.settle(keep);
         self.durations.settle(keep);

@@ -15,6 +15,7 @@
 //!
 //! A database that is away is waited for ([`patience`]); after that writes fail, and the engine does without.
 
+mod callbacks;
 mod connection;
 mod error;
 mod forwarded;

@@ -6,12 +6,14 @@
 //! | written | after `kill -9` | after a power cut |
 //! |---|---|---|
 //! | records | there | there: the commit waits for the disk, because a client was promised its ticket |
+//! | callbacks | there | there; one that was sent may be sent again |
 //! | decisions of persons | there | there: a yes must not be used twice |
 //! | mailbox messages, streams, sessions, leases, notes about calls | there | the last moments may be gone; what is older is there |
 //!
 //! Either way the file stays whole. A network file system is not supported: its processes would not
 //! see each other's locks, and a boot of another machine would be taken for one of ours.
 
+mod callbacks;
 mod error;
 mod file;
 mod forwarded;
@@ -85,6 +87,7 @@ fn is_promise(write: &Write) -> bool {
         Write::Create(_)
             | Write::Change(_)
             | Write::Claim { .. }
+            | Write::CallBack(_)
             | Write::Decide { .. }
             | Write::AskAfter { .. }
     )
@@ -193,6 +196,11 @@ impl Page<'_> {
             Write::Hold(new) => self.hold(new),
             Write::Decide { hold, verdict } => self.decide(*hold, verdict),
             Write::AskAfter { hold, leave } => self.ask_after(*hold, *leave),
+            Write::CallBack(new) => self.call_back(new),
+            Write::TakeCallbacks { names, limit } => self.take_callbacks(names, *limit),
+            Write::SettleCallback { callback, attempts, fate } => {
+                self.settle_callback(*callback, *attempts, fate)
+            }
             Write::Expire => self.expire(),
         }
     }

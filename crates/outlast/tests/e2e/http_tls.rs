@@ -16,13 +16,13 @@ use crate::http_world::{legacy, outlast_alone, reach, reached};
 use crate::world::data;
 
 /// Somebody who signs certificates.
-struct Authority {
+pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     directory: TempDir,
 }
 
 impl Authority {
-    fn new() -> Authority {
+    pub fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -31,7 +31,7 @@ impl Authority {
         Authority { issuer, directory }
     }
 
-    fn file(&self) -> PathBuf {
+    pub fn file(&self) -> PathBuf {
         self.directory.path().join("ca.pem")
     }
 
@@ -40,7 +40,7 @@ impl Authority {
         self.server_with(name, years, legacy)
     }
 
-    fn server_with(
+    pub fn server_with(
         &self,
         name: &str,
         years: Range<i32>,

@@ -9,6 +9,7 @@
 mod batches;
 mod bounds;
 mod bytes;
+mod callbacks;
 mod cancel;
 mod commands;
 mod defaults;

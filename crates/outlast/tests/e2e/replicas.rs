@@ -171,7 +171,7 @@ fn what_is_wrong_with_the_database_is_one_sentence() {
     server.sql(&url, "UPDATE outlast.format SET version = 99, oldest = 99");
     let newer = says(&url);
     assert!(
-        newer.contains("was changed by a newer outlast (format 99, this one knows 2); update this one"),
+        newer.contains("was changed by a newer outlast (format 99, this one knows 3); update this one"),
         "{newer}"
     );
     assert!([&wrong, &none, &nobody, &newer].iter().all(|said| !said.contains("secret") && said.len() < 320));

@@ -1,11 +1,12 @@
 //! What the words of a scenario mean, where they are more than one word.
 
 use bytes::Bytes;
+use outlast_engine::callback::Delivery;
 use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::http::{Head, StreamEnd, Trouble};
 use outlast_engine::profile::Sighting;
 use outlast_engine::settings::{Glob, Setting, parse_duration};
-use outlast_engine::{ClientCap, ClientRule, Expose, Rights};
+use outlast_engine::{ClientCap, ClientRule, Event, Expose, Rights};
 
 /// `NAME servers=GLOB,… tools=GLOB,…`.
 pub(super) fn rights(text: &str) -> (Box<str>, Rights) {
@@ -39,16 +40,36 @@ pub(super) fn client_rule(text: &str) -> ClientRule {
     let mut words = text.split(' ');
     let glob = Glob::new(words.next().expect(text)).expect(text);
     let source = format!("[clients.\"{glob}\"]").into();
-    let mut rule = ClientRule { glob, cap: None, hand_off: None, servers: None, expose: None, source };
+    let mut rule =
+        ClientRule { glob, cap: None, hand_off: None, servers: None, expose: None, callback: None, source };
     for (key, value) in words.map(|word| word.split_once('=').expect(text)) {
         match key {
             "client-cap" => rule.cap = Some(parse_duration(value).map_or(ClientCap::Off, ClientCap::After)),
             "hand-off" => rule.hand_off = Some(value == "true"),
+            "callback" => rule.callback = Some(value.into()),
             "servers" => rule.servers = Some(vec![Glob::new(value).expect(text)]),
             _ => rule.expose = Some(expose(value)),
         }
     }
     rule
+}
+
+/// `NUMBER ATTEMPTS done`, `NUMBER ATTEMPTS unwanted WHY`, `NUMBER ATTEMPTS failed [after=TIME] WHY`.
+pub(super) fn called_back(text: &str) -> Event {
+    let words: Vec<&str> = text.splitn(4, ' ').collect();
+    let [callback, attempts, what, rest @ ..] = &words[..] else { panic!("{text}") };
+    let why = rest.first().copied().unwrap_or_default();
+    let delivery = match *what {
+        "done" => Delivery::Done,
+        "unwanted" => Delivery::Unwanted(why.into()),
+        _ => {
+            let after = why.strip_prefix("after=").and_then(|rest| rest.split_once(' '));
+            let (after, why) = after.map_or((None, why), |(after, why)| (parse_duration(after).ok(), why));
+            Delivery::Failed { why: why.into(), retry_after: after }
+        }
+    };
+    let (callback, attempts) = (callback.parse().expect(text), attempts.parse().expect(text));
+    Event::CalledBack { callback, attempts, delivery }
 }
 
 /// `NAME VERSION AGE`.

@@ -12,6 +12,7 @@
 mod clients;
 mod judge;
 mod person;
+mod receiver;
 mod scenes;
 mod servers;
 
@@ -24,11 +25,13 @@ use crate::ledger::Ledger;
 use bytes::Bytes;
 use clients::{Client, Visit};
 use judge::{End, Judge};
+use outlast_engine::callback::{Callback, Delivery};
 use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::limits::LEASE;
 use outlast_engine::reached::Bound;
 use outlast_engine::store::Write;
 use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Transport, Wall};
+use receiver::{Receiver, ends_have_callbacks};
 pub use scenes::{Scene, at_every_point, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -112,6 +115,10 @@ enum Plan {
     Acts(usize),
     /// A person says yes to a hold.
     Approves(u64),
+    /// A callback reaches its receiver.
+    CallsBack(usize, Box<Callback>),
+    /// A process learns what came of it.
+    AnswersCallback(usize, Box<Callback>, Delivery),
     /// A process learns that a client has hung up.
     HangsUp(usize, ExchangeId),
     LeaseEnds(usize),
@@ -178,6 +185,7 @@ struct World {
     /// Servers that have ended.
     gone: BTreeSet<(usize, ServerId, Run)>,
     judge: Judge,
+    receiver: Receiver,
     crashes: Crashes,
     /// Servers speak of what others were asked.
     forges: bool,
@@ -201,6 +209,7 @@ impl World {
             clients: scene.clients(),
             gone: BTreeSet::new(),
             judge: Judge::default(),
+            receiver: Receiver::default(),
             crashes,
             forges: scene.forges,
             points: 0,
@@ -236,6 +245,7 @@ impl World {
             Plan::Begins => self.begin(),
             Plan::Acts(client) => self.act(client),
             Plan::Approves(hold) => self.approve(hold),
+            Plan::CallsBack(life, callback) => self.is_called_back(life, &callback),
             Plan::LeaseEnds(life) => {
                 Bound::LEASE.mark();
                 self.ledger.dead.push(owner(life));
@@ -246,13 +256,19 @@ impl World {
                 self.serve(life, server, run, attempt, &bytes);
             }
             Plan::Hears(life, heard) if self.is_up(life) => self.hear(heard),
-            Plan::Reaches(life, _) | Plan::Commits(life, ..) | Plan::HangsUp(life, _)
+            Plan::Reaches(life, _)
+            | Plan::Commits(life, ..)
+            | Plan::HangsUp(life, _)
+            | Plan::AnswersCallback(life, ..)
                 if self.stands_still(life) =>
             {
                 let wait = self.lives[life].stands_still_until - self.agenda.now;
                 self.agenda.plan(wait, plan);
             }
             Plan::Reaches(life, event) => self.feed(life, event),
+            Plan::AnswersCallback(life, callback, delivery) => {
+                self.callback_is_answered(life, &callback, delivery);
+            }
             Plan::HangsUp(life, exchange) if self.is_up(life) => {
                 if self.ends_here(life) {
                     self.agenda.plan(Duration::ZERO, Plan::HangsUp(life, exchange));
@@ -315,6 +331,9 @@ impl World {
         }
         let stored = self.ledger.submit(owner, self.store_time(), writes);
         self.judge.committed(&self.ledger);
+        if !self.config.callbacks.is_empty() {
+            ends_have_callbacks(&self.ledger);
+        }
         self.persons_are_asked(&stored);
         then(self, stored);
     }
@@ -489,6 +508,7 @@ impl World {
                 let found = self.ledger.load(&owner(life), self.store_time(), &query);
                 self.agenda.plan(after, Plan::Reaches(life, Event::Loaded(number, found)));
             }
+            Action::CallBack(callback) => self.call_back(life, *callback),
             Action::NeedEntropy => {
                 let entropy = self.random();
                 self.lives[life].engine.handle(now, entropy);
@@ -523,6 +543,7 @@ impl World {
             }
         }
         let tardy = self.is_tardy();
+        self.everybody_was_called_back();
         for errand in self.clients.iter().flat_map(|client| &client.errands) {
             errand.got_what_it_was_promised(&self.ledger, tardy);
             errand.was_not_forgotten(&self.ledger);

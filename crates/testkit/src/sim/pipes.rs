@@ -324,6 +324,7 @@ impl World {
                 self.judge.sent_to_client(self.agenda.now, &line);
                 self.client.receive(&mut self.rng, &line);
             }
+            Action::CallBack(callback) => panic!("{callback:?} in a world without callbacks"),
             Action::ToServer(_, message) => {
                 let line = Bytes::from(message.to_vec());
                 if let Some(persons) = &mut self.persons {

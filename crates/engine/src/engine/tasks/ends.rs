@@ -66,7 +66,11 @@ impl Engine {
         if planted!(self, ShowsBeforeStored) {
             self.task_may_be_shown(no);
         }
-        self.submit(Pending::Changed(no), Write::Change(Box::new(change)));
+        let callback = self.callback_at_end(no);
+        let calls_back = callback.is_some();
+        let writes = [Some(Write::Change(Box::new(change))), callback].into_iter().flatten().collect();
+        self.submit_all(Pending::Changed(no), writes);
+        self.send_if(calls_back);
     }
 
     /// Tries to store the ends again that could not be stored.

@@ -49,8 +49,9 @@ impl Engine {
 
     /// A task waits for its client while anything is not answered.
     fn mind_input(&mut self, no: TaskNo) {
+        let Some(from) = self.tickets.get(no).map(|task| task.state) else { return };
         let change = self.tickets.mind_input(no, self.store_time());
-        self.write_move(no, change);
+        self.write_move(no, from, change);
     }
 
     /// A request of a server is answered, taken back or given up.

@@ -42,6 +42,7 @@ impl Engine {
         match (pending, outcome) {
             (Pending::Collected, outcome) => self.mail_came(now, outcome),
             (Pending::Claimed, outcome) => self.claimed(outcome),
+            (Pending::CallbacksTaken, outcome) => self.callbacks_were_taken(outcome),
             (Pending::Kept(no), _) => self.answer_is_stored(no),
             (Pending::Held(call), outcome) => self.hold_was_stored(now, call, outcome),
             (Pending::AskedAfter(call), outcome) => self.hold_was_asked_after(now, call, outcome),
@@ -82,6 +83,7 @@ impl Engine {
             Pending::Watched => self.others_looked_at(outcome),
             Pending::Fetched(no) => self.fetched(no, outcome),
             Pending::Orphaned(ticket) => self.orphan_was_read(ticket, outcome),
+            Pending::CallbacksLooked => self.callbacks_were_looked_at(outcome),
             Pending::HoldsLooked => self.holds_were_looked_at(outcome),
             Pending::Held(_)
             | Pending::AskedAfter(_)
@@ -95,6 +97,8 @@ impl Engine {
             | Pending::KeptSession(_)
             | Pending::Session(_)
             | Pending::Noted
+            | Pending::CallbacksTaken
+            | Pending::CallbackSettled
             | Pending::Collected
             | Pending::Kept(_)
             | Pending::Claimed => {}
@@ -111,11 +115,13 @@ impl Engine {
         if let Some(call) = call {
             if self.calls.get(call).is_none() {
                 // It was answered, or given up, while its task was being stored: nobody knows the ticket.
+                self.tickets.calls_nobody_back(no);
                 return self.end_task(now, no, State::Cancelled, None);
             }
             self.detach_from_client(call, no);
             self.keep_names_at_server(call);
             self.approved_goes_on(now, call);
+            self.call_back_about_hold(call);
         }
         if let Some(handle) = handle {
             self.clients.closes(handle.client, &handle.id, Open::Wait(no));
@@ -216,10 +222,13 @@ impl Engine {
     }
 
     /// Has it written that a task waits for its client, or does not any more.
-    pub(super) fn write_move(&mut self, no: TaskNo, change: Option<Change>) {
-        if let Some(change) = change {
-            self.submit(Pending::Moved(no), Write::Change(Box::new(change)));
-        }
+    pub(super) fn write_move(&mut self, no: TaskNo, from: State, change: Option<Change>) {
+        let Some(change) = change else { return };
+        let callback = self.callback_at_move(no, from, change.state);
+        let calls_back = callback.is_some();
+        let writes = [Some(Write::Change(Box::new(change))), callback].into_iter().flatten().collect();
+        self.submit_all(Pending::Moved(no), writes);
+        self.send_if(calls_back);
     }
 
     fn task_has_moved(&mut self, no: TaskNo, outcome: &Stored) {
@@ -248,8 +257,13 @@ impl Engine {
     }
 }
 
-/// Whether a session was not kept because another process serves it now, which is said in its own words.
+/// Whether something was not written because another process has it now: a session, which is said in its own words, or
+/// a callback that was taken from us because we were slow.
 fn is_of_another_process(pending: &Pending, outcome: &Stored) -> bool {
-    let fenced = matches!(outcome, Err(Trouble::Refused { why: Refusal::Fenced, .. }));
-    fenced && matches!(pending, Pending::KeptSession(_))
+    let Err(Trouble::Refused { why, .. }) = outcome else { return false };
+    match pending {
+        Pending::KeptSession(_) => *why == Refusal::Fenced,
+        Pending::CallbackSettled => matches!(why, Refusal::Fenced | Refusal::Unknown),
+        _ => false,
+    }
 }

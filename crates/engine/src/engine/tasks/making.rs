@@ -93,7 +93,12 @@ impl Engine {
         let ticket = Ticket::of(&entropy[..enough]);
         // It is as old as its call, also to whoever finds it after a crash.
         let now = self.store_time();
-        let body = self.body_of_new(request, wish);
+        let callback = self.callback_for(request.client, message);
+        let mut body = self.body_of_new(request, wish);
+        if callback.is_some() || faces.has(Faces::RESUME) {
+            body.request_id = Some(String::from_utf8_lossy(request.id.patch().as_slice()).into_owned());
+        }
+        body.callback = callback;
         let server = self.definition_of(request.server).identity.clone();
         let whose = (self.principal_of(request.client), server);
         let task = Task::new(ticket, whose, request, (faces, body), (now.before(ran), now), waiter);

@@ -163,7 +163,7 @@ impl Engine {
     }
 
     /// Whether anybody listens to a task.
-    pub(super) fn is_listened_to(&self, ticket: &Ticket) -> bool {
+    pub(in crate::engine) fn is_listened_to(&self, ticket: &Ticket) -> bool {
         !self.listens.to(ticket).is_empty()
     }
 

@@ -124,8 +124,9 @@ impl Engine {
         if task.state == state {
             return self.change_body(no, change);
         }
+        let from = task.state;
         let change = self.tickets.move_to(no, state, self.store_time(), change);
-        self.write_move(no, change);
+        self.write_move(no, from, change);
     }
 }
 

@@ -85,7 +85,7 @@ impl Engine {
         if self.tickets.get(no).is_some_and(|task| task.state == State::InputRequired) {
             let change =
                 self.tickets.move_to(no, State::Working, self.store_time(), |body| body.questions.clear());
-            self.write_move(no, change);
+            self.write_move(no, State::InputRequired, change);
         }
     }
 
@@ -156,7 +156,7 @@ impl Engine {
     }
 
     /// What people call the server that is called so in the store.
-    fn name_in_store(&self, identity: &str) -> Box<str> {
+    pub(in crate::engine) fn name_in_store(&self, identity: &str) -> Box<str> {
         let definition = self.definition_called(identity).and_then(|id| self.config.definition(id));
         definition.map_or_else(|| identity.into(), |definition| definition.name.clone())
     }

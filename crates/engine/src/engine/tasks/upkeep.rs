@@ -13,7 +13,12 @@ use crate::time::Mono;
 
 impl Engine {
     /// The process begins: what an earlier one left is taken over, and what is over is forgotten.
-    pub(in crate::engine) fn take_over_orphans(&mut self) {
+    pub(in crate::engine) fn begin(&mut self) {
+        self.take_over_orphans();
+        self.look_for_callbacks();
+    }
+
+    fn take_over_orphans(&mut self) {
         let mut writes = self.claims();
         writes.push(Write::Expire);
         self.submit_all(Pending::Claimed, writes);

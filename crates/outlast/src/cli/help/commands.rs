@@ -125,6 +125,14 @@ pub const COMMANDS: &[Command] = &[
         text: holds,
     },
     Command {
+        name: "callbacks",
+        listed: false,
+        then: &["list", "retry", "drop"],
+        options: &["json", "state", "store-url"],
+        short: "callbacks that were not delivered yet",
+        text: callbacks,
+    },
+    Command {
         name: "audit",
         listed: false,
         then: &[],
@@ -535,6 +543,30 @@ Usage: outlast holds [--watch] [OPTIONS]
 
 Ends with 0 if your decision counts, 1 if somebody else decided first, 2 for a
 bad command line or number, 4 if the store cannot be read.
+"
+    .into()
+}
+
+fn callbacks() -> String {
+    "See the callbacks that were not delivered yet ([callbacks.NAME] in the file), of
+all outlast processes of this user, or of all replicas of a database.
+Usage: outlast callbacks [OPTIONS]
+       outlast callbacks retry|drop NUMBER
+
+  retry NUMBER     send it again now, also if it is parked
+  drop NUMBER      forget it
+
+      --json           print JSON
+      --state DIR      the state folder, if outlast was started with --state
+      --store-url URL  the database, if outlast was started with --store-url
+  -h, --help           this text
+
+A callback is sent again after 5s, 10s, 20s … up to an hour. After 24 hours, or
+when its receiver answers 410, it is parked: it is sent only if you say so, and
+forgotten 7 days after it was made.
+
+Ends with 0 if that is done, 2 for a bad command line or number, 4 if the store
+cannot be read or written.
 "
     .into()
 }

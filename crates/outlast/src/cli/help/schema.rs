@@ -2,6 +2,7 @@
 
 use crate::config::file::BOUNDS;
 use crate::dashboard::sight::Reach;
+use outlast_engine::callback::When;
 use outlast_engine::settings::{Kind, Place, SETTINGS, Setting};
 use serde_json::{Map, Value, json};
 
@@ -24,6 +25,8 @@ fn schema() -> Value {
                         "additionalProperties": closed(server())},
             "clients": {"type": "object", "additionalProperties": closed(client())},
             "tokens": {"type": "object", "additionalProperties": closed(token())},
+            "callbacks": {"type": "object", "propertyNames": {"pattern": "^[A-Za-z0-9_.-]{1,64}$"},
+                          "additionalProperties": callback()},
             "listen": closed(settings(&[Place::Listen])),
             "store": closed(store()),
             "log": closed(settings(&[Place::Log])),
@@ -89,8 +92,22 @@ fn client() -> Map<String, Value> {
     let cap = SETTINGS.iter().find(|item| item.name == "client-cap").map(value_of);
     let profile = json!({"type": "string", "description": "What it does: cap:60s,progress:no"});
     members(
-        json!({"client-cap": cap, "hand-off": {"type": "boolean"}, "profile": profile, "servers": texts("Globs."), "expose": expose()}),
+        json!({"client-cap": cap, "hand-off": {"type": "boolean"}, "profile": profile, "servers": texts("Globs."), "expose": expose(),
+               "callback": {"type": "string", "description": "The callback of its calls that name none."}}),
     )
+}
+
+fn callback() -> Value {
+    let mut table = closed(members(json!({
+        "url": {"type": "string", "description": "Who is called: https://…"},
+        "secret": {"type": "string", "description": "What it is signed with: ${VARIABLE}, which holds whsec_…"},
+        "when": {"enum": When::WORDS.map(|(word, _)| word), "default": "disconnected"},
+        "allow": texts("Addresses and networks that may be called although they are not public."),
+        "links": {"type": "string", "description": "Where people reach outlast: callbacks about held calls carry a link that decides them."},
+        "ca-file": {"type": "string", "description": "Certificates that are trusted beside the system's."},
+    })));
+    table["required"] = json!(["url", "secret"]);
+    table
 }
 
 fn token() -> Map<String, Value> {

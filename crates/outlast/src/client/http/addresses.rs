@@ -40,7 +40,8 @@ impl Network {
         Some(Network { address: number(address) & mask, mask })
     }
 
-    fn holds(&self, address: IpAddr) -> bool {
+    /// Whether an address is one of them.
+    pub fn holds(&self, address: IpAddr) -> bool {
         number(address) & self.mask == self.address
     }
 }

@@ -85,6 +85,12 @@ impl Answer {
         Answer { kind, body: Out::Whole(Bytes::from_static(text.as_bytes())), ..Answer::new(status) }
     }
 
+    /// A page for browsers that is made for one request.
+    pub fn page(page: String) -> Answer {
+        let kind = b"content-type: text/html; charset=utf-8\r\n";
+        Answer { kind, body: Out::Whole(page.into()), ..Answer::new(StatusCode::OK) }
+    }
+
     /// A page for browsers.
     pub fn html(page: &'static str) -> Answer {
         let kind = b"content-type: text/html; charset=utf-8\r\n";

@@ -7,12 +7,13 @@ use super::connection::Connection;
 use super::head::is_json;
 use super::visitor::Refusal;
 use crate::dashboard::act::Denied;
+use crate::dashboard::link::{self, HoldLink};
 use crate::dashboard::page::{PAGE, policy};
 use crate::dashboard::route::{Act, Route};
 use crate::dashboard::sight::Sight;
 use crate::http1::fields::{Fields, Known, visible};
 use crate::http1::head::Request;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ impl Door {
                 let why = format!("Method Not Allowed: {wanted}");
                 Answer::json_rpc(StatusCode::METHOD_NOT_ALLOWED, -32000, &why).with("allow", wanted)
             }
+            Route::Linked(link) => self.linked(request, &link, connection).await,
             Route::Unknown => Answer::json_rpc(StatusCode::NOT_FOUND, -32000, "the dashboard is /outlast/"),
             asked => match self.doorman.sight(&request.fields) {
                 Ok(sight) => {
@@ -44,6 +46,27 @@ impl Door {
             },
         };
         Some(guarded(answer))
+    }
+
+    /// A page that decides one held call. The link is the right to do so; nobody says who they are.
+    async fn linked(
+        self: &Arc<Door>,
+        request: &Request,
+        link: &HoldLink,
+        connection: &mut Connection,
+    ) -> Answer {
+        let mut visit = Visit::new(self.clone(), None);
+        let said = match request.method == Method::POST {
+            true => match self.read(connection, &mut visit).await {
+                Ok(said) => Some(said),
+                Err(refused) => return *refused,
+            },
+            false => None,
+        };
+        match self.dashboard.linked(link, said.as_deref()).await {
+            Ok(page) => Answer::page(page).with("content-security-policy", link::POLICY).to(visit),
+            Err(Denied(status, why)) => Answer::json_rpc(status, -32000, &why).to(visit),
+        }
     }
 
     async fn asked(

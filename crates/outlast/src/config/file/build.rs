@@ -1,5 +1,6 @@
 //! What a gateway runs on, made of the tables of all files.
 
+use super::callback;
 use super::client::{self, Seen};
 use super::desk::{Desk, setting_named, settings_of};
 use super::gather::Part;
@@ -7,10 +8,10 @@ use super::odd;
 use super::place::At;
 use super::server::{self, Given, Written};
 use super::tree::{Entry, Format};
-use super::{ClientRule, Defined, Gateway, SEPARATOR, TargetSpec, TokenRule};
+use super::{CallbackRule, ClientRule, Defined, Gateway, SEPARATOR, TargetSpec, TokenRule};
 use crate::config::{HEARTBEAT, RemoteSettings, Settings, take_of_server};
 use outlast_engine::policy::{Rules, Selector, Standing};
-use outlast_engine::settings::Place;
+use outlast_engine::settings::{Place, nearest};
 use outlast_engine::{ServerConfig, Transport};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,18 +21,31 @@ const SERVERS: usize = 500;
 /// How many settings `[defaults]` and its tables may have: each server gets them.
 const DEFAULTS: usize = 200;
 /// The tables of the file.
-pub const TABLES: [&str; 9] =
-    ["include", "defaults", "servers", "clients", "tokens", "listen", "store", "log", "separator"];
+pub const TABLES: [&str; 10] = [
+    "include",
+    "defaults",
+    "servers",
+    "clients",
+    "tokens",
+    "callbacks",
+    "listen",
+    "store",
+    "log",
+    "separator",
+];
 
 /// What all files say.
 #[derive(Default)]
 pub struct Draft {
     pub defaults: Vec<Given>,
     /// Settings of the whole process.
-    process: Vec<Given>,
+    pub process: Vec<Given>,
     pub servers: Vec<Written>,
     clients: Vec<ClientRule>,
     tokens: Vec<TokenRule>,
+    callbacks: Vec<CallbackRule>,
+    /// Callbacks that clients name.
+    pub called: Vec<(String, At)>,
     pub seen: Seen,
     pub separator: Option<String>,
 }
@@ -48,6 +62,7 @@ pub fn build(desk: &mut Desk<'_>, parts: &[Part]) -> Gateway {
         }
     }
     names(desk, &mut draft);
+    called(desk, &draft);
     odd::warn(desk, &draft);
     gateway(desk, draft)
 }
@@ -64,12 +79,18 @@ fn table(desk: &mut Desk<'_>, draft: &mut Draft, entry: &Entry) {
         }
         "clients" => {
             for member in desk.table(entry) {
-                draft.clients.extend(client::client(desk, member, &mut draft.seen, &mut draft.process));
+                let read = client::client(desk, member, draft);
+                draft.clients.extend(read);
             }
         }
         "tokens" => {
             for member in desk.table(entry) {
                 draft.tokens.extend(client::token(desk, member, &mut draft.seen));
+            }
+        }
+        "callbacks" => {
+            for member in desk.table(entry) {
+                draft.callbacks.extend(callback::callback(desk, member));
             }
         }
         "listen" => process(desk, draft, entry, Place::Listen),
@@ -186,6 +207,21 @@ fn names(desk: &mut Desk<'_>, draft: &mut Draft) {
     }
 }
 
+/// Every callback that a client has is there. One with a mistake of its own is known by its table.
+fn called(desk: &mut Desk<'_>, draft: &Draft) {
+    let known: Vec<&str> = draft.callbacks.iter().map(|rule| &*rule.name).collect();
+    for (name, at) in &draft.called {
+        if !known.contains(&name.as_str()) {
+            let meant = nearest(name, known.iter().copied());
+            let help = match meant {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("write [callbacks.{}] with a url and a secret", server::key(name)),
+            };
+            desk.wrong(*at, format!("there is no callback `{name}`"), Some(help));
+        }
+    }
+}
+
 fn gateway(desk: &mut Desk<'_>, draft: Draft) -> Gateway {
     let mut settings = Settings::new(&[]).serving();
     for given in &draft.process {
@@ -194,11 +230,20 @@ fn gateway(desk: &mut Desk<'_>, draft: Draft) -> Gateway {
         }
     }
     let process = draft.process.iter().map(|given| (given.setting.name, given.text.clone())).collect();
-    let Draft { servers, defaults, clients, tokens, separator, .. } = draft;
+    let Draft { servers, defaults, clients, tokens, callbacks, separator, .. } = draft;
     let servers = servers.into_iter().filter_map(|server| defined(server, &defaults)).collect();
     let separator = separator.unwrap_or_else(|| SEPARATOR.to_owned());
     settings.engine.clients = clients.into_iter().map(Arc::new).collect();
-    Gateway { settings, servers, tokens, separator, process, files: Vec::new(), warnings: Vec::new() }
+    Gateway {
+        settings,
+        servers,
+        tokens,
+        callbacks,
+        separator,
+        process,
+        files: Vec::new(),
+        warnings: Vec::new(),
+    }
 }
 
 fn defined(server: Written, defaults: &[Given]) -> Option<Defined> {

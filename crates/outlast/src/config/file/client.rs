@@ -1,5 +1,6 @@
 //! `[clients."GLOB"]` and `[tokens.NAME]`.
 
+use super::build::Draft;
 use super::desk::Desk;
 use super::place::At;
 use super::server::{EXPOSE, Given};
@@ -12,7 +13,7 @@ use outlast_engine::settings::{Glob, Key, Setting, Value, setting};
 use outlast_engine::{Bounds, ClientCap};
 
 /// The keys of a client.
-pub const CLIENT: [&str; 5] = ["client-cap", "hand-off", "profile", "servers", "expose"];
+pub const CLIENT: [&str; 6] = ["client-cap", "hand-off", "profile", "servers", "expose", "callback"];
 /// The keys of a token.
 pub const TOKEN: [&str; 8] =
     ["hash", "servers", "tools", "dashboard", "max-in-flight", "queue", "queue-wait", "rate"];
@@ -23,23 +24,20 @@ pub const BOUNDS: [Key; 4] = [Key::MaxInFlight, Key::Queue, Key::QueueWait, Key:
 pub type Seen = Vec<(Glob, At)>;
 
 /// Reads one client. What is known of it is a setting of the process.
-pub fn client(
-    desk: &mut Desk<'_>,
-    entry: &Entry,
-    seen: &mut Seen,
-    process: &mut Vec<Given>,
-) -> Option<ClientRule> {
+pub fn client(desk: &mut Desk<'_>, entry: &Entry, draft: &mut Draft) -> Option<ClientRule> {
     let glob = desk.glob(&entry.name, entry.at)?;
     let table = format!("[clients.{:?}]", entry.name);
     let source = desk.source(&table, entry.at);
-    let mut rule = ClientRule { glob, cap: None, hand_off: None, servers: None, expose: None, source };
+    let mut rule =
+        ClientRule { glob, cap: None, hand_off: None, servers: None, expose: None, callback: None, source };
     for member in desk.table(entry) {
         match member.name.as_str() {
             "client-cap" => rule.cap = cap(desk, member),
             "hand-off" => rule.hand_off = desk.switch(member),
-            "profile" => process.extend(profile(desk, member, &entry.name, &rule.source)),
-            "servers" => rule.servers = Some(servers(desk, member, seen)),
+            "profile" => draft.process.extend(profile(desk, member, &entry.name, &rule.source)),
+            "servers" => rule.servers = Some(servers(desk, member, &mut draft.seen)),
             "expose" => rule.expose = desk.choice(member, &EXPOSE),
+            "callback" => rule.callback = callback(desk, member, &mut draft.called),
             _ => desk.unknown(member, &table, CLIENT),
         }
     }
@@ -59,6 +57,13 @@ fn profile(desk: &mut Desk<'_>, member: &Entry, glob: &str, source: &str) -> Opt
     let text = format!("{glob}={}", desk.text(member)?);
     let setting = setting(Key::ClientProfile);
     Some(Given { selector: Selector::All, setting, text, source: source.into(), at: member.at })
+}
+
+/// Whether there is one of this name is known only when all files are read.
+fn callback(desk: &mut Desk<'_>, member: &Entry, called: &mut Vec<(String, At)>) -> Option<Box<str>> {
+    let name = desk.text(member)?;
+    called.push((name.clone(), member.node.at));
+    Some(name.into())
 }
 
 fn servers(desk: &mut Desk<'_>, member: &Entry, seen: &mut Seen) -> Vec<Glob> {

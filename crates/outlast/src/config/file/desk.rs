@@ -109,6 +109,18 @@ impl<'a> Desk<'a> {
         }
     }
 
+    /// The same of one that may be secret.
+    pub fn secret(&mut self, entry: &Entry) -> Option<String> {
+        match &entry.node.value {
+            Value::Text(text) => self.expanded(text, entry.node.at, true),
+            other => {
+                let what = format!("`{}` must be a text, and is {}", entry.name, other.kind());
+                self.wrong_in_secret(entry.node.at, what, None);
+                None
+            }
+        }
+    }
+
     fn expanded(&mut self, text: &str, at: At, secret: bool) -> Option<String> {
         let found = match expand(text, self.variable) {
             Ok(found) => found,

@@ -74,7 +74,8 @@ fn counts_at_start(gateway: &Gateway) -> Vec<(&'static str, String)> {
     let rules = gateway.settings.engine.clients.iter();
     let clients =
         rules.map(|rule| ("clients", format!("{:?}", ClientRule { source: "".into(), ..(**rule).clone() })));
-    gateway.process.iter().cloned().chain(tokens).chain(clients).collect()
+    let callbacks = gateway.callbacks.iter().map(|rule| ("callbacks", rule.fingerprint().to_string()));
+    gateway.process.iter().cloned().chain(tokens).chain(clients).chain(callbacks).collect()
 }
 
 /// `None` while there is no such file. A link that leads elsewhere shows itself by where it leads.

@@ -11,12 +11,16 @@ use std::sync::Arc;
 impl Gateway {
     /// The configuration of the engine, and how each server is reached. An error says what cannot be done.
     pub fn assemble(self) -> Result<(Settings, Vec<Program>), String> {
-        let Gateway { mut settings, servers, tokens, separator, .. } = self;
+        let Gateway { mut settings, servers, tokens, callbacks, separator, .. } = self;
         settings.engine.separator = separator.into();
         for TokenRule { name, hash, servers, tools, bounds, reach, source } in tokens {
             settings.service.reach.insert(name.clone().into(), reach);
             settings.service.tokens.push((name.clone().into(), hash));
             settings.engine.rights.insert(name.into(), Rights { servers, tools, bounds, source });
+        }
+        for rule in callbacks {
+            settings.engine.callbacks.insert(rule.name.clone(), rule.when);
+            settings.callers.add(rule.name.clone(), rule.receiver()?);
         }
         let (mut configs, mut programs) = (Vec::new(), Vec::new());
         for server in servers.into_iter().filter(|server| !server.disabled) {

@@ -329,3 +329,55 @@ fn no_file_takes_long_to_read() {
         }
     }
 }
+
+const CALLBACK: &str = "[servers.ci]\ncommand = \"ci\"\n[callbacks.ops]\n";
+const SECRET: &str = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cyBvZiBvdXRsYXN0ISE=";
+
+#[test]
+fn a_callback_is_read_with_a_secret_from_the_environment() {
+    let text = format!(
+        "{CALLBACK}url = \"https://hooks.example/x\"\nsecret = \"${{HOOK}}\"\nwhen = \"always\"\n\
+         allow = [\"10.0.0.0/8\", \"::1\"]\n[clients.\"ci*\"]\ncallback = \"ops\"\n"
+    );
+    let known = |name: &str| (name == "HOOK").then(|| SECRET.to_owned());
+    let gateway = examine_as(&text, &known).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    assert_eq!(gateway.callbacks[0].when, outlast_engine::callback::When::Always);
+    assert_eq!(gateway.settings.engine.clients[0].callback.as_deref(), Some("ops"));
+    let shown = format!("{:?}", gateway.callbacks);
+    assert!(!shown.contains("c2Vj") && !shown.contains("hooks.example"), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_with_a_callback_is_told_and_nothing_secret_with_it() {
+    let of = |more: &str| first(&format!("{CALLBACK}{more}"));
+    let secret = format!("secret = \"{SECRET}\"\n");
+    for (more, expected) in [
+        (secret.clone(), "callback `ops` has no url"),
+        ("url = \"https://x/\"\n".into(), "callback `ops` has no secret"),
+        (format!("url = \"ftp://x/\"\n{secret}"), "`url` is not the URL of a callback"),
+        (format!("url = \"https://ann:p@x/\"\n{secret}"), "`url` is not the URL of a callback"),
+        (format!("url = \"http://x/\"\n{secret}"), "http:// is only for addresses that `allow` lists"),
+        (format!("url = \"https://x/\"\n{secret}allow = [\"x\"]\n"), "`x` is not an address or a network"),
+        (
+            format!("url = \"https://x/\"\n{secret}when = \"never\"\n"),
+            "`when`: `never` is not one of disconnected, always",
+        ),
+        (format!("url = \"https://x/\"\n{secret}uri = \"y\"\n"), "unknown key `uri` in [callbacks.ops]"),
+        (
+            format!("url = \"https://x/\"\n{secret}links = \"https://x/y\"\n"),
+            "`links`: `https://x/y` is not where",
+        ),
+        ("url = \"https://x/\"\nsecret = \"hunter2\"\n".into(), "the secret is not `whsec_` and base64"),
+        ("url = \"https://x/\"\nsecret = \"${HOOK}\"\n".into(), "the variable HOOK is not set"),
+    ] {
+        let said = of(&more);
+        assert!(said.contains(expected), "{more}: {said}");
+        assert!(!said.contains("hunter2") && !said.contains("c2Vj"), "{said}");
+    }
+    let named = first("[servers.ci]\ncommand = \"ci\"\n[clients.x]\ncallback = \"ops\"\n");
+    assert!(named.contains("there is no callback `ops`"), "{named}");
+    let name = first(&format!(
+        "[servers.ci]\ncommand = \"ci\"\n[callbacks.\"a b\"]\nurl = \"https://x/\"\n{secret}"
+    ));
+    assert!(name.contains("`a b` cannot be the name of a callback"), "{name}");
+}

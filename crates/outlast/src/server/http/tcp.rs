@@ -60,7 +60,12 @@ impl std::fmt::Display for Host {
 pub async fn connect(host: &Host) -> Result<TcpStream, String> {
     let found = lookup_host((&*host.name, host.port)).await;
     let found = found.map_err(|error| format!("cannot resolve {}: {}", host.name, words::of_io(&error)))?;
-    let stream = race(in_turns(found.collect())).await?;
+    connect_to(found.collect()).await
+}
+
+/// Connects to one of these addresses and to no other; the error is for people.
+pub async fn connect_to(addresses: Vec<SocketAddr>) -> Result<TcpStream, String> {
+    let stream = race(in_turns(addresses)).await?;
     // What cannot be set is only slower.
     let _ = stream.set_nodelay(true);
     let alive =

@@ -68,6 +68,8 @@ impl Shelves {
             Query::Audit { limit } => {
                 Found::Audit(self.audit.iter().rev().take(*limit).map(|(_, entry)| entry.clone()).collect())
             }
+            Query::CallbackDue(names) => Found::Due(self.callback_is_due(names, now)),
+            Query::Callbacks { limit } => Found::Callbacks(self.all_callbacks(*limit)),
             Query::Usage => Found::Usage(self.usage),
         }
     }

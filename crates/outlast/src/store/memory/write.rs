@@ -11,7 +11,7 @@ use std::time::Duration;
 
 impl Shelves {
     pub(super) fn write(&mut self, write: &Write, turn: &Turn<'_>) -> Result<Done, Refusal> {
-        let &Turn { me, bounds, now } = turn;
+        let &Turn { me, bounds, .. } = turn;
         match write {
             Write::Create(new) => self.create(new, turn),
             Write::Change(change) => self.change(change, turn),
@@ -36,7 +36,12 @@ impl Shelves {
             Write::Hold(new) => self.hold(new, turn),
             Write::Decide { hold, verdict } => Ok(self.decide(*hold, verdict, turn)),
             Write::AskAfter { hold, leave } => Ok(self.ask_after(*hold, *leave, turn)),
-            Write::Expire => Ok(self.expire(now, me)),
+            Write::CallBack(new) => Ok(self.call_back(new, turn)),
+            Write::TakeCallbacks { names, limit } => Ok(self.take_callbacks(names, *limit, turn)),
+            Write::SettleCallback { callback, attempts, fate } => {
+                self.settle_callback(*callback, *attempts, fate, turn)
+            }
+            Write::Expire => Ok(self.expire(turn)),
         }
     }
 
@@ -293,7 +298,8 @@ impl Shelves {
         Done::Kept
     }
 
-    fn expire(&mut self, now: Wall, me: &Me) -> Done {
+    fn expire(&mut self, turn: &Turn<'_>) -> Done {
+        let &Turn { me, now, .. } = turn;
         let over = |record: &Record| record.head.expires.is_some_and(|expires| expires <= now);
         let ended = self.ended.iter().filter(|(_, id)| self.records.get(id).is_some_and(over));
         let ended: Vec<Id> = ended.map(|(_, id)| *id).collect();
@@ -303,7 +309,8 @@ impl Shelves {
         let sessions: Vec<Id> = sessions.map(|(id, _)| *id).collect();
         let holds = self.forget_holds(now);
         let forwarded = self.forget_forwarded(now);
-        let count = ended.len() + streams.len() + sessions.len() + holds + forwarded;
+        let callbacks = self.forget_callbacks(turn);
+        let count = ended.len() + streams.len() + sessions.len() + holds + forwarded + callbacks;
         ended.into_iter().for_each(|id| self.remove(id));
         streams.into_iter().for_each(|id| drop(self.forget_events(id, u64::MAX)));
         sessions.into_iter().for_each(|id| drop(self.end_session(&id)));

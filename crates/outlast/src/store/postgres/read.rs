@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::error::Failure;
 use super::statement::{Statement, blob, count, text};
-use super::{holds, shown};
+use super::{callbacks, holds, shown};
 use crate::store::id_of;
 use crate::store::owner::Me;
 use bytes::Bytes;
@@ -147,6 +147,8 @@ pub async fn find(sql: &Connection, query: &Query, me: &Me) -> Result<Found, Fai
         Query::Holds => Found::Holds(holds::open(sql).await?),
         Query::Decided(wanted) => Found::Decided(holds::decided(sql, wanted).await?),
         Query::Audit { limit } => Found::Audit(holds::audit(sql, *limit).await?),
+        Query::CallbackDue(names) => Found::Due(callbacks::is_due(sql, names).await?),
+        Query::Callbacks { limit } => Found::Callbacks(callbacks::all(sql, *limit).await?),
         Query::Usage => {
             let row = sql.one(&Statement::new(USAGE)).await?;
             Found::Usage(Usage { records: count(&row, 0), bytes: count(&row, 1) })

@@ -21,7 +21,11 @@ pub struct Step {
 }
 
 /// What leads from each version to the next; the first one from an empty database.
-pub const MIGRATIONS: [Step; 2] = [Step { sql: VERSION_1, oldest: 1 }, Step { sql: VERSION_2, oldest: 1 }];
+pub const MIGRATIONS: [Step; 3] = [
+    Step { sql: VERSION_1, oldest: 1 },
+    Step { sql: VERSION_2, oldest: 1 },
+    Step { sql: VERSION_3, oldest: 1 },
+];
 
 /// The version of a database that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -198,6 +202,21 @@ CREATE TABLE outlast.forwarded (
     until   bigint NOT NULL
 );
 CREATE INDEX forwarded_owner ON outlast.forwarded (owner);
+";
+
+/// Callbacks that were not delivered yet. One that is parked is never due.
+const VERSION_3: &str = "
+CREATE TABLE outlast.callbacks (
+    number   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name     bytea NOT NULL,
+    body     bytea NOT NULL,
+    made     bigint NOT NULL,
+    attempts bigint NOT NULL,
+    due      bigint,
+    why      bytea NOT NULL
+);
+CREATE INDEX callbacks_due ON outlast.callbacks (due, number) WHERE due IS NOT NULL;
+CREATE INDEX callbacks_made ON outlast.callbacks (made);
 ";
 
 /// The first two statements of a new database, before its first migration.

@@ -181,7 +181,7 @@ impl Transaction<'_> {
         let streams = self.let_go(&Statement::new(EXPIRED_STREAMS).int(BATCH), false).await?;
         let sessions = self.let_go(&Statement::new(EXPIRED_SESSIONS).int(BATCH).int(sleep()), false).await?;
         let forwarded = self.let_go(&Statement::new(EXPIRED_FORWARDED).int(BATCH), false).await?;
-        let holds = self.forget_holds(now).await?;
+        let holds = self.forget_holds(now).await? + self.forget_callbacks(now).await?;
         self.forget_owners().await?;
         self.forget_shown(now).await?;
         Ok(Done::Removed(records + streams + sessions + forwarded + holds))

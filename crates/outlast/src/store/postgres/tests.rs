@@ -174,7 +174,7 @@ fn nothing_is_written_into_tables_that_became_too_new() {
     server.sql(&url, "UPDATE outlast.format SET version = 8, oldest = 8");
     let why = says(&writer.commit(&[create(3)])[0]);
     assert!(
-        why.contains("was changed by a newer outlast (format 8, this one knows 2); update this one"),
+        why.contains("was changed by a newer outlast (format 8, this one knows 3); update this one"),
         "{why}"
     );
     let why = reach(&Database::parse(&url).unwrap()).unwrap_err();

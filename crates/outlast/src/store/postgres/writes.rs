@@ -3,7 +3,7 @@
 use super::error::Stop;
 use super::statement::Statement;
 use super::transaction::{Counted, Transaction};
-use super::{forwarded, hints, mailbox, notes, records, streams};
+use super::{callbacks, forwarded, hints, mailbox, notes, records, streams};
 use crate::store::owner::Me;
 use crate::store::{session_weight, small_weight, weight};
 use outlast_engine::Wall;
@@ -59,6 +59,7 @@ pub fn is_quick(write: &Write) -> bool {
         | Write::Forward { .. }
         | Write::CollectForwarded
         | Write::Hint(_)
+        | Write::CallBack(_)
         | Write::Calls(_) => true,
         Write::Claim { .. }
         | Write::Adopt(_)
@@ -68,6 +69,8 @@ pub fn is_quick(write: &Write) -> bool {
         | Write::Hold(_)
         | Write::Decide { .. }
         | Write::AskAfter { .. }
+        | Write::TakeCallbacks { .. }
+        | Write::SettleCallback { .. }
         | Write::Expire => false,
     }
 }
@@ -89,6 +92,7 @@ pub fn quick<'a>(write: &'a Write, me: &'a Me, left: &Bounds) -> Option<Quick<'a
         Write::Forward { session, message } => forwarded::forward(session, message, me, left),
         Write::CollectForwarded => forwarded::collect(me),
         Write::Hint(stream) => hints::hint(stream),
+        Write::CallBack(new) => callbacks::call_back(new),
         Write::Calls(notes) => notes::note_calls(notes, left.calls),
         Write::Claim { .. }
         | Write::Adopt(_)
@@ -98,6 +102,8 @@ pub fn quick<'a>(write: &'a Write, me: &'a Me, left: &Bounds) -> Option<Quick<'a
         | Write::Hold(_)
         | Write::Decide { .. }
         | Write::AskAfter { .. }
+        | Write::TakeCallbacks { .. }
+        | Write::SettleCallback { .. }
         | Write::Expire => return None,
     })
 }
@@ -128,6 +134,7 @@ pub fn is_promise(write: &Write) -> bool {
         Write::Create(_)
             | Write::Change(_)
             | Write::Claim { .. }
+            | Write::CallBack(_)
             | Write::Decide { .. }
             | Write::AskAfter { .. }
     )
@@ -147,6 +154,10 @@ impl Transaction<'_> {
             Write::Hold(new) => return self.hold(new, now).await,
             Write::Decide { hold, verdict } => return self.decide(*hold, verdict, now).await,
             Write::AskAfter { hold, leave } => return self.ask_after(*hold, *leave, now).await,
+            Write::TakeCallbacks { names, limit } => return self.take_callbacks(names, *limit, now).await,
+            Write::SettleCallback { callback, attempts, fate } => {
+                return self.settle_callback(*callback, *attempts, fate, now).await;
+            }
             Write::Expire => return self.expire(now).await,
             _ => {}
         }

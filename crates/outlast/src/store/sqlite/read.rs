@@ -71,6 +71,8 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
         Query::Holds => Found::Holds(super::holds::open(sql, now)?),
         Query::Decided(holds) => Found::Decided(super::holds::decided(sql, holds)?),
         Query::Audit { limit } => Found::Audit(super::holds::audit(sql, *limit)?),
+        Query::CallbackDue(names) => Found::Due(super::callbacks::is_due(sql, names, now)?),
+        Query::Callbacks { limit } => Found::Callbacks(super::callbacks::all(sql, *limit)?),
         Query::Usage => {
             let mut select = sql.prepare_cached("SELECT records, bytes FROM usage")?;
             Found::Usage(

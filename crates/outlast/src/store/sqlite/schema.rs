@@ -9,8 +9,8 @@ use rusqlite::{Connection, Error, TransactionBehavior, ffi};
 use std::path::Path;
 
 /// What leads from each version to the next; the first one from an empty file.
-pub const MIGRATIONS: [&str; 7] =
-    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7];
+pub const MIGRATIONS: [&str; 8] =
+    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8];
 
 /// The version of a file that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -213,6 +213,20 @@ CREATE TRIGGER forwarded_comes AFTER INSERT ON forwarded
     BEGIN UPDATE usage SET bytes = bytes + 64 + length(NEW.bytes); END;
 CREATE TRIGGER forwarded_goes AFTER DELETE ON forwarded
     BEGIN UPDATE usage SET bytes = bytes - 64 - length(OLD.bytes); END;
+";
+
+/// Callbacks that were not delivered yet. One that is parked is never due.
+const VERSION_8: &str = "
+CREATE TABLE callbacks (
+    number   INTEGER PRIMARY KEY AUTOINCREMENT,
+    name     TEXT NOT NULL,
+    body     TEXT NOT NULL,
+    made     INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    due      INTEGER,
+    why      TEXT NOT NULL
+) STRICT;
+CREATE INDEX callbacks_due ON callbacks (due) WHERE due IS NOT NULL;
 ";
 
 /// Brings a file to our version, or says why it cannot be ours.

@@ -122,7 +122,7 @@ impl Page<'_> {
         let streams = delete("DELETE FROM streams WHERE expires <= ?1", now.0)?;
         let sessions = delete("DELETE FROM sessions WHERE used <= ?1", asleep)?;
         let forwarded = delete("DELETE FROM forwarded WHERE until <= ?1", now.0)?;
-        let holds = self.forget_holds()?;
+        let holds = self.forget_holds()? + self.forget_callbacks()?;
         self.forget_owners()?;
         self.forget_shown()?;
         Ok(Done::Removed((records + streams + sessions + forwarded + holds) as u64))

@@ -1,13 +1,16 @@
 //! Who calls what: scenes to be played at every point, and scenes from a seed.
 
 use super::clients::{Client, Face};
+use super::receiver::NAME;
 use super::servers::PATIENCE;
 use super::{Crashes, Fate, World};
 use crate::sim::Outcome;
 use crate::sim::rng::Rng;
+use outlast_engine::callback::When;
 use outlast_engine::profile::Profiles;
-use outlast_engine::settings::Key;
-use outlast_engine::{Config, Manner, Restart, ServerConfig, Transport};
+use outlast_engine::settings::{Glob, Key};
+use outlast_engine::{ClientRule, Config, Manner, Restart, ServerConfig, Transport};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A client that hands off after nine tenths of this.
@@ -23,6 +26,8 @@ pub struct Scene {
     transport: Transport,
     /// Servers speak of what others were asked.
     pub(super) forges: bool,
+    /// Clients want to be called back.
+    called: bool,
     /// The era, the face, who, and the calls of each client.
     cast: Vec<(bool, Face, Option<&'static str>, Vec<Call>)>,
 }
@@ -30,11 +35,15 @@ pub struct Scene {
 impl Scene {
     fn of(modern: bool, face: Face, call: Call) -> Scene {
         let cast = vec![(modern, face, Some("alice"), vec![call])];
-        Scene { manner: Manner::Serve, transport: Transport::Process, forges: false, cast }
+        Scene { manner: Manner::Serve, transport: Transport::Process, forges: false, called: false, cast }
     }
 
     fn wrapped(self) -> Scene {
         Scene { manner: Manner::Wrap, ..self }
+    }
+
+    fn called(self) -> Scene {
+        Scene { called: true, ..self }
     }
 
     fn remote(self) -> Scene {
@@ -63,6 +72,7 @@ impl Scene {
             scenes.extend([of("held_slow", false, false), of("held_quick", true, false).wrapped()]);
             if face != Face::Plain {
                 scenes.extend([of("act_slow", false, true), of("act_asks", false, false)]);
+                scenes.extend([of("act_slow", true, false).called(), of("held_slow", false, false).called()]);
             }
         }
         scenes
@@ -87,7 +97,7 @@ impl Scene {
             (modern, face, principal, calls)
         });
         let cast = cast.collect();
-        Scene { manner, transport, forges: rng.chance(30), cast }
+        Scene { manner, transport, forges: rng.chance(30), called: false, cast }
     }
 
     /// The same, where a person must approve what acts.
@@ -149,6 +159,18 @@ impl Scene {
         config.is_called("sim".into());
         config.rules_mut().add(Key::Tool, "safe_*=repeatable:true,retries:3", "--tool").expect("a rule");
         config.rules_mut().add(Key::Tool, "held_*=hold:true,hold-timeout:40s", "--tool").expect("a rule");
+        if self.called {
+            config.callbacks.insert(NAME.into(), When::Always);
+            config.clients = vec![Arc::new(ClientRule {
+                glob: Glob::new("*").expect("a glob"),
+                cap: None,
+                hand_off: None,
+                servers: None,
+                expose: None,
+                callback: Some(NAME.into()),
+                source: "".into(),
+            })];
+        }
         if self.cast.len().is_multiple_of(2) {
             config.rules_mut().add(Key::Tool, "*=join-repeats:2s", "--tool").expect("a rule");
         }
@@ -191,6 +213,7 @@ pub fn run(seed: u64) -> Outcome {
     let scene = Scene::drawn(&mut rng);
     // The worlds without persons stay what they were.
     let scene = if seed % 3 == 1 { scene.held() } else { scene };
+    let scene = if seed % 4 == 3 { scene.called() } else { scene };
     let crashes = rng.between(1, 4) as u32;
     let _place = Place(format!("{scene:?}"));
     let mut world = World::new(&scene, seed, Crashes::AnyTime(crashes));

@@ -60,6 +60,7 @@ pub(super) fn of_clients() -> Vec<Arc<ClientRule>> {
         hand_off: None,
         servers: servers.map(|names| names.iter().map(|name| glob(name)).collect()),
         expose,
+        callback: None,
         source: who.name().into(),
     };
     vec![
