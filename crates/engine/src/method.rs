@@ -27,6 +27,8 @@ pub enum Method {
     TasksResult,
     RequestsResume,
     RequestsGetStatus,
+    RequestsStatusAll,
+    RequestsResumeAll,
     Listen,
     ElicitationCreate,
     SamplingCreateMessage,
@@ -35,7 +37,7 @@ pub enum Method {
     Other(Box<str>),
 }
 
-const NAMES: [(&str, Method); 25] = [
+const NAMES: [(&str, Method); 27] = [
     ("tools/call", Method::ToolsCall),
     ("initialize", Method::Initialize),
     ("server/discover", Method::Discover),
@@ -57,6 +59,8 @@ const NAMES: [(&str, Method); 25] = [
     ("tasks/result", Method::TasksResult),
     ("requests/resume", Method::RequestsResume),
     ("requests/getStatus", Method::RequestsGetStatus),
+    ("dev.outlast/requests/getStatus/all", Method::RequestsStatusAll),
+    ("dev.outlast/requests/resume/all", Method::RequestsResumeAll),
     ("subscriptions/listen", Method::Listen),
     ("elicitation/create", Method::ElicitationCreate),
     ("sampling/createMessage", Method::SamplingCreateMessage),

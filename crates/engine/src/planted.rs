@@ -60,11 +60,12 @@ pub enum Planted {
     RepeatsSpans,
     ForgetsCallbacks,
     CallsBackTwice,
+    ShowsAllPrincipals,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 53] = [
+    pub const ALL: [Planted; 54] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -118,6 +119,7 @@ impl Planted {
         Planted::RepeatsSpans,
         Planted::ForgetsCallbacks,
         Planted::CallsBackTwice,
+        Planted::ShowsAllPrincipals,
     ];
 }
 

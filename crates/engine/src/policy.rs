@@ -307,7 +307,12 @@ impl Rules {
         let built_in = match method {
             method if method.is_handshake() => Some(self.handshake()),
             Method::ToolsCall => patient.then_some(Limit::built_in(KEPT_ALIVE)),
-            Method::TasksResult | Method::RequestsResume | Method::Listen | Method::Other(_) => None,
+            Method::TasksResult
+            | Method::RequestsResume
+            | Method::RequestsStatusAll
+            | Method::RequestsResumeAll
+            | Method::Listen
+            | Method::Other(_) => None,
             _ => Some(Limit::built_in(KNOWN)),
         };
         let mut policy = self.resolve(method, tool, built_in.map(|limit| declared.lengthen(method, limit)));

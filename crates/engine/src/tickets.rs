@@ -19,7 +19,8 @@ pub(crate) use task::{Asker, Input, Payer, Question, Task, Waiter, Wants};
 use crate::calls::Request;
 use crate::calls::resume::Resume;
 use crate::hash::IdMap;
-use crate::id::{CallId, JsonId, KeyNo, TaskNo};
+use crate::id::{CallId, ClientId, JsonId, KeyNo, TaskNo};
+use crate::limits;
 use crate::record::{Answer, Body, Change, Faces, Head, Record, State, Ticket};
 use crate::time::{Mono, Wall};
 use crate::timers::{Owner, Timers};
@@ -387,6 +388,20 @@ impl Tickets {
     /// Somebody is there for a call that can be resumed, or was until now. False if it cannot.
     pub(crate) fn somebody_is_there(&mut self, now: Mono, no: TaskNo) -> bool {
         self.resume_mut(no).map(|resume| resume.seen = now).is_some()
+    }
+
+    /// A client wants to be told when a call ends. One too many is not.
+    pub(crate) fn follow(&mut self, no: TaskNo, client: ClientId) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let full = reached!(WAITERS, task.followers.len() >= limits::WAITERS);
+        if !full && !task.followers.contains(&client) {
+            task.followers.push(client);
+        }
+    }
+
+    /// Whoever wants to be told that a call has ended.
+    pub(crate) fn take_followers(&mut self, no: TaskNo) -> Vec<ClientId> {
+        self.tasks.get_mut(&no).map(|task| std::mem::take(&mut task.followers)).unwrap_or_default()
     }
 
     /// Keeps the newest progress, for a line that cannot say what it has missed.

@@ -125,7 +125,7 @@ impl Engine {
         let waits = task.waiters.iter().any(|waiter| self.is_read(waiter.way));
         let told = task.faces.has(Faces::LEGACY_TASK)
             && self.way_to(task.client).is_some_and(|way| self.is_read(way));
-        waits || told || self.is_listened_to(&task.ticket)
+        waits || told || self.is_listened_to(&task.ticket) || self.is_followed(task)
     }
 
     fn words_of_callback(&self, task: &Task, status: &str, more: &str) -> Box<str> {

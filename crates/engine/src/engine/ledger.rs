@@ -48,6 +48,8 @@ pub(super) enum Pending {
     Asked(Box<Asked>),
     /// Somebody asked for a list.
     Listed(Box<Asked>),
+    /// Somebody asked for all calls that can be resumed, and wants to be told how they end.
+    Roams(Box<Asked>, bool),
     /// Whether there is mail.
     Mail,
     /// Mailbox messages.
@@ -88,7 +90,9 @@ impl Pending {
     /// Which request waits for what is looked up, and where its answer goes.
     pub(super) fn looks(&self) -> Option<(&JsonId, Way)> {
         match self {
-            Pending::Asked(asked) | Pending::Listed(asked) => Some((&asked.id, asked.way)),
+            Pending::Asked(asked) | Pending::Listed(asked) | Pending::Roams(asked, _) => {
+                Some((&asked.id, asked.way))
+            }
             Pending::Resuming(resuming) => Some((&resuming.id, resuming.way)),
             _ => None,
         }

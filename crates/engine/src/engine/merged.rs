@@ -124,7 +124,9 @@ impl Engine {
             | Method::TasksUpdate
             | Method::TasksResult
             | Method::RequestsResume
-            | Method::RequestsGetStatus => self.about_ticket_merged(now, &asking, message),
+            | Method::RequestsGetStatus
+            | Method::RequestsStatusAll
+            | Method::RequestsResumeAll => self.about_ticket_merged(now, &asking, message),
             _ => match Kind::of(&asking.method) {
                 Some(kind) => self.list_merged(&asking, kind, message),
                 None => self.call_merged(now, &asking, message, meant),

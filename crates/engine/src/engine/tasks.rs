@@ -17,6 +17,7 @@ mod orphaned;
 mod push;
 mod questions;
 mod recovery;
+mod roaming;
 mod server_tasks;
 mod showing;
 mod upkeep;

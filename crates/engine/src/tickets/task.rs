@@ -96,6 +96,8 @@ pub(crate) struct Task {
     /// The request and its message, until they are sent.
     pub(crate) start: Option<(Box<Request>, Box<Message>)>,
     pub(crate) waiters: Vec<Waiter>,
+    /// Clients that are told when it ends, and do not wait for it.
+    pub(crate) followers: Vec<ClientId>,
     /// When it ended.
     pub(crate) ended: Option<Mono>,
     /// Under which names its client knows it.
@@ -195,6 +197,7 @@ impl Task {
             unwritten: false,
             start: None,
             waiters: vec![waiter],
+            followers: Vec::new(),
             ended: None,
             faces,
             tool: request.tool.clone().unwrap_or_default(),
@@ -228,6 +231,7 @@ impl Task {
             unwritten: false,
             start: None,
             waiters: Vec::new(),
+            followers: Vec::new(),
             ended: None,
             faces: head.faces,
             tool: head.origin.tool.clone(),
@@ -270,6 +274,7 @@ impl Task {
             answer: self.answer.clone(),
             start: None,
             waiters: Vec::new(),
+            followers: Vec::new(),
             tool: self.tool.clone(),
             armed: None,
             input: self.input.clone(),

@@ -38,6 +38,7 @@ mod reporting;
 mod result_orders;
 mod resume;
 mod rights;
+mod roaming;
 mod server;
 mod sharing;
 mod steps;

@@ -57,6 +57,7 @@ mod reload;
 mod replicas;
 mod restarts;
 mod resume;
+mod roaming;
 mod servers;
 mod service_manager;
 mod store_faults;

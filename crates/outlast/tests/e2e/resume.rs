@@ -177,7 +177,18 @@ impl Client {
         client
     }
 
-    fn post(&self, body: &str, last_event: Option<&str>) -> Caller {
+    /// Opens its standing stream.
+    pub fn listen(&self) -> Caller {
+        let mut headers = vec![("Accept", "text/event-stream"), ("Mcp-Session-Id", self.session.as_str())];
+        headers.extend(self.token.as_deref().map(|token| ("Authorization", token)));
+        let mut caller = Caller::connect(self.address);
+        caller.request("GET /mcp", &headers, "");
+        assert_eq!(caller.head().0, 200);
+        caller
+    }
+
+    /// Posts a message; the head of the answer is unread.
+    pub fn post(&self, body: &str, last_event: Option<&str>) -> Caller {
         let mut headers = vec![ACCEPT, JSON];
         if !self.session.is_empty() {
             headers.push(("Mcp-Session-Id", &self.session));

@@ -146,7 +146,7 @@ impl Engine {
         self.load(pending(Box::new(asked)), query);
     }
 
-    fn found(&mut self, number: u64, asked: &Asked) {
+    pub(super) fn found(&mut self, number: u64, asked: &Asked) {
         self.clients.closes(asked.client, &asked.id, Open::Look(number));
     }
 
@@ -382,7 +382,8 @@ impl Engine {
     /// Another process's task is watched only while somebody waits for it or listens to it.
     pub(super) fn leave_theirs(&mut self, no: TaskNo) {
         let left = |task: &Task| task.theirs.is_some() && task.waiters.is_empty();
-        let unwatched = |task: &&Task| left(task) && !self.is_listened_to(&task.ticket);
+        let watched = |task: &Task| self.is_listened_to(&task.ticket) || self.is_followed(task);
+        let unwatched = |task: &&Task| left(task) && !watched(task);
         if self.tickets.get(no).filter(unwatched).is_some() {
             self.drop_task(no);
         }

@@ -1,5 +1,6 @@
 //! Calls that clients resume after a lost connection: the table is in `calls/resume.rs`.
 
+use super::roaming::Condition;
 use crate::calls::Request;
 use crate::calls::resume::{Resume, declares, seconds};
 use crate::clients::{Open, Way};
@@ -181,15 +182,21 @@ impl Engine {
         request: &Request,
         message: &Message,
     ) -> bool {
-        let takes = match request.method {
-            Method::RequestsResume => true,
-            Method::RequestsGetStatus => false,
-            _ => return false,
-        };
-        let declared = self.clients.get(&request.client).is_some_and(|client| client.resumes);
-        if request.modern || !declared {
+        let about_resuming = matches!(
+            request.method,
+            Method::RequestsResume
+                | Method::RequestsGetStatus
+                | Method::RequestsStatusAll
+                | Method::RequestsResumeAll
+        );
+        let declared = || self.clients.get(&request.client).is_some_and(|client| client.resumes);
+        if !about_resuming || request.modern || !declared() {
             return false;
         }
+        if self.all_requests(request, message) {
+            return true;
+        }
+        let takes = request.method == Method::RequestsResume;
         if takes && !self.is_alone_on_its_way(request.way) {
             let text = "Invalid request: requests/resume inside an array";
             self.answer_error(request.client, request.way, &request.id, -32600, text);
@@ -197,10 +204,9 @@ impl Engine {
         }
         let token = message.raw(Field::Params).and_then(|params| json::member(params, "resumeToken"));
         let token = token.and_then(|raw| serde_json::from_slice::<String>(raw).ok());
-        let call = match takes {
-            true => Some(request.id.clone()),
-            false => message.raw(Field::ParamsRequestId).and_then(JsonId::new),
-        };
+        // Where the id of the call is taken on a new connection, the request has another one and says which is meant.
+        let named = message.raw(Field::ParamsRequestId).and_then(JsonId::new);
+        let call = named.or_else(|| takes.then(|| request.id.clone()));
         let resuming = Resuming {
             client: request.client,
             way: request.way,
@@ -302,20 +308,11 @@ impl Engine {
     }
 
     fn show_status(&mut self, no: TaskNo, resuming: &Resuming) {
-        let Some(task) = self.tickets.get(no) else { return };
-        let server = task.call.and_then(|id| self.calls.get(id)).map(|call| call.request.server);
-        let asked = task.state == State::InputRequired
-            || server.is_some_and(|server| self.asks.iter().any(|(_, ask)| ask.server == server));
-        let pending = match self.attached(no) {
-            Some((_, Way::Stream(id))) => self.has_unwritten(id),
-            Some(_) => false,
-            None => task.resume.as_ref().is_some_and(|resume| resume.newest.is_some()),
-        };
-        let status = if task.has_ended() { status_of(task.answer.as_ref()) } else { "processing" };
+        let Some(Condition { status, pending, asked }) = self.condition(no) else { return };
         self.tell_how_it_is(resuming, status, pending, asked);
     }
 
-    fn has_unwritten(&self, id: StreamId) -> bool {
+    pub(super) fn has_unwritten(&self, id: StreamId) -> bool {
         self.clients.stream(id).is_some_and(|stream| stream.written < stream.last)
     }
 
@@ -499,7 +496,7 @@ impl Engine {
         let open = |task: &Task| task.resume.is_some() && task.state.is_open() && task.theirs.is_none();
         let mut next = None;
         for no in self.tickets.numbers(open) {
-            if self.is_heard(no) {
+            if self.is_heard(no) || self.tickets.get(no).is_some_and(|task| self.is_followed(task)) {
                 self.tickets.somebody_is_there(now, no);
             }
             let resume = self.tickets.get(no).and_then(|task| task.resume.as_ref());
@@ -525,7 +522,7 @@ impl Engine {
 }
 
 /// What has ended: with an error, or with a result, whatever it says.
-fn status_of(answer: Option<&Answer>) -> &'static str {
+pub(super) fn status_of(answer: Option<&Answer>) -> &'static str {
     match answer {
         Some(Answer::Error(_)) => "failed",
         _ => "completed",

@@ -79,6 +79,9 @@ impl Engine {
         match pending {
             Pending::Asked(asked) => self.looked_up(now, number, *asked, outcome),
             Pending::Listed(asked) => self.listed(number, &asked, outcome),
+            Pending::Roams(asked, follows) => {
+                self.all_were_listed(now, number, (&*asked, follows), outcome);
+            }
             Pending::Mail => self.mail_looked_for(outcome),
             Pending::Watched => self.others_looked_at(outcome),
             Pending::Fetched(no) => self.fetched(no, outcome),
@@ -254,6 +257,7 @@ impl Engine {
             self.clients.closes(waiter.client, &waiter.id, Open::Wait(no));
             self.show_task(no, &waiter);
         }
+        self.tell_followers(no);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::judge::{End, Sight, is_as_it_was_said};
 use super::{CLIENT, EXCHANGES, Heard, Plan, World};
 use crate::exchange::{MODERN, mirror, read};
+use crate::ledger::Ledger;
 use crate::sim::rng::Rng;
 use bytes::Bytes;
 use outlast_engine::http::{Body, Head};
@@ -41,6 +42,8 @@ pub(super) enum Asked {
     Wait,
     Resume,
     Status,
+    /// All calls of the principal that can be resumed.
+    All,
     Cancel,
     /// Nothing that is answered with more than a word.
     Word,
@@ -153,6 +156,7 @@ impl Errand {
             Face::LegacyTask if rng.chance(50) => Asked::Result,
             Face::LegacyTask | Face::ModernTask => Asked::Task,
             Face::HandOff => Asked::Wait,
+            Face::Resume if self.key && rng.chance(15) => Asked::All,
             Face::Resume if rng.chance(30) => Asked::Status,
             Face::Resume => Asked::Resume,
             Face::Plain => panic!("a plain call has no ticket"),
@@ -180,6 +184,7 @@ impl Errand {
             }
             Asked::Resume => ("requests/resume", json!({"resumeToken": ticket})),
             Asked::Status => ("requests/getStatus", json!({"requestId": self.id, "resumeToken": ticket})),
+            Asked::All => ("dev.outlast/requests/getStatus/all", json!({})),
             Asked::Cancel => match self.face {
                 Face::HandOff => {
                     ("tools/call", json!({"name": "outlast_cancel", "arguments": {"ticket": ticket}}))
@@ -226,6 +231,14 @@ impl Errand {
                 assert!(ended || self.sight.end.is_none(), "{:?} became {result}", self.sight.end);
             }
             Asked::Cancel if self.face == Face::LegacyTask => self.sight.task(result),
+            Asked::All => {
+                let listed = result["requests"].as_array().expect("a list").iter();
+                let ours = listed.filter(|call| call["resumeToken"].as_str() == self.sight.ticket.as_deref());
+                let ours: Vec<&Value> = ours.collect();
+                assert!(ours.len() <= 1, "a call is listed twice: {result}");
+                let ended = ours.first().is_none_or(|call| call["status"] != "processing");
+                assert!(ended || self.sight.end.is_none(), "{:?} became {result}", self.sight.end);
+            }
             Asked::Cancel | Asked::Word | Asked::Handshake => {}
             Asked::Call | Asked::Again | Asked::Result | Asked::Wait | Asked::Resume => {
                 assert_eq!(result["nonce"], *self.nonce, "another's answer");
@@ -250,6 +263,8 @@ impl Errand {
             return self.sight.ends(End::Cancelled);
         }
         match asked {
+            // On a line nobody has a name.
+            Asked::All if text.contains("needs authentication") => {}
             // It has ended already.
             Asked::Cancel if text.contains("the task has ended") => {}
             Asked::Result if text == "the task was cancelled" => self.sight.ends(End::Cancelled),
@@ -514,6 +529,7 @@ impl World {
         client.left = true;
         if self.clients.iter().all(|client| client.left) {
             self.end_the_others(life);
+            self.end_the_sender(life);
         }
         let client = &self.clients[index];
         if self.config.manner == Manner::Wrap {
@@ -647,7 +663,19 @@ impl World {
             && let Some(waiting) = errand.waiting.take()
         {
             errand.answered(waiting.asked, message);
+            only_own_calls_are_listed(client.principal, message, &self.ledger);
             errand.is_stored(&self.ledger);
         }
+    }
+}
+
+/// A list of all calls has only those of whoever asks.
+fn only_own_calls_are_listed(principal: Option<&str>, message: &Value, ledger: &Ledger) {
+    for call in message["result"]["requests"].as_array().into_iter().flatten() {
+        let token = call["resumeToken"].as_str().expect("a token");
+        let record = ledger.records().find(|record| record.head.ticket.as_str() == token);
+        let whose = record.map(|record| record.head.origin.principal.to_string());
+        let own = principal.map(|name| format!("token:{name}"));
+        assert_eq!(whose, own, "a call of somebody else is listed");
     }
 }
