@@ -4,7 +4,8 @@
 //! <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>.
 
 use outlast_engine::trace::{Context, SpanId};
-use serde_json::{Value as Json, json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::fmt::Display;
 
 /// Whose view a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,73 +85,133 @@ impl Span {
         let events: usize = self.events.iter().map(|event| size_of::<Event>() + of(&event.attributes)).sum();
         size_of::<Span>() + self.name.len() + self.state.len() + of(&self.attributes) + events
     }
+}
 
-    fn json(&self) -> Json {
+// Written directly: a tree of each span would cost more than all else that is done for it.
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // An attempt stands below its call, which is ours.
         let remote = if self.parent.is_some() && self.kind == Kind::Server { REMOTE } else { 0 };
-        let mut span = json!({
-            "traceId": self.context.trace.to_string(),
-            "spanId": self.context.span.to_string(),
-            "flags": KNOWN | remote | u32::from(self.context.flags),
-            "name": self.name,
-            "kind": self.kind as u32,
-            "startTimeUnixNano": self.start.to_string(),
-            "endTimeUnixNano": self.end.to_string(),
-            "attributes": attributes(&self.attributes),
-        });
+        let mut span = serializer.serialize_map(None)?;
+        span.serialize_entry("traceId", &Shown(self.context.trace))?;
+        span.serialize_entry("spanId", &Shown(self.context.span))?;
         if let Some(parent) = self.parent {
-            span["parentSpanId"] = parent.to_string().into();
+            span.serialize_entry("parentSpanId", &Shown(parent))?;
         }
         if !self.state.is_empty() {
-            span["traceState"] = (&*self.state).into();
+            span.serialize_entry("traceState", &self.state)?;
         }
+        span.serialize_entry("flags", &(KNOWN | remote | u32::from(self.context.flags)))?;
+        span.serialize_entry("name", &self.name)?;
+        span.serialize_entry("kind", &(self.kind as u32))?;
+        span.serialize_entry("startTimeUnixNano", &Shown(self.start))?;
+        span.serialize_entry("endTimeUnixNano", &Shown(self.end))?;
+        span.serialize_entry("attributes", &List(&self.attributes))?;
         if !self.events.is_empty() {
-            span["events"] = self.events.iter().map(Event::json).collect();
-            span["droppedEventsCount"] = self.dropped.into();
+            span.serialize_entry("events", &self.events)?;
+            span.serialize_entry("droppedEventsCount", &self.dropped)?;
         }
-        match self.failed {
-            Some("") => span["status"] = json!({"code": ERROR}),
-            Some(words) => span["status"] = json!({"code": ERROR, "message": words}),
-            None => {}
+        if let Some(message) = self.failed {
+            span.serialize_entry("status", &Status { code: ERROR, message })?;
         }
-        span
+        span.end()
     }
 }
 
-impl Event {
-    fn json(&self) -> Json {
-        json!({
-            "timeUnixNano": self.at.to_string(),
-            "name": self.name,
-            "attributes": attributes(&self.attributes),
-        })
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut event = serializer.serialize_map(Some(3))?;
+        event.serialize_entry("timeUnixNano", &Shown(self.at))?;
+        event.serialize_entry("name", self.name)?;
+        event.serialize_entry("attributes", &List(&self.attributes))?;
+        event.end()
     }
 }
 
-fn attributes(all: &[(&str, Value)]) -> Json {
-    let one = |(name, value): &(&str, Value)| {
-        let value = match value {
-            Value::Text(text) => json!({"stringValue": text}),
-            Value::Number(number) => json!({"intValue": number.to_string()}),
-            Value::Truth(truth) => json!({"boolValue": truth}),
-        };
-        json!({"key": name, "value": value})
-    };
-    all.iter().map(one).collect()
+#[derive(serde::Serialize)]
+struct Status {
+    code: u32,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    message: &'static str,
+}
+
+/// As a text.
+struct Shown<T>(T);
+
+impl<T: Display> Serialize for Shown<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// Attributes.
+struct List<'a>(&'a [(&'static str, Value)]);
+
+impl Serialize for List<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|(key, value)| Attribute { key, value }))
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Attribute<'a> {
+    key: &'a str,
+    value: &'a Value,
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut value = serializer.serialize_map(Some(1))?;
+        match self {
+            Value::Text(text) => value.serialize_entry("stringValue", text)?,
+            Value::Number(number) => value.serialize_entry("intValue", &Shown(number))?,
+            Value::Truth(truth) => value.serialize_entry("boolValue", truth)?,
+        }
+        value.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Request<'a> {
+    resource_spans: [OfResource<'a>; 1],
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OfResource<'a> {
+    resource: Resource<'a>,
+    scope_spans: [OfScope<'a>; 1],
+}
+
+#[derive(serde::Serialize)]
+struct Resource<'a> {
+    attributes: List<'a>,
+}
+
+#[derive(serde::Serialize)]
+struct OfScope<'a> {
+    scope: Scope,
+    spans: &'a [Span],
+}
+
+#[derive(serde::Serialize)]
+struct Scope {
+    name: &'static str,
+    version: &'static str,
 }
 
 /// What is posted: an `ExportTraceServiceRequest`.
 pub fn request(origin: &Origin, spans: &[Span]) -> Vec<u8> {
     let version = env!("CARGO_PKG_VERSION");
-    let resource = [
+    let attributes = [
         ("service.name", "outlast".into()),
         ("service.version", version.into()),
         ("service.instance.id", (&*origin.process).into()),
     ];
-    let spans: Vec<Json> = spans.iter().map(Span::json).collect();
-    let whole = json!({"resourceSpans": [{
-        "resource": {"attributes": attributes(&resource)},
-        "scopeSpans": [{"scope": {"name": "outlast", "version": version}, "spans": spans}],
-    }]});
-    whole.to_string().into_bytes()
+    let of_scope = OfScope { scope: Scope { name: "outlast", version }, spans };
+    let resource = Resource { attributes: List(&attributes) };
+    let request = Request { resource_spans: [OfResource { resource, scope_spans: [of_scope] }] };
+    // Nothing of it can fail: every key is a text.
+    serde_json::to_vec(&request).unwrap_or_default()
 }
