@@ -30,6 +30,7 @@ use crate::calls::handoff::KnownTools;
 use crate::calls::retry::Budget;
 use crate::catalog::Kind;
 use crate::clients::Way;
+use crate::clients::session::version_wanted;
 use crate::config::{ServerConfig, Transport};
 use crate::era::Eras;
 use crate::event::{Exit, StartFailure};
@@ -596,6 +597,15 @@ impl Server {
     /// The legacy revision that was agreed on.
     pub(crate) fn agreed(&self) -> Option<&str> {
         self.handshake.version.as_deref()
+    }
+
+    /// Whether it is about to be asked for a revision by a session that it, or one like it, has agreed with before: what
+    /// comes until it answers is understood as that session means it.
+    pub(crate) fn is_asked_again_for(&self, version: &str) -> bool {
+        let handshake = &self.handshake;
+        let again = handshake.version.is_none() && handshake.done;
+        again
+            && handshake.initialize.as_ref().is_some_and(|initialize| *version_wanted(initialize) == *version)
     }
 
     /// It is told to cancel an attempt.

@@ -47,7 +47,10 @@ impl Engine {
     /// Whether we make tasks of calls of this server, in the revision that has them. At the merged door also where it
     /// makes some itself.
     pub(in crate::engine) fn makes_legacy_tasks(&self, id: ServerId, merged: bool) -> bool {
-        let fits = |server: &Server| (merged || !server.own_tasks) && server.agreed() == Some(REVISION);
+        let fits = |server: &Server| {
+            let agreed = server.agreed() == Some(REVISION) || server.is_asked_again_for(REVISION);
+            (merged || !server.own_tasks) && agreed
+        };
         self.config.tasks && self.servers.get(&id).is_some_and(fits)
     }
 
