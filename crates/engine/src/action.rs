@@ -61,6 +61,9 @@ pub enum Action {
     Kill(ServerId),
     /// A server is not needed any more and has ended: let go of it.
     LetGo(ServerId),
+    /// Accept no connection any more. Those that are open serve on, each until its next response; then comes
+    /// `Event::DoorEmpty`.
+    CloseDoor,
     /// Read a server's signs of life and answer with `Event::Sampled`.
     Sample(ServerId),
     /// Keep this for the next start, in place of what was kept for the same client.

@@ -377,6 +377,8 @@ pub struct Config {
     pub identity: Box<str>,
     /// Sessions and streams over HTTP are stored, because the store outlives this process.
     pub durable: bool,
+    /// Other processes serve the same sessions and tickets: what we leave when we end goes on there.
+    pub replicated: bool,
     /// Sessions of one principal.
     pub max_sessions: usize,
     /// Calls of one principal that are in flight.
@@ -429,6 +431,7 @@ impl Default for Config {
             door: false,
             identity: "".into(),
             durable: false,
+            replicated: false,
             max_sessions: 1_000,
             max_calls: 20_000,
             drain: Duration::from_secs(30),

@@ -18,6 +18,7 @@ mod instant;
 mod invariants;
 mod keep_door;
 mod keyed;
+mod leaving;
 mod ledger;
 mod lifecycle;
 mod merged;
@@ -64,6 +65,7 @@ use crate::tickets::Tickets;
 use crate::time::{Mono, Now, Wall};
 use crate::timers::Timers;
 use ending::Ending;
+use leaving::Leaving;
 use ledger::Ledger;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -102,6 +104,7 @@ pub struct Engine {
     wall: Wall,
     timers: Timers,
     chance: Chance,
+    leaving: Option<Leaving>,
     ending: Option<Ending>,
     ended: bool,
     actions: VecDeque<Action>,
@@ -116,7 +119,7 @@ impl Engine {
             servers: Servers::default(),
             calls: Calls::default(),
             listens: Listens::default(),
-            asks: Asks::default(),
+            asks: Asks::counted_from(first_question(&config)),
             tickets: Tickets::default(),
             keys: Keys::default(),
             holds: Holds::default(),
@@ -135,6 +138,7 @@ impl Engine {
             wall: Wall::default(),
             timers: Timers::default(),
             chance: Chance::new(config.seed),
+            leaving: None,
             ending: None,
             ended: false,
             actions: VecDeque::new(),
@@ -211,6 +215,7 @@ impl Engine {
             Event::Undelivered(server, run, answer, why) if self.is_current(*server, *run) => {
                 self.undelivered(at, *server, answer, why);
             }
+            Event::DoorEmpty => self.door_is_empty(at),
             Event::Warm => self.start_eager(at),
             Event::Reload(reload) => self.reload(at, reload),
             Event::Measured(all) => self.steps.measured(all),
@@ -354,4 +359,10 @@ impl Engine {
         let alarm = alarm.or(Some(idle).filter(|_| unneeded));
         self.servers.arm(&mut self.timers, id, alarm);
     }
+}
+
+/// After which number questions to clients are counted. Among replicas after one of 52 random bits, which every JSON
+/// reader keeps exactly.
+fn first_question(config: &Config) -> u64 {
+    if config.replicated { config.seed >> 12 } else { 0 }
 }

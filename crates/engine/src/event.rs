@@ -107,6 +107,8 @@ pub enum Event {
     },
     /// The machine slept for about this long. Limits were not charged for it.
     Slept(Duration),
+    /// No connection of a client is open any more since `Action::CloseDoor`.
+    DoorEmpty,
     /// We are asked to end by this signal.
     Stop(u8),
     /// The time of `next_deadline` has come.

@@ -214,6 +214,16 @@ pub const RENEW: Duration = Duration::from_secs(5);
 /// How often the mailbox is looked at, and tasks of other processes, while any are open.
 pub const UPKEEP: Duration = Duration::from_millis(500);
 
+/// How often a replica looks for records of processes that have ended while somebody waits for one; otherwise, and
+/// where the end of a process is seen at once, every [`RENEW`].
+pub const CLAIM: Duration = Duration::from_secs(1);
+
+/// How long a session that begins waits until other replicas can find it. Longer, and it begins all the same.
+pub const OPENING: Duration = Duration::from_secs(1);
+
+/// How long a replica that will end takes new connections, so that every balancer sees that it is not ready.
+pub const LEAVE: Duration = Duration::from_secs(2);
+
 /// How often what is over is forgotten, while tasks are open.
 pub const EXPIRE: Duration = Duration::from_secs(60);
 

@@ -61,11 +61,12 @@ pub enum Planted {
     ForgetsCallbacks,
     CallsBackTwice,
     ShowsAllPrincipals,
+    FailsWhatCouldGoOn,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 54] = [
+    pub const ALL: [Planted; 55] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -120,6 +121,7 @@ impl Planted {
         Planted::ForgetsCallbacks,
         Planted::CallsBackTwice,
         Planted::ShowsAllPrincipals,
+        Planted::FailsWhatCouldGoOn,
     ];
 }
 

@@ -34,7 +34,7 @@ use publishing::Published;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 /// Mistakes of a file that the log tells.
 const MISTAKES: usize = 10;
@@ -53,6 +53,17 @@ pub enum Peer {
     Server(ServerId),
 }
 
+/// Whether clients may come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Entry {
+    /// They may.
+    Open,
+    /// Nobody new: connections that are open serve on, each until its next response.
+    Leaving,
+    /// It is over.
+    Closed,
+}
+
 /// Joins the edges and the engine.
 #[derive(Debug)]
 pub struct Driver {
@@ -60,6 +71,7 @@ pub struct Driver {
     /// Somebody waits for a deadline that has moved forward.
     deadline_moved: Notify,
     ended: Notify,
+    entry: watch::Sender<Entry>,
     client: Arc<Signals>,
     max_message: usize,
     /// One source feeds many outlets: a full one does not stop the others.
@@ -165,6 +177,7 @@ impl Driver {
             }),
             deadline_moved: Notify::new(),
             ended: Notify::new(),
+            entry: watch::Sender::new(Entry::Open),
             client: Arc::default(),
         });
         driver.lock().follow(observed);
@@ -382,6 +395,16 @@ impl Driver {
         for _ in 0..if late { TURNS } else { 1 } {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Whether clients may come in, now and from now on.
+    pub fn entry(&self) -> watch::Receiver<Entry> {
+        self.entry.subscribe()
+    }
+
+    /// Nobody may come in any more, and whoever is there goes.
+    pub fn close_entry(&self) {
+        self.entry.send_replace(Entry::Closed);
     }
 
     /// Waits for the end; the status to end with.
@@ -672,6 +695,9 @@ impl State {
             Action::Forget(_) => self.keeper.iter_mut().for_each(Keeper::forget),
             Action::Note(note) => self.observers.note(&note),
             Action::Step(step) => self.step(step),
+            Action::CloseDoor => {
+                let _ = self.me.upgrade()?.entry.send_replace(Entry::Leaving);
+            }
             Action::End { status, patience } => self.end = Some((status, patience)),
         }
         None

@@ -24,7 +24,6 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Connections that the system may hold for us while we are busy.
@@ -74,6 +73,7 @@ pub fn run(
     reading: Option<Reading>,
 ) -> io::Result<ExitCode> {
     config.durable = home.is_durable();
+    config.replicated = home.database.is_some();
     let key = match &home.database {
         Some(database) => Key::shared(database).map_err(io::Error::other)?,
         None => identity_key(&home.place, &mut observers),
@@ -142,10 +142,9 @@ async fn serve(
     let about = About { file, address };
     // `outlast keep list` shows the others.
     let desk = if kept.is_none() { desk::open(&driver, &shown, about) } else { None };
-    let (stop, stopped) = watch::channel(false);
     let Service { doorman, bounds, addresses, .. } = service;
     let door = Door::new(driver.clone(), doorman, bounds, addresses, Everything::Served, dates);
-    let doors = tokio::spawn(door.listen(listener, stopped));
+    let doors = tokio::spawn(door.listen(listener, driver.entry()));
     // Programs wait for this line to know that we are there, and where.
     crate::observe::stderr::write(format!("{greeting}\n").as_bytes());
     if kept.is_none() {
@@ -157,7 +156,7 @@ async fn serve(
     };
     drop(desk);
     reader.inspect(JoinHandle::abort);
-    let _ = stop.send(true);
+    driver.close_entry();
     let _ = doors.await;
     driver.end_servers();
     driver.close_store();

@@ -529,6 +529,7 @@ impl World {
             }
             "stderr" => Event::Stderr(self.server, self.run(), bytes()),
             "slept" => Event::Slept(parse_duration(rest).ok()?),
+            "door-empty" => Event::DoorEmpty,
             "stop" => Event::Stop(rest.parse().ok()?),
             "called-back" => called_back(rest),
             "tick" => Event::Tick,
@@ -688,6 +689,12 @@ impl World {
             "declare-timeouts" => return self.config.declare_timeouts = true,
             "resumable" => return self.config.resumable = true,
             "durable" => return self.config.durable = true,
+            "replicated" => {
+                (self.config.durable, self.config.replicated) = (true, true);
+                return;
+            }
+            // Another one in every process.
+            "seed" => return self.config.seed = value.parse().expect(text),
             "door" => return self.config.door = true,
             "task-ttl" => return self.config.task_ttl = parse_duration(value).expect(text),
             "task-after" => return self.config.task_after = parse_duration(value).expect(text),
@@ -981,6 +988,7 @@ fn show(action: &Action) -> String {
         Action::CloseInput(server) => format!(".. {}close-input", of(*server)),
         Action::Terminate(server) => format!(".. {}terminate", of(*server)),
         Action::Kill(server) => format!(".. {}kill", of(*server)),
+        Action::CloseDoor => ".. close-door".into(),
         Action::Sample(_) => ".. sample".into(),
         Action::Remember(_, memory) => {
             format!(".. remember {} and {} lists", memory.method.as_str(), memory.lists.len())

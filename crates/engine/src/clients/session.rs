@@ -5,6 +5,7 @@ mod setup;
 
 pub(crate) use setup::Setup;
 
+use super::Way;
 use crate::hex;
 use crate::http::TraceFields;
 use crate::id::{ClientId, ExchangeId, StreamId};
@@ -41,6 +42,11 @@ pub(crate) struct Session {
     pub(crate) initialized: Option<Message>,
     /// The log level and subscriptions; kept so that the process it is woken on is told the same.
     pub(crate) setup: Setup,
+    /// The same as it was stored last, and how often it is being stored since.
+    pub(crate) stored_setup: Setup,
+    pub(crate) keeps: u32,
+    /// What opens its handshake, and where the answer goes, until it is stored for the first time.
+    pub(crate) opening: Option<Box<(Message, Way)>>,
     /// It has been freed of everything but its name.
     pub(crate) asleep: bool,
     /// The stream that belongs to no request.
@@ -146,6 +152,9 @@ impl Session {
             initialize,
             initialized: None,
             setup: Setup::default(),
+            stored_setup: Setup::default(),
+            keeps: 0,
+            opening: None,
             asleep: false,
             standing,
             streams: InOrder::default(),

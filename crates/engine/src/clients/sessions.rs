@@ -1,7 +1,7 @@
 //! Sessions: found by their names, put to sleep, woken.
 
 use super::session::{Session, Setup};
-use super::{Client, Clients};
+use super::{Client, Clients, Way};
 use crate::id::{ClientId, ServerId, StreamId};
 use crate::limits;
 use crate::method::Method;
@@ -76,11 +76,42 @@ impl Clients {
         self.session_at(id).is_some_and(|session| session.setup.take_at(server, method, message))
     }
 
-    /// A session was stored.
-    pub(crate) fn is_stored(&mut self, id: ClientId, now: Mono) {
+    /// A session is being stored.
+    pub(crate) fn is_being_stored(&mut self, id: ClientId, now: Mono) {
         if let Some(session) = self.session_at(id) {
             session.stored = now;
+            session.keeps += 1;
         }
+    }
+
+    /// That was done, or was not.
+    pub(crate) fn was_stored(&mut self, id: ClientId, done: bool) {
+        let Some(session) = self.session_at(id) else { return };
+        session.keeps = session.keeps.saturating_sub(1);
+        // What came since may be on its way.
+        if done && session.keeps == 0 {
+            session.stored_setup = session.setup.clone();
+        }
+    }
+
+    /// A handshake is not opened before its session is stored. False if it is.
+    pub(crate) fn opens_later(&mut self, id: ClientId, message: &Message, way: Way) -> bool {
+        let Some(session) = self.session_at(id).filter(|session| session.keeps > 0) else { return false };
+        session.opening = Some(Box::new((message.owned(), way)));
+        true
+    }
+
+    /// It is opened now.
+    pub(crate) fn takes_opening(&mut self, id: ClientId) -> Option<(Message, Way)> {
+        self.session_at(id)?.opening.take().map(|opening| *opening)
+    }
+
+    /// What a session has set up here that is not stored, if there is anything. Merged with what is stored, in whose
+    /// epoch the session is ours from now on.
+    pub(crate) fn sets_up_beside(&mut self, id: ClientId, stored: Setup, epoch: u64) {
+        let Some(session) = self.session_at(id) else { return };
+        session.setup = session.setup.changed_elsewhere(&session.stored_setup, stored);
+        session.epoch = session.epoch.max(epoch);
     }
 
     /// A session is ours in the store since this epoch.

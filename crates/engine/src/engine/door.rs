@@ -266,7 +266,7 @@ impl Engine {
         self.keep_trace(way, head);
         for member in members {
             match member {
-                Ok(message) if begins => self.initialize_session(now, client, message, way),
+                Ok(message) if begins => self.begin_session(now, client, message, way),
                 Ok(message) if array && Method::of(message) == Method::Initialize => {
                     let id = message.raw(Field::Id).unwrap_or(b"null");
                     let text = "Invalid request: initialize inside an array";

@@ -85,7 +85,7 @@ impl Engine {
             setup: session.setup.encode(),
             epoch: session.epoch,
         };
-        self.clients.is_stored(client, self.at);
+        self.clients.is_being_stored(client, self.at);
         self.submit(Pending::KeptSession(client), Write::Session(Box::new(kept)));
     }
 
@@ -179,6 +179,7 @@ impl Engine {
         let mut session = Session::new(name.clone(), &entropy, initialize.clone(), standing, now);
         session.initialized = scan_message(kept.initialized.clone());
         session.setup = Setup::decode(&kept.setup);
+        session.stored_setup = session.setup.clone();
         (session.asleep, session.epoch) = (true, kept.epoch);
         let client = self.clients.new_id();
         let door = Door::Session(Box::new(session));

@@ -9,7 +9,8 @@
 
 use super::Engine;
 use crate::action::{Action, Note};
-use crate::error::Kind;
+use crate::calls::Call;
+use crate::error::{Failure, Kind};
 use crate::event::Event;
 use crate::id::{CallId, ClientId, ServerId};
 use crate::limits;
@@ -131,7 +132,10 @@ impl Engine {
 
     pub(super) fn stop(&mut self, now: Mono, signal: u8) {
         if self.config.manner.serves() && self.ending.is_none() {
-            return self.stop_serving(now);
+            if !self.begins_to_leave(now) {
+                self.stop_serving(now);
+            }
+            return;
         }
         self.note(Note::Ending { why: "a signal came", calls: self.calls.len() });
         let again = self.ending.as_ref().is_some_and(|ending| ending.stage >= Stage::Terminating);
@@ -140,9 +144,11 @@ impl Engine {
     }
 
     /// A service is stopped with grace: calls may finish, and those that do not are told so.
-    fn stop_serving(&mut self, now: Mono) {
+    pub(super) fn stop_serving(&mut self, now: Mono) {
         let calls = self.calls.len() + self.unsent();
-        self.note(Note::Ending { why: "a signal came", calls });
+        if self.leaving.is_none() {
+            self.note(Note::Ending { why: "a signal came", calls });
+        }
         let stage = if calls > 0 { Stage::Draining } else { Stage::Closing };
         self.enter(now, stage, Some(0));
     }
@@ -150,6 +156,7 @@ impl Engine {
     /// Calls that have not finished within `drain` are answered while somebody still reads, and their
     /// servers are told.
     fn cancel_what_is_left(&mut self, now: Mono) {
+        self.leave_calls_to_others(now);
         let sent = |id: CallId| {
             // `initialize` must not be cancelled.
             let call = self.calls.get(id).filter(|call| call.request.method != Method::Initialize)?;
@@ -179,8 +186,9 @@ impl Engine {
 
     fn enter(&mut self, now: Mono, stage: Stage, status: Option<u8>) {
         let servers: Vec<ServerId> = self.servers.keys().copied().collect();
+        let left = self.drain_left(now);
         let wait = match stage {
-            Stage::Draining => self.config.drain,
+            Stage::Draining => left,
             Stage::Closing => limits::END_GRACE,
             Stage::Terminating => limits::KILL_GRACE,
             Stage::Killing => limits::REAP_GRACE,
@@ -215,7 +223,7 @@ impl Engine {
     }
 
     pub(super) fn ending_due(&mut self, now: Mono) {
-        let Some(ending) = &mut self.ending else { return };
+        let Some(ending) = &mut self.ending else { return self.leaving_due(now) };
         ending.armed = None;
         match ending.stage {
             Stage::Draining => {
@@ -299,14 +307,20 @@ impl Engine {
         let open: Vec<CallId> = self.calls.ids().collect();
         for id in open {
             let Some(call) = self.calls.get(id) else { continue };
-            let mut failure = self.failure(now, call, Kind::ServerGone, None);
-            failure.detail = Some("outlast was stopped".into());
+            let failure = self.stopped(now, call);
             self.fail(id, failure);
         }
         let servers: Vec<ServerId> = self.servers.keys().copied().collect();
         for server in servers {
             self.turn_away(server, "outlast is being stopped; try again");
         }
+    }
+
+    /// Why a call fails that is not over when we end.
+    pub(super) fn stopped(&self, now: Mono, call: &Call) -> Failure {
+        let mut failure = self.failure(now, call, Kind::ServerGone, None);
+        failure.detail = Some("outlast was stopped".into());
+        failure
     }
 
     pub(super) fn client_is_congested(&self, server: ServerId) -> bool {

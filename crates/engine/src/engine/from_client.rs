@@ -96,7 +96,7 @@ impl Engine {
         if modern {
             self.speaks_modern(client, &method, message);
         } else if !matches!(method, Method::Initialize | Method::Ping) {
-            self.goes_on_without_initialized(server);
+            self.goes_on_without_initialized(client, server);
         }
         let request = self.read_request(client, server, id, method, message, way);
         self.route(now, request, message);

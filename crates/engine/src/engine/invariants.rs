@@ -68,6 +68,7 @@ impl Engine {
             at: _,
             wall: _,
             chance: _,
+            leaving: _,
             ending: _,
             ended: _,
         } = self;
@@ -99,7 +100,7 @@ impl Engine {
             ("submissions", ledger.submissions()),
             ("lookups", ledger.lookups()),
             ("calls in traces", traces.len()),
-            ("timers", timers.len()),
+            ("timers", timers.len() - usize::from(self.looks_for_orphans_at_rest())),
         ];
         let left = left.iter().filter(|(_, count)| *count > 0);
         let left: Vec<String> = left.map(|(what, count)| format!("{count} {what}")).collect();

@@ -66,6 +66,8 @@ pub(super) enum Pending {
     Ended(Box<str>),
     /// A session is kept as it is now.
     KeptSession(ClientId),
+    /// A session is taken back from another process, to add what it set up here.
+    Retaken(ClientId),
     /// Whether a session is still ours.
     Owned(ClientId),
     /// A request for a session that is not in memory, which is taken over for it.

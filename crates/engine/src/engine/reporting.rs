@@ -45,7 +45,7 @@ impl Engine {
             // The others serve.
             false => self.report().iter().all(|report| report.condition == Condition::Failed),
         };
-        self.ending.is_none() && !self.ended && !failed
+        self.ending.is_none() && self.leaving.is_none() && !self.ended && !failed
     }
 }
 

@@ -126,6 +126,21 @@ impl Engine {
         }
     }
 
+    /// A session begins. Among replicas its handshake is not opened before it is stored, because what its client sends
+    /// after the answer may come to another one. A store that is away is not waited for.
+    pub(super) fn begin_session(&mut self, now: Mono, client: ClientId, message: &Message, way: Way) {
+        if !self.config.replicated || !self.clients.opens_later(client, message, way) {
+            return self.initialize_session(now, client, message, way);
+        }
+        self.clients.arm_session(&mut self.timers, client, now + limits::OPENING);
+    }
+
+    /// Opens a handshake that waited for the store. Whether there is one.
+    pub(super) fn open_session(&mut self, now: Mono, client: ClientId) -> bool {
+        let opening = self.clients.takes_opening(client);
+        opening.map(|(message, way)| self.initialize_session(now, client, &message, way)).is_some()
+    }
+
     /// The server has answered the handshake of the first session: the others get the same answer.
     pub(super) fn handshake_is_shared(&mut self, id: ServerId, answer: &Message) {
         let Some((greeted, joining)) = self.servers.handshake_is_shared(id, answer) else { return };
@@ -227,6 +242,7 @@ impl Engine {
     }
 
     pub(super) fn session_due(&mut self, now: Mono, id: ClientId) {
+        reached!(OPENING, self.open_session(now, id));
         self.forget_old_streams(now, id);
         self.keep_session_alive(now, id);
         let next = match self.clients.session_rings(id, now, self.config.session_idle) {

@@ -233,6 +233,9 @@ fn armed(engine: &Engine, owner: Owner) -> Option<Mono> {
         Owner::Relays => engine.relays.armed(),
         Owner::Callbacks => engine.callbacks.armed(),
         Owner::Throttle(no) => engine.throttles.armed(no),
-        Owner::Ending => engine.ending.as_ref()?.armed,
+        Owner::Ending => match &engine.ending {
+            Some(ending) => ending.armed,
+            None => engine.leaving.as_ref()?.armed,
+        },
     }
 }

@@ -42,13 +42,19 @@ pub(crate) enum Waits {
 }
 
 /// Every question of a server that a client has not answered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Asks {
     open: BTreeMap<AskId, Ask>,
     last: u64,
 }
 
 impl Asks {
+    /// Questions are counted from here on. Replicas serve the same sessions, so an answer may come to another process
+    /// than the one that asked; it must not find a question of its number there.
+    pub(crate) fn counted_from(first: u64) -> Asks {
+        Asks { open: BTreeMap::new(), last: first }
+    }
+
     pub(crate) fn get(&self, id: AskId) -> Option<&Ask> {
         self.open.get(&id)
     }

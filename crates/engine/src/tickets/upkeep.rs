@@ -45,9 +45,9 @@ impl Tickets {
         self.upkeep.armed
     }
 
-    /// As long as there are tasks, or calls whose streams are stored, there is something to look after.
-    pub(crate) fn arm_upkeep(&mut self, timers: &mut Timers, now: Mono, stored_calls: bool) {
-        if self.upkeep.armed.is_none() && (stored_calls || !self.is_empty() || self.has_unread()) {
+    /// As long as there are tasks, or something else to look after.
+    pub(crate) fn arm_upkeep(&mut self, timers: &mut Timers, now: Mono, more: bool) {
+        if self.upkeep.armed.is_none() && (more || !self.is_empty() || self.has_unread()) {
             timers.set(Owner::Tasks, &mut self.upkeep.armed, Some(now + limits::UPKEEP));
         }
     }
@@ -71,8 +71,11 @@ impl Tickets {
     }
 
     /// Whether abandoned tasks are claimed now.
-    pub(crate) fn claims(&mut self, now: Mono) -> bool {
-        is_due(now, &mut self.upkeep.claimed, limits::RENEW)
+    pub(crate) fn claims(&mut self, now: Mono, replicated: bool) -> bool {
+        if !replicated {
+            return is_due(now, &mut self.upkeep.claimed, limits::RENEW);
+        }
+        reached!(CLAIM, is_due(now, &mut self.upkeep.claimed, limits::CLAIM))
     }
 
     /// Whether the lease is renewed now.

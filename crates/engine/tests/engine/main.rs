@@ -34,6 +34,7 @@ mod reload;
 mod remote;
 mod remote_sessions;
 mod repeats;
+mod replicas;
 mod reporting;
 mod result_orders;
 mod resume;

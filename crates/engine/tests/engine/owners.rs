@@ -77,22 +77,24 @@ fn a_session_follows_its_client_to_another_process_that_lives() {
         .. store 3: session
         >> 1: {"jsonrpc":"2.0","id":3,"method":"logging/setLevel","params":{"level":"debug"}}
         stored 3
+        .. store 5: session
         !! info: session 01010101… is served by another process now; calls that it began here go on
-        .. store 4: append
+        .. store 6: append
         << 3: finish
-        stored 4
+        stored 5
+        stored 6
         # Who reads its calls here gets them here.
         < {"jsonrpc":"2.0","id":3,"result":{}}
         << 5: id: 4-1|data: {"jsonrpc":"2.0","id":9,"result":{}}||
         << 5: finish
         hang-up 4
-        .. store 5: append
-        stored 5
-        < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-        .. store 6: append
         .. store 7: append
-        stored 6
         stored 7
+        < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        .. store 8: append
+        .. store 9: append
+        stored 8
+        stored 9
         process 1
         get 22 session=1 last=1:3-0
         << 22: 200 events

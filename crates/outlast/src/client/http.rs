@@ -22,7 +22,7 @@ use crate::clock;
 use crate::dashboard::Dashboard;
 use crate::dashboard::route::route;
 use crate::dashboard::sight::Everything;
-use crate::driver::Driver;
+use crate::driver::{Driver, Entry};
 use crate::http1::head::Request;
 use crate::http1::io::Io;
 use crate::sys::local::LocalListener;
@@ -57,6 +57,9 @@ const BODY_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// The pause after a connection that could not be taken.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A pause this long between connections that wait to be accepted, and there are no more of them.
+const LAST_ACCEPT: Duration = Duration::from_millis(2);
 
 /// How long the end waits for responses to be read.
 const LAST_WRITES: Duration = Duration::from_secs(1);
@@ -139,29 +142,50 @@ impl Door {
         })
     }
 
-    /// Takes connections until `stop` says so; then those that are open may end for a moment.
-    pub async fn listen(self: Arc<Door>, mut listener: Listener, mut stop: watch::Receiver<bool>) {
+    /// Takes connections for as long as clients may come in; then those that are open may end for a moment.
+    pub async fn listen(self: Arc<Door>, mut listener: Listener, mut entry: watch::Receiver<Entry>) {
         let places = Arc::new(Semaphore::new(self.bounds.connections));
         loop {
             let next = tokio::select! {
                 next = next(&places, &mut listener) => next,
-                _ = stop.changed() => break,
+                _ = entry.changed() => break,
             };
-            let Some((place, (io, from))) = next else { continue };
-            let Ok(of_address) = from.map(|from| self.addresses.enter(from)).transpose() else {
-                self.turn_away(&io, from);
-                continue;
-            };
-            let (door, stop) = (self.clone(), stop.clone());
-            tokio::spawn(async move {
-                door.talk(Connection::new(io, door.held.clone()), from, stop).await;
-                drop((place, of_address));
-            });
+            self.let_in(next, &entry);
         }
+        // Whoever the system has let in already has been promised an answer.
+        while let Ok(next) = tokio::time::timeout(LAST_ACCEPT, next(&places, &mut listener)).await {
+            self.let_in(next, &entry);
+        }
+        drop(listener);
         self.dashboard.close();
         let all = u32::try_from(self.bounds.connections).unwrap_or(u32::MAX);
-        let _ = tokio::time::timeout(LAST_WRITES, places.acquire_many(all)).await;
+        let is_open = async || places.acquire_many(all).await.map(drop);
+        if *entry.borrow_and_update() == Entry::Leaving {
+            tokio::select! {
+                _ = is_open() => self.driver.turn(|state| state.feed(Event::DoorEmpty)),
+                _ = entry.changed() => {}
+            }
+            let _ = entry.wait_for(|entry| *entry == Entry::Closed).await;
+        }
+        let _ = tokio::time::timeout(LAST_WRITES, is_open()).await;
         self.tell_refusals();
+    }
+
+    /// Serves a connection, if there is one and its address has not too many.
+    fn let_in(
+        self: &Arc<Door>,
+        came: Option<(OwnedSemaphorePermit, (Io, Option<IpAddr>))>,
+        entry: &watch::Receiver<Entry>,
+    ) {
+        let Some((place, (io, from))) = came else { return };
+        let Ok(of_address) = from.map(|from| self.addresses.enter(from)).transpose() else {
+            return self.turn_away(&io, from);
+        };
+        let (door, entry) = (self.clone(), entry.clone());
+        tokio::spawn(async move {
+            door.talk(Connection::new(io, door.held.clone()), from, entry).await;
+            drop((place, of_address));
+        });
     }
 
     /// One connection too many from one address. What does not fit into the socket is not said.
@@ -209,10 +233,10 @@ impl Door {
         self: &Arc<Door>,
         mut connection: Connection,
         from: Option<IpAddr>,
-        mut stop: watch::Receiver<bool>,
+        mut entry: watch::Receiver<Entry>,
     ) {
         loop {
-            let (answer, manner) = match connection.request(&mut stop).await {
+            let (answer, manner) = match connection.request(&mut entry).await {
                 Came::Nothing => return,
                 Came::Late => return self.refuse(Reason::Silent, from),
                 Came::Unreadable(status) => {
@@ -222,7 +246,7 @@ impl Door {
                 Came::Request(request) => {
                     let Some(answer) = self.answer(&request, &mut connection, from).await else { return };
                     // What is left of a body that we did not want would look like the next request.
-                    let keeps = connection.body_at_hand().is_some() && !*stop.borrow();
+                    let keeps = connection.body_at_hand().is_some() && *entry.borrow() == Entry::Open;
                     let manner = Manner::of(&request, &answer, keeps);
                     (answer, manner)
                 }

@@ -25,7 +25,6 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tokio::sync::watch;
 
 /// A person and a few programs.
 const BOUNDS: Bounds = Bounds { bytes: 64 << 20, connections: 256 };
@@ -62,13 +61,12 @@ async fn show(folder: &Path, opens: bool) -> io::Result<u8> {
     let address = format!("http://{}/outlast/#token={token}", listener.local_addr()?);
     let rules = Rules { most: None, trusted: Vec::new() };
     let door = Door::new(driver.clone(), doorman, BOUNDS, rules, Everything::OfThisUser, Dates::default());
-    let (stop, stopped) = watch::channel(false);
-    let doors = tokio::spawn(door.listen(Listener::Tcp(listener), stopped));
+    let doors = tokio::spawn(door.listen(Listener::Tcp(listener), driver.entry()));
     say(&format!("the dashboard is at {address} (Ctrl-C ends it)"));
     let way = if opens { open(folder, &address) } else { None };
     let status = driver.ended().await;
     way.map(std::fs::remove_file);
-    let _ = stop.send(true);
+    driver.close_entry();
     let _ = doors.await;
     driver.close_store();
     Ok(status)

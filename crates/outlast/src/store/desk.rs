@@ -28,6 +28,9 @@ pub trait Ledger: Reader {
     /// calls written would outlive the process.
     fn commit(&mut self, group: &[Vec<Write>]) -> Vec<Stored>;
 
+    /// Nothing more will be written: whatever of ours is open may be taken over at once.
+    fn leave(&mut self) {}
+
     /// Those who can look things up beside the writer. None: the writer does it.
     fn readers(&self) -> Vec<Box<dyn Reader>>;
 }
@@ -114,6 +117,7 @@ fn write(mut ledger: Box<dyn Ledger>, first: Job, queue: &Receiver<Job>, waiting
             }
         }
     }
+    ledger.leave();
 }
 
 /// Takes what waits to be written; what is no write comes after them.

@@ -390,6 +390,12 @@ impl Ledger for Writer {
         done
     }
 
+    /// A database that is away is not waited for: then our lease ends by itself.
+    fn leave(&mut self) {
+        let (Some(runtime), Some(connection)) = (&self.line.runtime, &self.line.connection) else { return };
+        let _ = runtime.block_on(leases::give_back(connection, &self.line.me));
+    }
+
     fn readers(&self) -> Vec<Box<dyn Reader>> {
         let reader =
             |_| -> Box<dyn Reader> { Box::new(Line::new(self.line.database.clone(), self.line.me.clone())) };

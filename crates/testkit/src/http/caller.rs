@@ -89,17 +89,22 @@ pub struct Caller {
 impl Caller {
     /// Connects.
     pub fn connect(address: SocketAddr) -> Caller {
-        let socket = TcpStream::connect_timeout(&address, LIMIT).expect("it listens");
+        Caller::try_connect(address).expect("it listens")
+    }
+
+    /// The same where perhaps nobody listens.
+    pub fn try_connect(address: SocketAddr) -> io::Result<Caller> {
+        let socket = TcpStream::connect_timeout(&address, LIMIT)?;
         socket.set_read_timeout(Some(LIMIT)).expect("a limit");
         socket.set_write_timeout(Some(LIMIT)).expect("a limit");
         socket.set_nodelay(true).expect("an option");
-        Caller {
+        Ok(Caller {
             address,
             stream: BufReader::new(socket),
             framing: Framing::Over,
             rest: Vec::new(),
             after_cr: false,
-        }
+        })
     }
 
     /// Sends bytes as they are; whether all of them left.
@@ -154,6 +159,11 @@ impl Caller {
     /// What is left of the body whose head has been read.
     pub fn body(&mut self) -> Vec<u8> {
         self.framing.read_all(&mut self.stream).expect("the rest of the answer")
+    }
+
+    /// The same; none if the connection ends before that.
+    pub fn try_body(&mut self) -> Option<Vec<u8>> {
+        self.framing.read_all(&mut self.stream).map_or_else(|error| ended(&error), Some)
     }
 
     /// The next answer, all of it.

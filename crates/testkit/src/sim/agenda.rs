@@ -27,6 +27,10 @@ impl<P> Agenda<P> {
         Agenda { now: Duration::ZERO, plans: BTreeMap::new(), next: 0, last_arrival: BTreeMap::new() }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.plans.is_empty()
+    }
+
     pub(super) fn plan(&mut self, after: Duration, plan: P) {
         self.next += 1;
         self.plans.insert((self.now + after, self.next), plan);

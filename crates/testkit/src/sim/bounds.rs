@@ -60,4 +60,5 @@ const SERVICE: &[Bound] = &[
     Bound::EXPIRE,
 ];
 
-const CRASH: &[Bound] = &[Bound::FIRST_REQUEST, Bound::LEASE, Bound::RENEW, Bound::UPKEEP];
+const CRASH: &[Bound] =
+    &[Bound::FIRST_REQUEST, Bound::LEASE, Bound::RENEW, Bound::UPKEEP, Bound::CLAIM, Bound::LEAVE];

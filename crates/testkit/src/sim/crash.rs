@@ -49,6 +49,9 @@ const LONG: Duration = Duration::from_secs(20 * 60);
 /// How long a process that stands still does so: longer than its lease.
 const STANDSTILL: Duration = Duration::from_secs(20);
 
+/// How long replicas are looked at when the last client has left: longer than anything waits for one.
+const LEFT_ALONE: Duration = Duration::from_secs(3 * 60);
+
 /// How wrong the clock of a process can be.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -75,6 +78,8 @@ pub enum Fate {
     Frozen,
     /// It lives on without its connections: its clients come to another process beside it.
     Moves,
+    /// It is told to end, and new connections come to another process beside it.
+    Leaves,
     /// It lives on, and somebody else does not: a client deletes its session.
     Deletes,
     /// Every connection of its clients is cut.
@@ -85,12 +90,13 @@ pub enum Fate {
 
 impl Fate {
     /// All of them.
-    pub const ALL: [Fate; 8] = [
+    pub const ALL: [Fate; 9] = [
         Fate::Lost,
         Fate::Late,
         Fate::Leased,
         Fate::Frozen,
         Fate::Moves,
+        Fate::Leaves,
         Fate::Deletes,
         Fate::Cuts,
         Fate::Kills,
@@ -149,6 +155,10 @@ struct Life {
     stands_still_until: Duration,
     /// Its clients have come to another process, and it lives on.
     moved: bool,
+    /// It was told to end while its clients come to another process.
+    leaves: bool,
+    /// It takes no new connections, and is to hear when the last one is gone.
+    door_closed: bool,
 }
 
 /// What the wall clock of a process shows.
@@ -189,6 +199,8 @@ struct World {
     crashes: Crashes,
     /// Servers speak of what others were asked.
     forges: bool,
+    /// When the last client left.
+    left: Option<Duration>,
     /// Points so far, while a call is between its request and its answer.
     points: u64,
     entropy: u64,
@@ -212,6 +224,7 @@ impl World {
             receiver: Receiver::default(),
             crashes,
             forges: scene.forges,
+            left: None,
             points: 0,
             entropy: 0,
             outcome: Outcome::default(),
@@ -232,12 +245,34 @@ impl World {
                 Some(at.max(Mono::after_start(life.stands_still_until)))
             };
             let first = (0..self.lives.len()).filter_map(|at| Some((due(&self.lives[at])?, at))).min();
+            let first = first.filter(|_| !self.is_at_rest());
+            self.end_what_goes_on();
             match self.agenda.advance(first.map(|(due, _)| due)) {
                 Next::Nothing => return,
                 Next::Happens(plan) => self.happen(plan),
                 Next::Due => self.feed(first.map_or(0, |(_, at)| at), Event::Tick),
             }
         }
+    }
+
+    /// A replica looks for what others leave for as long as it lives, and it may live for a session that sleeps for a day.
+    fn end_what_goes_on(&mut self) {
+        let over = self.left.is_some_and(|left| self.agenda.now > left + LEFT_ALONE);
+        if self.config.replicated && over {
+            self.left = None;
+            let lives = (0..self.lives.len()).filter(|life| self.is_up(*life));
+            let stops: Vec<_> = lives.map(|life| Plan::Reaches(life, Event::Stop(15))).collect();
+            stops.into_iter().for_each(|stop| self.agenda.plan(Duration::ZERO, stop));
+        }
+    }
+
+    /// Whether nothing will come any more. A replica looks for what others leave for as long as it lives.
+    fn is_at_rest(&self) -> bool {
+        let rests =
+            |life: &Life| life.ended || life.ends_in_order || life.engine.check_nothing_is_left().is_ok();
+        self.agenda.is_empty()
+            && self.clients.iter().all(|client| client.left)
+            && self.lives.iter().all(rests)
     }
 
     fn happen(&mut self, plan: Plan) {
@@ -251,6 +286,11 @@ impl World {
                 self.ledger.dead.push(owner(life));
             }
             Plan::Ends(life) if self.is_up(life) && self.front == Some(life) => self.crash(life, Fate::Lost),
+            Plan::Ends(life) if self.is_up(life) && self.lives[life].leaves => {
+                self.ledger.dead.push(owner(life));
+                self.lives[life].ended = true;
+                self.connections_break(life);
+            }
             Plan::CommitsLate(owner, writes) => self.commit(&owner, &writes, |_, _| {}),
             Plan::Serves(life, server, run, attempt, bytes) => {
                 self.serve(life, server, run, attempt, &bytes);
@@ -354,6 +394,8 @@ impl World {
             writes_late: false,
             stands_still_until: Duration::ZERO,
             moved: false,
+            leaves: false,
+            door_closed: false,
         });
         self.front = Some(life);
         let entropy = self.random();
@@ -403,7 +445,7 @@ impl World {
 
     fn crash(&mut self, life: usize, fate: Fate) {
         // A client of a process that wraps goes with it.
-        let survives = matches!(fate, Fate::Frozen | Fate::Moves);
+        let survives = matches!(fate, Fate::Frozen | Fate::Moves | Fate::Leaves);
         let fate = if self.config.manner == Manner::Wrap && survives { Fate::Lost } else { fate };
         self.front = None;
         if self.clients.iter().any(|client| !client.left) {
@@ -420,6 +462,10 @@ impl World {
             Fate::Moves => {
                 self.lives[life].moved = true;
                 return self.cut_connections(life);
+            }
+            Fate::Leaves => {
+                (self.lives[life].moved, self.lives[life].leaves) = (true, true);
+                return self.agenda.plan(Duration::ZERO, Plan::Reaches(life, Event::Stop(15)));
             }
             Fate::Deletes | Fate::Cuts | Fate::Kills => panic!("{fate:?} ends no process"),
         }
@@ -465,6 +511,10 @@ impl World {
         }
         if self.outcome.events.is_multiple_of(SWEEP / 10) {
             sweep(&self.lives[life].engine);
+        }
+        if self.lives[life].door_closed && !self.has_connections(life) {
+            self.lives[life].door_closed = false;
+            self.agenda.plan(Duration::ZERO, Plan::Reaches(life, Event::DoorEmpty));
         }
     }
 
@@ -515,9 +565,12 @@ impl World {
             }
             Action::Sample(server) => self.lives[life].engine.handle(now, Event::Sampled(server, None)),
             Action::Note(note) => drop(note.to_string()),
+            Action::CloseDoor => self.lives[life].door_closed = true,
             Action::End { .. } => {
                 self.lives[life].ends_in_order = true;
-                self.agenda.plan(Duration::from_millis(100), Plan::Ends(life));
+                // Who ends in order has written everything before it is gone.
+                let written = if self.lives[life].leaves { 1_000 } else { 100 };
+                self.agenda.plan(Duration::from_millis(written), Plan::Ends(life));
             }
             Action::NeedIdentity => self.lives[life].engine.handle(now, Event::Identity("sim".into())),
             Action::Step(_) => self.lives[life].steps.take(&action),

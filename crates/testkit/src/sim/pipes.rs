@@ -373,6 +373,7 @@ impl World {
             | Action::Respond(..)
             | Action::Write(..)
             | Action::Finish(_)
+            | Action::CloseDoor
             | Action::LetGo(_)) => panic!("{other:?} in a world of pipes"),
             Action::End { .. } => self.ended = true,
         }

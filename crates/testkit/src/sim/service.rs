@@ -498,6 +498,7 @@ impl World {
                 self.judge.let_go(self.agenda.now);
                 self.servers.remove(&id);
             }
+            Action::CloseDoor => panic!("one process has nobody to leave its clients to"),
             Action::Note(note) => drop(note.to_string()),
             Action::End { .. } => self.ended = true,
             Action::NeedIdentity => return Some(Event::Identity("sim".into())),

@@ -83,6 +83,33 @@ impl Setup {
         }
     }
 
+    /// What this became here since `before`, made of what it became elsewhere meanwhile.
+    pub(crate) fn changed_elsewhere(&self, before: &Setup, theirs: Setup) -> Setup {
+        let mut both = theirs;
+        if self.level() != before.level() {
+            both.log_level.clone_from(&self.log_level);
+        }
+        both.subscribed
+            .retain(|name, _| self.subscribed.contains_key(name) || !before.subscribed.contains_key(name));
+        let ours = self.subscribed.iter().filter(|(name, _)| !before.subscribed.contains_key(*name));
+        for (name, message) in ours {
+            let fits = both.subscribed.len() < limits::SUBSCRIBED && both.has_room_for(message);
+            if fits {
+                both.subscribed.entry(name.clone()).or_insert_with(|| message.clone());
+            }
+        }
+        both
+    }
+
+    fn level(&self) -> Option<&Bytes> {
+        self.log_level.as_ref().map(|message| &message.bytes)
+    }
+
+    /// Whether the same is set up.
+    pub(crate) fn is_same(&self, other: &Setup) -> bool {
+        self.level() == other.level() && self.subscribed.keys().eq(other.subscribed.keys())
+    }
+
     fn messages(&self) -> impl Iterator<Item = &Message> {
         self.log_level.iter().chain(self.subscribed.values())
     }
@@ -180,6 +207,23 @@ mod tests {
         assert_eq!(again.encode(), setup.encode());
         assert!(setup.take_at("ci", &Method::ResourcesUnsubscribe, &one));
         assert_eq!(setup.subscribed_at_servers().count(), 1);
+    }
+
+    /// Two processes have changed a setup at one time: whatever either did is so, and what either undid is not.
+    #[test]
+    fn changes_of_two_processes_come_together() {
+        let with = |texts: &[&str]| {
+            let mut setup = Setup::default();
+            texts.iter().for_each(|text| _ = take(&mut setup, text));
+            setup
+        };
+        let [a, b, c, d] = ["a:1", "b:1", "c:1", "d:1"].map(subscribe);
+        let before = with(&[&a, &b]);
+        let (ours, theirs) = (with(&[LEVEL, &b, &c]), with(&[&a, &d]));
+        let both = ours.changed_elsewhere(&before, theirs);
+        let names: Vec<&[u8]> = both.subscribed.keys().map(|name| &**name).collect();
+        assert_eq!((names, both.log_level.is_some()), (vec![&b"\"c:1\""[..], b"\"d:1\""], true));
+        assert!(before.is_same(&with(&[&b, &a])) && !before.is_same(&ours));
     }
 
     #[test]

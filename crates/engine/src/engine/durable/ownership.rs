@@ -13,14 +13,15 @@
 //! | open calls | go on; what the client says of them elsewhere is passed on to here (`former`) |
 //! | what its server asked the client | stays asked: the answer is passed on in the same way |
 //! | what is left after the last call | forgotten, without what is stored |
+//! | what the session has set up here meanwhile | added to what is stored: the session is taken back for that, and let go of |
 
 use crate::action::{Action, Note};
 use crate::clients::Client;
-use crate::clients::session::Session;
+use crate::clients::session::{Session, Setup};
 use crate::engine::Engine;
 use crate::engine::ledger::Pending;
 use crate::id::{ClientId, StreamId};
-use crate::store::{Found, Loaded, Query};
+use crate::store::{Done, Found, Loaded, Query, Refusal, Stored, Trouble, Write};
 use crate::time::Mono;
 
 impl Engine {
@@ -41,8 +42,45 @@ impl Engine {
         let Ok(Found::Session(Some(kept))) = outcome else { return };
         let session = self.clients.get(&client).and_then(Client::session);
         if session.is_some_and(|session| session.epoch < kept.epoch) {
-            self.let_go_of_session(now, client);
+            self.session_was_taken(now, client);
         }
+    }
+
+    /// What came of keeping a session.
+    pub(in crate::engine) fn session_was_kept(&mut self, now: Mono, client: ClientId, outcome: &Stored) {
+        self.clients.was_stored(client, outcome.is_ok());
+        self.open_session(now, client);
+        if matches!(outcome, Err(Trouble::Refused { why: Refusal::Fenced, .. })) {
+            self.session_was_taken(now, client);
+        }
+    }
+
+    /// Another process serves a session now, or did before the client came back to us. What it has set up here meanwhile
+    /// is added to what is stored first: its client was told that this is so.
+    fn session_was_taken(&mut self, now: Mono, client: ClientId) {
+        let Some(state) = self.clients.get(&client) else { return };
+        let Some(session) = state.session().filter(|session| !session.disowned) else { return };
+        if session.setup.is_same(&session.stored_setup) {
+            return self.let_go_of_session(now, client);
+        }
+        let name = self.name_of_session(state.entry, &session.id);
+        let principal = state.principal.clone().unwrap_or_default();
+        self.submit(Pending::Retaken(client), Write::TakeSession { name, principal });
+    }
+
+    /// A session is ours again for as long as it takes to add to it. It goes on wherever its client asks next, with a
+    /// server that is told all of it.
+    pub(in crate::engine) fn session_was_retaken(&mut self, now: Mono, client: ClientId, outcome: &Stored) {
+        let Ok(committed) = outcome else { return };
+        let session = self.clients.get(&client).and_then(Client::session);
+        if session.is_none_or(|session| session.disowned) {
+            return;
+        }
+        if let [Done::Session(Some(kept))] = &committed.done[..] {
+            self.clients.sets_up_beside(client, Setup::decode(&kept.setup), kept.epoch);
+            self.keep_session(client);
+        }
+        self.let_go_of_session(now, client);
     }
 
     /// Another process serves a session now.
@@ -54,7 +92,7 @@ impl Engine {
         self.end_if_disowned(now, client);
     }
 
-    fn end_standing(&mut self, id: StreamId) {
+    pub(in crate::engine) fn end_standing(&mut self, id: StreamId) {
         let Some(exchange) = self.clients.hangs_up(id) else { return };
         self.store_stream(id);
         self.act(Action::Finish(exchange));

@@ -56,9 +56,8 @@ impl Engine {
             (Pending::Told(no), outcome) => self.owner_was_told(no, outcome),
             (Pending::Moved(no), outcome) => self.task_has_moved(no, outcome),
             (Pending::Session(knock), outcome) => self.session_was_looked_up(now, *knock, outcome),
-            (Pending::KeptSession(client), Err(Trouble::Refused { why: Refusal::Fenced, .. })) => {
-                self.let_go_of_session(now, client);
-            }
+            (Pending::KeptSession(client), outcome) => self.session_was_kept(now, client, outcome),
+            (Pending::Retaken(client), outcome) => self.session_was_retaken(now, client, outcome),
             (
                 Pending::Changed(no),
                 Err(Trouble::Refused { why: Refusal::Fenced | Refusal::Ended(_), .. }),
@@ -98,6 +97,7 @@ impl Engine {
             | Pending::Moved(_)
             | Pending::Ended(_)
             | Pending::KeptSession(_)
+            | Pending::Retaken(_)
             | Pending::Session(_)
             | Pending::Noted
             | Pending::CallbacksTaken

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 impl Engine {
     /// Where a task of ours says that its call is.
-    pub(super) fn place_at_server(&self, no: TaskNo) -> Option<Place> {
+    pub(in crate::engine) fn place_at_server(&self, no: TaskNo) -> Option<Place> {
         let task = self.tickets.get(no)?;
         let definition = self.config.definition(self.definition_called(&task.server)?)?;
         Place::of(&task.body, definition.transport == Transport::Http)

@@ -12,7 +12,7 @@ use super::server_tasks::own_meta;
 use crate::action::Note;
 use crate::calls::Request;
 use crate::calls::orphaned::Place;
-use crate::clients::Way;
+use crate::clients::{Client, Way};
 use crate::config::Share;
 use crate::engine::Engine;
 use crate::engine::sharing::own_initialized;
@@ -186,11 +186,17 @@ impl Engine {
         }
     }
 
-    /// A client asks for something. If it never said `initialized`, it is not going to.
-    pub(in crate::engine) fn goes_on_without_initialized(&mut self, server: ServerId) {
-        if self.servers.skips_initialized(server) {
-            self.tickets.orphans_may_go_on();
+    /// A client asks for something. If it never said `initialized`, it is not going to, or has said so to another
+    /// replica. Its server may wait for that before it takes anything, so it hears it from us.
+    pub(in crate::engine) fn goes_on_without_initialized(&mut self, client: ClientId, server: ServerId) {
+        if !self.servers.skips_initialized(server) {
+            return;
         }
+        let is_session = self.clients.get(&client).and_then(Client::session).is_some();
+        if self.config.replicated && is_session {
+            self.initialize_for_client(server);
+        }
+        self.tickets.orphans_may_go_on();
     }
 
     fn start_orphan(&mut self, now: Mono, server: ServerId, orphan: Orphan) {

@@ -22,6 +22,9 @@ impl Engine {
         let mut writes = self.claims();
         writes.push(Write::Expire);
         self.submit_all(Pending::Claimed, writes);
+        if self.config.replicated {
+            self.arm_upkeep(self.at, false);
+        }
     }
 
     /// Takes over what is open at each of our servers and has lost its owner.
@@ -32,7 +35,7 @@ impl Engine {
 
     /// Somebody asks for a task of another process, which may have ended since we began.
     pub(super) fn claim_if_abandoned(&mut self, now: Mono) {
-        if self.tickets.claims(now) {
+        if self.tickets.claims(now, self.config.replicated) {
             let claims = self.claims();
             self.submit_all(Pending::Claimed, claims);
         }
@@ -56,15 +59,15 @@ impl Engine {
         if watches && self.tickets.watches() {
             self.load(Pending::Watched, Query::Changed(theirs));
         }
-        if self.tickets.renews(now) {
-            let mut writes = Vec::new();
-            if ours || self.has_stored_calls() {
-                writes.push(Write::Renew);
-            }
-            if watches {
-                writes.extend(self.claims());
-            }
-            self.submit_all(Pending::Claimed, writes);
+        let (renews, mut writes) = (self.tickets.renews(now), Vec::new());
+        if renews && (ours || self.has_stored_calls()) {
+            writes.push(Write::Renew);
+        }
+        if self.looks_for_abandoned(now, watches, renews) {
+            writes.extend(self.claims());
+        }
+        self.submit_all(Pending::Claimed, writes);
+        if renews {
             self.write_ends_again();
             self.say_who_waits();
             self.tickets.take_unread().into_iter().for_each(|ticket| self.read_orphan(ticket));
@@ -72,8 +75,26 @@ impl Engine {
         if self.tickets.expires(now) {
             self.submit(Pending::Noted, Write::Expire);
         }
-        let stored_calls = self.has_stored_calls();
-        self.tickets.arm_upkeep(&mut self.timers, now, stored_calls || in_flight);
+        self.arm_upkeep(now, in_flight);
+    }
+
+    /// Whether tasks are looked for now that have lost their owner. Among replicas also those that nobody asks for: they go
+    /// on, and are there when somebody comes for them.
+    fn looks_for_abandoned(&mut self, now: Mono, watches: bool, renews: bool) -> bool {
+        match self.config.replicated {
+            true => (watches || renews) && self.tickets.claims(now, true),
+            false => watches && renews,
+        }
+    }
+
+    fn arm_upkeep(&mut self, now: Mono, in_flight: bool) {
+        let more = in_flight || self.config.replicated || self.has_stored_calls();
+        self.tickets.arm_upkeep(&mut self.timers, now, more);
+    }
+
+    /// Whether a timer runs although there is nothing here to look after.
+    pub(in crate::engine) fn looks_for_orphans_at_rest(&self) -> bool {
+        self.config.replicated && self.tickets.upkeep_armed().is_some()
     }
 
     /// What could not be stored is kept in memory as long as the store would have kept it.

@@ -8,6 +8,7 @@ use super::intake::Intake;
 use super::presence::Presence;
 use super::slow::{Load, Slow};
 use crate::clock;
+use crate::driver::Entry;
 use crate::http1::body::Decoder;
 use crate::http1::fields::Known;
 use crate::http1::head::{self, Request};
@@ -33,6 +34,10 @@ const IDLE_TIME: Duration = Duration::from_secs(120);
 /// One whose client has not said who it is must have sent a whole head after this long, and every other one
 /// that has begun a head.
 const HEAD_TIME: Duration = Duration::from_secs(30);
+
+/// How long a connection without a request is kept when clients are to go to other replicas: longer than balancers
+/// keep theirs (`packaging/replicas/nginx.conf`), so that no request meets one that is just being closed.
+const LAST_REQUEST: Duration = Duration::from_secs(5);
 
 /// Bytes that are copied together so that they leave in one write.
 const COPIED: usize = 16 << 10;
@@ -101,12 +106,12 @@ impl Connection {
         self.known = true;
     }
 
-    /// Waits for the next request; not for one that has not begun when we stop.
-    pub async fn request(&mut self, stop: &mut watch::Receiver<bool>) -> Came {
+    /// Waits for the next request; not for one that has not begun when we stop, and not long if we are about to.
+    pub async fn request(&mut self, entry: &mut watch::Receiver<Entry>) -> Came {
         let (known, idle) = (self.known, if self.known { IDLE_TIME } else { HEAD_TIME });
         self.patience.as_mut().reset(clock::in_future(idle).into());
         let (mut seen, mut begun) = (0, false);
-        let mut stopped = pin!(stop.changed());
+        let mut stopped = pin!(is_over(entry));
         let came = poll_fn(|cx| {
             if let Poll::Ready(came) = self.inbound.poll_head(cx, &mut seen, head::request) {
                 return Poll::Ready(Ok(came));
@@ -119,7 +124,7 @@ impl Connection {
                 Poll::Ready(()) if known => Poll::Ready(Err(Came::Nothing)),
                 Poll::Ready(()) => Poll::Ready(Err(Came::Late)),
                 Poll::Pending if begun => Poll::Pending,
-                Poll::Pending => stopped.as_mut().poll(cx).map(|_| Err(Came::Nothing)),
+                Poll::Pending => stopped.as_mut().poll(cx).map(|()| Err(Came::Nothing)),
             }
         });
         let came = match came.await {
@@ -326,6 +331,15 @@ impl Connection {
     }
 }
 
+/// Waits until nobody is waited for any more. A balancer that kept the connection may be about to use it when we leave,
+/// so it has some time for that, or to close it.
+async fn is_over(entry: &mut watch::Receiver<Entry>) {
+    if entry.wait_for(|entry| *entry > Entry::Open).await.is_ok_and(|entry| *entry == Entry::Leaving) {
+        let closed = entry.wait_for(|entry| *entry == Entry::Closed);
+        let _ = tokio::time::timeout(LAST_REQUEST, closed).await;
+    }
+}
+
 /// The line before a chunk.
 fn write_size(to: &mut Vec<u8>, size: usize) {
     let digits = (usize::BITS - size.leading_zeros()).div_ceil(4).max(1);
@@ -396,8 +410,8 @@ mod tests {
     }
 
     async fn came(connection: &mut Connection) -> Came {
-        let (_stop, mut stopped) = watch::channel(false);
-        connection.request(&mut stopped).await
+        let (_entry, mut open) = watch::channel(Entry::Open);
+        connection.request(&mut open).await
     }
 
     /// How long a client is waited for that is not known and sends a few drops of a head.

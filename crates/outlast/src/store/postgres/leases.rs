@@ -11,12 +11,18 @@ use outlast_engine::Wall;
 use outlast_engine::limits::LEASE;
 use outlast_engine::store::Done;
 
-/// Owners of open records of a server, and whether they have been silent for too long. While the database itself was
-/// away nobody could be heard.
+/// Owners of open records, whether they have given their lease back (whoever owns something has written one, in the same
+/// transaction), and whether they have been silent for too long. While the database itself was away nobody could be
+/// heard. Each step of the recursion is one look into an index, so it costs as much as there are owners, however
+/// many records they have.
 const OWNERS: &str = "
-SELECT open.owner, coalesce(until, 0) <= outlast.clock() AND outlast.began() + $3 <= outlast.clock()
-FROM (SELECT DISTINCT owner FROM outlast.records WHERE server = $1 AND state < 2 AND owner <> $2) AS open
-    LEFT JOIN outlast.leases ON leases.owner = open.owner";
+WITH RECURSIVE open AS (
+    (SELECT owner FROM outlast.records WHERE state < 2 ORDER BY owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT owner FROM outlast.records WHERE state < 2 AND owner > open.owner ORDER BY owner LIMIT 1)
+    FROM open WHERE owner IS NOT NULL)
+SELECT open.owner, until IS NULL, coalesce(until, 0) <= outlast.clock() AND outlast.began() + $2 <= outlast.clock()
+FROM open LEFT JOIN outlast.leases ON leases.owner = open.owner WHERE open.owner <> $1";
 
 /// What they leave goes to us, unless one of them is heard of after all. `$4`: those who certainly do not run.
 const TAKE: &str = concat!(
@@ -27,15 +33,28 @@ const TAKE: &str = concat!(
     head!()
 );
 
-/// Whether an owner has been silent for too long.
+/// Whether an owner has given its lease back, and whether it has been silent for too long.
 const SILENT: &str = "
-SELECT coalesce((SELECT until FROM outlast.leases WHERE owner = $1), 0) <= outlast.clock()
-    AND outlast.began() + $2 <= outlast.clock()";
+SELECT until IS NULL, coalesce(until, 0) <= outlast.clock() AND outlast.began() + $2 <= outlast.clock()
+FROM (SELECT (SELECT until FROM outlast.leases WHERE owner = $1) AS until) AS lease";
 
 /// Owners that say nothing and have left nothing open.
 const FORGET: &str = "
 DELETE FROM outlast.leases WHERE until <= outlast.clock()
     AND NOT EXISTS (SELECT FROM outlast.records WHERE records.owner = leases.owner AND state < 2)";
+
+/// Owners that are gone.
+#[derive(Debug, Default)]
+pub struct Lost {
+    all: Vec<Box<str>>,
+    /// Those of them that certainly do not run.
+    ended: Vec<Box<str>>,
+}
+
+/// We end in order.
+pub async fn give_back(sql: &Connection, me: &Me) -> Result<(), Failure> {
+    sql.rows(&Statement::new("DELETE FROM outlast.leases WHERE owner = $1").text(&me.name)).await.map(drop)
+}
 
 fn lease() -> u64 {
     LEASE.as_millis() as u64
@@ -43,29 +62,37 @@ fn lease() -> u64 {
 
 impl Transaction<'_> {
     pub async fn claim(&self, server: &str) -> Result<Done, Stop> {
-        let owners = Statement::new(OWNERS).text(server).text(&self.me.name).int(lease());
-        let (mut gone, mut ended) = (Vec::new(), Vec::new());
-        for row in self.sql.rows(&owners).await? {
-            let owner = text(&row, 0);
-            if self.me.sees_the_end_of(&owner) {
-                ended.push(owner.clone());
-                gone.push(owner);
-            } else if row.get(1) && !self.wary {
-                gone.push(owner);
-            }
-        }
-        if gone.is_empty() {
+        let lost = self.lost.get_or_try_init(|| self.lost_owners()).await?;
+        if lost.all.is_empty() {
             return Ok(Done::Claimed(Vec::new()));
         }
         let take = Statement::new(TAKE)
             .text(server)
             .text(&self.me.name)
-            .blobs(gone.iter().map(|owner| owner.as_bytes()))
-            .blobs(ended.iter().map(|owner| owner.as_bytes()));
+            .blobs(lost.all.iter().map(|owner| owner.as_bytes()))
+            .blobs(lost.ended.iter().map(|owner| owner.as_bytes()));
         let rows = self.sql.rows(&take).await?;
         let mut claimed = rows.iter().map(head_of).collect::<Result<Vec<_>, _>>()?;
         claimed.sort_by_key(|head| head.number);
         Ok(Done::Claimed(claimed))
+    }
+
+    /// Whose open records may be taken over. The same for every server of a submission.
+    async fn lost_owners(&self) -> Result<Lost, Failure> {
+        let owners = Statement::new(OWNERS).text(&self.me.name).int(lease());
+        let mut lost = Lost::default();
+        for row in self.sql.rows(&owners).await? {
+            let owner = text(&row, 0);
+            let ended = self.me.sees_the_end_of(&owner);
+            if ended {
+                lost.ended.push(owner.clone());
+            }
+            let left = row.get(1);
+            if ended || left || (row.get(2) && !self.wary) {
+                lost.all.push(owner);
+            }
+        }
+        Ok(lost)
     }
 
     /// Whether another process lives, as far as anybody knows.
@@ -77,7 +104,8 @@ impl Transaction<'_> {
             return Ok(false);
         }
         let silent = self.sql.one(&Statement::new(SILENT).text(owner).int(lease())).await?;
-        Ok(self.wary || !silent.get::<_, bool>(0))
+        let (left, silent): (bool, bool) = (silent.get(0), silent.get(1));
+        Ok(!left && (self.wary || !silent))
     }
 
     pub async fn forget_owners(&self) -> Result<(), Failure> {

@@ -109,6 +109,24 @@ fn says(outcome: &Stored) -> String {
     outcome.as_ref().unwrap_err().to_string()
 }
 
+/// Whoever ends in order says so: nobody waits for its lease, not even while the database is so young that silence says
+/// nothing.
+#[test]
+fn what_is_left_in_order_is_taken_over_at_once() {
+    let server = Postgres::start(&["fsync=off"]);
+    let url = server.database();
+    let (mut ends, mut lives) = (writer(&url), writer(&url));
+    assert!(ends.commit(&[create(1)])[0].is_ok());
+    let claims = |writer: &mut Writer| {
+        let outcome = writer.commit(&[vec![Write::Claim { server: "files".into() }]]).remove(0).unwrap();
+        let [Done::Claimed(heads)] = &outcome.done[..] else { panic!("{outcome:?}") };
+        heads.len()
+    };
+    assert_eq!(claims(&mut lives), 0);
+    ends.leave();
+    assert_eq!(claims(&mut lives), 1);
+}
+
 /// What is under way when the database goes away waits for it, and is written once.
 #[test]
 fn a_restart_of_the_database_costs_no_write() {

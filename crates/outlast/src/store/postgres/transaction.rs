@@ -2,6 +2,7 @@
 
 use super::connection::Connection;
 use super::error::{Failure, Stop};
+use super::leases::Lost;
 use super::schema::VERSION;
 use super::statement::{Statement, count, int};
 use super::writes::{self, Quick};
@@ -13,6 +14,7 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
+use tokio::sync::OnceCell;
 use tokio_postgres::Row;
 
 /// How a transaction begins. A process that is stopped in the middle of one must not hold what it has locked.
@@ -38,6 +40,8 @@ pub struct Transaction<'a> {
     pub wary: bool,
     waits: bool,
     counted: Cell<Counted>,
+    /// Who has left something open, once somebody has asked.
+    pub lost: OnceCell<Lost>,
 }
 
 /// What became more or less.
@@ -61,7 +65,7 @@ impl<'a> Transaction<'a> {
         waits: bool,
         wary: bool,
     ) -> Transaction<'a> {
-        Transaction { sql, me, bounds, wary, waits, counted: Cell::default() }
+        Transaction { sql, me, bounds, wary, waits, counted: Cell::default(), lost: OnceCell::new() }
     }
 
     /// Makes all of these; none is committed yet.

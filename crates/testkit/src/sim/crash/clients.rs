@@ -273,6 +273,7 @@ impl Errand {
                 let ours = ["server-gone", "server-failed"].contains(&kind);
                 let theirs = error["data"]["nonce"] == *self.nonce;
                 assert!(ours || theirs, "{asked:?} was refused: {error}, {self:?}");
+                self.may_end_so(error);
                 self.sight.ends(End::Failed(error.clone()));
             }
             _ => panic!("{asked:?} was refused: {error}, {self:?}"),
@@ -492,6 +493,13 @@ impl World {
         }
     }
 
+    /// Whether a process has a connection of any client, or will have.
+    pub(super) fn has_connections(&self, life: usize) -> bool {
+        let open =
+            |(number, visit): (usize, &Visit)| visit.life == life && self.exchanges.all()[number].is_open();
+        self.visits.iter().enumerate().any(open)
+    }
+
     /// The first client with a session deletes it, in the midst of its calls.
     pub(super) fn delete_a_session(&mut self, life: usize) {
         let Some(index) = self.clients.iter().position(|client| client.session.is_some()) else { return };
@@ -528,6 +536,7 @@ impl World {
         };
         client.left = true;
         if self.clients.iter().all(|client| client.left) {
+            self.left = Some(self.agenda.now);
             self.end_the_others(life);
             self.end_the_sender(life);
         }

@@ -146,6 +146,13 @@ impl Sight {
 }
 
 impl Errand {
+    /// What another process can make again is not failed by one that ends.
+    pub(super) fn may_end_so(&self, error: &Value) {
+        let stopped = error["message"].as_str().is_some_and(|text| text.contains("outlast was stopped"));
+        let lost = stopped && self.is_safe() && self.sight.ticket.is_some();
+        assert!(!lost, "a call that others could have made again was failed: {self:?}");
+    }
+
     /// Durable before visible: what a client knows of the end of a ticket would survive us.
     pub(super) fn is_stored(&self, ledger: &Ledger) {
         let Some(ticket) = self.sight.ticket.as_deref().and_then(Ticket::parse) else { return };

@@ -154,6 +154,8 @@ impl Scene {
             profiles: Profiles { table: HASTY, ..Profiles::default() },
             resume_wait: Duration::from_secs(60),
             session_idle: Duration::from_secs(60),
+            replicated: self.manner == Manner::Serve,
+            drain: Duration::from_secs(1),
             ..server.into()
         };
         config.is_called("sim".into());
