@@ -5,6 +5,7 @@
 //! with a limit; only the fake server lets time pass.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real processes in real time")]
+#![allow(clippy::print_stdout, reason = "a test of chance says its seed, and what it has seen")]
 
 mod batches;
 mod bounds;
@@ -55,6 +56,8 @@ mod questions;
 mod rejoin;
 mod reload;
 mod replicas;
+mod replicas_faults;
+mod replicas_load;
 mod restarts;
 mod resume;
 mod roaming;

@@ -20,26 +20,32 @@ use crate::http_world::{Served, Session, answer_below, answer_of, listening, out
 use crate::world::fake_server;
 
 /// A lease, and what may come on top of it.
-const TAKE_OVER: Duration = Duration::from_secs(17 + 3);
+pub const TAKE_OVER: Duration = Duration::from_secs(15 + 2);
 
 /// How long a fault may keep anybody waiting.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Replicas of one file, on as many machines as far as they can tell.
-struct Fleet {
-    replicas: Vec<Served>,
-    folder: tempfile::TempDir,
-    token: String,
-    url: String,
+pub struct Fleet {
+    pub replicas: Vec<Served>,
+    pub folder: tempfile::TempDir,
+    pub token: String,
+    pub url: String,
+    flags: &'static [&'static str],
 }
 
 impl Fleet {
-    fn new(url: &str, replicas: usize) -> Fleet {
+    pub fn new(url: &str, replicas: usize) -> Fleet {
+        Fleet::of(url, replicas, &[])
+    }
+
+    /// The same with flags.
+    pub fn of(url: &str, replicas: usize, flags: &'static [&'static str]) -> Fleet {
         let folder = tempfile::tempdir().expect("a folder");
         let (token, line) = new_token("ann");
         std::fs::write(folder.path().join("tokens"), line + "\n").expect("a file");
-        let mut fleet =
-            Fleet { replicas: Vec::new(), folder, token: format!("Bearer {token}"), url: url.to_owned() };
+        let token = format!("Bearer {token}");
+        let mut fleet = Fleet { replicas: Vec::new(), folder, token, url: url.to_owned(), flags };
         for at in 0..replicas {
             let replica = fleet.start(at);
             fleet.replicas.push(replica);
@@ -48,7 +54,7 @@ impl Fleet {
     }
 
     /// Each has a state folder, a working directory and an environment of its own.
-    fn command(&self, at: usize) -> Command {
+    pub fn command(&self, at: usize) -> Command {
         let own = self.folder.path().join(format!("replica-{at}"));
         std::fs::create_dir_all(&own).expect("a folder");
         let mut command = outlast_alone();
@@ -57,43 +63,43 @@ impl Fleet {
         command.args(["serve", "--tasks", "--tool", "hang=timeout:1h", "--max-sessions", "100000"]);
         command.args(["--state"]).arg(own.join("state"));
         command.args(["--token-file"]).arg(self.folder.path().join("tokens"));
-        command.arg("--").arg(fake_server());
+        command.args(self.flags).arg("--").arg(fake_server());
         command
     }
 
-    fn start(&self, at: usize) -> Served {
+    pub fn start(&self, at: usize) -> Served {
         self.start_at(at, 0)
     }
 
-    fn start_at(&self, at: usize, port: u16) -> Served {
+    pub fn start_at(&self, at: usize, port: u16) -> Served {
         listening(self.command(at).env("OUTLAST_LISTEN", format!("127.0.0.1:{port}")))
     }
 
     /// A client of this replica.
-    fn client(&self, at: usize) -> Session {
+    pub fn client(&self, at: usize) -> Session {
         Session::open(self.replicas[at].address, Some(&self.token))
     }
 
-    fn kill(&mut self, at: usize) {
+    pub fn kill(&mut self, at: usize) {
         self.replicas[at].process.signal(Signal::SIGKILL);
         self.replicas[at].process.end();
     }
 }
 
 /// A call with a ticket; `None` if it was answered plainly.
-fn begin(client: &mut Session, tool: &str, arguments: &Value) -> Option<String> {
+pub fn begin(client: &mut Session, tool: &str, arguments: &Value) -> Option<String> {
     let params = json!({"name": tool, "arguments": arguments, "task": {}});
     let (mut caller, _) = client.begin("tools/call", &params);
     let answer = answer_of(&mut caller);
     Some(answer["result"]["task"]["taskId"].as_str()?.to_owned())
 }
 
-fn ask(client: &mut Session, method: &str, ticket: &str) -> Value {
+pub fn ask(client: &mut Session, method: &str, ticket: &str) -> Value {
     let (mut caller, _) = client.begin(method, &json!({"taskId": ticket}));
     answer_of(&mut caller)
 }
 
-fn status(client: &mut Session, ticket: &str) -> String {
+pub fn status(client: &mut Session, ticket: &str) -> String {
     let answer = ask(client, "tasks/get", ticket);
     answer["result"]["status"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
@@ -113,7 +119,7 @@ fn a_session_that_began_at_one_replica_goes_on_at_another() {
 fn a_ticket_of_one_replica_is_fetched_and_cancelled_at_another() {
     let fleet = Fleet::new(&Postgres::shared().database(), 2);
     let (mut here, mut there) = (fleet.client(0), fleet.client(1));
-    let quick = begin(&mut here, "silent", &json!({"ms": 700})).expect("a task");
+    let quick = begin(&mut here, "silent", &json!({"ms": 3_000})).expect("a task");
     assert_eq!(status(&mut there, &quick), "working");
     let answer = ask(&mut there, "tasks/result", &quick);
     assert!(answer["result"].is_object(), "{answer}");
@@ -179,14 +185,14 @@ fn what_is_wrong_with_the_database_is_one_sentence() {
 
 /// What the clients of all replicas have seen of one ticket.
 #[derive(Default)]
-struct History {
-    number: u64,
-    seen: Vec<String>,
-    end: Option<Value>,
+pub struct History {
+    pub number: u64,
+    pub seen: Vec<String>,
+    pub end: Option<Value>,
 }
 
 impl History {
-    fn sees(&mut self, status: &str) {
+    pub fn sees(&mut self, status: &str) {
         let is_end = |status: &str| !matches!(status, "working" | "input_required");
         if let Some(last) = self.seen.last().filter(|last| is_end(last)) {
             assert_eq!(status, last, "an end has changed: {:?}", self.seen);
@@ -195,7 +201,7 @@ impl History {
     }
 
     /// The end that a client is told.
-    fn ends(&mut self, answer: &Value) {
+    pub fn ends(&mut self, answer: &Value) {
         let end = answer.get("result").or(answer.get("error")).cloned().unwrap_or_default();
         match &self.end {
             Some(before) => assert_eq!(&end, before, "two ends"),
@@ -247,7 +253,7 @@ fn go_wrong(rounds: u64, server: &mut Postgres, mut fault: impl FnMut(&mut Fleet
 }
 
 /// How often something goes wrong: more with `OUTLAST_TEST_ROUNDS=200`.
-fn rounds() -> u64 {
+pub fn rounds() -> u64 {
     std::env::var("OUTLAST_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(4)
 }
 
@@ -302,21 +308,23 @@ fn a_replica_that_was_stopped_for_too_long_takes_nothing_back() {
 }
 
 /// nginx from Debian with the configuration that we ship; gone with this.
-struct Balancer {
-    port: u16,
+pub struct Balancer {
+    pub port: u16,
     process: std::process::Child,
     _folder: tempfile::TempDir,
 }
 
 impl Balancer {
-    fn before(fleet: &Fleet) -> Balancer {
+    pub fn before(fleet: &Fleet) -> Balancer {
         let port = free_port();
         let folder = tempfile::tempdir().expect("a folder");
         let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/replicas/nginx.conf");
         let text = std::fs::read_to_string(shipped).expect("the file");
+        let server = |replica: &Served| format!("server {} max_fails=1 fail_timeout=2s;", replica.address);
+        let servers: String = fleet.replicas.iter().map(server).collect();
         let text = text
-            .replace("one:7600", &fleet.replicas[0].address.to_string())
-            .replace("two:7600", &fleet.replicas[1].address.to_string())
+            .replace("server two:7600 max_fails=1 fail_timeout=2s;", "")
+            .replace("server one:7600 max_fails=1 fail_timeout=2s;", &servers)
             .replace("listen 7600", &format!("listen 127.0.0.1:{port}"));
         // Debian's own folders are root's.
         let own = "http { client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
@@ -331,7 +339,7 @@ impl Balancer {
         Balancer { port, process, _folder: folder }
     }
 
-    fn client(&self, fleet: &Fleet) -> Session {
+    pub fn client(&self, fleet: &Fleet) -> Session {
         Session::open(([127, 0, 0, 1], self.port).into(), Some(&fleet.token))
     }
 }
