@@ -18,8 +18,10 @@ pub mod endpoint;
 mod example;
 mod gateway;
 mod http;
+mod manifest;
 pub mod matrix;
 mod otlp;
+mod replicas;
 pub mod setup;
 mod special;
 mod table;
@@ -59,6 +61,8 @@ usage: cargo xtask interop [--direct-only | --outlast PATH] [--all] [--list] [CL
   cargo xtask interop example           only a client's file with the servers that people have
   cargo xtask interop gateway           only many servers behind one address, and 200 clients
   cargo xtask interop otlp              only traces, before a real receiver
+  cargo xtask interop manifest          only the manifest for Kubernetes, against its schemas
+  cargo xtask interop replicas          only clients of every SDK before replicas that are killed
   cargo xtask interop tasks             only tasks, before servers that have none
 
       --direct-only   without outlast: do the fixtures work at all?

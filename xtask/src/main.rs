@@ -11,6 +11,13 @@ mod dist;
 mod fuzz;
 mod interop;
 mod needs;
+#[path = "../../crates/testkit/src/postgres.rs"]
+#[allow(
+    dead_code,
+    clippy::disallowed_types,
+    reason = "the tests use more of it, and it is a process of its own"
+)]
+mod postgres;
 mod profiles;
 mod schema;
 mod shell;
@@ -24,7 +31,7 @@ use std::process::ExitCode;
 
 const HELP: &str = "cargo xtask test [unit|fuzz|sim|e2e|...]              everything, or a part
 cargo xtask needs                                      the tools that the tests need, and which are missing
-cargo xtask bench [stdio|http] [--quick] [--check]     the benchmark, against the direct server and the floor
+cargo xtask bench [stdio|http|replicas] [--quick]       the benchmark, against the direct server and the floor
 cargo xtask bench --against PATH                       this build and another outlast, measured in turns
 cargo xtask order                                      what every start runs, for the linker to lay together
 cargo xtask interop [CLIENT [SERVER [WAY]]]            real SDKs, direct and through outlast

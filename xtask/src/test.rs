@@ -76,7 +76,7 @@ const PARTS: [Part; 10] = [
     Part {
         name: "interop",
         what: "the official SDKs, directly and through outlast",
-        needs: &["node", "npm", "python3", "venv"],
+        needs: &["node", "npm", "python3", "venv", "postgresql", "nginx"],
         run: interop_all,
     },
     Part {

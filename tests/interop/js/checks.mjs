@@ -402,6 +402,36 @@ async function forgotten(peer, server) {
     return 'a new session, unnoticed';
 }
 
+/**
+ * Only before replicas that are killed: what fails is asked again, in the same session as long as that works, and every
+ * answer is the one to its own word.
+ */
+async function words(connect, options) {
+    let peer;
+    let again = 0;
+    let tries = 0;
+    for (let number = 0; number < options.words; ) {
+        const word = `word-${process.pid}-${number}.`;
+        let said;
+        try {
+            peer ??= await bounded(connect(options), CHECK_LIMIT_MS, 'connect');
+            said = text(await bounded(peer.call('echo', fixtureEcho.args(word)), 30_000, 'a call'));
+        } catch (error) {
+            tries += 1;
+            again += 1;
+            expect(tries < 40, `given up after ${number} words: ${error.message}`);
+            if (tries % 5 === 0) peer = undefined;
+            await sleep(200);
+            continue;
+        }
+        same(said, word);
+        number += 1;
+        tries = 0;
+        await sleep(20);
+    }
+    return `${options.words} answers, ${again} asked again`;
+}
+
 /** Every process below one, from /proc. */
 function descendants(root) {
     const all = readdirSync('/proc').filter(name => /^\d+$/.test(name)).flatMap(name => {
@@ -420,7 +450,7 @@ function descendants(root) {
 function parse(argv) {
     const options = { era: 'auto', profile: 'fixture', only: undefined, silenceMs: 60_000, heldMs: 0 };
     const end = argv.indexOf('--');
-    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] [--held-ms N] [--pid N] [--server URL] -- COMMAND...|URL');
+    expect(end >= 0 && end + 1 < argv.length, 'usage: client [--era E] [--profile P] [--only A,B] [--silence-ms N] [--held-ms N] [--words N] [--pid N] [--server URL] -- COMMAND...|URL');
     for (let i = 0; i < end; i += 2) {
         const value = argv[i + 1];
         if (argv[i] === '--era') options.era = value;
@@ -428,6 +458,7 @@ function parse(argv) {
         else if (argv[i] === '--only') options.only = value.split(',');
         else if (argv[i] === '--silence-ms') options.silenceMs = Number(value);
         else if (argv[i] === '--held-ms') options.heldMs = Number(value);
+        else if (argv[i] === '--words') options.words = Number(value);
         else if (argv[i] === '--pid') options.pid = Number(value);
         else if (argv[i] === '--server') options.server = value;
         else throw new Error(`unknown option ${argv[i]}`);
@@ -458,6 +489,10 @@ export async function main(connect) {
         }
     };
 
+    if (options.words) {
+        await run('words', () => words(connect, options), 140_000);
+        process.exit(failed ? 1 : 0);
+    }
     let peer;
     try {
         peer = await bounded(connect(options), CHECK_LIMIT_MS, 'connect');

@@ -427,8 +427,50 @@ async def ends_session(closing_since, peer, url):
     return "the session has ended"
 
 
+async def say_words(peer, count, said):
+    """Goes on with the words until the session does not work any more."""
+    failures = 0
+    while said["answers"] < count:
+        word = f"word-{os.getpid()}-{said['answers']}."
+        try:
+            with anyio.fail_after(30):
+                answer = text(await peer.call("echo", {"text": word}))
+        except Exception as error:
+            said["again"] += 1
+            failures += 1
+            if failures == 5:
+                raise ConnectionError(explain(error)) from error
+            await anyio.sleep(0.2)
+            continue
+        if answer != word:
+            said["wrong"] = f"got {answer}, wanted {word}"
+            return
+        said["answers"] += 1
+        failures = 0
+        await anyio.sleep(0.02)
+
+
+async def words(connect, options):
+    """Only before replicas that are killed: what fails is asked again, in the same session as long as that works, and
+    every answer is the one to its own word."""
+    said = {"answers": 0, "again": 0, "wrong": None}
+    for _ in range(40):
+        try:
+            async with connect(options) as peer:
+                await say_words(peer, options.words, said)
+        except Exception as error:
+            said["last"] = explain(error)
+            await anyio.sleep(0.2)
+        assert not said["wrong"], said["wrong"]
+        if said["answers"] == options.words:
+            return f"{options.words} answers, {said['again']} asked again"
+    raise AssertionError(f"given up after {said['answers']} words: {said['last']}")
+
+
 async def run(connect, options, report):
     """`connect(options)` is a context manager: entered, it gives the connected adapter."""
+    if options.words:
+        return await report.run("words", words, connect, options, limit=140)
     try:
         async with connect(options) as peer:
             who = f"{peer.era} {peer.version}, {peer.server_name}"
@@ -457,6 +499,7 @@ def main(connect):
     parser.add_argument("--era", default="auto", choices=["legacy", "modern", "auto"])
     parser.add_argument("--profile", default="fixture", choices=sorted(PROFILES))
     parser.add_argument("--only", type=lambda names: names.split(","))
+    parser.add_argument("--words", type=int)
     parser.add_argument("--held-ms", dest="held", type=lambda ms: int(ms) // 1000)
     argv = sys.argv[1:]
     if "--" not in argv or argv[-1] == "--":

@@ -80,7 +80,7 @@ fn install_npm(places: &Places, name: &str) -> Result<()> {
     })
 }
 
-fn install_python(places: &Places, name: &str, requirements: &str) -> Result<()> {
+pub fn install_python(places: &Places, name: &str, requirements: &str) -> Result<()> {
     let requirements = places.sources.join("py").join(requirements);
     let stamp = version_of("python3")? + &fs::read_to_string(&requirements)?;
     let (home, log) = (places.installed.join(name), places.installed.join("logs/pip.log"));

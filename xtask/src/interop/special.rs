@@ -11,10 +11,22 @@ use super::client::{Outcome, Run};
 use super::endpoint::Endpoint;
 use super::matrix::{self, Pair, Sdk};
 use super::tally::{Tally, Verdict};
-use super::{Places, RUN_LIMIT, before, example, gateway, http, otlp, tasks};
+use super::{Places, RUN_LIMIT, before, example, gateway, http, manifest, otlp, replicas, tasks};
 
-pub const NAMES: [&str; 10] =
-    ["callbacks", "crash", "crowd", "example", "forgotten", "gateway", "held", "keepalive", "otlp", "tasks"];
+pub const NAMES: [&str; 12] = [
+    "callbacks",
+    "crash",
+    "crowd",
+    "example",
+    "forgotten",
+    "gateway",
+    "held",
+    "keepalive",
+    "manifest",
+    "otlp",
+    "replicas",
+    "tasks",
+];
 
 /// How long a call is silent in the check that the whole project is about.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -30,7 +42,8 @@ pub fn sdks(names: &[&str]) -> Vec<Sdk> {
     let held = names.contains(&"held").then_some(Sdk::Py1);
     let example = example::SDKS.into_iter().filter(|_| names.contains(&"example"));
     let otlp = otlp::SDKS.into_iter().filter(|_| names.contains(&"otlp"));
-    let clients = clients.chain(held).chain(gateway).chain(example).chain(otlp);
+    let replicas = replicas::SDKS.into_iter().filter(|_| names.contains(&"replicas"));
+    let clients = clients.chain(held).chain(gateway).chain(example).chain(otlp).chain(replicas);
     clients.chain(names.first().map(|_| Sdk::Ts1)).chain(tasks).collect()
 }
 
@@ -43,6 +56,8 @@ pub fn check(name: &str, places: &Places, outlast: &str, tally: &Tally) {
         "example" => return tally.add(name, example::check(places, outlast)),
         "gateway" => return tally.add(name, gateway::check(places, outlast)),
         "otlp" => return tally.add(name, otlp::check(places, outlast)),
+        "manifest" => return tally.add(name, manifest::check(places)),
+        "replicas" => return tally.add(name, replicas::check(places, outlast)),
         "tasks" => return tasks::check(places, outlast, tally),
         "forgotten" => (forgotten, forgotten_over_http),
         "held" => return held(places, outlast, tally),
