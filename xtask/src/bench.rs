@@ -9,7 +9,8 @@
 //! Two tables: over pipes, where ratios are to `floor`, and over HTTP, where they are to the server
 //! itself and `floor`, a bare copy between sockets, stands beside them.
 //!
-//! A third, of many servers behind one address, stands by itself (`gateway`).
+//! A third, of many servers behind one address, and a fourth, of replicas over one database, stand by themselves
+//! (`gateway`, `replicas`).
 //!
 //! `--against PATH` compares with another outlast instead (`against`).
 //!
@@ -40,6 +41,7 @@ pub mod order;
 mod plot;
 mod processes;
 mod record;
+mod replicas;
 mod results;
 mod running;
 mod sizes;
@@ -66,6 +68,9 @@ pub fn run(words: &[String]) -> Result<()> {
     }
     std::fs::create_dir_all(options::scratch()).context("cannot create target/bench")?;
     let programs = Programs::build(options.outlast.as_deref())?;
+    if options.replicas {
+        return replicas::run(&options, &programs);
+    }
     let machine = machine::pin_to_one_core()?;
     machine::allow_many_files()?;
     println!("{machine}");

@@ -20,18 +20,18 @@ use super::targets::Programs;
 
 /// What a figure must be.
 #[derive(Clone, Copy)]
-enum Goal {
+pub(super) enum Goal {
     AtLeast(f64),
     AtMost(f64),
     /// It explains another one.
     None,
 }
 
-struct Row {
+pub(super) struct Row {
     key: &'static str,
     title: &'static str,
     unit: &'static str,
-    goal: Goal,
+    pub(super) goal: Goal,
 }
 
 /// Every figure that a round takes.
@@ -53,12 +53,12 @@ const ROWS: [Row; 15] = [
     row("listed", "the same after a list, which it can still fetch again", "KiB", Goal::None),
 ];
 
-const fn row(key: &'static str, title: &'static str, unit: &'static str, goal: Goal) -> Row {
+pub(super) const fn row(key: &'static str, title: &'static str, unit: &'static str, goal: Goal) -> Row {
     Row { key, title, unit, goal }
 }
 
 /// A figure of one round.
-type Sample = (&'static str, f64);
+pub(super) type Sample = (&'static str, f64);
 
 /// How much is measured in one round.
 struct Sizes {
@@ -86,11 +86,7 @@ pub fn run(options: &Options, programs: &Programs, machine: &Machine) -> Result<
         println!("gateway, round {} of {}", round + 1, options.rounds);
         samples.extend(measures::take(programs, &sizes)?);
     }
-    let value = |row: &Row| {
-        let of_row = samples.iter().filter(|(key, _)| *key == row.key);
-        median(of_row.map(|(_, value)| *value).collect())
-    };
-    let values: Vec<(&Row, f64)> = ROWS.iter().filter_map(|row| Some((row, value(row)?))).collect();
+    let values = medians(&ROWS, &samples);
     ensure!(values.len() == ROWS.len(), "not everything was measured");
     let rows = markdown(&values);
     println!("\n{rows}\n{machine}");
@@ -102,7 +98,16 @@ pub fn run(options: &Options, programs: &Programs, machine: &Machine) -> Result<
     Ok(())
 }
 
-fn markdown(values: &[(&Row, f64)]) -> String {
+/// The rows that were measured, each with its median.
+pub(super) fn medians<'a>(rows: &'a [Row], samples: &[Sample]) -> Vec<(&'a Row, f64)> {
+    let value = |row: &Row| {
+        let of_row = samples.iter().filter(|(key, _)| *key == row.key);
+        median(of_row.map(|(_, value)| *value).collect())
+    };
+    rows.iter().filter_map(|row| Some((row, value(row)?))).collect()
+}
+
+pub(super) fn markdown(values: &[(&Row, f64)]) -> String {
     let mut text = String::from("| measure | outlast | goal |\n|---|--:|--:|\n");
     for (row, value) in values {
         let digits = if *value >= 1000.0 { 0 } else { 2 };
@@ -112,7 +117,7 @@ fn markdown(values: &[(&Row, f64)]) -> String {
 }
 
 impl Goal {
-    fn is_met(self, value: f64) -> bool {
+    pub(super) fn is_met(self, value: f64) -> bool {
         match self {
             Goal::AtLeast(bound) => value >= bound,
             Goal::AtMost(bound) => value <= bound,

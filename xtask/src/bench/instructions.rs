@@ -38,6 +38,18 @@ pub fn store(programs: &Programs, _: Target, sizes: &Sizes) -> Result<Vec<Sample
     Ok(vec![(Metric::StoreInstructions, on / off)])
 }
 
+/// Plain calls with a database to keep tickets in, against the same without one; nothing where they cannot be counted.
+pub fn of_database(programs: &Programs, url: &str, calls: u64) -> Result<Option<f64>> {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("  no valgrind here: what the database costs a call is not counted");
+        return Ok(None);
+    }
+    let on = per_call(programs, &["--tasks", "--store-url", url], calls)?;
+    let off = per_call(programs, &["--tasks", "--state", "none"], calls)?;
+    println!("  {off:.0} instructions per call without a store, {on:.0} with the database");
+    Ok(Some(on / off))
+}
+
 fn per_call(programs: &Programs, flags: &[&str], calls: u64) -> Result<f64> {
     let (short, long) = (count(programs, flags, SHORT)?, count(programs, flags, SHORT + calls)?);
     Ok((long as f64 - short as f64) / calls as f64)

@@ -6,10 +6,11 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::tables::{TABLES, Table};
 
-const USAGE: &str = "cargo xtask bench [stdio|http|gateway] [--quick] [--only NAME] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--against PATH] [--check]
+const USAGE: &str = "cargo xtask bench [stdio|http|gateway|replicas] [--quick] [--only NAME] [--rounds N] [--json FILE] [--svg FILE] [--outlast PATH] [--against PATH] [--check]
 
       stdio, http     only this table [default: both]
       gateway         20 servers behind one address, against one; --only, --json, --svg and --against are not for it
+      replicas        several outlast over one PostgreSQL; --json, --svg and --against are not for it
       --quick         few calls and one round, under a minute: shows that it works, not how fast it is
       --only NAME     only the measures with this in their name; publishes nothing
       --rounds N      median over this many rounds [default: 5, with --against 9; at least 5 unless --quick]
@@ -29,6 +30,8 @@ pub struct Options {
     pub tables: Vec<&'static Table>,
     /// Many servers behind one address, in place of the tables.
     pub gateway: bool,
+    /// Replicas over one database, in place of the tables.
+    pub replicas: bool,
     pub quick: bool,
     pub only: Option<String>,
     pub rounds: usize,
@@ -55,6 +58,7 @@ impl Options {
             match word.as_str() {
                 "--quick" => {}
                 "gateway" => options.gateway = true,
+                "replicas" => options.replicas = true,
                 "--only" => options.only = Some(value()?.clone()),
                 "--check" => options.check = true,
                 "--rounds" => options.rounds = rounds(value()?, quick)?,
@@ -83,6 +87,7 @@ impl Options {
         Options {
             tables: Vec::new(),
             gateway: false,
+            replicas: false,
             quick,
             only: None,
             rounds,

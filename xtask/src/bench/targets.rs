@@ -92,6 +92,18 @@ impl Programs {
         command
     }
 
+    /// outlast, to be told everything by the caller.
+    pub fn service(&self) -> Command {
+        let mut command = Command::new(&self.outlast);
+        self.isolate(&mut command);
+        command
+    }
+
+    /// A server whose tools sleep, hang and fail.
+    pub fn fake_server(&self) -> PathBuf {
+        self.echo_server.with_file_name("fake_server")
+    }
+
     /// A folder for what outlast keeps.
     pub fn state(&self) -> &Path {
         &self.state
