@@ -32,7 +32,7 @@ use crate::timers::{Owner, Timers};
 use crate::wire::{Message, Outgoing};
 use identity::Identities;
 use session::Stream;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Every client.
@@ -43,6 +43,8 @@ pub(crate) struct Clients {
     /// Sessions by their names.
     sessions: BTreeMap<Box<str>, ClientId>,
     streams: IdMap<StreamId, Stream>,
+    /// Those whose events are stored.
+    stored_streams: BTreeSet<StreamId>,
     /// Which connection carries which stream.
     exchanges: IdMap<ExchangeId, StreamId>,
     next_stream: u64,
@@ -63,6 +65,7 @@ impl Default for Clients {
             last: 0,
             sessions: BTreeMap::new(),
             streams: IdMap::default(),
+            stored_streams: BTreeSet::new(),
             exchanges: IdMap::default(),
             next_stream: 1,
             heard_of_traces: false,

@@ -45,6 +45,11 @@ impl Clients {
         self.streams.iter().map(|(id, stream)| (*id, stream))
     }
 
+    /// Streams whose events are stored: few of all that there are.
+    pub(crate) fn stored_streams(&self) -> impl Iterator<Item = (StreamId, &Stream)> {
+        self.stored_streams.iter().filter_map(|id| Some((*id, self.stream(*id)?)))
+    }
+
     /// The stream whose only request can be resumed with this token.
     pub(crate) fn stream_with(&self, ticket: &Ticket) -> Option<StreamId> {
         self.streams().find(|(_, stream)| stream.ticket.as_ref() == Some(ticket)).map(|(id, _)| id)
@@ -73,6 +78,10 @@ impl Clients {
             if stream.exchange.is_some_and(|exchange| self.exchanges.get(&exchange) != Some(&id)) {
                 return Err(format!("{:?} does not lead to {id:?}", stream.exchange));
             }
+        }
+        let stored = self.streams.values().filter(|stream| stream.stored).count();
+        if stored != self.stored_streams.len() || self.stored_streams().count() != stored {
+            return Err(format!("{stored} streams are stored, and {:?} are known", self.stored_streams));
         }
         let kept: usize = self.streams.values().map(Stream::kept_bytes).sum();
         if kept != self.kept_events {
@@ -135,6 +144,7 @@ impl Clients {
     pub(crate) fn stores_stream(&mut self, id: StreamId) {
         if let Some(stream) = self.stream_at(id) {
             stream.stored = true;
+            self.stored_streams.insert(id);
         }
     }
 
@@ -207,6 +217,7 @@ impl Clients {
     /// has begun.
     pub(crate) fn close_stream(&mut self, id: StreamId) -> Option<(ExchangeId, bool)> {
         let stream = self.streams.remove(&id)?;
+        self.stored_streams.remove(&id);
         self.kept_more(stream.client, -(stream.kept_bytes() as isize));
         if let Some(session) = self.at(stream.client).and_then(Client::session_mut) {
             session.streams.remove(&id);

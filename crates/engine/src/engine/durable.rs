@@ -282,7 +282,7 @@ impl Engine {
             let session = self.clients.get(&stream.client).and_then(Client::session);
             stream.settled.is_none() && session.is_some_and(|session| session.standing != id)
         };
-        self.clients.streams().any(|(id, stream)| stream.stored && waits(id, stream))
+        self.clients.stored_streams().any(|(id, stream)| waits(id, stream))
     }
 
     /// What the open request of a stream is answered if this process ends before there is a better answer.

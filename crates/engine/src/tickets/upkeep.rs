@@ -11,6 +11,8 @@ use crate::timers::{Owner, Timers};
 #[derive(Debug, Default)]
 pub(super) struct Upkeep {
     armed: Option<Mono>,
+    /// When a call of an HTTP client was last open.
+    called: Option<Mono>,
     renewed: Mono,
     claimed: Mono,
     expired: Mono,
@@ -95,6 +97,15 @@ impl Tickets {
 
     pub(crate) fn mail_was_looked_for(&mut self) {
         self.upkeep.asks_for_mail = false;
+    }
+
+    /// Whether other processes may have something to say of sessions that were here: their clients cancel, answer, and
+    /// come back for what they have not read, also a moment after the last call.
+    pub(crate) fn hears_of_sessions(&mut self, now: Mono, calls: bool) -> bool {
+        if calls {
+            self.upkeep.called = Some(now);
+        }
+        self.upkeep.called.is_some_and(|called| now.since(called) < limits::RELAYED)
     }
 
     /// Whether other processes' tasks are looked at now.

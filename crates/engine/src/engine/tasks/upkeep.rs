@@ -47,9 +47,9 @@ impl Engine {
         self.give_orphans_up(now);
         let ours = self.tickets.has_unread()
             || self.tickets.values().any(|task| task.theirs.is_none() && task.state.is_open());
-        // Also a call without a ticket may have its client at another process.
-        let in_flight = self.config.durable && !self.clients.in_flight().is_empty();
-        if (ours || in_flight) && self.tickets.looks_for_mail() {
+        let sessions =
+            self.config.durable && self.tickets.hears_of_sessions(now, !self.clients.in_flight().is_empty());
+        if (ours || sessions) && self.tickets.looks_for_mail() {
             self.load(Pending::Mail, Query::Mail);
         }
         self.leave_all_theirs();
@@ -75,7 +75,7 @@ impl Engine {
         if self.tickets.expires(now) {
             self.submit(Pending::Noted, Write::Expire);
         }
-        self.arm_upkeep(now, in_flight);
+        self.arm_upkeep(now, sessions);
     }
 
     /// Whether tasks are looked for now that have lost their owner. Among replicas also those that nobody asks for: they go
@@ -129,9 +129,9 @@ impl Engine {
 
     // What the store says.
 
-    /// There may be a mailbox message. Where nobody looks for any there is nothing that it could be about.
+    /// There may be a mailbox message.
     pub(in crate::engine) fn mail_is_hinted(&mut self) {
-        if self.tickets.upkeep_armed().is_some() && self.tickets.looks_for_mail() {
+        if self.tickets.looks_for_mail() {
             self.load(Pending::Mail, Query::Mail);
         }
     }
