@@ -74,8 +74,9 @@ pub(super) const ITEMS: &[Setting] = &[
         short: "record every message in this file (-: stderr)",
         long: "One JSON object per line: time, direction, message; over HTTP also the number of the \
                client's request, and the status if it is not a success. Values of keys that look like \
-               secrets (password, token, session, authorization, …) are replaced by `***`. The file gets \
-               mode 0600, even if it exists already. No call waits for the file: up to 16 MiB wait to be \
+               secrets (password, token, session, authorization, …), and of those that `redact` names, are \
+               replaced by `***`; of a task id, a ticket or a session's id only the first 8 characters \
+               are written. The file gets mode 0600, even if it exists already. No call waits for the file: up to 16 MiB wait to be \
                written; messages beyond that are not recorded, and counted in the file and in the log.",
     },
     Setting {
@@ -122,9 +123,9 @@ pub(super) const ITEMS: &[Setting] = &[
         front: false,
         default: "",
         short: "arguments whose values nobody is shown: 'iban*'",
-        long: "Names of arguments whose values are shown as `***` where a person is asked to approve a call, besides \
-               those that are called password, token, secret, key and the like. May be given \
-               several times; in the environment, one line each.",
+        long: "Names of arguments whose values are shown as `***` where a person is asked to approve a call, and in \
+               `trace-messages`, besides those that are called password, token, secret, key and the like. \
+               May be given several times; in the environment, one line each.",
     },
     Setting {
         key: Key::Keep,

@@ -128,7 +128,8 @@ fn with_log(
     for name in &settings.unknown {
         say(&format!("warn: unknown variable {name}; ignored"));
     }
-    let trace = match settings.trace.as_deref().map(Trace::open).transpose() {
+    let open = |path| Trace::open(path, settings.engine.redact.clone());
+    let trace = match settings.trace.as_deref().map(open).transpose() {
         Ok(trace) => trace,
         Err(error) => {
             let path = settings.trace.unwrap_or_default();

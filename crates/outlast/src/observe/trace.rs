@@ -10,7 +10,8 @@ use crate::clock;
 use crate::sys::files;
 use bytes::Bytes;
 use outlast_engine::Wall;
-use outlast_engine::redact::redact;
+use outlast_engine::redact::redact_for_record;
+use outlast_engine::settings::Glob;
 use outlast_engine::wire::Outgoing;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -31,8 +32,8 @@ const LAST: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Trace {
     messages: Arc<Backlog<Message>>,
-    /// Until the thread runs.
-    target: Option<Target>,
+    /// Until the thread runs: where it writes, and the keys whose values a person wants left out.
+    target: Option<(Target, Vec<Glob>)>,
     /// How many lost messages have been told of.
     told: u64,
 }
@@ -70,17 +71,18 @@ impl Way {
 }
 
 impl Trace {
-    /// Opens the record; `-` is stderr. A pipe that nobody reads is refused instead of waited for.
-    pub fn open(path: &str) -> io::Result<Trace> {
-        if path == "-" {
-            return Ok(Trace::to(Target::Stderr));
-        }
-        let file = files::open_record(path)?;
-        Ok(Trace::to(Target::File(file)))
+    /// Opens the record; `-` is stderr. A pipe that nobody reads is refused instead of waited for. Values of keys that
+    /// `redact` names are left out, too.
+    pub fn open(path: &str, redact: Vec<Glob>) -> io::Result<Trace> {
+        let target = match path {
+            "-" => Target::Stderr,
+            path => Target::File(files::open_record(path)?),
+        };
+        Ok(Trace::to(target, redact))
     }
 
-    fn to(target: Target) -> Trace {
-        Trace { messages: Arc::new(Backlog::new(MOST, 1)), target: Some(target), told: 0 }
+    fn to(target: Target, redact: Vec<Glob>) -> Trace {
+        Trace { messages: Arc::new(Backlog::new(MOST, 1)), target: Some((target, redact)), told: 0 }
     }
 
     /// Records one message. Never waits.
@@ -91,11 +93,11 @@ impl Trace {
             _ => message.clone(),
         };
         self.messages.push(Message { time: clock::wall(), way, bytes }, length);
-        if let Some(target) = self.target.take() {
+        if let Some((target, redact)) = self.target.take() {
             let messages = self.messages.clone();
             let thread = std::thread::Builder::new().name("trace".into());
             // Without a thread the bound is reached, and that is told.
-            let _ = thread.spawn(move || write_all(&messages, target));
+            let _ = thread.spawn(move || write_all(&messages, target, &redact));
         }
     }
 
@@ -121,7 +123,7 @@ impl Trace {
 }
 
 /// What the thread does, for ever.
-fn write_all(messages: &Backlog<Message>, mut target: Target) {
+fn write_all(messages: &Backlog<Message>, mut target: Target, redact: &[Glob]) {
     loop {
         let Next { gap, item } = messages.next();
         if gap > 0 {
@@ -130,7 +132,7 @@ fn write_all(messages: &Backlog<Message>, mut target: Target) {
         }
         let Some(Message { time, way, bytes }) = item else { continue };
         // A full disk must not cost a call; what is lost is counted.
-        if target.write(&show(time, way, &bytes.to_vec())).is_err() {
+        if target.write(&show(time, way, &bytes.to_vec(), redact)).is_err() {
             messages.lose(1);
         }
     }
@@ -145,9 +147,9 @@ impl Target {
     }
 }
 
-fn show(time: Wall, way: Way, message: &[u8]) -> String {
+fn show(time: Wall, way: Way, message: &[u8], redact: &[Glob]) -> String {
     let message = match serde_json::from_slice(message) {
-        Ok(value) => redact(value),
+        Ok(value) => redact_for_record(value, redact),
         // Without its structure nobody can tell which parts are secret.
         Err(_) => Value::String(format!("({} bytes that are not strict JSON)", message.len())),
     };
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_in_time_is_lost_and_counted() {
         let (reader, writer) = io::pipe().unwrap();
-        let mut trace = Trace::to(Target::File(File::from(std::os::fd::OwnedFd::from(writer))));
+        let mut trace = Trace::to(Target::File(File::from(std::os::fd::OwnedFd::from(writer))), Vec::new());
         let large = Bytes::from(format!("\"{}\"", "x".repeat(MOST / 4)));
         for _ in 0..20 {
             trace.record_bytes(CLIENT, &large);
@@ -203,7 +205,7 @@ mod tests {
     #[test]
     fn a_reader_that_never_reads_does_not_keep_us_from_ending() {
         let (_reader, writer) = io::pipe().unwrap();
-        let mut trace = Trace::to(Target::File(File::from(std::os::fd::OwnedFd::from(writer))));
+        let mut trace = Trace::to(Target::File(File::from(std::os::fd::OwnedFd::from(writer))), Vec::new());
         for _ in 0..3 {
             trace.record_bytes(CLIENT, &Bytes::from(format!("\"{}\"", "x".repeat(1 << 20))));
         }

@@ -168,6 +168,36 @@ fn secrets_are_not_recorded() {
 }
 
 #[test]
+fn what_a_person_names_is_not_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("messages.jsonl");
+    let mut client = connect(&["--redact", "iban*", "--trace-messages", path.to_str().unwrap()], &[]);
+    client.value_of("echo", &json!({"payment": {"iban_of": "DE00-planted", "amount": 5}}));
+    client.hang_up();
+    let text = read_to_string(&path).unwrap();
+    assert!(!text.contains("DE00-planted") && text.contains(r#"{"amount":5,"iban_of":"***"}"#), "{text}");
+}
+
+/// With the whole of it, whoever is given the record could fetch the answer.
+#[test]
+fn the_ticket_of_a_task_is_cut_in_the_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("messages.jsonl");
+    let mut client = connect(&["--tasks", "--trace-messages", path.to_str().unwrap()], &[]);
+    let params = json!({"name": "echo", "arguments": {}, "task": {}});
+    let id = client.request("tools/call", &params);
+    let made = client.answer(&id);
+    let ticket = made["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
+    let id = client.request("tasks/result", &json!({"taskId": ticket}));
+    assert!(client.answer(&id)["result"].is_object());
+    client.hang_up();
+    let text = read_to_string(&path).unwrap();
+    assert!(!text.contains(&ticket), "{text}");
+    let shown = format!("\"{}…\"", &ticket[..8]);
+    assert!(text.matches(&shown).count() >= 3, "made, asked for, and in the answer: {text}");
+}
+
+#[test]
 fn a_secret_in_a_list_or_an_object_under_a_secret_name_is_not_recorded() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("messages.jsonl");
