@@ -38,7 +38,39 @@ pub fn list() -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::commands::COMMANDS;
     use super::*;
+
+    /// Commands that end with 0, with 2, or because their output cannot be written; `timeout-mcp` as the program whose
+    /// place it takes.
+    const PLAIN: [&str; 7] = ["cache", "completions", "demo-server", "help", "man", "timeout-mcp", "token"];
+
+    /// Whether a page names a command, alone or with what stands before or behind it.
+    fn names(page: &str, command: &str) -> bool {
+        ["`NAME`", "`NAME ", "`outlast NAME`", "`outlast NAME "]
+            .iter()
+            .any(|form| page.contains(&form.replace("NAME", command)))
+    }
+
+    fn source(name: &str) -> &'static str {
+        PAGES.iter().find(|(known, ..)| *known == name).unwrap().2
+    }
+
+    #[test]
+    fn the_page_about_statuses_names_every_command_that_has_its_own() {
+        for command in COMMANDS {
+            let told = names(source("exit-codes"), command.name);
+            assert_eq!(told, !PLAIN.contains(&command.name), "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn the_page_about_output_names_every_command_that_prints_json() {
+        let json = source("output").lines().find(|line| line.starts_with("- `--json`")).unwrap();
+        for command in COMMANDS {
+            assert_eq!(names(json, command.name), command.options.contains(&"json"), "{}", command.name);
+        }
+    }
 
     #[test]
     fn every_topic_is_listed_and_fits_a_terminal() {
