@@ -129,25 +129,28 @@ pub const OTHERS: &str = "(others)";
 impl Durations {
     /// One call more.
     pub fn add(&mut self, server: &str, tool: &str, took: Duration, outcome: Outcome) {
-        self.of_mut(server, tool).add(took, outcome);
+        self.with(server, tool, |tally| tally.add(took, outcome));
     }
 
     /// What another one has counted is counted here too.
     pub fn join(&mut self, server: &str, tool: &str, tally: &Tally) {
-        self.of_mut(server, tool).join(tally);
+        self.with(server, tool, |own| own.join(tally));
     }
 
-    fn of_mut(&mut self, server: &str, tool: &str) -> &mut Tally {
-        let known = self.tools.get(server).is_some_and(|tools| tools.contains_key(tool));
-        let full = !known && reached!(MEASURED, self.len >= limits::MEASURED);
+    /// Every call comes here; mostly of a tool that is known.
+    fn with(&mut self, server: &str, tool: &str, change: impl FnOnce(&mut Tally)) {
+        match self.tools.get_mut(server).and_then(|tools| tools.get_mut(tool)) {
+            Some(tally) => change(tally),
+            None => change(self.new_tally(server, tool)),
+        }
+    }
+
+    #[cold]
+    fn new_tally(&mut self, server: &str, tool: &str) -> &mut Tally {
+        let full = reached!(MEASURED, self.len >= limits::MEASURED);
         let (server, tool) = if full { (OTHERS, OTHERS) } else { (server, tool) };
-        if !self.tools.contains_key(server) {
-            self.tools.insert(server.into(), BTreeMap::new());
-        }
         let tools = self.tools.entry(server.into()).or_default();
-        if !tools.contains_key(tool) {
-            self.len += 1;
-        }
+        self.len += usize::from(!tools.contains_key(tool));
         tools.entry(tool.into()).or_default()
     }
 

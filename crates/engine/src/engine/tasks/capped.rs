@@ -246,7 +246,7 @@ impl Engine {
 /// What a client calls itself, and which version that is.
 pub(in crate::engine) fn named(client: &Introduction) -> Box<str> {
     let (name, version) = (&client.name, &client.version);
-    if version.is_empty() { name.clone() } else { format!("{name} {version}").into() }
+    if version.is_empty() { name.clone() } else { [&**name, " ", version].concat().into() }
 }
 
 /// Who says what the rows say.
