@@ -21,7 +21,7 @@ struct Tool {
     why: &'static str,
 }
 
-const TOOLS: [Tool; 15] = [
+const TOOLS: [Tool; 16] = [
     Tool {
         name: "rustc",
         probe: &["rustc", "--version"],
@@ -107,6 +107,12 @@ const TOOLS: [Tool; 15] = [
         least: None,
         why: "balances replicas (Debian: nginx-light)",
     },
+    Tool {
+        name: "promtool",
+        probe: &["promtool", "--version"],
+        least: None,
+        why: "reads the metrics as Prometheus does (Debian: prometheus)",
+    },
 ];
 
 /// What `Cargo.toml` asks for; cargo itself refuses an older compiler.
@@ -131,9 +137,15 @@ pub fn require(names: &[&str]) -> Result<()> {
     bail!("not everything that is needed is installed:\n  {}", faults.join("\n  "))
 }
 
-/// Installs the database and what stands before it where root runs this and they are missing; whatever comes of it is seen afterwards.
+/// Installs the database, what stands before it and what reads metrics where root runs this and they are missing; whatever
+/// comes of it is seen afterwards.
 fn install(names: &[&str]) {
-    let debian = [("postgresql", "postgresql"), ("pgbouncer", "pgbouncer"), ("nginx", "nginx-light")];
+    let debian = [
+        ("postgresql", "postgresql"),
+        ("pgbouncer", "pgbouncer"),
+        ("nginx", "nginx-light"),
+        ("promtool", "prometheus"),
+    ];
     let missing = |name: &str| TOOLS.iter().any(|tool| tool.name == name && tool.fault().is_some());
     let wanted = debian.iter().filter(|(name, _)| names.contains(name) && missing(name));
     let packages: Vec<&str> = wanted.map(|(_, package)| *package).collect();

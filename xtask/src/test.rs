@@ -63,7 +63,7 @@ const PARTS: [Part; 10] = [
     Part {
         name: "e2e",
         what: "the program with real processes, files and sockets",
-        needs: &["curl", "setpriv", "prlimit", "postgresql", "nginx"],
+        needs: &["curl", "setpriv", "prlimit", "postgresql", "nginx", "promtool"],
         run: e2e,
     },
     Part {

@@ -89,8 +89,13 @@ impl Method {
     pub fn as_str(&self) -> &str {
         match self {
             Method::Other(text) => text,
-            known => NAMES.iter().find(|(_, method)| method == known).map_or("", |(name, _)| name),
+            known => known.known().unwrap_or_default(),
         }
+    }
+
+    /// Its text, if it is one of those that we know: there are few of them, whatever a peer sends.
+    pub fn known(&self) -> Option<&'static str> {
+        NAMES.iter().find(|(_, method)| method == self).map(|(name, _)| *name)
     }
 
     /// Starts a conversation, so `handshake` is its limit and it is never cancelled.

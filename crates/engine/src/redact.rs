@@ -40,7 +40,9 @@ pub fn without_tickets(text: &str) -> Cow<'_, str> {
     if !words(text).any(|(word, _)| Ticket::parse(word).is_some()) {
         return Cow::Borrowed(text);
     }
-    let cut = |(word, rest)| if Ticket::parse(word).is_some() { [&word[..SHOWN], "…", rest] } else { ["", word, rest] };
+    let cut = |(word, rest)| {
+        if Ticket::parse(word).is_some() { [&word[..SHOWN], "…", rest] } else { ["", word, rest] }
+    };
     Cow::Owned(words(text).flat_map(cut).collect())
 }
 
@@ -59,7 +61,9 @@ struct Rules<'a> {
 impl Rules<'_> {
     fn applied_to(&self, value: Value) -> Value {
         match value {
-            Value::Object(members) => members.into_iter().map(|(key, value)| self.member(key, value)).collect(),
+            Value::Object(members) => {
+                members.into_iter().map(|(key, value)| self.member(key, value)).collect()
+            }
             Value::Array(items) => items.into_iter().map(|item| self.applied_to(item)).collect(),
             Value::String(text) => self.text(text).into(),
             other => other,

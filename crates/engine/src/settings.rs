@@ -156,6 +156,7 @@ pub enum Key {
     MaxConnections,
     MaxConnectionsPerAddress,
     TrustedProxies,
+    Metrics,
     Tasks,
     TaskAfter,
     TaskTtl,
@@ -174,6 +175,7 @@ pub enum Key {
     TraceMessages,
     Otlp,
     OtlpHeader,
+    AccessLog,
     Redact,
     Keep,
 }

@@ -227,6 +227,10 @@ pub struct ServiceSettings {
     pub max_connections_per_address: Option<usize>,
     /// `trusted-proxies`.
     pub trusted_proxies: Vec<Network>,
+    /// `metrics`.
+    pub metrics: bool,
+    /// `access-log`.
+    pub access_log: Option<String>,
 }
 
 impl Settings {
@@ -266,6 +270,8 @@ impl Settings {
                 bounds: Bounds { bytes: 256 << 20, connections: 20_000 },
                 max_connections_per_address: None,
                 trusted_proxies: Vec::new(),
+                metrics: false,
+                access_log: None,
             },
             own_key_places: false,
             unknown: Vec::new(),
@@ -357,6 +363,7 @@ impl Settings {
             (Key::Listen, Value::Text(text)) => self.service.listen = Some(text),
             (Key::TokenFile, Value::Text(path)) => self.service.token_file = Some(path.into()),
             (Key::NoAuth, Value::Switch(on)) => self.service.no_auth = on,
+            (Key::Metrics, Value::Switch(on)) => self.service.metrics = on,
             (Key::AllowHost, Value::Text(text)) => self.service.hosts.push(text),
             (Key::AllowOrigin, Value::Text(text)) => self.service.origins.push(text),
             (Key::Log, Value::Text(word)) => self.log.level = level(&word),
@@ -364,6 +371,7 @@ impl Settings {
             (Key::TraceMessages, Value::Text(path)) => self.trace = Some(path),
             (Key::Otlp, Value::Text(url)) => self.otlp.take_url(&url)?,
             (Key::OtlpHeader, Value::Text(text)) => self.otlp.take_header(&text)?,
+            (Key::AccessLog, Value::Text(path)) => self.service.access_log = Some(path),
             // Decided before there are settings: it says which process has them.
             (Key::Keep, _) => {}
             (key, value) => self.engine.rules_mut().bare(key, value, source),

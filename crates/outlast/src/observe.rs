@@ -1,10 +1,13 @@
 //! Who looks on: the log, the record of messages, whoever follows calls. Observers read; nothing waits for them.
 
+pub mod access;
 mod backlog;
 pub mod feed;
 pub mod log;
+pub mod metrics;
 pub mod otlp;
 pub mod progress;
+pub mod record;
 pub mod rotation;
 pub mod state;
 pub mod stderr;
@@ -14,6 +17,7 @@ pub mod terminal;
 pub mod text;
 pub mod trace;
 
+use crate::clock;
 use bytes::Bytes;
 use feed::{Feed, Fresh};
 use log::Log;
@@ -34,12 +38,14 @@ pub struct Observers {
     trace: Option<Trace>,
     feed: Option<Feed>,
     otlp: Option<Otlp>,
+    /// What happens is counted.
+    measures: bool,
 }
 
 impl Observers {
     /// Observers that write to our stderr, and messages to `trace` if it is there.
     pub fn new(stderr: Stderr, log: Log, trace: Option<Trace>) -> Observers {
-        Observers { stderr, log, trace, feed: None, otlp: None }
+        Observers { stderr, log, trace, feed: None, otlp: None, measures: false }
     }
 
     /// The same, and traces go to this collector.
@@ -52,9 +58,20 @@ impl Observers {
         self.otlp.is_some()
     }
 
+    /// What happens is counted as soon as calls are followed.
+    pub fn measure(&mut self) {
+        self.measures = true;
+    }
+
+    /// Whether that is so.
+    pub fn measures(&self) -> bool {
+        self.measures
+    }
+
     /// From now on calls are followed, in the name of this process. What happens beside it is told to `warn`.
     pub fn follow(&mut self, process: &str, warn: Warn) {
-        self.feed = Some(Feed::new(process));
+        let feed = Feed::new(process);
+        self.feed = Some(if self.measures { feed.measuring(clock::wall()) } else { feed });
         if let Some(otlp) = &mut self.otlp {
             otlp.start(process, warn);
         }
@@ -88,6 +105,7 @@ impl Observers {
 
     /// Something that the engine wants seen.
     pub fn note(&mut self, note: &Note) {
+        self.count(note.kind());
         if let Some(line) = self.log.line(note) {
             self.stderr.line(line.as_bytes());
         }
@@ -95,8 +113,17 @@ impl Observers {
 
     /// Something that an edge wants seen.
     pub fn warn(&mut self, kind: &'static str, text: String) {
+        self.count(kind);
         if let Some(line) = self.log.line_of(Level::Warn, kind, || text) {
             self.stderr.line(line.as_bytes());
+        }
+    }
+
+    fn count(&mut self, kind: &'static str) {
+        if self.measures
+            && let Some(feed) = &mut self.feed
+        {
+            feed.note(kind);
         }
     }
 

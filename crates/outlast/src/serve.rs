@@ -11,6 +11,7 @@ use crate::identity::Key;
 use crate::keep::Kept;
 use crate::link::Starter;
 use crate::observe::Observers;
+use crate::observe::access::AccessLog;
 use crate::observe::stderr::Stderr;
 use crate::program::Program;
 use crate::reload::{self, by_name};
@@ -51,6 +52,8 @@ pub struct Service {
     pub bounds: Bounds,
     /// What is known of their addresses.
     pub addresses: addresses::Rules,
+    /// Where their requests are written down.
+    pub access: Option<AccessLog>,
 }
 
 impl Service {
@@ -142,8 +145,9 @@ async fn serve(
     let about = About { file, address };
     // `outlast keep list` shows the others.
     let desk = if kept.is_none() { desk::open(&driver, &shown, about) } else { None };
-    let Service { doorman, bounds, addresses, .. } = service;
-    let door = Door::new(driver.clone(), doorman, bounds, addresses, Everything::Served, dates);
+    let Service { doorman, bounds, addresses, access, .. } = service;
+    let everything = Everything::Served;
+    let door = Door::new(driver.clone(), doorman, bounds, addresses, everything, dates, access);
     let doors = tokio::spawn(door.listen(listener, driver.entry()));
     // Programs wait for this line to know that we are there, and where.
     crate::observe::stderr::write(format!("{greeting}\n").as_bytes());

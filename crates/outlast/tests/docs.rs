@@ -117,6 +117,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/install.md",
         "docs/keep.md",
         "docs/many-servers.md",
+        "docs/metrics.md",
         "docs/on-demand.md",
         "docs/output.md",
         "docs/platforms.md",

@@ -227,4 +227,19 @@ pub(super) const ITEMS: &[Setting] = &[
         long: "A proxy forwards the connections of many clients, so `max-connections-per-address` does \
                not limit it. May be given several times.",
     },
+    Setting {
+        key: Key::Metrics,
+        name: "metrics",
+        kind: Kind::Switch,
+        scope: Scope::Process,
+        place: Place::Listen,
+        group: Group::Http,
+        applies: Applies::Serve,
+        front: false,
+        default: "false",
+        short: "numbers for Prometheus at /metrics",
+        long: "Calls, outcomes, durations, restarts and more, in the text format of Prometheus; `docs/metrics.md` \
+               lists them. Whoever may see everything on the dashboard may read them: with tokens those with \
+               `dashboard = \"all\"`, without tokens this machine only.",
+    },
 ];

@@ -113,6 +113,23 @@ pub(super) const ITEMS: &[Setting] = &[
                times; in the variable OUTLAST_OTLP_HEADER each header is a line.",
     },
     Setting {
+        key: Key::AccessLog,
+        name: "access-log",
+        kind: Kind::Path,
+        scope: Scope::Process,
+        place: Place::Log,
+        group: Group::Log,
+        applies: Applies::Serve,
+        front: false,
+        default: "",
+        short: "a line for every HTTP request in this file (-: stderr)",
+        long: "Time, address, principal, HTTP method, path without its query, method and tool of the message, \
+               status, bytes written, duration; also of requests that are refused. With `log-format json` each \
+               line is an object. Tokens, session ids and arguments are never in it. The file gets mode 0600, \
+               even if it exists already, and is never rotated by outlast. No request waits for it: up to \
+               16 MiB of lines wait to be written; what is lost beyond that is counted in the file and in the log.",
+    },
+    Setting {
         key: Key::Redact,
         name: "redact",
         kind: Kind::Lines("GLOB"),

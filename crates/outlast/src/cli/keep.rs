@@ -116,6 +116,7 @@ pub(super) fn enter(
             doorman,
             bounds: settings.service.bounds,
             addresses: addresses::Rules::default(),
+            access: None,
         })
     }))
 }

@@ -4,10 +4,12 @@ use super::{Task, USAGE, keep};
 use crate::callbacks::Callers;
 use crate::config::Settings;
 use crate::observe::Observers;
+use crate::observe::access::AccessLog;
 use crate::observe::stderr::{Stderr, say};
 use crate::observe::stdout;
-use crate::observe::trace::Trace;
+use crate::observe::trace;
 use crate::program::Program;
+use crate::serve::Service;
 use crate::store::{Home, Place};
 use crate::{demo, install, memory, wrap};
 use outlast_engine::event::StartFailure;
@@ -36,14 +38,7 @@ pub(super) fn run(task: Task) -> ExitCode {
                 wrap::run_gateway(config, observers, place, programs, callers, reading)
             });
         }
-        Task::Serve(mut settings, service, programs) => {
-            let (reading, database) = (settings.reading.take(), settings.database.take());
-            let callers = std::mem::take(&mut settings.callers);
-            return with_observers(*settings, |config, observers, place| {
-                let home = Home { place, database };
-                crate::serve::run(config, observers, home, *service, (programs, callers), reading)
-            });
-        }
+        Task::Serve(settings, service, programs) => return serve(*settings, *service, programs),
         Task::KeepService(name, settings, command) => return keep_service(&name, *settings, command),
         Task::Keep(request) => crate::keep::run(&request),
         Task::Guardian(command) => crate::sys::guardian::run(&command).map(|()| ExitCode::SUCCESS),
@@ -67,6 +62,21 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Import(request) => crate::import::run(&request),
     };
     done.unwrap_or_else(|error| failed(&error))
+}
+
+fn serve(mut settings: Settings, mut service: Service, programs: Vec<Program>) -> ExitCode {
+    let (reading, database) = (settings.reading.take(), settings.database.take());
+    if let Some(path) = &settings.service.access_log {
+        match AccessLog::open(path, settings.log.format) {
+            Ok(log) => service.access = Some(log),
+            Err(error) => return cannot_write("access-log", path, &error),
+        }
+    }
+    let callers = std::mem::take(&mut settings.callers);
+    with_observers(settings, |config, observers, place| {
+        let home = Home { place, database };
+        crate::serve::run(config, observers, home, service, (programs, callers), reading)
+    })
 }
 
 /// The service in the background that `--keep` starts. Another one may have been faster.
@@ -113,6 +123,11 @@ fn cannot_start(program: &OsStr, why: StartFailure) -> ExitCode {
     ExitCode::from(why.status())
 }
 
+fn cannot_write(setting: &str, path: &str, error: &std::io::Error) -> ExitCode {
+    say(&format!("--{setting}: cannot write `{path}`: {error}"));
+    ExitCode::from(USAGE)
+}
+
 fn with_observers(
     settings: Settings,
     run: impl FnOnce(outlast_engine::Config, Observers, Place) -> std::io::Result<ExitCode>,
@@ -128,13 +143,11 @@ fn with_log(
     for name in &settings.unknown {
         say(&format!("warn: unknown variable {name}; ignored"));
     }
-    let open = |path| Trace::open(path, settings.engine.redact.clone());
+    let open = |path: &str| trace::open(path, settings.engine.redact.clone());
     let trace = match settings.trace.as_deref().map(open).transpose() {
         Ok(trace) => trace,
         Err(error) => {
-            let path = settings.trace.unwrap_or_default();
-            say(&format!("--trace-messages: cannot write `{path}`: {error}"));
-            return ExitCode::from(USAGE);
+            return cannot_write("trace-messages", &settings.trace.unwrap_or_default(), &error);
         }
     };
     let place = settings.place();
@@ -145,7 +158,10 @@ fn with_log(
             return ExitCode::from(USAGE);
         }
     };
-    let observers = Observers::new(stderr, settings.log, trace).with_collector(collector);
+    let mut observers = Observers::new(stderr, settings.log, trace).with_collector(collector);
+    if settings.service.metrics {
+        observers.measure();
+    }
     run(settings.engine, observers, place).unwrap_or_else(|error| {
         say(&format!("cannot start: {error}"));
         ExitCode::FAILURE

@@ -121,6 +121,8 @@ pub(super) fn service(settings: &Settings) -> Result<Service, Wrong> {
             most: written.max_connections_per_address,
             trusted: written.trusted_proxies.clone(),
         },
+        // Opened only when it is certain that we serve.
+        access: None,
     })
 }
 

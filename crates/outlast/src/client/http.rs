@@ -3,6 +3,7 @@
 //! Only mechanics: who stands at the door, what their head says, their body as one message; then the
 //! engine decides, and its response is written. What is refused here never becomes a message.
 
+mod access;
 pub mod addresses;
 mod answer;
 mod body;
@@ -11,6 +12,7 @@ pub mod flow;
 mod head;
 mod held;
 mod intake;
+mod metrics;
 mod pages;
 mod presence;
 mod refusals;
@@ -25,7 +27,9 @@ use crate::dashboard::sight::Everything;
 use crate::driver::{Driver, Entry};
 use crate::http1::head::Request;
 use crate::http1::io::Io;
+use crate::observe::access::{AccessEntry, AccessLog};
 use crate::sys::local::LocalListener;
+use access::Asked;
 use addresses::Addresses;
 pub use answer::Dates;
 use answer::{Answer, Manner};
@@ -107,6 +111,7 @@ pub struct Door {
     addresses: Arc<Addresses>,
     refusals: Refusals,
     dates: Dates,
+    access: Option<AccessLog>,
 }
 
 /// What clients may take.
@@ -127,6 +132,7 @@ impl Door {
         rules: addresses::Rules,
         everything: Everything,
         dates: Dates,
+        access: Option<AccessLog>,
     ) -> Arc<Door> {
         Arc::new(Door {
             dashboard: Dashboard::new(driver.clone(), everything),
@@ -139,6 +145,7 @@ impl Door {
             addresses: Addresses::new(rules),
             refusals: Refusals::default(),
             dates,
+            access,
         })
     }
 
@@ -169,6 +176,7 @@ impl Door {
         }
         let _ = tokio::time::timeout(LAST_WRITES, is_open()).await;
         self.tell_refusals();
+        self.finish_access();
     }
 
     /// Serves a connection, if there is one and its address has not too many.
@@ -201,6 +209,15 @@ impl Door {
         );
         if let Io::Plain(stream) = io {
             let _ = stream.try_write(text.as_bytes());
+        }
+        if self.access.is_some() {
+            let status = StatusCode::TOO_MANY_REQUESTS.as_u16();
+            self.log_access(AccessEntry {
+                address: from,
+                status,
+                bytes: text.len() as u64,
+                ..AccessEntry::default()
+            });
         }
         self.refuse(Reason::Address, from);
     }
@@ -236,23 +253,29 @@ impl Door {
         mut entry: watch::Receiver<Entry>,
     ) {
         loop {
-            let (answer, manner) = match connection.request(&mut entry).await {
+            let (answer, manner, line) = match connection.request(&mut entry).await {
                 Came::Nothing => return,
                 Came::Late => return self.refuse(Reason::Silent, from),
                 Came::Unreadable(status) => {
                     self.refuse(Reason::Unreadable, from);
-                    (Answer::unreadable(status), Manner::LAST)
+                    (Answer::unreadable(status), Manner::LAST, self.begin_line(None, from))
                 }
                 Came::Request(request) => {
-                    let Some(answer) = self.answer(&request, &mut connection, from).await else { return };
+                    let line = self.begin_line(Some(&request), from);
+                    let Some(answer) = self.answer(&request, &mut connection, from).await else {
+                        return self.end_line_of_who_left(line, &mut connection);
+                    };
                     // What is left of a body that we did not want would look like the next request.
                     let keeps = connection.body_at_hand().is_some() && *entry.borrow() == Entry::Open;
                     let manner = Manner::of(&request, &answer, keeps);
-                    (answer, manner)
+                    (answer, manner, line)
                 }
             };
+            let status = answer.status();
+            let written = connection.respond(answer, &self.dates, manner).await;
+            self.end_line(line, &mut connection, status);
             // How a connection ends tells nothing that its exchange has not been told.
-            if connection.respond(answer, &self.dates, manner).await.is_err() {
+            if written.is_err() {
                 return;
             }
             if !manner.keeps {
@@ -301,6 +324,9 @@ impl Door {
             // Boxed: few need it, and every request would carry the room for it as long as it lives.
             return Box::pin(self.page(request, route, connection, from)).await;
         }
+        if path == "/metrics" {
+            return Some(Box::pin(self.metrics(request, connection, from)).await);
+        }
         match path.strip_prefix("/mcp/").map(|name| name.strip_suffix('/').unwrap_or(name)) {
             Some(name) if is_name(name) && self.serves => {
                 self.mcp(request, Some(name), connection, from).await
@@ -348,6 +374,9 @@ impl Door {
                     Err(refusal) => return Some(*refusal),
                 };
                 let line = wire::scan(wire::one_line(body));
+                if self.access.is_some() {
+                    connection.asks(Asked::of(&line));
+                }
                 self.open(visit, connection, |exchange| Event::Posted(exchange, head, line)).await
             }
             Method::GET => self.open(visit, connection, |exchange| Event::Got(exchange, head)).await,

@@ -60,7 +60,8 @@ async fn show(folder: &Path, opens: bool) -> io::Result<u8> {
     let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     let address = format!("http://{}/outlast/#token={token}", listener.local_addr()?);
     let rules = Rules { most: None, trusted: Vec::new() };
-    let door = Door::new(driver.clone(), doorman, BOUNDS, rules, Everything::OfThisUser, Dates::default());
+    let (everything, dates) = (Everything::OfThisUser, Dates::default());
+    let door = Door::new(driver.clone(), doorman, BOUNDS, rules, everything, dates, None);
     let doors = tokio::spawn(door.listen(Listener::Tcp(listener), driver.entry()));
     say(&format!("the dashboard is at {address} (Ctrl-C ends it)"));
     let way = if opens { open(folder, &address) } else { None };

@@ -2,9 +2,15 @@
 
 use super::{Driver, State};
 use crate::observe::feed::Feed;
+use crate::observe::metrics::{Metrics, Now};
 use crate::observe::state::{self, Story};
+use outlast_engine::store::{Found, Query, Usage};
 use outlast_engine::{Config, Event, Manner, Observed};
-use tokio::sync::watch;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+
+/// How long the store is waited for when somebody asks for numbers; without it they tell less.
+const USAGE: Duration = Duration::from_secs(1);
 
 /// Whose steps are told in a mode. A service has a dashboard; elsewhere only what is slow matters to anybody.
 pub(super) fn observed(config: &Config) -> Observed {
@@ -31,6 +37,36 @@ impl Driver {
         let snapshot = state.engine.snapshot(now);
         let limits = |server: &str, tool: &str| state.engine.limits_of(server, tool);
         Some(state.observers.feed()?.state(now.wall, &snapshot, limits))
+    }
+
+    /// Whether what happens is counted.
+    pub fn measures(&self) -> bool {
+        self.lock().observers.measures()
+    }
+
+    /// What was counted, as Prometheus reads it; `None` if nothing is. Only a copy is made while calls wait.
+    pub async fn metrics(&self) -> Option<String> {
+        let (metrics, mut now) = self.counted()?;
+        now.usage = self.usage().await;
+        tokio::task::spawn_blocking(move || metrics.page(&now)).await.ok()
+    }
+
+    fn counted(&self) -> Option<(Metrics, Now)> {
+        let state = self.lock();
+        let feed = state.observers.feed()?;
+        let (metrics, since) = feed.metrics()?;
+        let servers = state.engine.report();
+        Some((metrics, Now { since, servers, held: feed.held(), usage: None }))
+    }
+
+    /// How much is stored, if there is a store already and it answers in time.
+    async fn usage(&self) -> Option<Usage> {
+        let (reply, found) = oneshot::channel();
+        self.lock().store.as_ref()?.load(Query::Usage, Box::new(move |outcome| drop(reply.send(outcome))));
+        match tokio::time::timeout(USAGE, found).await {
+            Ok(Ok(Ok(Found::Usage(usage)))) => Some(usage),
+            _ => None,
+        }
     }
 
     /// The story of a call that this process has, or had not long ago.

@@ -7,6 +7,7 @@
 //!
 //! Not here: how a state is written (`state.rs`), and who may see it.
 
+use super::metrics::{Metrics, Spot};
 use super::state::{self, Call, Ended, Proposed, Server, State, Story, StoryStep, Tool};
 use outlast_engine::durations::{self, Durations, Tally};
 use outlast_engine::hash::IdMap;
@@ -37,9 +38,10 @@ struct Open {
     story: Steps,
     message: Option<Box<str>>,
     hold: Option<u64>,
+    spot: Option<Spot>,
 }
 
-/// What happened to a call.
+/// What happened to a call after it began.
 #[derive(Debug, Default)]
 struct Steps {
     first: Vec<(Wall, What)>,
@@ -92,11 +94,13 @@ pub struct Feed {
     /// Something happened in this turn.
     changed: bool,
     changes: Arc<watch::Sender<u64>>,
+    /// What is counted, and since when.
+    metrics: Option<Box<(Metrics, Wall)>>,
 }
 
 impl Steps {
     fn push(&mut self, at: Wall, what: What) {
-        if self.first.len() < STEPS / 2 {
+        if self.first.len() < STEPS / 2 - 1 {
             return self.first.push((at, what));
         }
         if self.last.len() == STEPS / 2 {
@@ -106,8 +110,10 @@ impl Steps {
         self.last.push_back((at, what));
     }
 
-    fn told(&self) -> Vec<StoryStep> {
-        let all = self.first.iter().chain(&self.last);
+    /// All of it, as that of a call that began so.
+    fn told(&self, began: &Began, at: Wall) -> Vec<StoryStep> {
+        let began = (at, What::Began(Box::new(began.clone())));
+        let all = std::iter::once(&began).chain(&self.first).chain(&self.last);
         all.map(|(at, what)| StoryStep { at: at.0, what: what.word(), text: what.to_string() }).collect()
     }
 }
@@ -125,6 +131,19 @@ impl Feed {
             fresh: Fresh::default(),
             changed: false,
             changes: Arc::new(watch::Sender::new(0)),
+            metrics: None,
+        }
+    }
+
+    /// The same, and what happens from now on is counted.
+    pub fn measuring(self, now: Wall) -> Feed {
+        Feed { metrics: Some(Box::new((Metrics::default(), now))), ..self }
+    }
+
+    /// The log was told something of this kind.
+    pub fn note(&mut self, kind: &'static str) {
+        if let Some(measured) = &mut self.metrics {
+            measured.0.note(kind);
         }
     }
 
@@ -150,6 +169,9 @@ impl Feed {
             return self.begins(now, no, *began);
         }
         let Some(open) = self.open.get_mut(&no) else { return };
+        if let (Some(measured), Some(spot)) = (&mut self.metrics, open.spot) {
+            measured.0.happens(spot, &what);
+        }
         match &what {
             What::Progress { message: Some(message) } => open.message = Some(message.clone()),
             What::Held { hold } => open.hold = Some(*hold),
@@ -166,10 +188,8 @@ impl Feed {
 
     fn begins(&mut self, now: Wall, no: CallNo, began: Began) {
         let at = now.before(began.ago);
-        let mut story = Steps::default();
-        let step = Began { trace: None, ..began.clone() };
-        story.push(at, What::Began(Box::new(step)));
-        self.open.insert(no, Open { began, at, story, message: None, hold: None });
+        let spot = self.metrics.as_mut().map(|measured| measured.0.begins(&began));
+        self.open.insert(no, Open { began, at, story: Steps::default(), message: None, hold: None, spot });
     }
 
     fn ends(&mut self, no: CallNo, end: End) {
@@ -198,6 +218,9 @@ impl Feed {
     }
 
     fn server(&mut self, now: Wall, name: Box<str>, what: &ServerWhat) {
+        if let Some(measured) = &mut self.metrics {
+            measured.0.happens_to_server(&name, what);
+        }
         if self.servers.len() >= SERVERS && !self.servers.contains_key(&name) {
             return;
         }
@@ -212,6 +235,16 @@ impl Feed {
     /// Tells when something has changed; what it holds means nothing.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// What was counted, and since when; `None` if nothing is.
+    pub fn metrics(&self) -> Option<(Metrics, Wall)> {
+        self.metrics.as_deref().cloned()
+    }
+
+    /// Calls that wait for a person's yes.
+    pub fn held(&self) -> usize {
+        self.open.values().filter(|open| open.hold.is_some()).count()
     }
 
     /// What is so, with what the engine says of it. `limits` tells how long a tool of a server may be silent, and how
@@ -238,12 +271,13 @@ impl Feed {
     pub fn story(&self, no: CallNo, snapshot: &Snapshot) -> Option<Story> {
         if let Some(over) = self.over.iter().rev().find(|over| over.no == no) {
             let call = serde_json::to_value(self.ended(over)).ok()?;
-            return Some(Story { call, steps: over.story.told(), dropped: over.story.dropped });
+            let steps = over.story.told(&over.began, over.at);
+            return Some(Story { call, steps, dropped: over.story.dropped });
         }
         let open = self.open.get(&no)?;
         let call = snapshot.calls.iter().find(|call| call.no == no).map(|call| self.open_call(call));
         let call = serde_json::to_value(call).ok()?;
-        Some(Story { call, steps: open.story.told(), dropped: open.story.dropped })
+        Some(Story { call, steps: open.story.told(&open.began, open.at), dropped: open.story.dropped })
     }
 
     /// The number of a call that this process calls so.

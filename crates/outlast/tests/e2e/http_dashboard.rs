@@ -19,7 +19,7 @@ fn get(served: &Served, path: &str, headers: &[(&str, &str)]) -> Response {
     served.ask(&format!("GET {path}"), headers, "")
 }
 
-fn post(served: &Served, path: &str, headers: &[(&str, &str)], body: &Value) -> Response {
+pub fn post(served: &Served, path: &str, headers: &[(&str, &str)], body: &Value) -> Response {
     let own = origin(served);
     let headers = [&[JSON, ("Origin", &own)], headers].concat();
     served.ask(&format!("POST {path}"), &headers, body.to_string())
@@ -32,7 +32,7 @@ fn state(served: &Served, headers: &[(&str, &str)]) -> Value {
 }
 
 /// The first hold that this visitor sees.
-fn hold(served: &Served, headers: &[(&str, &str)]) -> Value {
+pub fn hold(served: &Served, headers: &[(&str, &str)]) -> Value {
     let mut found = Value::Null;
     let there = wait_until(LIMIT, || {
         found = state(served, headers)["holds"].get(0).cloned().unwrap_or_default();
@@ -111,7 +111,7 @@ fn a_call_that_waits_is_shown_and_decided() {
 // Who sees what.
 
 /// Three tokens: ana sees her own, ben decides his own, cleo does everything.
-fn with_tokens(folder: &TempDir) -> (Served, [String; 3]) {
+pub fn with_tokens(folder: &TempDir, more: &[&str]) -> (Served, [String; 3]) {
     let tokens = ["ana", "ben", "cleo"].map(|name| {
         let made = crate::world::outlast().args(["token", "new", name]).output().expect("it runs");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -134,11 +134,12 @@ fn with_tokens(folder: &TempDir) -> (Served, [String; 3]) {
         .args(["serve", "--listen", "127.0.0.1:0", "--state"])
         .arg(folder.path())
         .arg("--config")
-        .arg(file);
+        .arg(file)
+        .args(more);
     (listening(&mut command), tokens.map(|(_, token)| format!("Bearer {token}")))
 }
 
-fn auth(token: &str) -> [(&str, &str); 1] {
+pub fn auth(token: &str) -> [(&str, &str); 1] {
     [("Authorization", token)]
 }
 
@@ -149,7 +150,7 @@ fn call(served: &Served, token: &str) -> Caller {
 #[test]
 fn a_token_sees_and_decides_what_it_is_for() {
     let folder = TempDir::new().expect("a folder");
-    let (served, [ana, ben, cleo]) = with_tokens(&folder);
+    let (served, [ana, ben, cleo]) = with_tokens(&folder, &[]);
     assert_eq!(get(&served, "/outlast/", &[]).status, 200, "the page itself tells nothing");
     for path in ["/outlast/api/state", "/outlast/api/feed", "/outlast/api/calls/x.1"] {
         assert_eq!(get(&served, path, &[]).status, 401, "{path}");

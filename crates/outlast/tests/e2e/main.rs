@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real processes in real time")]
 #![allow(clippy::print_stdout, reason = "a test of chance says its seed, and what it has seen")]
 
+mod access_log;
 mod batches;
 mod bounds;
 mod bytes;
@@ -46,6 +47,7 @@ mod kills;
 mod limits;
 mod log;
 mod many_tasks;
+mod metrics;
 mod own_tasks;
 mod patience;
 mod pressure;

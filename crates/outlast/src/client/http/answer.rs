@@ -66,9 +66,18 @@ impl Answer {
         Answer { status, kind: b"", fields: Vec::new(), body: Out::Empty, visit: None }
     }
 
+    /// How it goes.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// A message.
     pub fn json(status: StatusCode, bytes: Bytes) -> Answer {
-        let kind = b"content-type: application/json\r\n";
+        Answer::whole(status, b"content-type: application/json\r\n", bytes)
+    }
+
+    /// One piece of the kind that this field says.
+    pub fn whole(status: StatusCode, kind: &'static [u8], bytes: Bytes) -> Answer {
         Answer { kind, body: Out::Whole(bytes), ..Answer::new(status) }
     }
 
@@ -82,7 +91,7 @@ impl Answer {
     /// A text for people.
     pub fn text(status: StatusCode, text: &'static str) -> Answer {
         let kind = b"content-type: text/plain; charset=utf-8\r\n";
-        Answer { kind, body: Out::Whole(Bytes::from_static(text.as_bytes())), ..Answer::new(status) }
+        Answer::whole(status, kind, Bytes::from_static(text.as_bytes()))
     }
 
     /// A page for browsers that is made for one request.
@@ -94,7 +103,7 @@ impl Answer {
     /// A page for browsers.
     pub fn html(page: &'static str) -> Answer {
         let kind = b"content-type: text/html; charset=utf-8\r\n";
-        Answer { kind, body: Out::Whole(Bytes::from_static(page.as_bytes())), ..Answer::new(StatusCode::OK) }
+        Answer::whole(StatusCode::OK, kind, Bytes::from_static(page.as_bytes()))
     }
 
     /// To what is no request that can be understood.

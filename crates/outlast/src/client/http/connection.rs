@@ -1,5 +1,6 @@
 //! One connection of a client: its requests one after another.
 
+use super::access::Asked;
 use super::answer::{Answer, Dates, Manner, Out};
 use super::body::{Events, Visit};
 use super::flow::Next;
@@ -84,6 +85,9 @@ pub struct Connection {
     /// The client wants to hear that its body is welcome.
     expects: bool,
     patience: Pin<Box<Sleep>>,
+    /// For the access log: what was written since the last request, and what that asks for.
+    written: u64,
+    asked: Option<Box<Asked>>,
 }
 
 impl Connection {
@@ -98,12 +102,25 @@ impl Connection {
             probe: WELCOME,
             expects: false,
             patience,
+            written: 0,
+            asked: None,
         }
     }
 
     /// Its client has said who it is.
     pub fn is_known(&mut self) {
         self.known = true;
+    }
+
+    /// What its request asks for, for the access log.
+    #[cold]
+    pub fn asks(&mut self, asked: Asked) {
+        self.asked = Some(Box::new(asked));
+    }
+
+    /// How much was written since this was asked last, and what the request asked for.
+    pub fn what_was_asked(&mut self) -> (u64, Option<Asked>) {
+        (std::mem::take(&mut self.written), self.asked.take().map(|asked| *asked))
     }
 
     /// Waits for the next request; not for one that has not begun when we stop, and not long if we are about to.
@@ -302,7 +319,10 @@ impl Connection {
             });
             match written.await? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
-                length => bytes = &bytes[length..],
+                length => {
+                    self.written += length as u64;
+                    bytes = &bytes[length..];
+                }
             }
             if let Some(slow) = &mut slow {
                 slow.takes();

@@ -118,8 +118,8 @@ impl Door {
 }
 
 impl super::visitor::Doorman {
-    /// What a visitor of the dashboard may see. Who may come in without a token from elsewhere sees nothing.
-    fn sight(&self, fields: &Fields) -> Result<Sight, Refusal> {
+    /// What a visitor of the dashboard, or a reader of the metrics, may see. Who may come in without a token from elsewhere sees nothing.
+    pub(super) fn sight(&self, fields: &Fields) -> Result<Sight, Refusal> {
         use crate::dashboard::sight::Reach;
         let principal = self.principal(fields)?;
         let reach = match &principal {
@@ -127,8 +127,7 @@ impl super::visitor::Doorman {
             Some(name) => self.reach.get(name).copied().unwrap_or_default(),
             None if self.loopback => Reach::All,
             None => {
-                let why =
-                    "Forbidden: the dashboard needs tokens where other machines can come in (--token-file)";
+                let why = "Forbidden: the dashboard and the metrics need tokens where other machines can come in (--token-file)";
                 return Err(Refusal::Forbidden(why.into()));
             }
         };
@@ -148,7 +147,7 @@ fn json(value: &Value) -> Answer {
 }
 
 /// Nothing of it is kept, guessed at, shown inside another page or told to one.
-fn guarded(answer: Answer) -> Answer {
+pub(super) fn guarded(answer: Answer) -> Answer {
     answer
         .with("cache-control", "no-store")
         .with("x-content-type-options", "nosniff")
