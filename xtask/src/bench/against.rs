@@ -94,7 +94,7 @@ impl Turns {
             println!("{}, round {} of {}", table.name, round + 1, options.rounds);
             for measure in table.measures.iter().filter(|measure| options.wants(measure.name)) {
                 // A count is the same each time.
-                if measure.name == instructions::NAME && round > 0 {
+                if instructions::is_counted(measure.name) && round > 0 {
                     continue;
                 }
                 self.take_measure(measure, round, &sizes, both);

@@ -39,6 +39,7 @@ pub enum Metric {
     StreamsUnanswered,
     StreamsLateness,
     StreamsMemory,
+    MetricsInstructions,
 }
 
 /// One value of a metric, for one target in one round.
@@ -109,7 +110,7 @@ pub static STDIO: [Figure; 19] = {
 };
 
 /// Over HTTP; ratios are to the server reached directly.
-pub static HTTP: [Figure; 21] = {
+pub static HTTP: [Figure; 22] = {
     use Era::*;
     use Goal::*;
     use Metric::*;
@@ -159,6 +160,13 @@ pub static HTTP: [Figure; 21] = {
         row(StreamsUnanswered, "streams_unanswered", "10,000 open streams: unanswered", "calls", Never),
         row(StreamsLateness, "streams_lateness_p99", "10,000 open streams: lateness p99", "ms", None),
         row(StreamsMemory, "streams_memory", "10,000 open streams: memory", "MiB", AtMost(600.0)),
+        row(
+            MetricsInstructions,
+            "metrics_instructions",
+            "instructions per call, metrics on to off",
+            "×",
+            CountAtMost(1.02),
+        ),
     ]
 };
 

@@ -13,10 +13,11 @@ mod reply;
 mod site;
 mod streams;
 
+use super::instructions;
 use super::measures::Measure;
 use super::targets::Target;
 
-pub static MEASURES: [Measure; 7] = [
+pub static MEASURES: [Measure; 8] = [
     Measure { name: "round trip", targets: &Target::ALL, take: measures::round_trip },
     Measure { name: "calls in flight", targets: &Target::ALL, take: measures::in_flight },
     Measure { name: "large payloads", targets: &Target::ALL, take: measures::large },
@@ -31,4 +32,5 @@ pub static MEASURES: [Measure; 7] = [
     Measure { name: "memory", targets: &[Target::Floor, Target::Outlast], take: streams::memory },
     // The floor would need two descriptors and two threads for each.
     Measure { name: "open streams", targets: &[Target::Direct, Target::Outlast], take: streams::pending },
+    Measure { name: instructions::METRICS, targets: &[Target::Outlast], take: instructions::metrics },
 ];

@@ -51,7 +51,7 @@ pub static MEASURES: [Measure; 9] = [
     Measure { name: "10,000 calls pending", targets: &Target::ALL, take: bursts::pending },
     // Only outlast has limits.
     Measure { name: "10,000 limits", targets: &[Target::Outlast], take: bursts::limits },
-    Measure { name: instructions::NAME, targets: &[Target::Outlast], take: instructions::store },
+    Measure { name: instructions::STORE, targets: &[Target::Outlast], take: instructions::store },
 ];
 
 /// Small calls one by one: how long each takes, and what the proxy's processes spend on it.

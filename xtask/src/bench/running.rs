@@ -64,9 +64,15 @@ impl Running {
     }
 
     /// Asks it to end and waits until it is gone.
-    pub fn end(mut self) -> Result<()> {
+    pub fn end(self) -> Result<()> {
+        self.end_and_tell().map(drop)
+    }
+
+    /// The same; its process and all it wrote to stderr.
+    pub fn end_and_tell(mut self) -> Result<(u32, String)> {
         kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM)?;
-        self.wait_gone("it was asked to end")
+        self.wait_gone("it was asked to end")?;
+        Ok((self.child.id(), self.said()))
     }
 
     /// Waits until it is gone: its last work must not be done in the next measure's time.

@@ -154,6 +154,11 @@ impl Programs {
         command
     }
 
+    /// outlast on HTTP in front of a server on HTTP, with its instructions counted.
+    pub fn counted_serve(&self, server: SocketAddr, flags: &[&str]) -> Command {
+        under_callgrind(&self.serve(Some(server), flags), "/dev/null".as_ref())
+    }
+
     /// outlast on stdio in front of a server on HTTP.
     pub fn remote(&self, server: SocketAddr) -> Command {
         let mut command = Command::new(&self.outlast);
