@@ -5,11 +5,12 @@ use super::model::{self, State};
 use crate::observe::state::{State as Whole, Told};
 use crate::observe::text::escape;
 use crate::store::Home;
-use crate::tasks::shelf::Shelf;
+use crate::tasks::shelf::{Shelf, short_names};
 use crate::tasks::{Problem, Status, show};
 use crate::{clock, config, holds};
 use outlast_engine::Wall;
 use outlast_engine::hold::{Scope, Verdict};
+use outlast_engine::record::Head;
 use outlast_engine::store::{Done, Found, Query, Write};
 use serde_json::{Value, json};
 
@@ -117,10 +118,18 @@ fn of_store(shelf: &Shelf, now: Wall) -> Result<Value, Problem> {
         _ => Vec::new(),
     };
     let mut state = Whole::together(now.0, &shown);
-    let open = shelf.heads()?.into_iter().filter(|head| head.state.is_open());
-    state.tasks = open.map(|head| show::json(&head, &shelf.owner_of(&head), now, None)).collect();
+    let heads = shelf.heads()?;
+    let open = heads.iter().zip(short_names(&heads)).filter(|(head, _)| head.state.is_open());
+    state.tasks = open.map(|(head, name)| task(shelf, head, name, now)).collect();
     state.holds = holds::all(shelf)?.iter().map(|hold| holds::as_json(hold, now)).collect();
     Ok(json!(state))
+}
+
+/// A task under the name that `outlast tasks` knows it by: whoever has the whole ticket can fetch the answer.
+fn task(shelf: &Shelf, head: &Head, name: String, now: Wall) -> Value {
+    let mut row = show::json(head, &shelf.owner_of(head), now, None);
+    row["ticket"] = name.into();
+    row
 }
 
 fn empty(now: Wall) -> Value {

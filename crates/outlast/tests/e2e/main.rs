@@ -63,6 +63,7 @@ mod replicas_load;
 mod restarts;
 mod resume;
 mod roaming;
+mod secrets;
 mod servers;
 mod service_manager;
 mod store_faults;
