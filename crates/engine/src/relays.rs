@@ -125,7 +125,7 @@ impl Relays {
     }
 
     /// Streams whose owners are to be told again that they are read.
-    pub(crate) fn to_be_told_again(&mut self, now: Mono) -> Vec<(ClientId, EventId)> {
+    pub(crate) fn told_again(&mut self, now: Mono) -> Vec<(ClientId, EventId)> {
         let due = |relay: &&mut Relay| now.since(relay.told) >= limits::RENEW;
         let tell = |relay: &mut Relay| {
             relay.told = now;

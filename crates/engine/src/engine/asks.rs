@@ -99,7 +99,7 @@ impl Engine {
     /// A question that is not known here may have been asked where the session was before.
     pub(super) fn answer_to_ask(&mut self, now: Mono, client: ClientId, message: &Message) {
         if self.answers_here(now, client, message)
-            || self.tell_former_owners(client, &About::Said(message.clone()))
+            || self.tell_former_owners(client, &About::Said(Box::new(message.clone())))
         {
             return;
         }

@@ -322,7 +322,7 @@ impl Engine {
     /// A call that is not here may have begun where the session was before.
     fn cancelled_by_client(&mut self, client: ClientId, message: &Message) {
         if !self.cancels_here(client, message) {
-            self.tell_former_owners(client, &About::Said(message.clone()));
+            self.tell_former_owners(client, &About::Said(Box::new(message.clone())));
         }
     }
 

@@ -25,7 +25,7 @@ use bytes::Bytes;
 #[derive(Clone, Debug)]
 pub(in crate::engine) enum About {
     /// What its client said.
-    Said(Message),
+    Said(Box<Message>),
     /// A stream is read from this event on.
     Reads(EventId),
     /// Its client has ended it.
@@ -45,7 +45,7 @@ impl About {
     fn decode(bytes: &Bytes) -> Option<About> {
         let rest = bytes.get(1..)?;
         match bytes.first()? {
-            b's' => scan_message(bytes.slice(1..)).map(About::Said),
+            b's' => scan_message(bytes.slice(1..)).map(Box::new).map(About::Said),
             b'r' => EventId::parse(std::str::from_utf8(rest).ok()?).map(About::Reads),
             b'e' => Some(About::Ended),
             _ => None,
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn messages_come_as_they_went_and_unknown_ones_are_ignored() {
         let message = scan_message(Bytes::from_static(b"{\"id\":1.0,\"result\":{}}")).unwrap();
-        let said = About::decode(&About::Said(message.clone()).encode());
+        let said = About::decode(&About::Said(Box::new(message.clone())).encode());
         assert!(matches!(said, Some(About::Said(came)) if came.bytes == message.bytes));
         let event = EventId::parse("ab-3-7").unwrap();
         let reads = About::decode(&About::Reads(event.clone()).encode());

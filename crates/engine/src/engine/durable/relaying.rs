@@ -68,7 +68,7 @@ impl Engine {
         if let Some(known) = self.relays.looks(&mut self.timers, now) {
             self.load(Pending::News, Query::News(known));
         }
-        for (client, seen) in self.relays.to_be_told_again(now) {
+        for (client, seen) in self.relays.told_again(now) {
             self.tell_former_owners(client, &About::Reads(seen));
         }
     }
