@@ -90,7 +90,7 @@ const checks = {
         const agent = await client(served.mcp);
         await agent.call('quick');
         await one.page.locator('.state', { hasText: 'ready' }).waitFor();
-        await one.page.getByText('last words on stderr').first().click();
+        await one.page.getByText('last lines on stderr').first().click();
         const words = await one.page.locator('pre').first().textContent();
         assert.ok(words.includes('fixture: ready') && !words.includes('\u001b'), words);
         await one.page.getByRole('button', { name: /^Restart/ }).first().click();

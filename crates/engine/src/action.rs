@@ -185,7 +185,7 @@ pub enum Note {
     OddDeclaration { server: Box<str> },
     /// A client has given two silent calls up at the same age.
     LikelyCap { cap: Duration, client: Option<Box<str>>, learn: Learn },
-    /// When a client gives tools up is known, and its slow calls are handed off before.
+    /// It is known after which time a client gives up on a tool, and its slow calls are handed off before.
     CapKnown { client: Box<str>, cap: Duration, from: String },
     /// Several measured clients say the same of themselves, and differ.
     ClientUnclear { client: Box<str> },
@@ -386,7 +386,7 @@ impl std::fmt::Display for Note {
             Note::OtherEra { server } => {
                 write!(
                     f,
-                    "`{server}` does not speak the revision of a client; that client goes without it at the merged door"
+                    "`{server}` does not speak the revision of a client; that client does not see it at the merged door"
                 )
             }
             Note::OddList { server, method, why } => write!(f, "`{server}`: {method} ends early: {why}"),
@@ -464,7 +464,7 @@ impl std::fmt::Display for Note {
             Note::TooManyNames { count } => {
                 write!(
                     f,
-                    "the file has had more than {} names of servers; {count} of them are left out until outlast is started again",
+                    "the file has named more than {} servers since the start; {count} of them are left out until outlast is started again",
                     crate::definitions::NAMES
                 )
             }
@@ -485,12 +485,15 @@ impl std::fmt::Display for Note {
                 };
                 write!(
                     f,
-                    "{who} gives silent calls up after {cap}, which looks like a limit of its own; {then}"
+                    "{who} gives up on silent calls after {cap}, which looks like a limit of its own; {then}"
                 )
             }
             Note::CapKnown { client, cap, from } => {
                 let (client, cap) = (cut(client, NAME), show(cap));
-                write!(f, "`{client}` gives tools up after {cap} ({from}): slow calls are handed off before")
+                write!(
+                    f,
+                    "`{client}` gives up on a tool after {cap} ({from}): slow calls are handed off shortly before that"
+                )
             }
             Note::ClientUnclear { client } => {
                 let client = cut(client, NAME);
@@ -515,7 +518,7 @@ impl std::fmt::Display for Note {
                 write!(f, "`{server}` wrote {count} lines to stdout that are not messages; the last: {shown}")
             }
             Note::AllBadLines { server, count } => {
-                write!(f, "`{server}` wrote {count} lines to stdout in all that are not messages")
+                write!(f, "`{server}` wrote {count} lines to stdout that are not messages (total)")
             }
             Note::TolerantAnswer { server } => {
                 write!(f, "`{server}` sent an answer that is not strict JSON; passed on unchanged")

@@ -88,27 +88,27 @@ impl Kind {
 
 /// Every bound of a catalog, and what happens at it.
 mod bounds {
-    /// Entries of one server's list that are kept for the merged door. More: they are left out, and the log says so.
+    /// Entries of one server's list that are kept for the merged door. The others are left out, and the log says so.
     pub(super) const LISTED: usize = 20_000;
 
-    /// Bytes of these entries. More: the same.
+    /// Bytes of these entries. What exceeds them is left out, and the log says so.
     pub(super) const LISTED_BYTES: usize = 64 << 20;
 
-    /// Pages of one server's list that are read for the merged door. More: the list ends there, and the log says so.
+    /// Pages of one server's list that are read for the merged door. The others are not read, and the log says so.
     pub(super) const LIST_PAGES: usize = 1_000;
 
-    /// Members of an entry that are looked at. What is called by its name further back is not found.
+    /// Members of an entry that are looked at. A name or uri behind them is not found.
     pub(super) const ENTRY_MEMBERS: usize = 1_000;
 
-    /// Bytes of the name or uri of an entry. What is called longer is left out.
+    /// Bytes of the name or uri of an entry. An entry with a longer one is left out.
     pub(super) const ENTRY_NAME: usize = 8 << 10;
 
-    /// Entries in one page of a merged list. More: the page ends with a cursor.
+    /// Entries in one page of a merged list. If there are more, the page ends with a cursor.
     pub(super) const LIST_PAGE: usize = 5_000;
 
     /// Bytes after which a page of a merged list ends.
     pub(super) const LIST_PAGE_BYTES: usize = 4 << 20;
 
-    /// Bytes of the instructions of all servers together. What would be longer is left out.
+    /// Bytes of the instructions of all servers together. What exceeds them is left out.
     pub(super) const INSTRUCTIONS: usize = 64 << 10;
 }

@@ -322,7 +322,7 @@ pub enum Query {
     Shown,
     /// How long tools took in the last [`limits::MEASURED_DAYS`], added up. [`Found::Measured`]
     Measured,
-    /// Questions that are open and words that are still good for something, the oldest first. [`Found::Holds`]
+    /// Questions that are open and approvals that are still in force, the oldest first. [`Found::Holds`]
     Holds,
     /// Which of these holds somebody has decided. Cheap; asked while calls wait. [`Found::Decided`]
     Decided(Vec<u64>),

@@ -135,7 +135,7 @@ fn show_learned(entries: &[Entry], as_json: bool) -> io::Result<()> {
         } else {
             format!("does not count yet; to accept it: outlast clients learn '{name}'")
         };
-        let _ = writeln!(text, "{name} {version} gives silent calls up after {cap}: {then}");
+        let _ = writeln!(text, "{name} {version} gives up on silent calls after {cap}: {then}");
     }
     if text.is_empty() {
         text += "Nothing has been learned of any client here.\n";

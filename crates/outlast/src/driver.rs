@@ -113,7 +113,7 @@ pub struct State {
     server_name: Box<str>,
     /// Whether a cap that was learned counts at once, and who writes it down.
     learns_alone: bool,
-    /// What is wrong with a file that was read again and is not taken.
+    /// What is wrong with a file that was read again and not loaded.
     mistakes: Vec<String>,
     learner: Option<std::thread::JoinHandle<()>>,
     /// The status to end with, and how long a slow reader is waited for.
@@ -446,7 +446,7 @@ impl Driver {
         self.turn(|state| state.observers.warn(kind, text));
     }
 
-    /// How the servers are, and what is wrong with a file that is not taken.
+    /// How the servers are, and what is wrong with a file that was not loaded.
     pub fn report(&self) -> (Vec<Report>, Vec<String>) {
         let state = self.lock();
         (state.engine.report(), state.mistakes.clone())
@@ -611,7 +611,7 @@ impl State {
     pub fn refuse_file(&mut self, name: &str, wrong: &[String]) {
         self.mistakes = wrong.iter().take(MISTAKES).cloned().collect();
         for why in wrong.iter().take(MISTAKES) {
-            let text = format!("{name} is not taken, and nothing has changed: {why}");
+            let text = format!("{name} was not loaded; the earlier settings stay in force: {why}");
             self.observers.warn("reload", text);
         }
         if wrong.len() > MISTAKES {

@@ -121,7 +121,7 @@ impl Explained {
         for Row { setting, value, source, lost } in &self.rows {
             let _ = writeln!(text, "{:<14}{value:<12} {source}", setting.name);
             for (value, source) in lost {
-                let _ = writeln!(text, "{:<14}{:<12} {source}", "", format!("not {value}"));
+                let _ = writeln!(text, "{:<14}instead of: {value} ({source})", "");
             }
         }
         text + "\n" + &self.lasts + "\n"

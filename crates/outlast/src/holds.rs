@@ -37,7 +37,7 @@ pub struct Request {
 /// What is asked.
 #[derive(Debug)]
 pub enum What {
-    /// What is open, and which words are still good for something; with `watch` also what comes.
+    /// Open questions, and approvals that are still in force; with `watch` also each change.
     List {
         /// Go on until interrupted.
         watch: bool,
@@ -93,7 +93,7 @@ fn unknown(number: u64) -> Problem {
     Problem(Status::Unknown, why)
 }
 
-/// What is open, and which words are still good for something.
+/// Open questions, and approvals that are still in force.
 pub fn all(shelf: &Shelf) -> Result<Vec<Hold>, Problem> {
     match shelf.load(Query::Holds)? {
         Found::Holds(holds) => Ok(holds),
@@ -215,7 +215,7 @@ fn as_text(hold: &Hold, now: Wall) -> String {
         }
         (None, _) if hold.owner.is_empty() => "the client has left; a yes lets the same call pass".to_owned(),
         (None, _) => format!(
-            "waits since {}, {} left",
+            "waiting for {}, {} left",
             rough(now, hold.asked),
             show_duration(Duration::from_secs(hold.until.since(now).as_secs()))
         ),

@@ -122,7 +122,7 @@ fn one_process(process: &Value) -> String {
     let whole = [text("file"), text("address")].into_iter().flatten().collect::<Vec<_>>().join(", ");
     let mut shown = format!("process {}: {whole}\n", process["pid"]);
     for mistake in process["mistakes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        let _ = writeln!(shown, "  the file has changed and is not taken: {}", escape(mistake));
+        let _ = writeln!(shown, "  the file has changed and was not loaded: {}", escape(mistake));
     }
     let heading = ["SERVER", "STATE", "ERA", "RUNNING", "RESTARTS", "CALLS", "VERSION"].map(str::to_owned);
     let servers = process["servers"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -170,7 +170,7 @@ mod tests {
         let process = json!({"pid": 7, "file": "o.toml", "address": null, "mistakes": ["o.toml:1:1: x"], "servers": servers});
         assert_eq!(
             shown(&[process]),
-            "process 7: o.toml\n  the file has changed and is not taken: o.toml:1:1: x\n\
+            "process 7: o.toml\n  the file has changed and was not loaded: o.toml:1:1: x\n\
              \x20 SERVER  STATE   ERA  RUNNING  RESTARTS  CALLS  VERSION\n\
              \x20 ci      ready   -    1        2         3      a\\u{1b}[31m 1\n\
              \x20   left out of merged lists: it does not speak the revision of a client\n\

@@ -85,7 +85,7 @@ impl Run {
         failures
     }
 
-    /// What a person needs who has to find out why: the trouble and the last words on stderr.
+    /// What a person needs who has to find out why: the trouble and the last lines on stderr.
     pub fn story(&self) -> Vec<String> {
         let words = std::fs::read(&self.stderr).unwrap_or_default();
         let words = String::from_utf8_lossy(&words);

@@ -34,7 +34,7 @@ use crate::wire::{Message, Outgoing};
 use serde_json::json;
 use std::time::Duration;
 
-/// A client that cannot be kept patient is taken to leave after a minute; a little before, its call fails.
+/// A client that cannot be kept patient is assumed to give up after a minute; a little before, its call fails.
 const IMPATIENT: Duration = Duration::from_secs(50);
 
 /// How long the question for such a client stays open.

@@ -189,7 +189,7 @@ pub(super) const ITEMS: &[Setting] = &[
         default: "2m",
         short: "how long a call waits for a person's yes",
         long: "Then the call fails and was never sent. A client that cannot be kept patient (no progress token, no \
-               task, no known limit) is taken to leave after 60s: its call fails after 50s, the question stays \
+               task, no known limit) is assumed to give up after 60s: its call fails after 50s, the question stays \
                open for 10 minutes, and if a person says yes meanwhile, the same call passes at once.",
     },
     Setting {
@@ -217,7 +217,7 @@ pub(super) const ITEMS: &[Setting] = &[
         applies: Applies::Everywhere,
         front: false,
         default: "false",
-        short: "move a tool's timeout by what was measured",
+        short: "adapt a tool's timeout to what was measured",
         long: "The timeout of a tool follows how long its calls took in the last 30 days, as `outlast advise` \
                proposes it, between `adaptive-min` and `adaptive-max`. Both must be written; without them, and with \
                fewer than 30 calls, `timeout` stays what it is. `outlast explain` shows what follows.",
@@ -273,7 +273,7 @@ pub(super) const ITEMS: &[Setting] = &[
         applies: Applies::Everywhere,
         front: false,
         default: "5s",
-        short: "silence after a cancel that makes a server hung",
+        short: "silence after a cancel before a server counts as hung",
         long: "When a limit fires, the server is told to cancel the call. If the server then shows no \
                sign of life for this long, it counts as hung, and `restart` decides what happens. The \
                client does not wait for this: its error is sent when the limit fires.",

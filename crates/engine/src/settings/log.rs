@@ -139,7 +139,7 @@ pub(super) const ITEMS: &[Setting] = &[
         applies: Applies::Everywhere,
         front: false,
         default: "",
-        short: "arguments whose values nobody is shown: 'iban*'",
+        short: "arguments whose values are always hidden: 'iban*'",
         long: "Names of arguments whose values are shown as `***` where a person is asked to approve a call, and in \
                `trace-messages`, besides those that are called password, token, secret, key and the like. \
                May be given several times; in the environment, one line each.",

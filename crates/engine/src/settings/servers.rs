@@ -149,7 +149,7 @@ pub(super) const ITEMS: &[Setting] = &[
         long: "The calls of all clients count together; in `[tokens.NAME]`, all calls with that token. Counted are \
                `tools/call`, `prompts/get`, `resources/read` and `completion/complete`; a task counts until \
                it ends. Further calls wait (`queue`); if none may wait they fail with \
-               `too-many-calls`. The default is what one outlast process can have in flight at all.",
+               `too-many-calls`. The default is the most that one outlast process can have in flight.",
     },
     Setting {
         key: Key::Queue,
@@ -163,7 +163,7 @@ pub(super) const ITEMS: &[Setting] = &[
         default: "100",
         short: "the most calls that wait for their turn",
         long: "Calls beyond `max-in-flight` or `rate` wait here, first come, first served. Further ones fail with \
-               `queue-full`. With 0 nobody waits. Also in `[tokens.NAME]`.",
+               `queue-full`. With 0 no call waits. Also in `[tokens.NAME]`.",
     },
     Setting {
         key: Key::QueueWait,
@@ -204,7 +204,7 @@ pub(super) const ITEMS: &[Setting] = &[
         applies: Applies::Everywhere,
         front: false,
         default: "false",
-        short: "believe the server which tools may be repeated",
+        short: "trust the server about which tools may be repeated",
         long: "Tools whose annotations say `readOnlyHint` or `idempotentHint` then count as \
                `repeatable`. The annotations are written by the server, so use this only for servers \
                that you know.",

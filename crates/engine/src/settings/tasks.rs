@@ -138,7 +138,7 @@ pub(super) const ITEMS: &[Setting] = &[
         group: Group::Tasks,
         applies: Applies::Everywhere,
         front: false,
-        default: "",
+        default: "the user's state folder",
         short: "the folder for stored calls; `none`: memory only",
         long: "The default is `$XDG_STATE_HOME/outlast`, usually `~/.local/state/outlast`; on macOS \
                `~/Library/Application Support/outlast`. The folder is created when it is first needed, \

@@ -386,7 +386,7 @@ fn a_modern_client_over_http_is_known_by_each_request() {
         set profiles
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
-        !! info: `hasty` gives tools up after 1m (measured of hasty on 2026-11-18): slow calls are handed off before
+        !! info: `hasty` gives up on a tool after 1m (measured of hasty on 2026-11-18): slow calls are handed off shortly before that
         >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"hasty"},"io.modelcontextprotocol/clientCapabilities":{}}}}
         started
         wait 55s

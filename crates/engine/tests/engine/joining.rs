@@ -1079,7 +1079,7 @@ fn a_call_that_is_taken_over_is_handed_off_as_its_new_client_needs() {
         {}
         >> …
         {}
-        !! info: `hasty-agent 1.2` gives tools up after 1m (measured of hasty* 1+ on 2026-11-18): slow calls are handed off before
+        !! info: `hasty-agent 1.2` gives up on a tool after 1m (measured of hasty* 1+ on 2026-11-18): slow calls are handed off shortly before that
         !! info: a call of `pay` at `srv` joined…
         > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":7}}}}
         wait 55s

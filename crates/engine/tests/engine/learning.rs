@@ -57,7 +57,7 @@ fn play(parts: &[&str]) {
 
 const OURS: &str = r#"{…"name":"files_wait"},{…"name":"files_cancel"}"#;
 
-const HASTY: &str = "!! info: `hasty-agent 1.4` gives tools up after 1m (measured of hasty* 1+ on 2026-11-18): slow calls are handed off before";
+const HASTY: &str = "!! info: `hasty-agent 1.4` gives up on a tool after 1m (measured of hasty* 1+ on 2026-11-18): slow calls are handed off shortly before that";
 
 #[test]
 fn a_measured_cap_acts_by_itself_and_says_where_it_came_from() {
@@ -96,7 +96,7 @@ fn a_person_switches_it_off() {
 
 #[test]
 fn what_a_person_wrote_of_a_client_wins_over_what_was_measured() {
-    let note = "!! info: `hasty-agent 1.4` gives tools up after 20s (--client-profile 'hasty-*'): slow calls are handed off before";
+    let note = "!! info: `hasty-agent 1.4` gives up on a tool after 20s (--client-profile 'hasty-*'): slow calls are handed off shortly before that";
     play(&[
         "set profiles\nset client-profile hasty-*=cap:20s,progress:no\n",
         &handshake("hasty-agent", "1.4", note),
@@ -114,7 +114,7 @@ fn what_a_person_wrote_of_a_client_wins_over_what_was_measured() {
 
 #[test]
 fn a_client_that_progress_keeps_patient_hears_from_us_at_a_third_of_its_limit_and_up_to_its_total() {
-    let note = "!! info: `talkative 1` gives tools up after 10m (measured of talkative on 2026-11-18): slow calls are handed off before";
+    let note = "!! info: `talkative 1` gives up on a tool after 10m (measured of talkative on 2026-11-18): slow calls are handed off shortly before that";
     play(&[
         "set profiles\n",
         &handshake("talkative", "1", note),
@@ -158,7 +158,7 @@ fn a_client_that_waits_longer_than_its_row_says_is_left_alone_from_then_on() {
 #[test]
 fn what_a_client_of_another_principal_does_changes_nothing() {
     const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"hasty"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
-    let known = "!! info: `hasty` gives tools up after 1m (measured of hasty on 2026-11-18): slow calls are handed off before";
+    let known = "!! info: `hasty` gives up on a tool after 1m (measured of hasty on 2026-11-18): slow calls are handed off shortly before that";
     check(
         &r#"
         set serve
@@ -199,7 +199,7 @@ fn what_a_client_of_another_principal_does_changes_nothing() {
 }
 
 const LIKELY: &str =
-    "!! warn: `stranger` gives silent calls up after 1m, which looks like a limit of its own; ";
+    "!! warn: `stranger` gives up on silent calls after 1m, which looks like a limit of its own; ";
 
 #[test]
 fn two_cancels_at_the_same_age_are_a_cap_that_a_person_may_accept() {
@@ -241,7 +241,7 @@ fn the_first_of_them_may_have_been_seen_by_an_earlier_process() {
 
 #[test]
 fn a_cancel_that_names_the_limit_is_enough() {
-    let ask = "!! warn: `stranger` gives silent calls up after 5s, which looks like a limit of its own; to have such calls handed off before it, run: outlast clients learn 'stranger'\n.. learn stranger 3 5s: 5s";
+    let ask = "!! warn: `stranger` gives up on silent calls after 5s, which looks like a limit of its own; to have such calls handed off before it, run: outlast clients learn 'stranger'\n.. learn stranger 3 5s: 5s";
     play(&[
         &handshake("stranger", "3", ""),
         &calls(2),
@@ -316,7 +316,7 @@ fn cancelled_after(times: &[&str], notes: &str) {
 
 #[test]
 fn a_cap_of_whoever_is_noted_once_and_only_of_silent_calls_that_are_old_and_alike() {
-    let note = "!! warn: the client gives silent calls up after 1m, which looks like a limit of its own; with --client-cap 1m such calls are handed off before it";
+    let note = "!! warn: the client gives up on silent calls after 1m, which looks like a limit of its own; with --client-cap 1m such calls are handed off before it";
     cancelled_after(&["60s", "60s50ms"], note);
     cancelled_after(&["60s", "5s"], "");
     cancelled_after(&["5s", "5s"], "");
@@ -347,7 +347,7 @@ fn so_many_clients_are_known_and_no_more() {
         let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{info}}}"#);
         let told =
             world.input(&format!(r#"> {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#));
-        told.iter().any(|line| line.contains("gives tools up after 1m"))
+        told.iter().any(|line| line.contains("gives up on a tool after 1m"))
     };
     assert!(says("hasty-agent"));
     assert!((1..IDENTITIES).all(|number| !says(&format!("other-{number}"))));

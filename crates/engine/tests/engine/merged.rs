@@ -260,7 +260,7 @@ fn a_modern_client_sees_the_servers_that_speak_its_revision() {
         server-1 started
         server-2 started
         server-1 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Received request before initialization was complete"}}
-        !! warn: `srv` does not speak the revision of a client; that client goes without it at the merged door
+        !! warn: `srv` does not speak the revision of a client; that client does not see it at the merged door
         server-2 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[{"name":"run"}],"ttlMs":9,"cacheScope":"public"}}
         << 1: 200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"outlast","version":"…"}},"tools":[{"name":"ci__run"}]}}
         post 2 version=2026-07-28 method=tools/call name=ci__run {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ci__run",META}}

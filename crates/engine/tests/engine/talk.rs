@@ -432,7 +432,7 @@ fn bad_lines_of_a_server_are_noted_once_in_a_hundred() {
     assert_eq!(out, [r#"<< {"method":"notifications/x"}"#]);
     // The end says how many it were.
     world.input("output-closed");
-    let total = format!("{wrote} 250 lines to stdout in all that are not messages");
+    let total = format!("{wrote} 250 lines to stdout that are not messages (total)");
     assert_eq!(world.input("exited 0")[0], total);
 }
 

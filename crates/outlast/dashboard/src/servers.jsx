@@ -26,7 +26,7 @@ function Server({ server, now, restarts }) {
         </Facts>
         {server.error && <p class="note"><Said most={300}>{server.error}</Said></p>}
         {server.stderr?.length > 0 && <details>
-            <summary>last words on stderr ({counted(server.stderr.length, 'line')})</summary>
+            <summary>last lines on stderr ({counted(server.stderr.length, 'line')})</summary>
             <Lines most={LINES} label={`stderr of ${plain(server.name, 60)}`}>{server.stderr.join('\n')}</Lines>
         </details>}
         {restarts && <div class="does"><Sure label="Restart" sure="Yes, restart it" about={server.name}

@@ -63,7 +63,7 @@ function Decision({ hold }) {
         set(true);
         try {
             const answer = await post(`holds/${hold.hold}`, { decision, reason, for: decision === 'approve' ? scope : 'once' });
-            tell(answer.counts ? 'decided' : `somebody was faster: ${answer.decision?.by ?? ''}`);
+            tell(answer.counts ? 'decided' : `somebody else decided first: ${answer.decision?.by ?? ''}`);
             document.querySelector('main h2')?.focus();
         } catch (error) {
             tell(error.message);

@@ -55,7 +55,7 @@ pub(super) fn parse(aim: Aim, words: Vec<OsString>) -> Result<Task, Wrong> {
 /// A flag for outlast that stands where those of install do.
 fn flag_of_ours(flag: &OsStr, line: &[OsString]) -> Wrong {
     let line = with_dashes(flag, &[&[OsString::from("install")], line].concat());
-    Wrong(format!("flags for outlast stand behind `--`; write: {line}"))
+    Wrong(format!("flags for outlast go after `--`; write: {line}"))
 }
 
 /// Flags for outlast itself, checked as if they were given to it in front of a command.

@@ -93,7 +93,7 @@ impl Dashboard {
         Ok(state)
     }
 
-    /// Questions that are open, and words that are still good for something.
+    /// Questions that are open, and approvals that are still in force.
     pub(super) async fn holds(&self) -> Result<Vec<Hold>, String> {
         match self.driver.look_up(Query::Holds).await.map_err(|why| why.to_string())? {
             Found::Holds(mut holds) => {

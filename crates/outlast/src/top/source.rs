@@ -84,7 +84,7 @@ fn opened(place: &Home) -> Result<Shelf, Problem> {
     Shelf::open(place)?.ok_or_else(|| Problem(Status::Unknown, "there is no store any more".into()))
 }
 
-/// Says it. What stands instead, if somebody was faster.
+/// Says it. The decision that counts instead, if somebody else decided first.
 fn decide(shelf: &Shelf, hold: u64, yes: bool) -> Result<Option<String>, Problem> {
     let (place, by) = ("top".into(), config::user_name().into());
     let verdict = Verdict { yes, scope: Scope::Once, reason: "".into(), place, by };

@@ -86,7 +86,7 @@ fn a_server_that_ends_before_any_request_gives_outlast_its_status() {
 }
 
 #[test]
-fn a_server_that_ends_before_it_ever_answered_is_reported_with_its_last_words() {
+fn a_server_that_ends_before_it_ever_answered_is_reported_with_its_stderr() {
     let mut client = start(&[], &["--stderr", "cannot open the database\n", "--exit-at", "initialize", "3"]);
     client.send(initialize());
     let answer = client.answer(&json!(1));
@@ -191,7 +191,7 @@ fn lines_that_are_not_json_are_dropped_and_noted_once_in_a_hundred() {
     let stderr = String::from_utf8(client.all_stderr()).unwrap();
     // The last line is the total.
     assert_eq!(stderr.lines().count(), 4, "{stderr}");
-    assert!(stderr.contains("wrote 250 lines to stdout in all"), "{stderr}");
+    assert!(stderr.contains("wrote 250 lines to stdout that are not messages (total)"), "{stderr}");
     for (line, number) in stderr.lines().zip(["000", "099", "199"]) {
         let shown = format!("{number} {}", "j".repeat(196));
         assert!(line.contains(&shown) && !line.contains(&format!("{shown}j")), "{line}");
@@ -208,7 +208,11 @@ fn json_that_is_no_message_is_dropped_and_noted() {
     client.hang_up();
     let stderr = String::from_utf8(client.all_stderr()).unwrap();
     assert_eq!(stderr.lines().count(), 2, "{stderr}");
-    assert!(stderr.contains("dropped: 42") && stderr.contains("wrote 9 lines to stdout in all"), "{stderr}");
+    assert!(
+        stderr.contains("dropped: 42")
+            && stderr.contains("wrote 9 lines to stdout that are not messages (total)"),
+        "{stderr}"
+    );
 }
 
 #[test]

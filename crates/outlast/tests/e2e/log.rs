@@ -100,7 +100,7 @@ fn noise_is_counted_to_the_end() {
     let lines: Vec<&str> = stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{stderr}");
     assert!(lines[0].contains("wrote a line to stdout that is not a message; dropped: one"), "{stderr}");
-    assert!(lines[1].contains("wrote 3 lines to stdout in all that are not messages"), "{stderr}");
+    assert!(lines[1].contains("wrote 3 lines to stdout that are not messages (total)"), "{stderr}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_limit_that_was_learned_counts_once_a_person_has_said_so() {
         answer["result"]["_meta"]["dev.outlast/why"], "learned on this machine of hasty 3",
         "{answer}"
     );
-    client.stderr_where(|text| text.contains("gives tools up after 1s (learned on this machine"));
+    client.stderr_where(|text| text.contains("gives up on a tool after 1s (learned on this machine"));
     client.hang_up();
 
     assert_eq!(said(&["clients", "forget", "hasty", "--state", state]), "hasty 3: 1s is forgotten\n");

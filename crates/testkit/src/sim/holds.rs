@@ -23,7 +23,7 @@ use std::time::Duration;
 /// How long the store, the look at it and the last word take together.
 const SLACK: Duration = Duration::from_secs(4);
 
-/// When a client is taken to leave that nothing keeps patient.
+/// When a client that nothing keeps patient is assumed to give up.
 const IMPATIENT: Duration = Duration::from_secs(50);
 
 /// What persons and their client do.

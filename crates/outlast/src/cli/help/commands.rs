@@ -73,7 +73,7 @@ pub const COMMANDS: &[Command] = &[
         listed: false,
         then: &[],
         options: &["scope", "output"],
-        short: "make a configuration file of clients' files",
+        short: "make a configuration file from clients' files",
         text: import,
     },
     Command {
@@ -97,7 +97,7 @@ pub const COMMANDS: &[Command] = &[
         listed: false,
         then: &[],
         options: &["json", "state"],
-        short: "how the servers of running processes are",
+        short: "the state of the servers of running processes",
         text: servers,
     },
     Command {
@@ -153,7 +153,7 @@ pub const COMMANDS: &[Command] = &[
         listed: false,
         then: &[],
         options: &["no-browser", "state"],
-        short: "a page that shows all of it live",
+        short: "a live dashboard in your browser",
         text: ui,
     },
     Command {
@@ -323,9 +323,9 @@ outlast doctor client.
 }
 
 fn servers() -> String {
-    "Show how the servers are of every outlast serve and outlast --config FILE of
-this user: state, era, restarts, calls in flight, last error; and mistakes in a
-file that has changed.
+    "Show the servers of every outlast serve and outlast --config FILE of this user:
+state, era, restarts, calls in flight, last error; and the mistakes in a file
+that has changed.
 Usage: outlast servers [--json] [--state DIR]
 
       --json        print one JSON object
@@ -372,7 +372,7 @@ Variables such as OUTLAST_TIMEOUT count as they would for outlast itself.
 fn import() -> String {
     let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
     format!(
-        "Make an outlast.toml of the servers in the files of clients.
+        "Make an outlast.toml from the servers in clients' files.
 Usage: outlast import CLIENT... [OPTIONS]
 
 CLIENT is one of
