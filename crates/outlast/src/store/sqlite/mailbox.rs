@@ -1,4 +1,4 @@
-//! The mailbox: what others want the owner of a call to do. Its table is called `letters` in every version of the file.
+//! The mailbox: what others want the owner of a call to do.
 
 use super::error::Stop;
 use super::read::{blob, text};
@@ -15,7 +15,7 @@ impl Page<'_> {
         if !head.state.is_open() {
             return Err(Refusal::Ended(head.state).into());
         }
-        let mut count = self.sql.prepare_cached("SELECT count(*) FROM letters WHERE record = ?1")?;
+        let mut count = self.sql.prepare_cached("SELECT count(*) FROM messages WHERE record = ?1")?;
         let waiting: i64 = count.query_row([int(head.number)], |row| row.get(0))?;
         if waiting >= int(self.bounds.mailbox) {
             return Err(Refusal::Full("mailbox messages").into());
@@ -23,7 +23,7 @@ impl Page<'_> {
         let (kind, bytes) = written(message);
         self.make_room(0, small_weight(bytes))?;
         let mut insert =
-            self.sql.prepare_cached("INSERT INTO letters (record, kind, bytes) VALUES (?1, ?2, ?3)")?;
+            self.sql.prepare_cached("INSERT INTO messages (record, kind, bytes) VALUES (?1, ?2, ?3)")?;
         insert.execute(params![int(head.number), kind, bytes])?;
         Ok(Done::Kept)
     }
@@ -31,11 +31,11 @@ impl Page<'_> {
     /// Takes them out of the file in the same transaction in which they are read.
     pub fn collect(&self) -> Result<Done, Stop> {
         let mut select = self.sql.prepare_cached(
-            "SELECT letters.number, ticket, kind, bytes FROM letters JOIN records ON records.number = record
-             WHERE owner = ?1 AND state < 2 ORDER BY letters.number",
+            "SELECT messages.number, ticket, kind, bytes FROM messages JOIN records ON records.number = record
+             WHERE owner = ?1 AND state < 2 ORDER BY messages.number",
         )?;
         let mut rows = select.query([&*self.me.name])?;
-        let mut delete = self.sql.prepare_cached("DELETE FROM letters WHERE number = ?1")?;
+        let mut delete = self.sql.prepare_cached("DELETE FROM messages WHERE number = ?1")?;
         let mut messages = Vec::new();
         while let Some(row) = rows.next()? {
             let ticket = Ticket::parse(&text(row, 1)?);
@@ -50,7 +50,7 @@ impl Page<'_> {
     }
 
     pub fn drop_mailbox(&self, record: u64) -> rusqlite::Result<()> {
-        self.sql.prepare_cached("DELETE FROM letters WHERE record = ?1")?.execute([int(record)])?;
+        self.sql.prepare_cached("DELETE FROM messages WHERE record = ?1")?.execute([int(record)])?;
         Ok(())
     }
 }

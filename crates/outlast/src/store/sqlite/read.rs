@@ -84,7 +84,7 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
 
 fn has_mail(sql: &Connection, me: &Me) -> Result<bool> {
     let mut select = sql.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM letters JOIN records ON records.number = record
+        "SELECT EXISTS (SELECT 1 FROM messages JOIN records ON records.number = record
          WHERE owner = ?1 AND state < 2) OR EXISTS (SELECT 1 FROM forwarded WHERE owner = ?1)",
     )?;
     select.query_row([&*me.name], |row| row.get(0))

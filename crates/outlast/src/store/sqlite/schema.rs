@@ -9,8 +9,8 @@ use rusqlite::{Connection, Error, TransactionBehavior, ffi};
 use std::path::Path;
 
 /// What leads from each version to the next; the first one from an empty file.
-pub const MIGRATIONS: [&str; 8] =
-    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8];
+pub const MIGRATIONS: [&str; 9] =
+    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9];
 
 /// The version of a file that has them all.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -227,6 +227,19 @@ CREATE TABLE callbacks (
     why      TEXT NOT NULL
 ) STRICT;
 CREATE INDEX callbacks_due ON callbacks (due) WHERE due IS NOT NULL;
+";
+
+/// The table of the mailbox, its index and its triggers are named as in PostgreSQL.
+const VERSION_9: &str = "
+DROP TRIGGER letter_comes;
+DROP TRIGGER letter_goes;
+DROP INDEX letters_record;
+ALTER TABLE letters RENAME TO messages;
+CREATE INDEX messages_record ON messages (record);
+CREATE TRIGGER message_comes AFTER INSERT ON messages
+    BEGIN UPDATE usage SET bytes = bytes + 64 + length(NEW.bytes); END;
+CREATE TRIGGER message_goes AFTER DELETE ON messages
+    BEGIN UPDATE usage SET bytes = bytes - 64 - length(OLD.bytes); END;
 ";
 
 /// Brings a file to our version, or says why it cannot be ours.

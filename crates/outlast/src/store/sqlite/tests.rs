@@ -21,6 +21,7 @@ const FILES: [&str; MIGRATIONS.len()] = [
     include_str!("../../../tests/store/v6.sql"),
     include_str!("../../../tests/store/v7.sql"),
     include_str!("../../../tests/store/v8.sql"),
+    include_str!("../../../tests/store/v9.sql"),
 ];
 
 /// What each migration was when it was published.
@@ -33,10 +34,11 @@ const FINGERPRINTS: [&str; MIGRATIONS.len()] = [
     "8bfa5362168d8b1ab69c4da4f939eb2f6232669827d8fa60f0070c6c2c622de4",
     "9f3989cff327c19e2c0951f4a91eae9e93ea1eb3b834a97db0fc0e75d7dad4f1",
     "ea472d259d2a86de477d749a0b10897a92a97368429d04caf11c15f3b78a0b27",
+    "1441f8f611ad3bd5959bef97563c2beb35c86a8eb79f7e374ae5e3f0c2cce79c",
 ];
 
 /// What a session of a file of each version has set up.
-const SETUPS: [&str; MIGRATIONS.len()] = ["", DEBUG, DEBUG, DEBUG, DEBUG, DEBUG, DEBUG, DEBUG];
+const SETUPS: [&str; MIGRATIONS.len()] = ["", DEBUG, DEBUG, DEBUG, DEBUG, DEBUG, DEBUG, DEBUG, DEBUG];
 
 const DEBUG: &str = r#"[{"jsonrpc":"2.0","id":4,"method":"logging/setLevel","params":{"level":"debug"}}]"#;
 
