@@ -26,7 +26,7 @@ fn play(scenario: &str) {
 const TASK: &str = r#"
         set tasks
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",META}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28",…
         wait 10s
         @10s
         .. store 1: create
@@ -103,11 +103,11 @@ fn a_modern_call_that_was_handed_off_is_made_again_in_its_era() {
 /// A client of 2025-11-25 whose handshake is over.
 const HANDSHAKE: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
 /// Its client may wait for it at another process, and would do so for ever.
@@ -120,8 +120,8 @@ fn a_call_whose_client_does_not_come_back_is_not_kept_for_it_for_ever() {
         > {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"x","task":{{}}}}}}
         .. store 1: create
         stored 1
-        << …
-        >> …
+        << {{"jsonrpc":"2.0","id":2,"result":{{"task":{{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
+        >> {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"_meta":{{"progressToken":2}},"name":"x","idempotencyKey":"j"}}}}
         again
         begin
         .. store 1: claim, expire
@@ -147,13 +147,13 @@ fn a_resumable_call_whose_key_was_taken_is_joined_and_answered() {
         .. store 2: create
         stored 2
         << …resumePolicy…
-        >> …
+        >> {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"_meta":{{"progressToken":2}},"name":"x","idempotencyKey":"j"}}}}
         again
         {HANDSHAKE}
         > {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"x","idempotencyKey":"k"}}}}
         .. store 2: create
         taken 2 T1
-        !! warn: could not be stored: …
+        !! warn: could not be stored: write 0 was refused: another call has the same idempotency key
         !! info: …joined…
         "#
     ));

@@ -41,7 +41,7 @@ const SESSION: &str = r#"
         >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202
@@ -61,8 +61,8 @@ const LATE_SESSION: &str = r#"
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
         << 1: 200 with a session events
-        << 1: …
-        << 1: …
+        << 1: id: 2-0|retry: 1000|data: ||
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 1: finish
 "#;
 
@@ -980,7 +980,7 @@ const JOINS_A_WOKEN_ONE: &str = r#"
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}
         << 1: 200 with a session events
-        << 1: …
+        << 1: : outlast||
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
         << 1: finish
         wait 5m
@@ -1024,14 +1024,14 @@ fn a_session_that_set_something_up_is_woken_on_a_server_of_its_own() {
         .. 1: start 0
         << 1: 200 with a session events
         << 1: : outlast||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
         << 1: finish
         post 2 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:1"}}
         << 2: 200 events
-        << 2: …
+        << 2: : outlast||
         >> 1: {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:1"}}
         < {"jsonrpc":"2.0","id":2,"result":{}}
         << 2: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
@@ -1045,7 +1045,7 @@ fn a_session_that_set_something_up_is_woken_on_a_server_of_its_own() {
         post 3 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 2: start 0
         << 3: 200 with a session events
-        << 3: …
+        << 3: : outlast||
         >> 2: {"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         started
         < {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-06-18"}}
@@ -1054,7 +1054,7 @@ fn a_session_that_set_something_up_is_woken_on_a_server_of_its_own() {
         post 4 session=1 principal=a {"jsonrpc":"2.0","id":3,"method":"ping"}
         .. 3: start 0
         << 4: 200 events
-        << 4: …
+        << 4: : outlast||
         started
         >> 3: {"jsonrpc":"2.0","id":4,"method":"initialize",…
         < {"jsonrpc":"2.0","id":4,"result":{"protocolVersion":"2025-06-18"}}
@@ -1064,7 +1064,7 @@ fn a_session_that_set_something_up_is_woken_on_a_server_of_its_own() {
         # The other server is shared as before.
         post 5 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         << 5: 200 with a session events
-        << 5: …
+        << 5: : outlast||
         << 5: id: 8-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
         << 5: finish
         "#
@@ -1081,10 +1081,10 @@ fn who_waits_for_a_handshake_when_the_service_ends_is_told() {
         wait 1s
         @5m5ms
         << 4: 200 events
-        << 4: …
+        << 4: : outlast||
         @5m1s
         !! warn: server-gone …
-        << 4: …
+        << 4: id: 3-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-31002,"message":"server `srv` went away (outlast was stopped) before it answered `ping`.",…
         << 4: finish
         << 5: 200 events
         << 5: : outlast||
@@ -1131,13 +1131,13 @@ fn a_handshake_that_is_not_sent_begins_no_session() {
         post 2 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 2: start 0
         << 2: 200 with a session events
-        << 2: …
-        !! warn: overloaded …
+        << 2: : outlast||
+        !! warn: overloaded server=srv method=initialize elapsed=0s state=it never reached the server detail=1 call in flight (max-calls)
         << 2: id: 3-1|data: {"jsonrpc":"2.0","id":1,"error":{"code":-31004,…
         << 2: finish
         .. 2: close-input
         post 3 principal=a session=1 {"jsonrpc":"2.0","id":2,"method":"ping"}
-        << 3: 404 …
+        << 3: 404 {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found; begin with initialize"}}
         "#,
     );
 }

@@ -13,7 +13,7 @@ const SESSION: &str = r#"
         stored 1
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202
@@ -32,7 +32,7 @@ const CALL: &str = r#"
         post 3 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
         << 3: 200 events
         << 3: id: 3-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
 "#;
 
 #[test]
@@ -362,7 +362,7 @@ fn an_event_is_known_in_its_own_session_only() {
         .. 1: start 0
         .. store 1: session
         << 4: 200 with a session events
-        << 4: …
+        << 4: id: 2-0|retry: 1000|data: ||
         >> 1: {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
         get 5 session=3 last=1:3-0
         << 5: 400 …Last-Event-ID names no event…

@@ -9,11 +9,11 @@ const SESSION: &str = r#"
         post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         .. 1: start 0
         << 1: 200 with a session events
-        << 1: …
-        >> 1: …
+        << 1: id: 2-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202
@@ -33,7 +33,7 @@ fn a_task_whose_session_ends_before_it_is_stored_never_runs() {
         r#"{SESSION}
         output-closed
         exited 1
-        !! …
+        !! warn: `srv` ended: exit status 1
         !! …
         {TASK}
         delete 4 session=1

@@ -20,12 +20,12 @@ fn capped(scenario: &str) {
 /// A call that was handed off under T1 as attempt 1; the next submission is 2.
 const HANDED_OFF: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"build"}}
         wait 55s
         @55s
         .. store 1: create
         stored 1
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"_meta":{"dev.outlast/ticket":"01010101010101010101010101010101","dev.outlast/why":"client-cap 1m"},…
 "#;
 
 #[track_caller]
@@ -156,7 +156,7 @@ fn a_tool_with_an_output_schema_gets_an_error_in_place_of_its_content() {
         > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
         >> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
         < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"build","outputSchema":{"type":"object"}}]}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"build","outputSchema":{"type":"object"}},{"annotations":{"idempotentHint":true,"readOnlyHint":true},…
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"build"}}
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"build"}}
         wait 55s
@@ -537,7 +537,7 @@ fn a_client_with_tasks_gets_a_task_in_time() {
 /// A call under a key, handed off as attempt 1 under T1.
 const WITH_KEY: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build","idempotencyKey":"k"}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"build","idempotencyKey":"k"}}
 "#;
 
 #[test]

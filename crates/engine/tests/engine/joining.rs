@@ -356,11 +356,11 @@ fn a_server_stays_for_whoever_joined_at_it() {
         {two}
         {first}
         << …
-        << …
+        << 3: id: 5-0|retry: 1000|data: ||
         >> 1: {{"jsonrpc":"2.0","id":3,…
         {second}
-        << …
-        << …
+        << 1: 200 events
+        << 4: id: 6-0|retry: 1000|data: ||
         !! info: …joined…
         delete 5 session=1 principal=ann
         << 3: finish
@@ -592,11 +592,11 @@ const T9: &str = "09090909090909090909090909090909";
 /// A stdio client of 2025-11-25 whose handshake is over; the next attempt is 2.
 const LEGACY: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << …
+        << {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tasks":{{"list":{{}},"cancel":{{}},"requests":{{"tools":{{"call":{{}}}}}}}},"tools":{{}}}}}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> …
+        >> {{"jsonrpc":"2.0","method":"notifications/initialized"}}
 "#;
 
 fn task_call(id: u32) -> String {
@@ -671,12 +671,12 @@ fn a_kept_answer_is_joined_after_a_restart() {
         TASK-2
         .. store 2: create
         stored 2
-        << …
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         < {"jsonrpc":"2.0","id":2,"result":{"n":1.0}}
         .. store 3: completed
         stored 3
-        << …
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,…
         again
         HANDSHAKE
         PLAIN-3
@@ -694,7 +694,7 @@ fn a_task_of_another_process_is_joined() {
         TASK-2
         .. store 2: create
         stored 2
-        << …
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         again
         HANDSHAKE
@@ -719,14 +719,14 @@ fn a_key_that_another_process_took_is_joined() {
         TASK-2
         .. store 2: create
         stored 2
-        << …
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         again
         HANDSHAKE
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","task":{},"idempotencyKey":"j"}}
         .. store 2: create
         taken 2 T1
-        !! warn: could not be stored: …
+        !! warn: could not be stored: write 0 was refused: another call has the same idempotency key
         !! info: …joined…
         << {"jsonrpc":"2.0","id":3,"result":{"task":{…"taskId":"T1"…
         "#,
@@ -755,7 +755,7 @@ fn a_call_that_another_process_made_and_ended_meanwhile_is_not_made_again() {
         .. store 7: create
         stored 7
         << {"jsonrpc":"2.0","id":3,"result":{"task":{…"status":"working"…
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"j"}}
         "#,
     );
 }
@@ -793,7 +793,7 @@ fn a_call_that_is_being_cancelled_is_not_joined() {
         TASK-2
         .. store 2: create
         stored 2
-        << …
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         > {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"T1"}}
         .. store 3: cancelled
@@ -817,12 +817,12 @@ fn a_failed_task_is_not_replayed() {
         TASK-2
         .. store 2: create
         stored 2
-        << …
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
         >> {"jsonrpc":"2.0","id":2,…
         < {"jsonrpc":"2.0","id":2,"result":{"content":[],"isError":true}}
         .. store 3: failed
         stored 3
-        << …
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,…
         PLAIN-3
         >> {"jsonrpc":"2.0","id":3,…
         "#,
@@ -837,7 +837,7 @@ fn a_task_is_cancelled_and_the_call_goes_on() {
         TASK-2
         .. store 2: create
         stored 2
-        << …
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x","idempotencyKey":"k"}}
         PLAIN-3
         !! info: …joined…
@@ -956,12 +956,12 @@ fn a_client_that_hangs_up_before_it_has_its_handle_gets_it_later() {
         set tasks
         {first}
         .. 1: start 0
-        >> 1: …
+        >> 1: {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"pay",…
         started
         wait 10s
         @500ms
-        << …
-        << …
+        << 1: 200 events
+        << 1: : outlast||
         @10s
         .. store 2: create
         hang-up 1

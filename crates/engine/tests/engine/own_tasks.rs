@@ -6,7 +6,7 @@ use outlast_testkit::script::check;
 /// A client that knows no tasks, and a server that runs `slow` only as one. The next attempt is 3.
 const LEGACY: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}
         << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -77,7 +77,7 @@ fn the_client_is_kept_patient_and_sees_the_progress_of_the_task() {
 fn a_server_that_was_not_asked_for_its_tools_says_that_one_needs_a_task() {
     let scenario = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
         << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}
@@ -545,14 +545,14 @@ fn a_task_that_was_handed_off_and_is_lost_is_called_again_as_its_client_called_i
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
         >> {"jsonrpc":"2.0","method":"notifications/initialized"}
         tick
         >> {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t-1"}}
         < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no such task"}}
         .. store 3: working
-        !! info: …
+        !! info: `tools/call` is sent to `srv` again (attempt 2): its server knows nothing of it any more
         >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"slow","arguments":{"n":1.0}}}
         "#;
     let scenario = format!("set tool slow=repeatable:true\n{HANDED_OFF}{scenario}");
@@ -592,14 +592,14 @@ fn a_task_of_a_server_that_was_not_asked_what_it_can_do_is_left_to_it() {
     let scenario = r#"
         set tasks
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",META}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28",…
         wait 10s
         @10s
         .. store 1: create
         stored 1
         << …"resultType":"task"…"taskId":"T1T1"…
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"y",META}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"y","_meta":{"progressToken":2,"io.modelcontextprotocol/protocolVersion":"2026-07-28",…
         < {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"s-1","status":"working"}}
         << {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"s-1","status":"working"}}
         > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"s-1",META}}

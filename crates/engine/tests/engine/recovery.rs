@@ -9,7 +9,7 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 const MODERN: &str = r#"
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28",…
         started
         wait 10s
         @500ms
@@ -217,7 +217,7 @@ fn remote(settings: &str, scenario: &str) {
 const BACK: &str = r#"
         post 3 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         .. 2: start 0
-        << …
+        << 3: 200 with a session events
         << 3: id: 2-0|retry: 1000|data: ||
         >> 2: post […{"jsonrpc":"2.0","id":2,"method":"initialize"…
         started
@@ -226,7 +226,7 @@ const BACK: &str = r#"
         << 3: finish
         post 4 principal=ann session=4 {"jsonrpc":"2.0","id":7,"method":"requests/resume","params":{"resumeToken":"T2"}}
         << 4: 200 events
-        << 4: …
+        << 4: id: 3-0|retry: 1000|data: ||
 "#;
 
 /// The number of the attempt is in use here too; the stream says which one is meant.
@@ -349,7 +349,7 @@ const LEGACY: &str = r#"
         >> 1: …
         started
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}
-        << …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}}||
         << 1: finish
         post 2 principal=ann session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}
         << 2: 200 events
@@ -469,14 +469,14 @@ fn wait_in_service(settings: &str, scenario: &str) {
         >> 1: …
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
         << 1: finish
         post 2 principal=ann session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","task":{}}}
         << 2: 200 events
         << 2: id: 3-0|retry: 1000|data: ||
         .. store 1: create
         stored 1
-        << …
+        << 2: id: 3-1|data: {"jsonrpc":"2.0","id":7,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,…
         << 2: finish
         >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         again
@@ -504,19 +504,19 @@ fn a_legacy_call_waits_for_a_session_and_says_so() {
         >> 1: …
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
         << 1: finish
         post 2 principal=bob session=4 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202
         >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
         post 3 principal=ann {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
         .. 2: start 0
-        << …
-        << …
-        >> 2: …
+        << 3: 200 with a session events
+        << 3: id: 4-0|retry: 1000|data: ||
+        >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}
         started
         < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << 3: id: 4-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
         << 3: finish
         post 4 principal=ann session=5 {"jsonrpc":"2.0","id":8,"method":"tasks/get","params":{"taskId":"T2"}}
         << 4: 200 events
@@ -594,17 +594,17 @@ const WRAP: &str = r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
         .. store 1: create
         stored 1
-        << …
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
         >> …"id":2,"method":"tools/call"…
 "#;
 
 const HANDSHAKE: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
 #[track_caller]
@@ -673,7 +673,7 @@ fn a_repeatable_call_is_made_again_for_a_client_that_goes_on_without_initialized
 /// A modern call on a line, in which the server has a task for it (`s-1`).
 const LINE: &str = r#"
         > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28",…
         wait 10s
         @10s
         .. store 1: create
@@ -722,7 +722,7 @@ fn a_shared_server_takes_the_call_of_anybody() {
         >> 1: …
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}}||
         << 1: finish
         post 2 principal=bob session=4 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202

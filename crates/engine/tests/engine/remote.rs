@@ -379,15 +379,15 @@ fn a_standing_stream_that_breaks_with_the_connection_is_opened_when_that_is_back
         "",
         r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         trouble 2 status 404 session
-        !! …
+        !! warn: trying `srv` again: it has forgotten our session
         tick
         .. start 0
         started
         >> post [begins session, ] …
         <~3 {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        !! …
+        !! warn: `srv` is back after 0s
         >> …initialized…
         .. stand
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"x"}}
@@ -397,7 +397,7 @@ fn a_standing_stream_that_breaks_with_the_connection_is_opened_when_that_is_back
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"_meta":{"progressToken":5},"name":"x"}}
         trouble 5 unreachable connection refused
-        !! …
+        !! warn: cannot reach `srv`: connection refused
         !! warn: trying `srv` again in 2s: it cannot be reached
         wait 2s
         @2s
@@ -544,7 +544,7 @@ const SERVED: &str = r#"
         >> 1: post [begins session, ] …
         started
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}||
         << 1: finish
 "#;
 
@@ -590,7 +590,7 @@ fn a_wish_to_be_polled_that_comes_at_once_leaves_behind_an_event_to_come_back_wi
         started
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
         << 1: 200 with a session events
-        << 1: …
+        << 1: id: 2-0|retry: 1000|data: ||
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}||
         << 1: finish
         post 2 session=1 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}

@@ -12,7 +12,7 @@ const SESSION: &str = r#"
         >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        << 1: …
+        << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{…
         << 1: finish
         post 2 HEAD session=1 {"jsonrpc":"2.0","method":"notifications/initialized"}
         << 2: 202
@@ -670,9 +670,9 @@ fn whoever_did_not_declare_it_gets_no_policy() {
 /// A stdio client that declared `resumableRequests`; the next attempt is 2.
 const LINE: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << …
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
         > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
 "#;
 
@@ -737,7 +737,7 @@ fn an_answer_that_is_not_strict_json_ends_the_call() {
         << …resumePolicy…
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         < {"jsonrpc":"2.0","id":2,"result":{"n":NaN}}
-        !! …
+        !! warn: `srv` sent an answer that is not strict JSON; passed on unchanged
         .. store 2: completed
         stored 2
         << {"jsonrpc":"2.0","id":7,"result":{"n":NaN}}

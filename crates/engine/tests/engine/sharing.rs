@@ -13,7 +13,7 @@ fn a_session_that_was_woken_falls_asleep_again() {
         .. 1: start 0
         << 1: 200 with a session events
         << 1: : outlast||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
@@ -60,49 +60,49 @@ const THREE: &str = r#"
         post 1 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         .. 1: start 0
         << 1: 200 with a session events
-        << 1: …
-        >> 1: …
+        << 1: : outlast||
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
         << 1: finish
         post 2 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         << 2: 200 with a session events
-        << 2: …
+        << 2: : outlast||
         << 2: id: 4-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
         << 2: finish
         post 3 principal=a {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
         << 3: 200 with a session events
-        << 3: …
+        << 3: : outlast||
         << 3: id: 6-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}||
         << 3: finish
         post 4 session=1 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:u"}}
         << 4: 200 events
-        << 4: …
+        << 4: : outlast||
         >> 1: {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:u"}}
         < {"jsonrpc":"2.0","id":2,"result":{}}
         << 4: id: 7-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
         << 4: finish
         post 5 session=2 principal=a {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:u"}}
         << 5: 200 events
-        << 5: …
+        << 5: : outlast||
         >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:u"}}
         < {"jsonrpc":"2.0","id":3,"result":{}}
         << 5: id: 8-1|data: {"jsonrpc":"2.0","id":2,"result":{}}||
         << 5: finish
         post 6 session=2 principal=a {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:v"}}
         << 6: 200 events
-        << 6: …
+        << 6: : outlast||
         >> 1: {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a:v"}}
         < {"jsonrpc":"2.0","id":4,"result":{}}
         << 6: id: 9-1|data: {"jsonrpc":"2.0","id":3,"result":{}}||
         << 6: finish
         get 7 session=1 principal=a
         << 7: 200 events
-        << 7: …
+        << 7: : outlast|retry: 1000||
         get 8 session=2 principal=a
         << 8: 200 events
-        << 8: …
+        << 8: : outlast|retry: 1000||
 "#;
 
 #[test]

@@ -8,7 +8,7 @@ const T1: &str = "01010101010101010101010101010101010101010101010101010101010101
 const RUNNING: &str = r#"
         set tasks
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
         << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -16,7 +16,7 @@ const RUNNING: &str = r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{}}}
         .. store 1: create
         stored 1
-        << …
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
         >> …
 "#;
 

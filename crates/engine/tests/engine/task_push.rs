@@ -25,16 +25,16 @@ fn modern(settings: &str, scenario: &str) {
 const RUNNING: &str = r#"
         post 1 version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28",…
         started
         wait 10s
         @500ms
         << 1: 200 events
-        << …
+        << 1: : outlast||
         @10s
         .. store 1: create
         stored 1
-        << …
+        << 1: data: {"jsonrpc":"2.0","id":5,"result":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:10.000Z","pollIntervalMs":1000,"resultType":"task",…
         << 1: finish
 "#;
 
@@ -155,8 +155,8 @@ fn a_request_of_the_server_is_shown_by_its_task_until_it_is_answered() {
         r#"
         post 2 LISTEN {"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["T1"]},META}}
         << 2: 200 events
-        << …
-        << …
+        << 2: : outlast||
+        << 2: data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"l"},…
         < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}
         .. store 2: input_required
         stored 2
@@ -176,7 +176,7 @@ fn a_request_of_the_server_is_shown_by_its_task_until_it_is_answered() {
         stored 4
         << 2: …"inputRequests":{"1-1":{"method":"elicitation/create","params":{"message":"sure?"}}}}}||
         stored 5
-        << 2: …
+        << 2: data: {"jsonrpc":"2.0","method":"notifications/tasks","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"l"},"createdAt":"1970-01-01T00:00:00.000Z",…
         post 5 version=2026-07-28 method=tasks/update name=T1 {"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"T1","inputResponses":{"1-1":{"action":"accept","n":1.0},"1-2":{"roots":[]}},META}}
         .. store 6: working
         >> 1: {"jsonrpc":"2.0","id":"q","result":{"action":"accept","n":1.0}}

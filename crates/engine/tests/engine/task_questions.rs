@@ -12,7 +12,7 @@ const RUNNING: &str = r#"
         .. 1: start 0
         << 1: 200 with a session events
         << 1: id: 2-0|retry: 1000|data: ||
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}
         started
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
         << 1: id: 2-1|data: {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}}||

@@ -17,7 +17,7 @@ const LEGACY: &str = r#"
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
         << …"capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}…
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
 #[track_caller]
@@ -85,7 +85,7 @@ fn a_legacy_client_sees_tasks_of_a_server_that_has_none() {
         .. store 5: create
         stored 5
         << …"taskId":"T2"…
-        >> …
+        >> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"name":"a"}}
         > {"jsonrpc":"2.0","id":6,"method":"tasks/list"}
         << …{"tasks":[{…"taskId":"T2"…},{…"taskId":"T1"…}]}}
         > {"jsonrpc":"2.0","id":7,"method":"tasks/cancel","params":{"taskId":"T2"}}
@@ -128,12 +128,12 @@ fn a_modern_client_finds_the_extension_before_a_server_that_has_none() {
 const SLOW: &str = r#"
         post 1 version=2026-07-28 method=tools/call name=a {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"a",META}}
         .. 1: start 0
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28",…
         started
         wait 10s
         @500ms
         << 1: 200 events
-        << …
+        << 1: : outlast||
         @10s
         .. store 1: create
         stored 1
@@ -156,7 +156,7 @@ fn a_modern_client_polls_and_updates_a_task() {
         post 4 version=2026-07-28 method=tasks/get name=T1 {"jsonrpc":"2.0","id":8,"method":"tasks/get","params":{"taskId":"T1",META}}
         << 4: 200 …"status":"completed"…"result":{"resultType":"complete","content":[{"type":"text","text":"done"}]}}}
         post 5 version=2026-07-28 method=tools/call name=a {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"a",META}}
-        >> 1: …
+        >> 1: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":2,"io.modelcontextprotocol/protocolVersion":"2026-07-28",…
         < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}
         << 5: 200 …"content":[]}}
         "#

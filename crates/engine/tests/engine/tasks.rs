@@ -5,11 +5,11 @@ use outlast_testkit::script::check;
 /// A stdio client of 2025-11-25 whose handshake is over; the next attempt is 2.
 const LEGACY: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
         << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> …
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
 /// The handle of the first task.
@@ -57,7 +57,7 @@ const RUNNING: &str = r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","task":{},"_meta":{"progressToken":"p"}}}
         .. store 1: create
         stored 1
-        << …
+        << {"jsonrpc":"2.0","id":2,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
         >> …
 "#;
 
@@ -171,7 +171,7 @@ fn a_finished_task_expires() {
         < {"jsonrpc":"2.0","id":2,"result":{}}
         .. store 2: completed
         stored 2
-        << …
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,…
         # It was told so when it began.
         wait 24h59m
         > {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"T1"}}
@@ -192,7 +192,7 @@ fn a_task_is_kept_as_long_as_its_client_asked() {
         .. store 1: create
         stored 1
         << …"ttl":180000000}}}
-        >> …
+        >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         < {"jsonrpc":"2.0","id":2,"result":{}}
         .. store 2: completed
         stored 2
@@ -221,7 +221,7 @@ fn a_task_is_as_old_as_its_record_and_kept_from_its_end_on() {
         >> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2},"name":"x"}}
         wait 10m
         @11m
-        !! warn: max …
+        !! warn: max server=srv method=tools/call tool=x limit=10m elapsed=10m setting=--max state=the server was told to cancel it
         .. store 2: failed
         >> …notifications/cancelled…
         .. sample
@@ -285,7 +285,7 @@ fn tasks_are_listed() {
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"y","task":{}}}
         .. store 2: create
         stored 2
-        << …
+        << {"jsonrpc":"2.0","id":3,"result":{"task":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
         >> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"y"}}
         > {"jsonrpc":"2.0","id":4,"method":"tasks/list"}
         << {"jsonrpc":"2.0","id":4,"result":{"tasks":[{…"taskId":"T2"…},{…"taskId":"T1"…}]}}
@@ -590,7 +590,7 @@ fn a_finished_task_is_there_after_a_restart() {
         < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
         .. store 2: completed
         stored 2
-        << …
+        << {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,…
         again
         begin
         .. store 1: claim, expire
