@@ -69,9 +69,59 @@ fn a_server_cannot_break_the_call_of_another_session_by_a_line_that_is_too_long_
     two(&format!(
         r#"{CALL}
         server-2 server-oversized 3 answer
-        !! …
+        !! warn: `srv` wrote a line to stdout that is not a message; dropped: (a line longer than max-message)
         <latin1 {{"jsonrpc":"2.0","id":3,"result":{{"text":"é"}}}}
         {ANSWER}"#
+    ));
+}
+
+/// The first session's call runs at server 1 as its task `t-1`, and server 1 is asked for it every five seconds.
+const TASK: &str = r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":6,"method":"tools/list"}
+        << 3: 200 events
+        << 3: id: 5-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"tools/list"}
+        server-1 < {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"pay","execution":{"taskSupport":"required"}}]}}
+        << 3: id: 5-1|data: {"jsonrpc":"2.0","id":6,"result":{"tools":[{"name":"pay","execution":{"taskSupport":"required"}}]}}||
+        << 3: finish
+        post 4 session=1 {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"pay"}}
+        << 4: 200 events
+        << 4: id: 6-0|retry: 1000|data: ||
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"progressToken":4},"task":{"ttl":86400000},"name":"pay"}}
+        server-1 < {"jsonrpc":"2.0","id":4,"result":{"task":{"taskId":"t-1","status":"working","pollInterval":5000}}}
+"#;
+
+#[test]
+fn a_server_cannot_report_on_the_task_of_another_session() {
+    let plain = r#""result":{"protocolVersion":"2025-11-25","capabilities":{}}"#;
+    let tasks = r#""result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}"#;
+    let two = TWO.replace(plain, tasks);
+    check(&format!(
+        r#"
+        set serve
+        set share session
+        {two}{TASK}
+        get 5 session=2
+        << 5: 200 events
+        << 5: : outlast|retry: 1000||
+        wait 200ms
+        # It is for the client that the server has, like any other word of it.
+        server-2 < {{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{{"taskId":"t-1","status":"completed"}}}}
+        << 5: id: 7-0|data: {{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{{"taskId":"t-1","status":"completed"}}}}||
+        # Nobody is asked sooner for that.
+        wait 4s
+        server-1 < {{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{{"taskId":"t-1","status":"completed"}}}}
+        tick
+        >> 1: {{"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{{"taskId":"t-1"}}}}
+        # Nor does an answer of the other server end it.
+        server-2 < {{"jsonrpc":"2.0","id":5,"result":{{"taskId":"t-1","status":"completed"}}}}
+        !! info: `srv` answered unknown id 5; dropped
+        server-1 < {{"jsonrpc":"2.0","id":5,"result":{{"taskId":"t-1","status":"completed"}}}}
+        >> 1: {{"jsonrpc":"2.0","id":6,"method":"tasks/result","params":{{"taskId":"t-1"}}}}
+        server-1 < {{"jsonrpc":"2.0","id":6,"result":{{"paid":true}}}}
+        << 4: id: 6-1|data: {{"jsonrpc":"2.0","id":7,"result":{{"paid":true}}}}||
+        << 4: finish
+        "#
     ));
 }
 
@@ -84,7 +134,7 @@ fn a_server_cannot_speak_on_the_subscription_of_another() {
         post 1 principal=ann version=2026-07-28 method=subscriptions/listen {"jsonrpc":"2.0","id":"L","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},META}}
         .. 1: start 0
         << 1: 200 events
-        << 1: …
+        << 1: : outlast||
         >> 1: {"jsonrpc":"2.0","id":"1",…
         server-1 started
         post 2 principal=bob version=2026-07-28 method=tools/call name=x {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",META}}
@@ -107,16 +157,16 @@ fn a_server_cannot_speak_on_the_subscription_of_another() {
 const REMOTE: &str = r#"
         set http
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-        >> …
+        >> post [begins session, ] {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"resumableRequests":{}}}}
         <~1 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
         << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","method":"notifications/initialized"}
         .. stand
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"y"}}
-        >> …
+        >> post [mcp-protocol-version: 2025-11-25] {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"_meta":{{"progressToken":3}},"name":"y"}}}}
 "#;
 
 #[test]

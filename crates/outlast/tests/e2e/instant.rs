@@ -92,6 +92,35 @@ fn what_is_no_file_is_not_waited_for() {
     assert_eq!(client.value_of("echo", &json!({"x": 1})), json!({"x": 1}));
 }
 
+/// The folder that `--state` names is where the memory is, as it is with the variable.
+#[test]
+fn the_memory_is_in_the_folder_that_the_flag_names() {
+    let home = tempfile::tempdir().expect("a folder");
+    first_day(home.path());
+    remove_file(gate(home.path())).expect("removed");
+    let (state, gate) = (home.path().join("outlast"), gate(home.path()));
+    let words = |state: &Path| {
+        let mut command = wrapping(
+            &["--instant", "--state", &state.display().to_string()],
+            &["--start-when", &gate.display().to_string()],
+        );
+        command.env_remove("OUTLAST_STATE");
+        command
+    };
+    let mut client = Peer::start(&mut words(&state));
+    client.handshake();
+    let id = client.request("tools/list", &json!({}));
+    assert!(client.answer(&id)["result"]["tools"].is_array(), "not answered from that folder");
+    write(&gate, b"").expect("written");
+    assert_eq!(client.hang_up().code(), Some(0));
+    // Another folder holds another memory, and the flag wins over the variable.
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let mut client = Peer::start(words(elsewhere.path()).env("OUTLAST_STATE", &state));
+    client.handshake();
+    let kept = || read_dir(elsewhere.path().join("instant")).is_ok_and(|files| files.count() > 0);
+    assert!(wait_until(LIMIT, kept), "nothing was kept in the folder that the flag names");
+}
+
 /// What one account may call is nothing for another.
 #[test]
 fn a_server_with_other_credentials_has_a_memory_of_its_own() {
