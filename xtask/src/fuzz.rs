@@ -81,7 +81,7 @@ fn seed(corpus: &std::path::Path) -> Result<()> {
         r#"[{"id":1,"method":"ping"},{"method":"notifications/cancelled","params":{"requestId":1}}]"#,
         "0{\"id\":1,\"method\":\"tools/call\",\"params\":{\"_meta\":{\"progressToken\":1}}}\n6{\"method\":\"notifications/progress\",\"params\":{\"progressToken\":1,\"progress\":1,\"total\":2}}\n6{\"id\":1,\"result\":{}}",
         "\x03\u{feff}: hello\r\nretry: 5\nid: 7\ndata:\n\nevent: message\rdata: {\rdata: }\r\rid: 8\ndata: half",
-        // A session of alice: hello, a call, a disconnect, the stream taken up again, the end of it.
+        // A session of alice: the handshake, a call, a disconnect, the stream taken up again, the end of it.
         "@\x02{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\"}}\n:\x00{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\"}}\n0\x02{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n0\x02{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"x\"}}\n7\x02\n5\x022-0\n:\x00{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n5\x03\n6\x02",
         // A modern call, behind HTTP.
         "A\x06{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"x\",\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}}}\n<\x00{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n=\x01\n>\x07",

@@ -29,7 +29,7 @@ use crate::clients::Way;
 use crate::id::{AttemptId, CallId, ClientId, JsonId, KeyNo, ServerId, TaskNo};
 use crate::limits;
 use crate::step::CallNo;
-use crate::throttles::Turn;
+use crate::throttles::Passage;
 use crate::time::{Mono, Span};
 use crate::timers::{Owner, Timers};
 use crate::wire::{Message, Outgoing};
@@ -63,7 +63,7 @@ pub(crate) struct Ended {
     /// Its server stayed for it.
     pub(crate) holds: bool,
     /// What counted it, and where it waited for its turn.
-    pub(crate) turn: Option<Box<Turn>>,
+    pub(crate) passage: Option<Box<Passage>>,
     /// What is done for its key, if it has one.
     pub(crate) keyed: Option<(KeyNo, Keyed)>,
 }
@@ -240,8 +240,8 @@ impl Calls {
             _ => None,
         };
         let keyed = call.request.key_no.map(|no| (no, Keyed::of(&mut call)));
-        let (holds, turn, followed) = (call.holds, call.turn.take(), call.take_server_task());
-        Some(Ended { request: EndedRequest(call), followed, queued, holds, turn, keyed })
+        let (holds, passage, followed) = (call.holds, call.passage.take(), call.take_server_task());
+        Some(Ended { request: EndedRequest(call), followed, queued, holds, passage, keyed })
     }
 }
 
@@ -301,14 +301,14 @@ impl Calls {
 // Its turn.
 impl Calls {
     /// The way of a call through its throttles, to be given back.
-    pub(crate) fn take_turn(&mut self, id: CallId) -> Option<Turn> {
-        self.all.get_mut(id)?.turn.as_deref().cloned()
+    pub(crate) fn take_passage(&mut self, id: CallId) -> Option<Passage> {
+        self.all.get_mut(id)?.passage.as_deref().cloned()
     }
 
     /// A call has come so far, and waits until then for the rest.
-    pub(crate) fn has_turn(&mut self, id: CallId, turn: Turn, until: Option<Mono>) {
+    pub(crate) fn has_passage(&mut self, id: CallId, passage: Passage, until: Option<Mono>) {
         if let Some(call) = self.all.get_mut(id) {
-            call.turn = Some(Box::new(turn));
+            call.passage = Some(Box::new(passage));
             call.retry_at = until;
         }
     }

@@ -197,18 +197,18 @@ impl Clients {
 // What is known of it.
 impl Clients {
     /// A line at the merged door shakes hands; each server that it gets later is told so, too.
-    pub(crate) fn says_hello(&mut self, id: ClientId, initialize: &Message) {
+    pub(crate) fn keeps_handshake(&mut self, id: ClientId, initialize: &Message) {
         if let Some(client) = self.at(id).filter(|client| matches!(client.door, Door::Line)) {
-            client.hello = Some(Box::new(initialize.owned()));
+            client.handshake = Some(Box::new(initialize.owned()));
         }
     }
 
     /// The handshake of a client of the legacy era.
-    pub(crate) fn hello_of(&self, id: ClientId) -> Option<Message> {
+    pub(crate) fn handshake_of(&self, id: ClientId) -> Option<Message> {
         let client = self.get(&id)?;
         match &client.door {
             Door::Session(session) => Some(session.initialize.clone()),
-            Door::Line | Door::Exchange(_) => client.hello.as_deref().cloned(),
+            Door::Line | Door::Exchange(_) => client.handshake.as_deref().cloned(),
         }
     }
 

@@ -227,7 +227,7 @@ impl Engine {
             Event::Slept(time) => self.note(Note::Slept { time: *time }),
             Event::Stop(signal) => self.stop(at, *signal),
             Event::Tick => self.tick(at),
-            // The last words of a process that has been replaced.
+            // What a process that has been replaced still wrote.
             Event::FromServer(..)
             | Event::ServerOversized(..)
             | Event::FromStream(..)

@@ -2,7 +2,7 @@
 //!
 //! Legacy revisions (up to 2025-11-25) open with `initialize` and have sessions; in the modern one each request stands
 //! for itself. outlast passes messages on in the era they came in and never probes, so what a server speaks is learned
-//! from its answers alone. Joining a client of one era to a server of the other would be done at two places, and nowhere
+//! from its answers alone. Connecting a client of one era with a server of the other would be done at two places, and nowhere
 //! else: `engine/seams.rs`.
 
 use crate::method::Method;

@@ -185,7 +185,7 @@ impl Servers {
     pub(crate) fn part(&mut self, id: ServerId, client: ClientId) -> bool {
         let Some(server) = self.at(id) else { return false };
         server.clients.remove(&client);
-        server.awaiting_welcome.retain(|(joining, _, _)| *joining != client);
+        server.awaiting_welcome.retain(|(waiting, _, _)| *waiting != client);
         server.greeted == Some(client) && server.welcome.is_none()
     }
 

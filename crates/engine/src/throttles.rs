@@ -34,7 +34,7 @@ pub(crate) enum Blocked {
 
 /// The way of one call through its throttles.
 #[derive(Clone, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Passage {
     all: Vec<ThrottleNo>,
     /// How many of them it has passed.
     passed: usize,
@@ -58,9 +58,9 @@ pub(crate) struct Throttles {
     freed: BTreeSet<ThrottleNo>,
 }
 
-impl Turn {
-    pub(crate) fn new(all: Vec<ThrottleNo>) -> Turn {
-        Turn { all, passed: 0 }
+impl Passage {
+    pub(crate) fn new(all: Vec<ThrottleNo>) -> Passage {
+        Passage { all, passed: 0 }
     }
 
     /// Where it is to pass next.
@@ -139,11 +139,11 @@ impl Throttles {
 // The way through.
 impl Throttles {
     /// Passes what can be passed. Says why not all of them could.
-    pub(crate) fn pass(&mut self, now: Mono, turn: &mut Turn) -> Result<(), Blocked> {
-        while let Some(throttle) = turn.next().and_then(|no| self.all.get_mut(&no)) {
+    pub(crate) fn pass(&mut self, now: Mono, passage: &mut Passage) -> Result<(), Blocked> {
+        while let Some(throttle) = passage.next().and_then(|no| self.all.get_mut(&no)) {
             throttle.has_room(now)?;
             throttle.takes(now);
-            turn.passed += 1;
+            passage.passed += 1;
         }
         Ok(())
     }
@@ -159,23 +159,23 @@ impl Throttles {
     }
 
     /// A call waits at the next throttle of its way.
-    pub(crate) fn wait(&mut self, timers: &mut Timers, now: Mono, turn: &Turn, id: CallId) {
-        let Some(no) = turn.next() else { return };
+    pub(crate) fn wait(&mut self, timers: &mut Timers, now: Mono, passage: &Passage, id: CallId) {
+        let Some(no) = passage.next() else { return };
         let Some(throttle) = self.all.get_mut(&no) else { return };
         throttle.waiting.push_back(id);
         throttle.arm(timers, no, now);
     }
 
     /// A call is over: what it has passed is free for the next, and where it waited it waits no longer.
-    pub(crate) fn leave(&mut self, timers: &mut Timers, now: Mono, turn: &Turn, id: CallId) {
-        let passed = turn.all.iter().take(turn.passed);
+    pub(crate) fn leave(&mut self, timers: &mut Timers, now: Mono, passage: &Passage, id: CallId) {
+        let passed = passage.all.iter().take(passage.passed);
         for no in passed {
             if let Some(throttle) = self.all.get_mut(no) {
                 throttle.in_flight = throttle.in_flight.saturating_sub(1);
                 self.freed.extend((!throttle.waiting.is_empty()).then_some(*no));
             }
         }
-        let Some(no) = turn.next() else { return };
+        let Some(no) = passage.next() else { return };
         let Some(throttle) = self.all.get_mut(&no) else { return };
         throttle.waiting.retain(|waiting| *waiting != id);
         throttle.arm(timers, no, now);
@@ -225,7 +225,7 @@ impl Throttles {
     }
 }
 
-impl Turn {
+impl Passage {
     /// How many it has passed.
     pub(crate) fn passed(&self) -> usize {
         self.passed
@@ -298,9 +298,9 @@ mod tests {
         let (mut throttles, mut timers) = (Throttles::default(), Timers::default());
         throttles.of_server(DefinitionId(0), &bounds);
         let mut comes = |millis| {
-            let mut turn = Turn::new(vec![NO]);
-            let passed = throttles.pass(at(millis), &mut turn);
-            throttles.leave(&mut timers, at(millis), &turn, call(0));
+            let mut passage = Passage::new(vec![NO]);
+            let passed = throttles.pass(at(millis), &mut passage);
+            throttles.leave(&mut timers, at(millis), &passage, call(0));
             passed
         };
         assert_eq!((comes(5_000), comes(5_000)), (Ok(()), Ok(())));
@@ -315,20 +315,20 @@ mod tests {
         let bounds = Bounds { max_in_flight: 1, ..Bounds::default() };
         let (mut throttles, mut timers) = (Throttles::default(), Timers::default());
         throttles.of_server(DefinitionId(0), &bounds);
-        let mut turns = vec![Turn::new(vec![NO]); 3];
-        let passed: Vec<_> = turns.iter_mut().map(|turn| throttles.pass(at(0), turn)).collect();
+        let mut passages = vec![Passage::new(vec![NO]); 3];
+        let passed: Vec<_> = passages.iter_mut().map(|passage| throttles.pass(at(0), passage)).collect();
         assert_eq!(passed, [Ok(()), Err(Blocked::InFlight), Err(Blocked::InFlight)]);
-        throttles.wait(&mut timers, at(0), &turns[1], call(1));
-        throttles.wait(&mut timers, at(0), &turns[2], call(2));
-        throttles.leave(&mut timers, at(1), &turns[0], call(0));
+        throttles.wait(&mut timers, at(0), &passages[1], call(1));
+        throttles.wait(&mut timers, at(0), &passages[2], call(2));
+        throttles.leave(&mut timers, at(1), &passages[0], call(0));
         assert!(throttles.have_room());
-        assert_eq!(throttles.pass(at(1), &mut Turn::new(vec![NO])), Err(Blocked::InFlight));
+        assert_eq!(throttles.pass(at(1), &mut Passage::new(vec![NO])), Err(Blocked::InFlight));
         assert_eq!(throttles.next_through(&mut timers, at(1)), Some(call(1)));
         assert_eq!(throttles.next_through(&mut timers, at(1)), None);
         // One that waits gives up; the one that passed ends.
-        throttles.leave(&mut timers, at(2), &turns[2], call(2));
-        turns[1].has_passed();
-        throttles.leave(&mut timers, at(2), &turns[1], call(1));
+        throttles.leave(&mut timers, at(2), &passages[2], call(2));
+        passages[1].has_passed();
+        throttles.leave(&mut timers, at(2), &passages[1], call(1));
         assert_eq!((throttles.in_flight(), throttles.waiting(), timers.len()), (0, 0, 0));
         assert_eq!(throttles.next_through(&mut timers, at(2)), None);
     }

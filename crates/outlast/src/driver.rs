@@ -418,7 +418,7 @@ impl Driver {
     }
 
     /// Waits until the client has read what is left, or patience is over; the status to end with.
-    pub async fn last_words(&self) -> u8 {
+    pub async fn client_has_read(&self) -> u8 {
         let began = self.lock().clock.now().mono;
         loop {
             let (status, until) = {

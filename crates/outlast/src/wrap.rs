@@ -161,7 +161,7 @@ async fn serve(
     drop(desk);
     watch.inspect(tokio::task::JoinHandle::abort);
     driver.end_servers();
-    let status = driver.last_words().await;
+    let status = driver.client_has_read().await;
     driver.close_store();
     reader_watch.abort();
     driver.let_go_of_client();

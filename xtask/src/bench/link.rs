@@ -161,7 +161,7 @@ impl Link {
         match stdin.write(out) {
             Ok(count) => Ok(count),
             Err(error) if is_passing(&error) => Ok(0),
-            Err(error) => Err(error).context(self.running.last_words("cannot be written to")),
+            Err(error) => Err(error).context(self.running.with_stderr("cannot be written to")),
         }
     }
 
@@ -171,7 +171,7 @@ impl Link {
         let in_time = self.listen_until(self.deadline, more, each)?;
         if !in_time {
             let what = format!("was not done within {LIMIT:?}, the limit of a measure");
-            bail!(self.running.last_words(&what));
+            bail!(self.running.with_stderr(&what));
         }
         Ok(())
     }
@@ -223,10 +223,10 @@ impl Link {
             self.bytes.resize(2 * self.bytes.len(), 0);
         }
         let count = match self.stdout.read(&mut self.bytes[self.filled..]) {
-            Ok(0) => bail!("{}", self.running.last_words("closed its stdout")),
+            Ok(0) => bail!("{}", self.running.with_stderr("closed its stdout")),
             Ok(count) => count,
             Err(error) if is_passing(&error) => return Ok(()),
-            Err(error) => return Err(error).context(self.running.last_words("cannot be read")),
+            Err(error) => return Err(error).context(self.running.with_stderr("cannot be read")),
         };
         let fresh = self.filled;
         self.filled += count;

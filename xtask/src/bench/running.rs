@@ -53,7 +53,7 @@ impl Running {
                 return address.parse().with_context(|| format!("{} listens on {address}", self.name));
             }
             if self.child.try_wait()?.is_some() || Instant::now() > until {
-                bail!("{}", self.last_words("does not listen"));
+                bail!("{}", self.with_stderr("does not listen"));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -94,7 +94,7 @@ impl Running {
     }
 
     /// An error's text with the end of what it wrote to stderr.
-    pub fn last_words(&self, what: &str) -> String {
+    pub fn with_stderr(&self, what: &str) -> String {
         let name = &self.name;
         let text = std::fs::read(&self.stderr).unwrap_or_default();
         let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(300)..]).into_owned();

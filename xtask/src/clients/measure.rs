@@ -85,12 +85,14 @@ fn delayed(what: &str) -> String {
 
 /// What the client says of itself, and how it makes a call that is answered.
 fn introduce(row: &mut Row, quick: &Record) -> Result<()> {
-    let hello = quick.request("initialize").context("it never sent `initialize`")?.msg["params"].clone();
+    let handshake = quick.request("initialize").context("it never sent `initialize`")?.msg["params"].clone();
     let word = |value: &Value| value.as_str().map(str::to_owned);
-    row.sends =
-        Sends { name: word(&hello["clientInfo"]["name"]), version: word(&hello["clientInfo"]["version"]) };
-    row.asks_for = word(&hello["protocolVersion"]);
-    row.capabilities = capabilities(&hello["capabilities"]);
+    row.sends = Sends {
+        name: word(&handshake["clientInfo"]["name"]),
+        version: word(&handshake["clientInfo"]["version"]),
+    };
+    row.asks_for = word(&handshake["protocolVersion"]);
+    row.capabilities = capabilities(&handshake["capabilities"]);
     row.tasks = row.capabilities.iter().any(|name| name.ends_with("tasks"));
     row.elicitation = row.capabilities.iter().any(|name| name == "elicitation");
     let call = quick

@@ -136,8 +136,8 @@ fn call(home: &Home, command: &[String], server: &Path) -> Result<()> {
         to,
         r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-06-18","capabilities":{{}},"clientInfo":{{"name":"trial","version":"1"}}}}}}"#
     )?;
-    let hello = from.next().context("no answer to initialize")??;
-    ensure!(hello.contains("fixture-ts1"), "{hello}");
+    let handshake = from.next().context("no answer to initialize")??;
+    ensure!(handshake.contains("fixture-ts1"), "{handshake}");
     writeln!(to, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#)?;
     writeln!(
         to,

@@ -35,7 +35,7 @@
 //! | `late_progress_is_dropped` | settled | progress | settled | noted |
 //! | `cancel_of_a_settled_call_is_ignored` | settled | client cancels | settled | nothing |
 //!
-//! Each row has a test of the same name, in `tests/call.rs`.
+//! Each row has a test of the same name, in `tests/engine/call.rs`.
 
 use super::deadline::{Deadline, WorkClock};
 use super::orphaned::Orphaned;
@@ -48,7 +48,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::policy::{Policy, Rules};
 use crate::step::CallNo;
-use crate::throttles::Turn;
+use crate::throttles::Passage;
 use crate::time::{Mono, Span};
 use crate::wire::Message;
 use std::num::NonZeroU64;
@@ -151,7 +151,7 @@ pub(crate) struct Call {
     /// An earlier process left it at its server.
     pub(crate) orphaned: Option<Box<Orphaned>>,
     /// What counts it, and where it waits for its turn.
-    pub(crate) turn: Option<Box<Turn>>,
+    pub(crate) passage: Option<Box<Passage>>,
     /// When its response begins as a stream, if it has not been answered by then.
     pub(crate) stream_at: Option<Mono>,
     pub(crate) deadline: Deadline,
@@ -206,7 +206,7 @@ impl Call {
             holds: false,
             as_task: AsTask::No,
             orphaned: None,
-            turn: None,
+            passage: None,
             deadline: Deadline::new(policy, now, clock),
             began: now,
             before: None,
@@ -292,7 +292,7 @@ impl Call {
 
     /// The throttle at which it waits for its turn.
     pub(crate) fn waits_at(&self) -> Option<ThrottleNo> {
-        self.turn.as_ref()?.next()
+        self.passage.as_ref()?.next()
     }
 
     /// Whether it waits to be sent at a certain time, or for what must be known before.

@@ -9,7 +9,7 @@
 //! | `a_repeatable_call_without_a_name_is_made_again` | orphaned, repeatable | its server is ready | new | begun anew |
 //! | `a_call_that_nothing_can_be_done_for_fails_at_once` | orphaned, neither | claimed | settled | error `server-gone` |
 //!
-//! Each row has a test of the same name, in `tests/recovery.rs`.
+//! Each row has a test of the same name, in `tests/engine/recovery.rs`.
 
 use crate::error::json_text;
 use crate::record::Body;

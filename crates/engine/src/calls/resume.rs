@@ -22,7 +22,7 @@
 //! | `a_finished_answer_waits_to_be_fetched` | ended | resume | ended | the answer, for `task-ttl` |
 //! | `every_refusal_looks_the_same` | any | wrong token, principal or id; expired; cancelled | – | error `ticket-unknown` |
 //!
-//! Each row has a test of the same name, in `tests/resume.rs`. As a client of a server that sends policies we
+//! Each row has a test of the same name, in `tests/engine/resume.rs`. As a client of a server that sends policies we
 //! keep the token with the attempt: see [`Policy`] and `engine/resuming.rs`.
 
 use crate::id::JsonId;

@@ -110,7 +110,7 @@ pub(crate) struct Client {
     /// changes that they are as new as. Nobody is kept from letting go of them.
     tools: Option<(u64, Weak<View>)>,
     /// Its handshake, if it is a line at the merged door; a session keeps its own.
-    pub(crate) hello: Option<Box<Message>>,
+    pub(crate) handshake: Option<Box<Message>>,
     /// The headers that repeat arguments of its one request, where it is not known yet whose tool that calls.
     pub(crate) mirrored: Vec<(Box<str>, Box<str>)>,
 }
@@ -158,10 +158,10 @@ pub(crate) struct Subscription {
 pub(crate) enum Role {
     /// The client's own.
     Whole,
-    /// The client's own at the merged door: no server knows it, each has a share of it.
+    /// The client's own at the merged door: no server knows it, each has a part of it.
     Merged(Box<Wanted>),
     /// What one server has of that one, and of which lists it promised to tell.
-    Share { of: AttemptId, lists: u8 },
+    Part { of: AttemptId, lists: u8 },
 }
 
 /// What a subscription at the merged door asks for.
@@ -236,7 +236,7 @@ impl Client {
             missing: Vec::new(),
             renamed: BTreeMap::new(),
             tools: None,
-            hello: None,
+            handshake: None,
             mirrored: Vec::new(),
         }
     }

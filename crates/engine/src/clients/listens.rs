@@ -46,9 +46,9 @@ impl Listens {
     }
 
     /// What servers have of one at the merged door.
-    pub(crate) fn shares_of(&self, attempt: AttemptId) -> Vec<AttemptId> {
-        let share = |listen: &Subscription| matches!(listen.role, Role::Share { of, .. } if of == attempt);
-        self.iter().filter(|(_, listen)| share(listen)).map(|(attempt, _)| attempt).collect()
+    pub(crate) fn parts_of(&self, attempt: AttemptId) -> Vec<AttemptId> {
+        let part = |listen: &Subscription| matches!(listen.role, Role::Part { of, .. } if of == attempt);
+        self.iter().filter(|(_, listen)| part(listen)).map(|(attempt, _)| attempt).collect()
     }
 
     /// Those at the merged door of a client, and what they ask for.
@@ -65,7 +65,7 @@ impl Listens {
     pub(crate) fn wanted(&self, attempt: AttemptId) -> Option<&Wanted> {
         match &self.get(attempt)?.role {
             Role::Merged(wanted) => Some(wanted),
-            Role::Whole | Role::Share { .. } => None,
+            Role::Whole | Role::Part { .. } => None,
         }
     }
 
@@ -90,7 +90,7 @@ impl Listens {
 
     /// A server has promised to tell of these lists.
     pub(crate) fn is_promised(&mut self, attempt: AttemptId, promised: u8) {
-        if let Some(Role::Share { lists, .. }) = self.0.get_mut(&attempt).map(|listen| &mut listen.role) {
+        if let Some(Role::Part { lists, .. }) = self.0.get_mut(&attempt).map(|listen| &mut listen.role) {
             *lists = promised;
         }
     }
@@ -98,7 +98,7 @@ impl Listens {
     /// Whether a server tells of changes of a list.
     pub(crate) fn are_told(&self, server: ServerId, list: u8) -> bool {
         let tells =
-            |listen: &Subscription| matches!(listen.role, Role::Share { lists, .. } if lists & list != 0);
+            |listen: &Subscription| matches!(listen.role, Role::Part { lists, .. } if lists & list != 0);
         self.0.values().any(|listen| listen.server == server && tells(listen))
     }
 

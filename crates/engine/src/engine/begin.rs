@@ -120,7 +120,7 @@ impl Engine {
             return self.join_call(now, call, first);
         }
         if self.bounded {
-            let Some(next) = self.takes_turn(now, call, policy, message) else { return };
+            let Some(next) = self.takes_passage(now, call, policy, message) else { return };
             call = next;
         }
         let Some(server) = self.servers.get(&call.request.server) else { return };
@@ -130,8 +130,8 @@ impl Engine {
                 if !matches!(call.request.way, Way::Ticket(_)) {
                     self.one_call_less(call.request.client);
                 }
-                if let Some(turn) = &call.turn {
-                    self.turn_is_over(NOBODY, turn);
+                if let Some(passage) = &call.passage {
+                    self.passage_is_over(NOBODY, passage);
                 }
                 self.refuse_by_gone_server(now, &call);
             }

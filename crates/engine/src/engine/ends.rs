@@ -32,7 +32,7 @@ impl Engine {
             self.timers.set(crate::timers::Owner::Call(id), &mut None, Some(at));
         }
         let Some(ended) = self.calls.end(&mut self.timers, id) else { return };
-        let Ended { request, followed, queued, holds, turn, keyed } = ended;
+        let Ended { request, followed, queued, holds, passage, keyed } = ended;
         self.tell_of_end(&request, answer.as_ref());
         if let Some(joined) = followed {
             self.leave_task(request.server, id, &joined);
@@ -44,8 +44,8 @@ impl Engine {
         }
         let shared = keyed.and_then(|(no, keyed)| self.settle_key(no, id, &request, keyed, answer.as_ref()));
         self.count_out(&request, holds);
-        if let Some(turn) = turn {
-            self.turn_is_over(id, &turn);
+        if let Some(passage) = passage {
+            self.passage_is_over(id, &passage);
         }
         match answer {
             Some(answer) => self.reply(request.client, request.way, Some(&request.id), answer),

@@ -399,8 +399,8 @@ impl Engine {
         let Some(subscription) = attempt.and_then(|attempt| self.listens.get(attempt)) else {
             return self.stray_progress(server);
         };
-        if let Some(attempt) = attempt.filter(|_| matches!(subscription.role, Role::Share { .. })) {
-            return self.told_of_share(server, attempt, message);
+        if let Some(attempt) = attempt.filter(|_| matches!(subscription.role, Role::Part { .. })) {
+            return self.told_of_part(server, attempt, message);
         }
         let acknowledges =
             message.text(Field::Method).as_deref() == Some("notifications/subscriptions/acknowledged");

@@ -335,7 +335,7 @@ impl Engine {
         let Some(clock) = self.servers.get(&call.request.server).map(|server| server.clock) else { return };
         self.calls.release(now, id, &clock);
         if self.bounded {
-            self.approved_takes_turn(now, id);
+            self.approved_takes_passage(now, id);
         } else {
             self.try_again(now, id);
         }

@@ -237,7 +237,7 @@ impl Engine {
             let whose = match listen.role {
                 Role::Whole => self.servers.contains_key(&listen.server),
                 Role::Merged(_) => true,
-                Role::Share { of, .. } => {
+                Role::Part { of, .. } => {
                     self.listens.wanted(of).is_some() && self.servers.contains_key(&listen.server)
                 }
             };
@@ -264,9 +264,9 @@ impl Engine {
         must(traced == self.traces.len(), || {
             format!("{traced} open calls are in traces, and {} are counted", self.traces.len())
         })?;
-        let turns: usize = calls().filter_map(|call| Some(call.turn.as_ref()?.passed())).sum();
-        must(turns == self.throttles.in_flight(), || {
-            format!("{turns} turns are taken, and {} are counted", self.throttles.in_flight())
+        let passages: usize = calls().filter_map(|call| Some(call.passage.as_ref()?.passed())).sum();
+        must(passages == self.throttles.in_flight(), || {
+            format!("{passages} throttles were passed, and {} are counted", self.throttles.in_flight())
         })?;
         must(in_flight == *self.clients.in_flight(), || {
             format!("in flight are {in_flight:?}, and {:?} are counted", self.clients.in_flight())

@@ -104,7 +104,7 @@ impl Engine {
         let Some(pass) = Pass::of(message) else { return false };
         self.calls.has_token(id, pass.progress);
         self.calls.count_attempt(id);
-        self.resume_left(now, id, pass.token, pass.number);
+        self.resume_orphaned(now, id, pass.token, pass.number);
         true
     }
 }

@@ -80,14 +80,14 @@ impl Engine {
         match method {
             _ if modern => self.meet_servers(now, client, message, true),
             Method::Initialize => {
-                self.clients.says_hello(client, message);
+                self.clients.keeps_handshake(client, message);
                 self.meet_servers(now, client, message, false);
             }
             // It may come before the handshake, and is about us alone.
             Method::Ping => {}
             _ => {
-                if let Some(hello) = self.clients.hello_of(client).or_else(own_handshake) {
-                    self.meet_servers(now, client, &hello, false);
+                if let Some(handshake) = self.clients.handshake_of(client).or_else(own_handshake) {
+                    self.meet_servers(now, client, &handshake, false);
                 }
             }
         }

@@ -259,15 +259,15 @@ impl Engine {
         self.abandon(server, attempt);
     }
 
-    /// Ends a subscription. `None` if no client has to hear of it: it is unknown, or only one server's share of one at
+    /// Ends a subscription. `None` if no client has to hear of it: it is unknown, or only one server's part of one at
     /// the merged door, which goes on.
     pub(super) fn close_subscription(&mut self, attempt: AttemptId) -> Option<Subscription> {
         let subscription = self.listens.close(&mut self.timers, attempt)?;
         match subscription.role {
             Role::Whole => {}
-            Role::Merged(_) => self.end_shares(attempt),
-            Role::Share { lists, .. } => {
-                self.share_has_ended(subscription.server, lists);
+            Role::Merged(_) => self.end_parts(attempt),
+            Role::Part { lists, .. } => {
+                self.part_has_ended(subscription.server, lists);
                 return None;
             }
         }

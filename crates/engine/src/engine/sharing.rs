@@ -143,14 +143,14 @@ impl Engine {
 
     /// The server has answered the handshake of the first session: the others get the same answer.
     pub(super) fn handshake_is_shared(&mut self, id: ServerId, answer: &Message) {
-        let Some((greeted, joining)) = self.servers.handshake_is_shared(id, answer) else { return };
+        let Some((greeted, waiting)) = self.servers.handshake_is_shared(id, answer) else { return };
         let Some(server) = self.servers.get(&id) else { return };
         let version = server.handshake.version.clone();
-        for client in greeted.into_iter().chain(joining.iter().map(|(client, _, _)| *client)) {
+        for client in greeted.into_iter().chain(waiting.iter().map(|(client, _, _)| *client)) {
             self.agree_on(client, version.as_deref());
         }
         let refused = !answer.has(Field::Result);
-        for (client, way, json_id) in joining {
+        for (client, way, json_id) in waiting {
             if refused {
                 self.names_no_session(way);
             }
@@ -303,7 +303,7 @@ impl Engine {
 
     /// A server for a legacy call that an earlier process left there. Its client is gone, so the handshake is
     /// ours; calls of one principal share it.
-    pub(super) fn server_for_left(
+    pub(super) fn server_for_orphan(
         &mut self,
         now: Mono,
         definition: DefinitionId,

@@ -14,7 +14,7 @@ use crate::policy::Policy;
 use crate::servers::Readiness;
 use crate::settings::{Key, counted, setting, show_duration};
 use crate::step::What;
-use crate::throttles::{Blocked, Turn};
+use crate::throttles::{Blocked, Passage};
 use crate::time::Mono;
 use crate::wire::Message;
 use std::time::Duration;
@@ -34,25 +34,25 @@ struct Refusal {
 impl Engine {
     /// Gives a call its turn. `None` if it has to wait, or was refused.
     #[cold]
-    pub(super) fn takes_turn(
+    pub(super) fn takes_passage(
         &mut self,
         now: Mono,
         mut call: Box<Call>,
         policy: &Policy,
         message: &Message,
     ) -> Option<Box<Call>> {
-        let mut turn = Turn::new(self.throttles_of(&call.request, call.is_orphaned()));
-        if let Err(blocked) = self.throttles.pass(now, &mut turn) {
-            if let Some(refusal) = self.refusal_at(now, &turn, blocked) {
-                self.throttles.leave(&mut self.timers, now, &turn, NOBODY);
-                self.refuse_turn(now, &call, refusal);
+        let mut passage = Passage::new(self.throttles_of(&call.request, call.is_orphaned()));
+        if let Err(blocked) = self.throttles.pass(now, &mut passage) {
+            if let Some(refusal) = self.refusal_at(now, &passage, blocked) {
+                self.throttles.leave(&mut self.timers, now, &passage, NOBODY);
+                self.refuse_passage(now, &call, refusal);
             } else {
                 self.make_repeatable(&mut call, policy, message);
-                self.wait_for_turn(now, call, turn, message);
+                self.wait_for_passage(now, call, passage, message);
             }
             return None;
         }
-        call.turn = Some(Box::new(turn));
+        call.passage = Some(Box::new(passage));
         Some(call)
     }
 
@@ -74,8 +74,8 @@ impl Engine {
     }
 
     /// Why a call may not even wait. `None` if it may.
-    fn refusal_at(&self, now: Mono, turn: &Turn, blocked: Blocked) -> Option<Refusal> {
-        let no = turn.next()?;
+    fn refusal_at(&self, now: Mono, passage: &Passage, blocked: Blocked) -> Option<Refusal> {
+        let no = passage.next()?;
         let bounds = self.throttles.bounds(no);
         let full = self.throttles.queue_at(no) >= bounds.queue as usize;
         let allowed_at = self.throttles.rate_allows_at(now, no);
@@ -145,15 +145,15 @@ impl Engine {
         }
     }
 
-    fn refuse_turn(&mut self, now: Mono, call: &Call, refusal: Refusal) {
+    fn refuse_passage(&mut self, now: Mono, call: &Call, refusal: Refusal) {
         if !matches!(call.request.way, Way::Ticket(_)) {
             self.one_call_less(call.request.client);
         }
-        let failure = self.failure_of_turn(now, call, refusal);
+        let failure = self.failure_of_passage(now, call, refusal);
         self.refuse_with(call, failure);
     }
 
-    fn failure_of_turn(&self, now: Mono, call: &Call, refusal: Refusal) -> Failure {
+    fn failure_of_passage(&self, now: Mono, call: &Call, refusal: Refusal) -> Failure {
         let mut failure = self.failure(now, call, refusal.kind, None);
         failure.detail = Some(refusal.detail);
         failure.setting = Some(refusal.setting);
@@ -162,23 +162,23 @@ impl Engine {
         failure
     }
 
-    fn wait_for_turn(&mut self, now: Mono, mut call: Box<Call>, turn: Turn, message: &Message) {
-        let wait = turn.next().map(|no| self.throttles.bounds(no).queue_wait).unwrap_or_default();
+    fn wait_for_passage(&mut self, now: Mono, mut call: Box<Call>, passage: Passage, message: &Message) {
+        let wait = passage.next().map(|no| self.throttles.bounds(no).queue_wait).unwrap_or_default();
         call.state = crate::calls::State::Waiting(Box::new(message.owned()));
         call.retry_at = Some(now + wait);
-        let waiting = turn.clone();
-        call.turn = Some(Box::new(turn));
+        let waiting = passage.clone();
+        call.passage = Some(Box::new(passage));
         let id = self.open_call(call);
         self.throttles.wait(&mut self.timers, now, &waiting, id);
         self.step(id, || What::Queued);
         self.arm_call(now, id);
     }
 
-    /// A call is over that had a turn, or waited for one.
+    /// A call is over that had passed its throttles, or waited at one.
     #[cold]
-    pub(super) fn turn_is_over(&mut self, id: CallId, turn: &Turn) {
+    pub(super) fn passage_is_over(&mut self, id: CallId, passage: &Passage) {
         if !planted!(self, KeepsTurns) {
-            self.throttles.leave(&mut self.timers, self.at, turn, id);
+            self.throttles.leave(&mut self.timers, self.at, passage, id);
         }
     }
 
@@ -190,23 +190,23 @@ impl Engine {
             return self.throttles.forget_room();
         }
         while let Some(id) = self.throttles.next_through(&mut self.timers, now) {
-            self.turn_comes(now, id);
+            self.passage_opens(now, id);
         }
     }
 
-    fn turn_comes(&mut self, now: Mono, id: CallId) {
-        let Some(mut turn) = self.calls.take_turn(id) else { return };
-        turn.has_passed();
-        let blocked = self.throttles.pass(now, &mut turn).err();
-        let refusal = blocked.and_then(|blocked| self.refusal_at(now, &turn, blocked));
+    fn passage_opens(&mut self, now: Mono, id: CallId) {
+        let Some(mut passage) = self.calls.take_passage(id) else { return };
+        passage.has_passed();
+        let blocked = self.throttles.pass(now, &mut passage).err();
+        let refusal = blocked.and_then(|blocked| self.refusal_at(now, &passage, blocked));
         let waits = blocked.is_some() && refusal.is_none();
-        let until = turn.next().map(|no| now + self.throttles.bounds(no).queue_wait);
+        let until = passage.next().map(|no| now + self.throttles.bounds(no).queue_wait);
         if waits {
-            self.throttles.wait(&mut self.timers, now, &turn, id);
+            self.throttles.wait(&mut self.timers, now, &passage, id);
         }
-        self.calls.has_turn(id, turn, until.filter(|_| waits));
+        self.calls.has_passage(id, passage, until.filter(|_| waits));
         if let Some(refusal) = refusal {
-            return self.fail_turn(now, id, refusal);
+            return self.fail_passage(now, id, refusal);
         }
         if waits { self.arm_call(now, id) } else { self.begin_waiting(now, id) }
     }
@@ -214,15 +214,15 @@ impl Engine {
     /// A call that a person has approved takes its turn like any other. It may wait also where the queue is full: it
     /// was counted while it was held, and a yes would be lost.
     #[cold]
-    pub(super) fn approved_takes_turn(&mut self, now: Mono, id: CallId) {
+    pub(super) fn approved_takes_passage(&mut self, now: Mono, id: CallId) {
         let Some(request) = self.calls.get(id).map(|call| call.request.clone()) else { return };
-        let mut turn = Turn::new(self.throttles_of(&request, false));
-        let waits = self.throttles.pass(now, &mut turn).is_err();
-        let until = turn.next().map(|no| now + self.throttles.bounds(no).queue_wait);
+        let mut passage = Passage::new(self.throttles_of(&request, false));
+        let waits = self.throttles.pass(now, &mut passage).is_err();
+        let until = passage.next().map(|no| now + self.throttles.bounds(no).queue_wait);
         if waits {
-            self.throttles.wait(&mut self.timers, now, &turn, id);
+            self.throttles.wait(&mut self.timers, now, &passage, id);
         }
-        self.calls.has_turn(id, turn, until.filter(|_| waits));
+        self.calls.has_passage(id, passage, until.filter(|_| waits));
         if waits { self.arm_call(now, id) } else { self.begin_waiting(now, id) }
     }
 
@@ -258,13 +258,13 @@ impl Engine {
             return true;
         }
         let refusal = self.bound_reached(now, no, Kind::QueueWait);
-        self.by_a_limit(|engine| engine.fail_turn(now, id, refusal));
+        self.by_a_limit(|engine| engine.fail_passage(now, id, refusal));
         true
     }
 
-    fn fail_turn(&mut self, now: Mono, id: CallId, refusal: Refusal) {
+    fn fail_passage(&mut self, now: Mono, id: CallId, refusal: Refusal) {
         let Some(call) = self.calls.get(id) else { return };
-        let failure = self.failure_of_turn(now, call, refusal);
+        let failure = self.failure_of_passage(now, call, refusal);
         self.fail(id, failure);
     }
 

@@ -14,7 +14,7 @@ use crate::wire::{Field, Message};
 use std::collections::BTreeSet;
 
 /// A session that waits for the answer to another's handshake.
-pub(crate) type Joining = (ClientId, Way, JsonId);
+pub(crate) type AwaitsWelcome = (ClientId, Way, JsonId);
 
 /// What a session that begins gets from its server.
 #[derive(Debug)]
@@ -53,9 +53,9 @@ impl Servers {
         &mut self,
         id: ServerId,
         answer: &Message,
-    ) -> Option<(Option<ClientId>, Vec<Joining>)> {
+    ) -> Option<(Option<ClientId>, Vec<AwaitsWelcome>)> {
         let server = self.at(id)?;
-        let joining = std::mem::take(&mut server.awaiting_welcome);
+        let waiting = std::mem::take(&mut server.awaiting_welcome);
         let greeted = server.greeted;
         if answer.has(Field::Result) && answer.bytes.len() <= limits::HANDSHAKE_BYTES {
             server.welcome = Some(answer.owned());
@@ -63,7 +63,7 @@ impl Servers {
             // What was refused to one is not refused to the next unheard.
             server.greeted = None;
         }
-        Some((greeted, joining))
+        Some((greeted, waiting))
     }
 
     /// A server has said what it can do, to nobody in particular.
@@ -74,7 +74,7 @@ impl Servers {
     }
 
     /// Sessions that wait for the answer to another's handshake will not get it.
-    pub(crate) fn take_awaiting_welcome(&mut self, id: ServerId) -> Vec<Joining> {
+    pub(crate) fn take_awaiting_welcome(&mut self, id: ServerId) -> Vec<AwaitsWelcome> {
         self.at(id).map(|server| std::mem::take(&mut server.awaiting_welcome)).unwrap_or_default()
     }
 

@@ -21,7 +21,7 @@
 //! | `a_failed_server_answers_at_once` | down | request | down | error `server-failed` with the time of the next try |
 //! | `a_failed_server_is_tried_for_ever` | down | `reconnect-every` is over | restarting | a new run |
 //!
-//! Each row has a test of the same name, in `tests/server.rs`. What a file that was read again does to a server is in
+//! Each row has a test of the same name, in `tests/engine/server.rs`. What a file that was read again does to a server is in
 //! `engine/reload.rs`; one that nobody uses is asleep until somebody does (`engine/quiet.rs`).
 
 use super::unsent::Unsent;

@@ -12,7 +12,7 @@
 //! | `a_question_of_the_server_is_input_required` | working | server asks | input_required | until it is answered |
 //! | `a_finished_task_expires` | completed, failed, cancelled | ttl is over | – | forgotten |
 //!
-//! Each row has a test of the same name, in `tests/tasks.rs`.
+//! Each row has a test of the same name, in `tests/engine/tasks.rs`.
 
 use crate::calls::Request;
 use crate::calls::resume::Resume;

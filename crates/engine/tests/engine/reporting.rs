@@ -3,7 +3,7 @@
 use outlast_engine::report::{Condition, Report};
 use outlast_testkit::script::World;
 
-const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+const HANDSHAKE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
 
 struct Told(World);
 
@@ -37,13 +37,13 @@ fn told() -> Told {
         "set server ci",
         "set server idle",
         "set rights bob servers=ci",
-        &format!("post 1 {HELLO}"),
+        &format!("post 1 {HANDSHAKE}"),
     ])
 }
 
 #[test]
 fn a_server_is_told_from_its_start_to_its_return() {
-    let mut told = Told::after(&["set serve", "set server ci", &format!("post 1 {HELLO}")]);
+    let mut told = Told::after(&["set serve", "set server ci", &format!("post 1 {HANDSHAKE}")]);
     assert_eq!(told.conditions(), ["starting", "starting"]);
     let answer = r#"server-1 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"build","version":"2.1"}}}"#;
     told.and(&["server-1 started", answer, "server-2 started"]);

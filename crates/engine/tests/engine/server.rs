@@ -298,7 +298,7 @@ fn a_timeout_restarts_where_asked() {
         wait 1ms
         @5s600ms
         .. start 1
-        # Its last words are nobody's.
+        # What the replaced process still wrote concerns nobody.
         <old {"id":1,"result":{}}
         started
         !! warn: `srv` is back after 601ms
@@ -495,7 +495,7 @@ const INITIALISED: &str = r#"
 const CRASHED: &str = r#"
         output-closed
         exited 0
-        !! warn: …
+        !! warn: `srv` ended: exit status 0
         !! warn: restarting `srv` in 470ms: it ended
         wait 1s
         @470ms
@@ -617,13 +617,13 @@ const TOO_MANY: &str = r#"
         << {"id":0,"result":{}}
         output-closed
         exited 1
-        !! warn: …
+        !! warn: `srv` ended: exit status 1
         !! warn: restarting `srv` in 470ms: it ended
         wait 1s
         @470ms
         .. start 1
         started
-        !! warn: …
+        !! warn: `srv` is back after 1s
         > {"id":1,"method":"tools/call","params":{"name":"x"}}
         >> {"id":2,…}
         output-closed
@@ -740,7 +740,7 @@ fn after_the_clients_end_it_hears_only_its_server_and_limits() {
         # No keep-alive; but a limit is answered.
         wait 3s
         @3s
-        !! warn: timeout …
+        !! warn: timeout server=srv method=tools/call tool=x limit=3s elapsed=3s setting=--timeout state=the server was told to cancel it
         << {"jsonrpc":"2.0","id":1,"error":{"code":-32001,…}}
         >> {…"notifications/cancelled"…}
         .. sample

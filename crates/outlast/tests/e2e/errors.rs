@@ -100,8 +100,8 @@ fn a_modern_client_sees_the_code_of_its_own_era() {
 }
 
 #[test]
-fn an_error_stays_small_whatever_the_names_and_last_words() {
-    let mut client = connect(&["--timeout", "300ms"], &["--stderr", &"ä\u{1b}[31m last words ".repeat(500)]);
+fn an_error_stays_small_whatever_the_names_and_stderr() {
+    let mut client = connect(&["--timeout", "300ms"], &["--stderr", &"ä\u{1b}[31m last line ".repeat(500)]);
     let tool = "ü".repeat(2000);
     let rule = client.call(&tool, &json!({}));
     assert!(rule["result"].is_object(), "an unknown tool is the server's business");
@@ -110,7 +110,7 @@ fn an_error_stays_small_whatever_the_names_and_last_words() {
     let answer = client.call("exit", &json!({"status": 1, "stderr": "\u{7}x\n".repeat(3000)}));
     assert_bounded(&answer);
     assert!(!answer.to_string().contains("\\u001b"), "{answer}");
-    assert!(data(&answer)["signs"]["stderr"].as_str().expect("last words").ends_with('x'));
+    assert!(data(&answer)["signs"]["stderr"].as_str().expect("stderr").ends_with('x'));
 }
 
 #[test]

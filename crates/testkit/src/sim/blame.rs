@@ -231,7 +231,7 @@ impl Blame {
     /// Something became of an attempt; false if this server does not have it.
     fn attempt_ends(&mut self, now: Duration, server: ServerId, run: Run, number: u64, fate: Fate) -> bool {
         let Some(attempt) = self.attempts.get_mut(&number) else { return false };
-        // The last words of a server may come after its end.
+        // What a server wrote last may arrive after its end.
         let lost = attempt.fate == Fate::Lost && fate != Fate::Answered;
         let open = (matches!(attempt.fate, Fate::Held | Fate::Broken) || lost) && attempt.given_up.is_none();
         if (attempt.server, attempt.run) != (server, run) || !open {

@@ -28,7 +28,7 @@ fn each_era(
     let mut samples = Vec::new();
     for era in Era::ALL {
         let site = Site::open(programs, target, behind, &[])?;
-        samples.extend(take(&site, era).with_context(|| site.last_words("failed"))?);
+        samples.extend(take(&site, era).with_context(|| site.with_stderr("failed"))?);
         site.close()?;
     }
     Ok(samples)

@@ -53,9 +53,9 @@ impl Site {
         self.front.own_processes()
     }
 
-    /// An error's text with the last words of the front.
-    pub fn last_words(&self, what: &str) -> String {
-        self.front.last_words(what)
+    /// An error's text with the end of what the front wrote to stderr.
+    pub fn with_stderr(&self, what: &str) -> String {
+        self.front.with_stderr(what)
     }
 
     /// Ends all of it, the front first.

@@ -31,7 +31,7 @@ pub fn memory(programs: &Programs, target: Target, sizes: &Sizes) -> Result<Vec<
     if target == Target::Outlast {
         let mut streams = Vec::new();
         for _ in 0..sizes.http.sessions {
-            streams.push(listening_session(&site).with_context(|| site.last_words("failed"))?);
+            streams.push(listening_session(&site).with_context(|| site.with_stderr("failed"))?);
         }
         let more = settled(&site)? - idle;
         samples.push((Metric::ServeSession, more * 1024.0 / streams.len() as f64));
@@ -110,7 +110,7 @@ impl Burst {
         let arguments = format!(r#"{{"ms":{}}}"#, delay.as_millis());
         let request = client.prepare(Call::of(era, "later", &arguments));
         let first = client.fresh_ids(count as u64);
-        let crowd = Crowd::connect(site.address, count).with_context(|| site.last_words("failed"))?;
+        let crowd = Crowd::connect(site.address, count).with_context(|| site.with_stderr("failed"))?;
         Ok(Burst {
             crowd,
             requests: (first..first + count as u64).map(|id| request.bytes(id)).collect(),

@@ -1,7 +1,7 @@
-//! `subscriptions/listen` at the merged door: the client has one subscription, each server that it concerns a share.
+//! `subscriptions/listen` at the merged door: the client has one subscription, each server that it concerns a part.
 //!
 //! Changes of lists are told as changes of our list, once until somebody looks; what servers say of resources passes,
-//! under the name that the client has for the resource. A share that ends, or cannot be opened, ends nothing else:
+//! under the name that the client has for the resource. A part that ends, or cannot be opened, ends nothing else:
 //! what its server lists is then kept only as long as that server says.
 
 use super::{Asking, Engine};
@@ -92,7 +92,7 @@ impl Engine {
         self.is_acknowledged(attempt);
         for server in self.servers_of(asking.client) {
             self.merged.has_new_listener(server);
-            self.open_share(server, attempt);
+            self.open_part(server, attempt);
         }
     }
 
@@ -112,32 +112,32 @@ impl Engine {
 
 // What servers have of it.
 impl Engine {
-    /// A server is there, perhaps again: whoever listens and has no share there gets one.
-    pub(super) fn shares_are_due(&mut self, id: ServerId) {
+    /// A server is there, perhaps again: whoever listens and has no part there gets one.
+    pub(super) fn parts_are_due(&mut self, id: ServerId) {
         let Some(server) = self.servers.get(&id).filter(|_| self.listens.len() > 0) else { return };
         let clients: Vec<ClientId> = server.clients.iter().copied().collect();
         let open: Vec<AttemptId> =
             clients.into_iter().flat_map(|client| self.listens.merged_of(client)).map(|(no, _)| no).collect();
         for attempt in open {
-            let shares = self.listens.shares_of(attempt);
-            let has = shares.iter().any(|share| self.listens.get(*share).is_some_and(|s| s.server == id));
+            let parts = self.listens.parts_of(attempt);
+            let has = parts.iter().any(|part| self.listens.get(*part).is_some_and(|s| s.server == id));
             if !has {
-                self.open_share(id, attempt);
+                self.open_part(id, attempt);
             }
         }
     }
 
     /// Asks a server for what it can tell of what somebody listens to.
-    fn open_share(&mut self, id: ServerId, of: AttemptId) {
+    fn open_part(&mut self, id: ServerId, of: AttemptId) {
         let Some(state) = self.servers.get(&id).filter(|_| self.is_there(id)) else { return };
         let Some((listen, wanted)) = self.listens.get(of).zip(self.listens.wanted(of)) else { return };
         let (client, way, json_id) = (listen.client, listen.way, listen.id.clone());
-        let Some(message) = share_of(wanted, state.definition).filter(|_| !self.merged.does_not_speak(id))
+        let Some(message) = part_of(wanted, state.definition).filter(|_| !self.merged.does_not_speak(id))
         else {
             return;
         };
         let attempt = self.new_attempt();
-        let share = Subscription {
+        let part = Subscription {
             client,
             server: id,
             way,
@@ -147,17 +147,17 @@ impl Engine {
             breaks: 0,
             armed: None,
             tasks: None,
-            role: Role::Share { of, lists: 0 },
+            role: Role::Part { of, lists: 0 },
         };
         let edits = message.envelope.get(Field::Id);
-        let edits = edits.map(|span| Edit::replace(span, crate::id::own_id(attempt.0, share.id.is_text())));
-        self.listens.open(attempt, share);
+        let edits = edits.map(|span| Edit::replace(span, crate::id::own_id(attempt.0, part.id.is_text())));
+        self.listens.open(attempt, part);
         let outgoing = Outgoing::edited(message.bytes.clone(), edits.into_iter().collect());
         self.send(id, Some(attempt), Some(&message), outgoing);
     }
 
-    /// A server says something on a share.
-    pub(in crate::engine) fn told_of_share(&mut self, id: ServerId, attempt: AttemptId, message: &Message) {
+    /// A server says something on a part.
+    pub(in crate::engine) fn told_of_part(&mut self, id: ServerId, attempt: AttemptId, message: &Message) {
         let method = message.text(Field::Method).unwrap_or_default();
         match &*method {
             "notifications/subscriptions/acknowledged" => {
@@ -175,10 +175,10 @@ impl Engine {
 
     fn pass_to_listener(&mut self, id: ServerId, attempt: AttemptId, message: &Message) {
         let Some(span) = message.envelope.get(Field::MetaSubscriptionId) else { return };
-        let Some(share) = self.listens.get(attempt) else { return };
-        let (client, way) = (share.client, share.way);
-        let mut edits = vec![Edit::replace(span, share.id.patch())];
-        if let Role::Share { of, .. } = share.role {
+        let Some(part) = self.listens.get(attempt) else { return };
+        let (client, way) = (part.client, part.way);
+        let mut edits = vec![Edit::replace(span, part.id.patch())];
+        if let Role::Part { of, .. } = part.role {
             edits.extend(self.uri_as_listened(id, of, message));
         }
         self.tell(client, way, Outgoing::edited(message.bytes.clone(), edits));
@@ -194,24 +194,18 @@ impl Engine {
     }
 
     /// Nobody listens any more: its servers are told so.
-    pub(in crate::engine) fn end_shares(&mut self, of: AttemptId) {
-        for attempt in self.listens.shares_of(of) {
-            let Some(share) = self.listens.close(&mut self.timers, attempt) else { continue };
-            if let Role::Share { lists, .. } = share.role {
-                self.share_has_ended(share.server, lists);
+    pub(in crate::engine) fn end_parts(&mut self, of: AttemptId) {
+        for attempt in self.listens.parts_of(of) {
+            let Some(part) = self.listens.close(&mut self.timers, attempt) else { continue };
+            if let Role::Part { lists, .. } = part.role {
+                self.part_has_ended(part.server, lists);
             }
-            self.cancel_attempt(
-                share.server,
-                attempt,
-                true,
-                share.id.is_text(),
-                "the client listens no more",
-            );
+            self.cancel_attempt(part.server, attempt, true, part.id.is_text(), "the client listens no more");
         }
     }
 
     /// What a server promised to tell is not told any more, unless to somebody else.
-    pub(in crate::engine) fn share_has_ended(&mut self, id: ServerId, lists: u8) {
+    pub(in crate::engine) fn part_has_ended(&mut self, id: ServerId, lists: u8) {
         for kind in Kind::ALL {
             if lists & kind.bit() != 0 && !self.listens.are_told(id, kind.bit()) {
                 self.merged.is_stale(id, kind);
@@ -260,7 +254,7 @@ fn resource_list(uris: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// What one server is asked for; `None` if nothing is.
-fn share_of(wanted: &Wanted, definition: DefinitionId) -> Option<Message> {
+fn part_of(wanted: &Wanted, definition: DefinitionId) -> Option<Message> {
     let mut members = lists_of(wanted);
     let own = wanted.resources.iter().filter(|one| one.definition == definition);
     let own: Vec<Vec<u8>> = own.map(|one| json_text(&one.own)).collect();

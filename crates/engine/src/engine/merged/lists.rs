@@ -43,7 +43,7 @@ impl Engine {
     /// A server is there, perhaps again: it is asked for what somebody wants of it.
     pub(in crate::engine) fn lists_are_due(&mut self, now: Mono, id: ServerId, anew: bool) {
         self.server_is_there(id);
-        self.shares_are_due(id);
+        self.parts_are_due(id);
         for kind in self.merged.wanted(id, anew) {
             if self.may_list(id, kind) {
                 self.ask_for_page(id, kind, Box::default(), None);

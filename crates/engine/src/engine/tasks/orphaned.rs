@@ -27,7 +27,7 @@ impl Engine {
     /// A call with a ticket begins, perhaps not for the first time.
     #[inline(never)]
     pub(in crate::engine) fn goes_on_with(&self, now: Mono, call: &mut Call, no: TaskNo, message: &Message) {
-        call.orphaned = self.left_at_server(no, message);
+        call.orphaned = self.orphaned_at_server(no, message);
         let before = self.ran_before(no);
         call.before = Some(before.into());
         if call.is_orphaned() {
@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// What is known of a call that begins here but not at its server.
-    fn left_at_server(&self, no: TaskNo, message: &Message) -> Option<Box<Orphaned>> {
+    fn orphaned_at_server(&self, no: TaskNo, message: &Message) -> Option<Box<Orphaned>> {
         let place = self.place_at_server(no)?;
         let repeatable = self.tickets.get(no).is_some_and(|task| task.body.repeatable.is_some());
         let again = repeatable && message.bytes.len() <= limits::REPEATABLE_BYTES;
@@ -59,14 +59,14 @@ impl Engine {
     #[inline(never)]
     fn asks_for_orphaned(&mut self, now: Mono, id: CallId, message: &Message) -> bool {
         match self.calls.asks_for_orphaned(id) {
-            Some(Place::Task(task)) => self.follow_left(now, id, task, message),
-            Some(Place::Token(token, attempt)) => self.resume_left(now, id, token, attempt),
+            Some(Place::Task(task)) => self.follow_orphaned(now, id, task, message),
+            Some(Place::Token(token, attempt)) => self.resume_orphaned(now, id, token, attempt),
             None => return false,
         }
         true
     }
 
-    fn follow_left(&mut self, now: Mono, id: CallId, task: Box<[u8]>, message: &Message) {
+    fn follow_orphaned(&mut self, now: Mono, id: CallId, task: Box<[u8]>, message: &Message) {
         let modern = self.calls.get(id).is_some_and(|call| call.modern);
         let meta = own_meta(message).filter(|_| modern);
         if modern && meta.is_none() {
@@ -76,11 +76,11 @@ impl Engine {
         self.follow(now, id, ServerTask::named(task, meta, None, now), true);
     }
 
-    pub(in crate::engine) fn resume_left(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
+    pub(in crate::engine) fn resume_orphaned(&mut self, now: Mono, id: CallId, token: Box<str>, number: u64) {
         if !self.calls.take_up(now, id, token, number) {
             let why = "its server cannot be asked for it";
             if !self.orphaned_is_lost(now, id, why) {
-                self.fail_left(now, id, why);
+                self.fail_orphaned(now, id, why);
             }
             return;
         }
@@ -97,7 +97,7 @@ impl Engine {
         });
         match orphaned.again {
             Some(message) => self.begin_anew(now, id, &message),
-            None => self.fail_left(now, id, why),
+            None => self.fail_orphaned(now, id, why),
         }
         true
     }
@@ -116,7 +116,7 @@ impl Engine {
         self.settle(id, None);
     }
 
-    fn fail_left(&mut self, now: Mono, id: CallId, why: &str) {
+    fn fail_orphaned(&mut self, now: Mono, id: CallId, why: &str) {
         let Some(call) = self.calls.get(id) else { return };
         let mut failure = self.failure(now, call, Kind::ServerGone, None);
         failure.detail = Some(format!("outlast itself was ended during the call, and {why}"));

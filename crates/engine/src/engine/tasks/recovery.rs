@@ -150,7 +150,7 @@ impl Engine {
         }
         let greeted = self.greeted_server(definition, &orphan.principal);
         if orphan.place.is_some() {
-            return greeted.or_else(|| self.server_for_left(now, definition, &orphan.principal));
+            return greeted.or_else(|| self.server_for_orphan(now, definition, &orphan.principal));
         }
         greeted
     }

@@ -30,7 +30,7 @@ pub struct Flags {
     /// `--start-when FILE`: reads nothing before there is such a file.
     start_when: Option<PathBuf>,
     /// `--stderr TEXT`: says so first.
-    last_words: Option<String>,
+    first_stderr: Option<String>,
     /// `--exit STATUS`: ends before it reads anything.
     exit: Option<i32>,
     /// `--exit-if FILE`: ends with status 9 if there is such a file.
@@ -61,7 +61,7 @@ impl Flags {
                 "--ignore-eof" => flags.ignores_eof = true,
                 "--slow-start" => flags.slow_start = Duration::from_millis(number(&value()) as u64),
                 "--start-when" => flags.start_when = Some(value().into()),
-                "--stderr" => flags.last_words = Some(value()),
+                "--stderr" => flags.first_stderr = Some(value()),
                 "--exit" => flags.exit = Some(number(&value())),
                 "--exit-if" => flags.exit_if = Some(value().into()),
                 "--exit-at" => flags.exit_at = Some((value(), number(&value()))),
@@ -86,8 +86,8 @@ impl Flags {
         if self.ignores_term {
             processes::ignore_term();
         }
-        if let Some(words) = &self.last_words {
-            processes::complain(words.as_bytes())?;
+        if let Some(text) = &self.first_stderr {
+            processes::complain(text.as_bytes())?;
         }
         thread::sleep(self.slow_start);
         self.start_when.iter().for_each(|gate| processes::wait_for(gate));
