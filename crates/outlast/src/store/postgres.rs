@@ -102,6 +102,8 @@ pub fn shared_key(database: &Database, bytes: &[u8]) -> Result<Vec<u8>, String> 
             Err(why) => why,
         };
         match patience.fails(&why) {
+            // No database tells us that it takes connections now, so we ask again after a while. Nothing runs on this
+            // thread meanwhile: the program has not begun.
             Some(time) => std::thread::park_timeout(time),
             None => return Err(why.words().to_owned()),
         }
@@ -319,7 +321,8 @@ impl Line {
         self.connection = None;
         match self.patience.fails(why) {
             Some(time) => {
-                // Nothing comes here: it is how long the store's own thread waits.
+                // No database tells us that it is back, so it is asked again after a while. The store's own thread has
+                // nothing else to do: what it is given meanwhile waits behind this.
                 let _ = tokio::time::timeout(time, std::future::pending::<()>()).await;
                 true
             }

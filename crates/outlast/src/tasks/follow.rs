@@ -1,6 +1,6 @@
 //! Waiting for a task: until it has ended, or until its owner has cancelled it.
 
-use super::shelf::{Alive, Shelf};
+use super::shelf::{Alive, OwnedBy, Shelf};
 use super::{Problem, Status, print, show};
 use crate::clock;
 use crate::observe::progress::Progress;
@@ -23,6 +23,7 @@ const CANCEL: u64 = 10_000;
 pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Problem> {
     let head = &record.head;
     let name = shelf.short_name(head)?;
+    let interrupt = Interrupt::new()?;
     if head.state.is_open() {
         let message = Write::Post { ticket: head.ticket.clone(), message: Mail::Cancel };
         match shelf.write(message) {
@@ -38,19 +39,15 @@ pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Prob
         let owner = shelf.owner_of(&record.head);
         let late = clock::awake() >= until;
         if owner.alive == Alive::No || late {
-            let pid = owner.pid.map_or_else(String::new, |pid| format!(" {pid}"));
-            let why = match owner.alive {
-                Alive::No => format!(
-                    "the process{pid} that ran {name} has ended; whichever outlast takes the call over will cancel it"
-                ),
-                _ => format!(
-                    "the process{pid} that runs {name} has not cancelled it within {}; it will when it can: outlast tasks show {name}",
-                    show_duration(Duration::from_millis(CANCEL))
-                ),
-            };
-            return Err(Problem(Status::StillRunning, why));
+            return Err(Problem(Status::StillRunning, not_cancelled(&name, &owner)));
         }
-        std::thread::park_timeout(LOOK);
+        // A store tells other processes of nothing that happens in it, so it is looked at again.
+        if interrupt.wait(Some(LOOK))? {
+            let why = format!(
+                "stopped waiting; its owner has been asked to cancel {name}: outlast tasks show {name}"
+            );
+            return Err(Problem(Status::Interrupted, why));
+        }
         found = shelf.record(&head.ticket)?;
     }
     drop(waits);
@@ -68,6 +65,20 @@ pub fn cancel(shelf: &Shelf, record: &Record, json: bool) -> Result<Status, Prob
         _ => say(&format!("{name} had ended before ({}): outlast tasks result {name}", state.as_str())),
     }
     Ok(status)
+}
+
+/// Why nobody has cancelled it yet.
+fn not_cancelled(name: &str, owner: &OwnedBy) -> String {
+    let pid = owner.pid.map_or_else(String::new, |pid| format!(" {pid}"));
+    match owner.alive {
+        Alive::No => format!(
+            "the process{pid} that ran {name} has ended; whichever outlast takes the call over will cancel it"
+        ),
+        _ => format!(
+            "the process{pid} that runs {name} has not cancelled it within {}; it will when it can: outlast tasks show {name}",
+            show_duration(Duration::from_millis(CANCEL))
+        ),
+    }
 }
 
 /// Waits until a task has ended. Whoever stops waiting stops nothing else.

@@ -329,6 +329,24 @@ fn a_wait_that_is_interrupted_stops_nothing_else() {
     assert_eq!(late.status.code(), Some(3), "{}", err(&late));
 }
 
+#[test]
+fn a_cancel_that_is_interrupted_has_asked_the_owner() {
+    let folder = TempDir::new().unwrap();
+    let owner = Owner::new(folder.path());
+    owner.begin(&ticket("c1"));
+    let cancel = start(folder.path(), &["cancel", "c1"]);
+    // It listens for signals before it asks.
+    let came = wait_until(LIMIT, || match owner.write(Write::Collect) {
+        Done::Mail(messages) => matches!(messages[..], [(_, Mail::Cancel)]),
+        other => panic!("{other:?}"),
+    });
+    assert!(came, "no mailbox message came");
+    kill(Pid::from_raw(cancel.id() as i32), Signal::SIGINT).unwrap();
+    let output = cancel.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", err(&output));
+    assert!(err(&output).contains("its owner has been asked to cancel c1000000"), "{}", err(&output));
+}
+
 fn start(folder: &Path, words: &[&str]) -> Child {
     let mut command = outlast();
     command.arg("tasks").args(words).arg("--state").arg(folder);

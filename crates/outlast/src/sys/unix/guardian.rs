@@ -295,9 +295,9 @@ fn end_orphans(living: &[Pid]) {
     }
 }
 
-/// Gives processes that are ending a millisecond for it. Nothing that could be waited on tells that all of a tree are
-/// gone: most of them become our children only when their parents have ended. So each loop that asks whether they are
-/// has a bound, and this between two rounds.
+/// Gives processes that are ending a millisecond for it. There is no event to wait for: a SIGCHLD or a pidfd tells of one
+/// process, and most of a tree become our children only when their parents have ended, so whom to wait for is known
+/// only by looking at all of them again. Each loop that does so has a bound, and this between two rounds.
 fn let_them_end() {
     let _ = poll(&mut [], PollTimeout::from(1u8));
 }
