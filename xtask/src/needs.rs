@@ -6,9 +6,10 @@
 //!
 //! Not here: packages that the tests install by themselves, below `target/` (`interop/setup.rs`).
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 /// A program that must be there.
 struct Tool {
@@ -21,7 +22,7 @@ struct Tool {
     why: &'static str,
 }
 
-const TOOLS: [Tool; 16] = [
+const TOOLS: [Tool; 17] = [
     Tool {
         name: "rustc",
         probe: &["rustc", "--version"],
@@ -113,17 +114,57 @@ const TOOLS: [Tool; 16] = [
         least: None,
         why: "reads the metrics as Prometheus does (Debian: prometheus)",
     },
+    Tool {
+        name: "chromium",
+        probe: &["sh", "-c", BROWSER],
+        least: None,
+        why: "shows the dashboard (Debian: chromium; CHROMIUM names another)",
+    },
 ];
+
+/// What the tests go without where it is missing.
+const OPTIONAL: [Tool; 2] = [
+    Tool {
+        name: "valgrind",
+        probe: &["valgrind", "--version"],
+        least: None,
+        why: "counts instructions in the benchmark, which leaves that out without it (Debian: valgrind)",
+    },
+    Tool {
+        name: "llvm-22",
+        probe: &["sh", "-c", "ls /usr/lib/llvm-22/bin/llvm-cov"],
+        least: None,
+        why: "reads what `cargo xtask coverage` has counted (Debian: llvm-22)",
+    },
+];
+
+/// Prints the path of a browser: the one that is named, or the first that systems have.
+const BROWSER: &str = "for path in \"$CHROMIUM\" /usr/bin/chromium /usr/bin/chromium-browser /usr/bin/google-chrome \
+                       /snap/bin/chromium; do [ -x \"$path\" ] && echo \"$path\" && exit; done; exit 1";
 
 /// What `Cargo.toml` asks for; cargo itself refuses an older compiler.
 const RUST: (u32, u32) = (1, 95);
 
 /// `cargo xtask needs`: every tool, and whether it is there.
 pub fn run() -> Result<()> {
-    for tool in &TOOLS {
-        println!("{:<8} {}", if tool.fault().is_none() { "ok" } else { "MISSING" }, tool.sentence());
+    for (tools, missing) in [(&TOOLS[..], "MISSING"), (&OPTIONAL[..], "without")] {
+        for tool in tools {
+            println!("{:<8} {}", if tool.fault().is_none() { "ok" } else { missing }, tool.sentence());
+        }
     }
     require(&TOOLS.each_ref().map(|tool| tool.name))
+}
+
+/// The browser that shows the dashboard.
+pub fn browser() -> Result<PathBuf> {
+    require(&["chromium"])?;
+    let path = output(&["sh", "-c", BROWSER]).context("chromium is gone")?;
+    Ok(path.trim().into())
+}
+
+/// Whether a tool that is not needed is there.
+pub fn has(name: &str) -> bool {
+    OPTIONAL.iter().any(|tool| tool.name == name && tool.fault().is_none())
 }
 
 /// An error with one sentence for each of the named tools that is missing or too old.
@@ -137,14 +178,15 @@ pub fn require(names: &[&str]) -> Result<()> {
     bail!("not everything that is needed is installed:\n  {}", faults.join("\n  "))
 }
 
-/// Installs the database, what stands before it and what reads metrics where root runs this and they are missing; whatever
-/// comes of it is seen afterwards.
+/// Installs what is no developer's everyday tool where root runs this and it is missing; whatever comes of it is seen
+/// afterwards.
 fn install(names: &[&str]) {
     let debian = [
         ("postgresql", "postgresql"),
         ("pgbouncer", "pgbouncer"),
         ("nginx", "nginx-light"),
         ("promtool", "prometheus"),
+        ("chromium", "chromium"),
     ];
     let missing = |name: &str| TOOLS.iter().any(|tool| tool.name == name && tool.fault().is_some());
     let wanted = debian.iter().filter(|(name, _)| names.contains(name) && missing(name));
@@ -217,7 +259,8 @@ mod tests {
     #[test]
     fn contributing_states_every_tool() {
         let page = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
-        let missing = TOOLS.iter().filter(|tool| !page.contains(&format!("`{}`", tool.name)));
+        let missing =
+            TOOLS.iter().chain(&OPTIONAL).filter(|tool| !page.contains(&format!("`{}`", tool.name)));
         assert_eq!(missing.map(|tool| tool.name).collect::<Vec<_>>(), [""; 0]);
     }
 

@@ -69,7 +69,7 @@ const PARTS: [Part; 10] = [
     Part {
         name: "ui",
         what: "the dashboard in a real browser",
-        needs: &["node", "npm"],
+        needs: &["node", "npm", "chromium"],
         run: |amount| ui::run(&[], amount),
     },
     Part { name: "bench", what: "the benchmark works, counted goals are met", needs: &[], run: bench_smoke },

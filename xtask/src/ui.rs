@@ -11,16 +11,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use crate::amount::Amount;
 use crate::interop::Places;
 use crate::interop::setup::{build_outlast, copy_files, once, run_quietly, version_of};
+use crate::needs;
 use crate::shell::{root, run_and_keep};
-
-/// Where systems have it.
-const BROWSERS: [&str; 4] =
-    ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/snap/bin/chromium"];
 
 const PAGE: &str = "crates/outlast/src/dashboard/page.html";
 const SHOTS: &str = "docs/images";
@@ -41,7 +38,7 @@ pub fn run(words: &[String], amount: &mut Amount) -> Result<()> {
     let tests = install(&places, "tests", &root().join("tests/ui"), &[])?;
     let mut node = Command::new("node");
     node.arg(tests.join(if has("--figures") { "figures.mjs" } else { "run.mjs" })).args(names);
-    node.env("OUTLAST", outlast).env("CHROMIUM", browser(&places)?);
+    node.env("OUTLAST", outlast).env("CHROMIUM", needs::browser()?);
     if has("--shots") {
         fs::create_dir_all(root().join(SHOTS))?;
         node.env("SHOTS", root().join(SHOTS));
@@ -83,28 +80,4 @@ fn install(places: &Places, name: &str, from: &Path, below: &[&str]) -> Result<P
         run_quietly(npm, &places.installed.join("npm.log"))
     })?;
     Ok(home)
-}
-
-/// The browser that is there, or Debian's.
-fn browser(places: &Places) -> Result<PathBuf> {
-    if let Some(given) = std::env::var_os("CHROMIUM") {
-        return Ok(given.into());
-    }
-    let found = || BROWSERS.iter().map(PathBuf::from).find(|path| path.exists());
-    if let Some(path) = found() {
-        return Ok(path);
-    }
-    eprintln!("installing chromium");
-    let mut apt = Command::new("apt-get");
-    apt.args(["install", "--yes", "--no-install-recommends", "chromium"])
-        .env("DEBIAN_FRONTEND", "noninteractive");
-    let installed = run_quietly(apt, &places.installed.join("apt.log"));
-    match found() {
-        Some(path) => Ok(path),
-        None => {
-            installed
-                .context("chromium is needed (Debian: apt-get install chromium), or CHROMIUM names one")?;
-            bail!("apt-get has installed chromium, and it is at none of {}", BROWSERS.join(", "))
-        }
-    }
 }

@@ -4,8 +4,6 @@
 //! count is the same on a busy machine. What start and end cost is in both of two runs of different length,
 //! and so not in their difference.
 
-use std::process::Command;
-
 use anyhow::{Context, Result};
 
 use super::figures::{Metric, Sample};
@@ -16,6 +14,7 @@ use super::messages::{Call, Era};
 use super::running::Running;
 use super::sizes::Sizes;
 use super::targets::{Programs, Target};
+use crate::needs;
 
 /// What the measures are called.
 pub const STORE: &str = "store";
@@ -68,7 +67,7 @@ pub fn metrics(programs: &Programs, _: Target, sizes: &Sizes) -> Result<Vec<Samp
 }
 
 fn can_count(what: &str) -> bool {
-    let can = Command::new("valgrind").arg("--version").output().is_ok();
+    let can = needs::has("valgrind");
     if !can {
         println!("  no valgrind here: {what} is not counted");
     }
@@ -125,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_count_of_the_right_process_is_found() {
-        let said = "==8== Collected : 77\noutlast: hello\n==7== Events    : Ir\n==7== Collected : 123456\n";
+        let said = "==8== Collected : 77\noutlast: ready\n==7== Events    : Ir\n==7== Collected : 123456\n";
         assert_eq!(collected(7, said), Some(123_456));
         assert_eq!(collected(9, said), None);
     }
