@@ -233,7 +233,6 @@ fn make(folder: &Path, path: &Path) -> io::Result<[u8; KEY]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn a_key_is_made_once_and_for_this_user_alone() {
@@ -243,10 +242,10 @@ mod tests {
         let first = digest(&Key::of(&place).unwrap());
         assert_eq!(digest(&Key::of(&place).unwrap()), first);
         assert_ne!(digest(&Key::fresh()), first, "a digest alone tells nobody anything");
-        let files: Vec<_> = fs::read_dir(folder.path().join("state")).unwrap().flatten().collect();
-        assert_eq!(files.len(), 1, "nothing is left beside it");
-        assert_eq!(files[0].metadata().unwrap().mode() & 0o777, 0o600);
-        fs::write(files[0].path(), "short").unwrap();
+        let found: Vec<_> = fs::read_dir(folder.path().join("state")).unwrap().flatten().collect();
+        assert_eq!(found.len(), 1, "nothing is left beside it");
+        assert!(crate::sys::files::is_private(&found[0].path()).unwrap());
+        fs::write(found[0].path(), "short").unwrap();
         assert!(Key::of(&place).err().unwrap().to_string().contains("is not a key"));
         assert_ne!(digest(&Key::of(&Place::Memory).unwrap()), digest(&Key::of(&Place::Memory).unwrap()));
     }

@@ -10,6 +10,7 @@
 //! - `presence`: whether the other end of a connection is gone
 //! - `files`: files that are this user's alone; `proc`: what the system knows of processes
 //! - `signals`: being asked to end, and asking others; `limits`: what a process may take
+//! - `database`: a database's socket on this machine
 //! - `terminal`: how wide our terminal is
 //! - `browser`: the one of whoever sits in front of this machine
 //! - `awake`: the clock that stands still while the machine sleeps
@@ -23,14 +24,16 @@ pub mod report;
 mod unix;
 #[cfg(unix)]
 pub use unix::{
-    awake, files, guardian, limits, local, manager, presence, proc, service, signals, streams, terminal,
+    awake, database, files, guardian, limits, local, manager, presence, proc, service, signals, streams,
+    terminal,
 };
 
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
 pub use windows::{
-    awake, files, guardian, limits, local, manager, presence, proc, service, signals, streams, terminal,
+    awake, database, files, guardian, limits, local, manager, presence, proc, service, signals, streams,
+    terminal,
 };
 
 #[cfg(not(any(unix, windows)))]

@@ -7,14 +7,7 @@ use lexopt::prelude::*;
 const COMMIT: &str = env!("BUILT_FROM");
 
 /// What this program can do, of what not every build of it can.
-const FEATURES: &[&str] = &[
-    "http",
-    #[cfg(unix)]
-    "keep",
-    "sqlite",
-    "stdio",
-    "tls",
-];
+const FEATURES: &[&str] = &["http", "keep", "sqlite", "stdio", "tls"];
 
 /// `--version [--json]`.
 pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Task, Wrong> {

@@ -213,11 +213,7 @@ mod tests {
         record(&place, &seen(&"x".repeat(NAME + 1), 60, None), true).expect("left out");
         assert_eq!(load(&place).len(), CLIENTS);
         let file = folder.path().join("clients.json");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
-        }
+        assert!(crate::sys::files::is_private(&file).expect("there"));
         fs::write(&file, "{").expect("written");
         assert_eq!(load(&place), []);
         record(&Place::Memory, &seen("a", 60, None), true).expect("nowhere");

@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(read(&path).unwrap_err(), "line 2: is not UTF-8");
         assert_eq!(read(folder.path()).unwrap_err(), "is not a regular file");
         assert!(read(&folder.path().join("none")).unwrap().is_none());
-        std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
+        crate::sys::files::link("nowhere", &folder.path().join("link")).unwrap();
         assert!(read(&folder.path().join("link")).unwrap_err().contains("cannot be read"));
     }
 }

@@ -1,5 +1,6 @@
 //! Linux and macOS.
 
+pub mod database;
 pub mod files;
 pub mod guardian;
 pub mod limits;

@@ -1,5 +1,6 @@
 //! Windows. Type-checked by `cargo xtask dist check`; nobody has run it yet (docs/platforms.md).
 
+pub mod database;
 pub mod files;
 pub mod guardian;
 pub mod limits;

@@ -106,9 +106,8 @@ impl Connection {
                 let stream = tcp::connect(host).await.map_err(|why| shown.unreachable(&why))?;
                 (Box::new(stream), tls.as_ref())
             }
-            #[cfg(unix)]
-            Reach::Unix(path) => {
-                let stream = tokio::net::UnixStream::connect(path).await;
+            Reach::Local(path) => {
+                let stream = crate::sys::database::connect(path).await;
                 let words = crate::server::http::words::of_io;
                 (Box::new(stream.map_err(|error| shown.unreachable(&words(&error)))?), None)
             }

@@ -4,11 +4,12 @@ use super::error::Shown;
 use crate::config;
 use crate::server::http::tcp::Host as Address;
 use crate::server::http::tls::Tls;
+use crate::sys::database;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::SslMode;
 
 /// Where the database is, and how to get in.
 #[derive(Clone)]
@@ -23,8 +24,8 @@ struct Inner {
 /// One way to reach a host.
 pub enum Reach {
     Tcp(Address, Option<Tls>),
-    #[cfg(unix)]
-    Unix(PathBuf),
+    /// A socket on this machine, where the system has such.
+    Local(PathBuf),
 }
 
 /// Never the password.
@@ -127,10 +128,9 @@ fn reaches(config: &Config, ours: &Options) -> Result<Vec<Reach>, String> {
     let hosts = config.get_hosts().iter().enumerate();
     let hosts = hosts.map(|(at, host)| {
         let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-        match host {
-            Host::Tcp(name) => tcp(name, port, ours),
-            #[cfg(unix)]
-            Host::Unix(folder) => Ok(Reach::Unix(folder.join(format!(".s.PGSQL.{port}")))),
+        match database::folder_or_name(host) {
+            Ok(folder) => Ok(Reach::Local(folder.join(format!(".s.PGSQL.{port}")))),
+            Err(name) => tcp(name, port, ours),
         }
     });
     let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
@@ -159,8 +159,7 @@ impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reach::Tcp(address, _) => address.fmt(f),
-            #[cfg(unix)]
-            Reach::Unix(path) => path.display().fmt(f),
+            Reach::Local(path) => path.display().fmt(f),
         }
     }
 }
@@ -187,8 +186,7 @@ mod tests {
     fn a_password_goes_only_where_a_certificate_says_who_it_is() {
         let secure = |url: &str| match &Database::parse(url).unwrap().hosts()[0] {
             Reach::Tcp(_, tls) => tls.is_some(),
-            #[cfg(unix)]
-            Reach::Unix(_) => false,
+            Reach::Local(_) => false,
         };
         assert!(secure("postgres://a:b@db.example/x") && !secure("postgres://a:b@localhost/x"));
         assert!(secure("postgres://a:b@localhost/x?sslmode=require"));

@@ -39,6 +39,18 @@ pub fn close_to_others(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether nobody else may read or write a file.
+#[cfg(test)]
+pub fn is_private(path: &Path) -> io::Result<bool> {
+    Ok(fs::metadata(path)?.permissions().mode() & 0o077 == 0)
+}
+
+/// Makes a link to something that need not be there.
+#[cfg(test)]
+pub fn link(to: &str, path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(to, path)
+}
+
 /// Differs for two files that are there at once.
 pub fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::metadata(path).map(|found| (found.dev(), found.ino()))

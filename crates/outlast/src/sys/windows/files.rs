@@ -37,6 +37,19 @@ pub fn close_to_others(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether nobody else may read or write a file.
+#[cfg(test)]
+pub fn is_private(path: &Path) -> io::Result<bool> {
+    // The rights of its folder decide.
+    fs::metadata(path).map(|_| true)
+}
+
+/// Makes a link to something that need not be there.
+#[cfg(test)]
+pub fn link(to: &str, path: &Path) -> io::Result<()> {
+    std::os::windows::fs::symlink_file(to, path)
+}
+
 /// Differs for two files that are there at once.
 pub fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let file = File::open(path)?;
