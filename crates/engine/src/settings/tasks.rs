@@ -110,7 +110,7 @@ pub(super) const ITEMS: &[Setting] = &[
                long the client waits for a silent tool, or `off`. `progress`: whether progress resets that, \
                `yes` or `no`. `total`: the longest that progress makes it wait. `version`: `1.2.3`, or \
                `1.2.3+` for it and later ones with the same first number. `token`: whether the client sends \
-               a progress token. docs/hand-off.md explains all keys. The row wins over what was learned and \
+               a progress token. `outlast help hand-off` explains all keys. The row wins over what was learned and \
                measured. May be given several times; in the environment, one line each.",
     },
     Setting {

@@ -3,6 +3,7 @@
 mod commands;
 mod errors;
 mod schema;
+mod terminal;
 mod topics;
 
 pub(super) use commands::{COMMANDS, Command, named};
@@ -33,6 +34,7 @@ fn about(word: &str) -> Option<String> {
     match word {
         "settings" => return Some(reference()),
         "errors" => return Some(errors::index()),
+        "file" => return Some(schema::outline()),
         "schema" => return Some(schema::text()),
         "topics" => return Some(topics::list() + "\n"),
         _ => {}
@@ -281,6 +283,7 @@ mod tests {
             assert!(text.contains("Keys: ") && text.contains(key), "{text}");
             fits(&text, 24);
         }
+        fits(&about("file").unwrap(), 60);
         let keep = about("keep").unwrap();
         assert!(keep.contains("outlast keep list") && keep.contains("OUTLAST_KEEP"), "{keep}");
     }

@@ -249,6 +249,8 @@ fn help_and_version_go_to_stdout() {
         (&["help", "exit-codes"], "126 if the command cannot be executed"),
         (&["help", "output"], "NO_COLOR"),
         (&["help", "files"], "clients.json"),
+        (&["help", "file"], "[servers.NAME]:"),
+        (&["help", "hand-off"], "- `cap`: how long the client waits"),
         (&["completions", "--help"], "Usage: outlast completions"),
         (&["install", "--help"], "--dry-run"),
         (&["uninstall", "-h"], "--dry-run"),

@@ -343,8 +343,8 @@ fn check() -> String {
     "Read a configuration file and report every mistake in it. Nothing is started.
 Usage: outlast check [--json] [FILE]
 
-FILE is an outlast.toml (see docs/file.md) or a client's own mcp.json [default:
-$XDG_CONFIG_HOME/outlast/outlast.toml, usually ~/.config/outlast/outlast.toml].
+FILE is an outlast.toml (see: outlast help file) or a client's own mcp.json
+[default: $XDG_CONFIG_HOME/outlast/outlast.toml, usually ~/.config/outlast/].
 
       --json   print one JSON object
   -h, --help   this text
@@ -501,8 +501,8 @@ fn top() -> String {
 Usage: outlast top [OPTIONS]
 
   outlast top                             all outlast processes of this user
-  outlast top --url http://localhost:7600 one `outlast serve`, with the story of
-                                          each call
+  outlast top --url http://localhost:7600 one `outlast serve`, with its quick
+                                          calls
 
       --once           print the list once
       --json           print everything once, as JSON

@@ -2,6 +2,7 @@
 //!
 //! The same pages are in `docs/errors`; a test compares them.
 
+use super::terminal;
 use outlast_engine::error::Kind;
 
 /// Each code and its page.
@@ -38,37 +39,7 @@ pub(super) fn page(word: &str) -> Option<String> {
         None if word.trim_start_matches('-') == "32600" => "-32700".to_owned(),
         None => format!("-{}", word.trim_start_matches('-')),
     };
-    PAGES.iter().find(|(known, _)| *known == code).map(|(_, page)| for_terminal(page))
-}
-
-pub(super) fn for_terminal(page: &str) -> String {
-    let mut text = String::new();
-    for line in page.lines() {
-        let line = without_links(&line.replace("**", ""));
-        let line = line.trim_start_matches('#').trim_start();
-        text += &super::wrapped(line, if line.starts_with("- ") { 2 } else { 0 });
-        text.push('\n');
-    }
-    text
-}
-
-/// `[text](-31002.md)` as `text (outlast help -31002)`; of other links the text and the page.
-fn without_links(line: &str) -> String {
-    let Some((before, rest)) = line.split_once('[') else { return line.to_owned() };
-    let Some((text, link, after)) = rest
-        .split_once("](")
-        .and_then(|(text, rest)| Some((text, rest.split_once(')')?)))
-        .map(|(text, (link, after))| (text, link, after))
-    else {
-        return line.to_owned();
-    };
-    let page = link.split('#').next().unwrap_or_default();
-    let shown = match page.strip_suffix(".md") {
-        Some(code) if code.starts_with('-') && code == text => format!("outlast help {code}"),
-        Some(code) if code.starts_with('-') => format!("{text} (outlast help {code})"),
-        _ => format!("{text} (docs/{})", page.trim_start_matches("../")),
-    };
-    format!("{before}{shown}{}", without_links(after))
+    PAGES.iter().find(|(known, _)| *known == code).map(|(_, page)| terminal::page(page))
 }
 
 /// The kinds of errors.
@@ -91,14 +62,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_for_a_terminal_has_no_links() {
-        assert_eq!(
-            without_links("a [-32001](-32001.md), [gone](-31002.md) and [x](../tasks.md#y)."),
-            "a outlast help -32001, gone (outlast help -31002) and x (docs/tasks.md)."
-        );
+    fn a_page_for_a_terminal_names_no_file() {
         for (code, _) in PAGES {
             let text = page(code).unwrap();
-            assert!(!text.contains("](") && !text.contains("**"), "{text}");
+            assert!(!text.contains("](") && !text.contains("**") && !text.contains("docs/"), "{text}");
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }
     }

@@ -1,14 +1,54 @@
-//! `docs/outlast.schema.json`: what an editor needs to know of `outlast.toml`, made from the table of settings.
+//! `docs/outlast.schema.json`: what an editor needs to know of `outlast.toml`, made from the table of settings; and
+//! the same for people, `outlast help file`.
 
 use crate::config::file::BOUNDS;
 use crate::dashboard::sight::Reach;
 use outlast_engine::callback::When;
 use outlast_engine::settings::{Kind, Place, SETTINGS, Setting};
 use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+const BEGINNING: &str = "outlast.toml describes servers and their limits. outlast check reports every
+mistake in it, outlast explain SERVER TOOL says which value wins, outlast import
+makes one.
+
+    [defaults]
+    timeout = \"30s\"
+
+    [servers.build]
+    command = \"python\"
+    args = [\"build_server.py\"]
+    tools.\"deploy_*\" = { timeout = \"30m\", max = \"2h\" }
+
+";
 
 /// The schema, as it is committed.
 pub fn text() -> String {
     serde_json::to_string_pretty(&schema()).unwrap_or_default() + "\n"
+}
+
+/// `outlast help file`: every table with its keys.
+pub fn outline() -> String {
+    let schema = schema();
+    let keys = |table: &Value| members(table["properties"].clone()).into_iter().map(|(key, _)| key).collect();
+    let all = &schema["properties"];
+    let rules = &all["defaults"]["properties"]["tools"]["additionalProperties"];
+    let tables: [(&str, Vec<String>); 9] = [
+        ("before all tables", vec!["include".into(), "separator".into()]),
+        ("[defaults]", keys(&all["defaults"])),
+        ("[servers.NAME]", keys(&all["servers"]["additionalProperties"])),
+        ("[defaults.tools.\"GLOB\"], also .methods, and both below [servers.NAME]", keys(rules)),
+        ("[clients.\"GLOB\"]", keys(&all["clients"]["additionalProperties"])),
+        ("[tokens.NAME]", keys(&all["tokens"]["additionalProperties"])),
+        ("[listen]", keys(&all["listen"])),
+        ("[store]", keys(&all["store"])),
+        ("[log]", keys(&all["log"])),
+    ];
+    let mut text = BEGINNING.to_owned();
+    for (table, keys) in tables {
+        let _ = writeln!(text, "{table}:\n  {}", super::wrapped(&keys.join(", "), 2));
+    }
+    text + "\nAbout a key: outlast help KEY. For editors: outlast help schema.\n"
 }
 
 fn schema() -> Value {

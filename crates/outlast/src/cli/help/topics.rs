@@ -1,6 +1,6 @@
 //! `outlast help TOPIC`: what concerns many commands. The pages are those of `docs`.
 
-use super::errors::for_terminal;
+use super::terminal;
 
 /// A topic: its name, one line about it, its page.
 type Topic = (&'static str, &'static str, &'static str);
@@ -9,21 +9,24 @@ const PAGES: &[Topic] = &[
     ("exit-codes", "with what each command ends", include_str!("topics/exit-codes.md")),
     ("output", "stdout, stderr, JSON, colours", include_str!("topics/output.md")),
     ("files", "which files are read and written", include_str!("topics/files.md")),
+    ("hand-off", "for clients that give up, whatever they hear", include_str!("topics/hand-off.md")),
 ];
 
 /// Those that are made from tables.
-const MADE: [(&str, &str); 3] = [
-    ("settings", "all about every option (docs/settings.md)"),
+const MADE: [(&str, &str); 4] = [
+    ("settings", "all about every option"),
     ("errors", "all errors"),
+    ("file", "every table and key of outlast.toml"),
     ("schema", "the JSON schema of outlast.toml, for editors"),
 ];
 
 /// What can be asked for.
-pub const TOPICS: &[&str] = &["settings", "errors", "exit-codes", "output", "files", "schema"];
+pub const TOPICS: &[&str] =
+    &["settings", "errors", "exit-codes", "output", "files", "hand-off", "file", "schema"];
 
 /// The page of a topic, for a terminal.
 pub fn page(name: &str) -> Option<String> {
-    PAGES.iter().find(|(known, ..)| *known == name).map(|(.., page)| for_terminal(page))
+    PAGES.iter().find(|(known, ..)| *known == name).map(|(.., page)| terminal::page(page))
 }
 
 /// Every topic, a line each.
@@ -78,7 +81,10 @@ mod tests {
         assert_eq!(list().lines().count(), TOPICS.len());
         for (name, ..) in PAGES {
             let text = page(name).unwrap();
-            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            // What can be typed is not broken into lines.
+            let wide = text.lines().find(|line| line.chars().count() > 80 && !line.starts_with("    "));
+            assert_eq!(wide, None, "{name}");
+            assert!(!text.contains("]("), "{text}");
         }
     }
 }
