@@ -29,6 +29,9 @@ struct Run {
     kind: String,
     date: String,
     sends: Sends,
+    /// The revision that it asks for.
+    asks_for: Option<String>,
+    capabilities: Vec<String>,
     token: Option<bool>,
     silent_limit_ms: Option<u64>,
     silent_observed_up_to_ms: Option<u64>,
@@ -65,10 +68,15 @@ pub fn run() -> Result<()> {
 fn measured() -> Result<Vec<String>> {
     let runs = fs::read_to_string(root().join(MEASURED)).with_context(|| format!("no {MEASURED}"))?;
     let runs: Runs = serde_json::from_str(&runs)?;
+    Ok(rows(&runs.clients))
+}
+
+fn rows(runs: &[Run]) -> Vec<String> {
+    let rows = runs.iter().filter(|run| !run.chose_its_name());
     let mut rows: Vec<String> =
-        runs.clients.iter().filter(|run| !run.chose_its_name()).map(Run::row).collect();
+        rows.map(|run| run.row(runs.iter().any(|other| run.differs(other)))).collect();
     rows.sort_by_key(|row| row.to_lowercase());
-    Ok(rows)
+    rows
 }
 
 impl Run {
@@ -84,7 +92,24 @@ impl Run {
         self.kind != "agent" && !own
     }
 
-    fn row(&self) -> String {
+    /// Whether another client has the same name, and can be told apart by what it asks for and declares.
+    fn differs(&self, other: &Run) -> bool {
+        let says = |run: &Run| (run.asks_for.clone(), run.declares());
+        self.sends.name == other.sends.name && says(self) != says(other)
+    }
+
+    /// The names of its capabilities, as the engine puts them together: those of its extensions stand inside `extensions`.
+    fn declares(&self) -> String {
+        let (extensions, mut names): (Vec<String>, Vec<String>) =
+            self.capabilities.iter().cloned().partition(|name| name.contains('/'));
+        names.extend((!extensions.is_empty()).then(|| "extensions".to_owned()));
+        names.sort();
+        if names.is_empty() { "none".to_owned() } else { names.join("+") }
+    }
+
+    /// Its row. What it asks for and declares is part of it only where that tells it from others of its name: a later
+    /// version of a client that has a name of its own may well declare more.
+    fn row(&self, with_introduction: bool) -> String {
         let yes = |known: bool| if known { "yes" } else { "no" }.to_owned();
         let glob = match self.sends.name.strip_suffix(SERVER) {
             Some(name) => format!("{name}*"),
@@ -95,6 +120,8 @@ impl Run {
         let pairs = [
             ("client", Some(self.name.clone())),
             ("version", Some(format!("{}+", self.sends.version))),
+            ("revision", self.asks_for.clone().filter(|_| with_introduction)),
+            ("capabilities", with_introduction.then(|| self.declares())),
             ("shared", self.shares_its_name().then(|| yes(true))),
             ("token", self.token.map(yes)),
             ("cap", self.silent_limit_ms.map(rounded)),
@@ -130,6 +157,32 @@ mod tests {
         let found: Vec<&str> =
             table.lines().filter(|line| !line.starts_with('#') && line.contains("measured:")).collect();
         assert_eq!(found, measured().unwrap(), "the table is old: run cargo xtask profiles");
+    }
+
+    #[test]
+    fn clients_of_one_name_are_told_apart_by_what_they_ask_for_and_declare() {
+        let run = |name: &str, asks_for: &str, capabilities: &[&str]| -> Run {
+            serde_json::from_value(serde_json::json!({
+                "name": name, "package": "p", "kind": "agent", "date": "2026-11-18", "asks_for": asks_for,
+                "sends": {"name": name, "version": "1.0"}, "capabilities": capabilities,
+            }))
+            .unwrap()
+        };
+        let same = [run("a", "2025-11-25", &["roots"]), run("a", "2025-11-25", &["roots"])];
+        assert!(rows(&same).iter().all(|row| !row.contains("revision") && !row.contains("capabilities")));
+        let others = [
+            run("a", "2025-11-25", &["sampling", "roots", "io.example/ui"]),
+            run("a", "2025-11-25", &[]),
+            run("b", "2025-06-18", &[]),
+        ];
+        assert_eq!(
+            rows(&others),
+            [
+                "a=client:a,version:1.0+,revision:2025-11-25,capabilities:extensions+roots+sampling,measured:2026-11-18",
+                "a=client:a,version:1.0+,revision:2025-11-25,capabilities:none,measured:2026-11-18",
+                "b=client:b,version:1.0+,measured:2026-11-18",
+            ]
+        );
     }
 
     #[test]

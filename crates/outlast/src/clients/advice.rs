@@ -1,17 +1,31 @@
 //! What outlast does for a client, in words.
 
 use outlast_engine::profile::{Effect, Profile, Verdict, handed_off_after, keep_alive_for, verdict};
-use outlast_engine::settings::show_duration;
+use outlast_engine::settings::{counted, show_duration};
 use std::time::Duration;
 
 /// What is said where nothing is known.
 pub const UNKNOWN: &str = "unknown: run outlast doctor client";
 
-/// What outlast does for calls of a client that a row is about.
+/// What is offered for a client that makes a call again after its own timeout. Nothing of it is done unasked: a cancel
+/// that is meant would take effect later.
+pub const JOIN_REPEATS: &str = "join-repeats:10m";
+
+/// What outlast does for calls of a client that a row is about, and what it offers.
 pub fn what_happens(row: &Profile) -> String {
     if !row.is_certain() {
         return format!("nothing, not measured ({UNKNOWN})");
     }
+    let offer = row.repeats.filter(|times| *times > 0).map(|times| {
+        format!(
+            "; makes a call again {}: --tool '*={JOIN_REPEATS}' joins them",
+            counted(times as usize, "time")
+        )
+    });
+    by_itself(row) + &offer.unwrap_or_default()
+}
+
+fn by_itself(row: &Profile) -> String {
     match verdict(std::slice::from_ref(row), row.token) {
         Verdict::Does(effect) => of_effect(effect),
         Verdict::Unknown | Verdict::Unclear => match (row.cap, row.watched) {
@@ -51,6 +65,10 @@ mod tests {
         assert_eq!(
             says("a=cap:5m,progress:yes,token:yes,total:10m,measured:1"),
             "progress helps: sent every 10s; answers are handed off after 9m55s"
+        );
+        assert_eq!(
+            says("a=cap:60s,progress:no,repeats:3,measured:1"),
+            "answers are handed off after 55s; makes a call again 3 times: --tool '*=join-repeats:10m' joins them"
         );
         assert_eq!(says("a=watched:10m,measured:1"), "nothing needed: no limit was seen in 10m");
         assert_eq!(

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// How much longer than the cap a call with progress must live before we believe in a reset.
 const MARGIN: Duration = Duration::from_secs(1);
 
+/// How soon after it gave a call up a client makes the same call again, if it is the client that repeats it.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
 /// The keep-alive that is used if nobody says otherwise.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
@@ -142,6 +145,9 @@ pub fn text(record: &Record) -> String {
         hand_off_advice(&cap, token, resets, record.of(Probe::Progress).next_back().and_then(lifetime)),
     ];
     let _ = write!(text, "\n{}\n", advice.join("\n"));
+    if let Some(advice) = repeats_advice(record) {
+        let _ = writeln!(text, "{advice}");
+    }
     text
 }
 
@@ -269,6 +275,28 @@ fn keep_alive_advice(cap: &Cap, token: Verdict, resets: Verdict) -> String {
         Some(_) => "Keep-alive: the default (10s) is below a third of its cap.".to_owned(),
         None => "Keep-alive: stay with the default (10s); no cap was found.".to_owned(),
     }
+}
+
+/// A client that makes a call again right after it gave it up has its tool run twice.
+fn repeats_advice(record: &Record) -> Option<String> {
+    let silent: Vec<&Call> = record.of(Probe::Silence).collect();
+    let again = |pair: &&[&Call]| {
+        let given_up = match (&pair[0].fate, pair[0].overtaken) {
+            (Fate::Cancelled(after, _), _) => Some(*after),
+            (Fate::Running, overtaken) => overtaken,
+            _ => None,
+        };
+        let pause = given_up.map(|after| pair[1].began.since(pair[0].began).saturating_sub(after));
+        pair[0].planned == pair[1].planned && pause.is_some_and(|pause| pause <= AT_ONCE)
+    };
+    let times = silent.windows(2).filter(again).count();
+    (times > 0).then(|| {
+        format!(
+            "Repeats: it made a silent call again {} right after giving it up; with --tool 'NAME={}' such a repeat joins the first call.",
+            counted(times, "time"),
+            crate::clients::advice::JOIN_REPEATS
+        )
+    })
 }
 
 fn usefulness(token: Verdict, resets: Verdict) -> String {
@@ -436,6 +464,20 @@ mod tests {
     fn a_total_cap_beyond_the_reset_is_told() {
         let text = profile(vec![call(Probe::Silence, cancelled(60)), call(Probe::Progress, cancelled(80))]);
         holds(&text, &["resets-on-progress = \"yes\"", "given up after 80.0 s", "a total cap"]);
+    }
+
+    #[test]
+    fn a_client_that_makes_a_call_again_is_offered_to_join_it() {
+        let later = |after: u64, seconds: u64| Call {
+            began: Mono::default() + secs(after),
+            planned: secs(seconds),
+            ..call(Probe::Silence, cancelled(60))
+        };
+        let repeats = "Repeats: it made a silent call again 2 times right after giving it up; with --tool 'NAME=join-repeats:10m'";
+        holds(&profile(vec![later(0, 90), later(60, 90), later(121, 90)]), &[repeats]);
+        for other in [later(60, 30), later(70, 90)] {
+            assert!(!profile(vec![later(0, 90), other]).contains("Repeats"), "a model may call again, too");
+        }
     }
 
     #[test]
