@@ -119,8 +119,8 @@ enum Plan {
     /// What a process wrote reaches a client.
     Hears(usize, Heard),
     Acts(usize),
-    /// A person says yes to a hold.
-    Approves(u64),
+    /// A person decides about a hold.
+    Decides(u64),
     /// A callback reaches its receiver.
     CallsBack(usize, Box<Callback>),
     /// A process learns what came of it.
@@ -279,7 +279,7 @@ impl World {
         match plan {
             Plan::Begins => self.begin(),
             Plan::Acts(client) => self.act(client),
-            Plan::Approves(hold) => self.approve(hold),
+            Plan::Decides(hold) => self.decide(hold),
             Plan::CallsBack(life, callback) => self.is_called_back(life, &callback),
             Plan::LeaseEnds(life) => {
                 Bound::LEASE.mark();
@@ -600,6 +600,7 @@ impl World {
         for errand in self.clients.iter().flat_map(|client| &client.errands) {
             errand.got_what_it_was_promised(&self.ledger, tardy);
             errand.was_not_forgotten(&self.ledger);
+            errand.was_declined(&self.ledger, self.judge.ran(&errand.nonce));
             self.outcome.calls += u64::from(errand.issued);
             match &errand.sight.end {
                 Some(End::Failed(_)) => self.outcome.failed += 1,

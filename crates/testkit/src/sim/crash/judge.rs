@@ -24,6 +24,11 @@ pub(super) struct Judge {
 }
 
 impl Judge {
+    /// Whether the tool of this call has run.
+    pub(super) fn ran(&self, nonce: &str) -> bool {
+        self.runs.iter().any(|run| run == nonce)
+    }
+
     /// A record never goes back, and has one end.
     pub(super) fn committed(&mut self, ledger: &Ledger) {
         for record in ledger.records() {
@@ -78,6 +83,12 @@ impl World {
     }
 }
 
+/// Whether a result says that a person has declined the call.
+pub(super) fn is_no(result: &Value) -> bool {
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    result["isError"] == true && text.contains("was not run: a person declined it")
+}
+
 fn is_of(record: &Record, nonce: &str) -> bool {
     let whole = format!("\"nonce\":\"{nonce}\"");
     record.request.windows(whole.len()).any(|part| part == whole.as_bytes())
@@ -89,6 +100,8 @@ pub(super) enum End {
     /// By this run.
     Answered(u64),
     Failed(Value),
+    /// By a person.
+    Declined,
     Cancelled,
 }
 
@@ -134,8 +147,11 @@ impl Sight {
         }
     }
 
-    /// The server's answer.
+    /// The server's answer, or a person's no.
     pub(super) fn answered(&mut self, result: &Value) {
+        if is_no(result) {
+            return self.ends(End::Declined);
+        }
         self.ends(End::Answered(result["run"].as_u64().unwrap_or_else(|| panic!("an answer: {result}"))));
     }
 
@@ -178,6 +194,7 @@ impl Errand {
             End::Cancelled => record.head.state == State::Cancelled,
             End::Answered(run) => stored["run"] == *run && stored["nonce"] == *self.nonce,
             End::Failed(error) => stored == *error,
+            End::Declined => is_no(&stored),
         };
         assert!(same, "{end:?} was told and {record:?} is stored");
     }

@@ -1,6 +1,6 @@
-//! A person who says yes to every call that is held, after a while, in whichever process it waits by then; and what must
-//! hold of such calls: no tool runs more often than it was approved, and none that was never sent is taken for one that
-//! may have run.
+//! A person who decides about every call that is held, after a while, in whichever process it waits by then; and what must
+//! hold of such calls: no tool runs more often than it was approved, none runs after a no, nobody hears of a no that was
+//! not said, and none that was never sent is taken for one that may have run.
 
 use super::clients::Errand;
 use super::judge::End;
@@ -19,13 +19,18 @@ impl World {
         });
         for number in asked {
             let after = self.rng.millis(0, 4_000);
-            self.agenda.plan(after, Plan::Approves(number));
+            self.agenda.plan(after, Plan::Decides(number));
         }
     }
 
-    pub(super) fn approve(&mut self, hold: u64) {
+    /// Mostly yes. Two calls with one key may have two answers after a no, because errors are given once only.
+    pub(super) fn decide(&mut self, hold: u64) {
         let (place, by) = ("command line".into(), "ann".into());
-        let verdict = Verdict { yes: true, scope: Scope::Once, reason: "".into(), place, by };
+        let mut errands = self.clients.iter().flat_map(|client| &client.errands);
+        let of = |errand: &&Errand| holds_of(errand, &self.ledger).any(|known| known.number == hold);
+        let alone = errands.find(of).is_some_and(|errand| !errand.key);
+        let yes = !(alone && self.rng.chance(30));
+        let verdict = Verdict { yes, scope: Scope::Once, reason: "".into(), place, by };
         self.commit("somebody else", &[Write::Decide { hold, verdict: verdict.into() }], |_, _| {});
     }
 
@@ -37,6 +42,14 @@ impl World {
 }
 
 impl Errand {
+    /// A client hears of a no only if a person has said it, and then nothing ran.
+    pub(super) fn was_declined(&self, ledger: &Ledger, ran: bool) {
+        let no = |hold: &Hold| hold.decision.as_ref().is_some_and(|decision| !decision.verdict.yes);
+        let declined = self.sight.end == Some(End::Declined);
+        assert!(!declined || holds_of(self, ledger).any(no), "{} was declined by nobody", self.nonce);
+        assert!(!declined || !ran, "{} ran, and was declined", self.nonce);
+    }
+
     /// What was never sent waits on after a crash; nobody says that it may have run. Calls with one key are found again
     /// only as one.
     pub(super) fn was_not_forgotten(&self, ledger: &Ledger) {
