@@ -274,7 +274,10 @@ const checks = {
         assert.equal((await call).result.content[0].text, 'deleted');
         const slow = agent.call('slow');
         await go(one.page, 'now');
-        await row(one.page, 'slow').waitFor();
+        // Its process shows what happened to it.
+        await row(one.page, 'slow').getByRole('link', { name: 'slow' }).click();
+        await one.page.locator('.story .began').waitFor();
+        await go(one.page, 'now');
         await one.page.getByRole('button', { name: /^Cancel: slow/ }).click();
         await one.page.getByText('Yes, cancel it').click();
         const answer = await slow;

@@ -47,7 +47,7 @@ function Told({ story: { call, steps, dropped } }) {
                 <Fact name="name"><code>{plain(call.id, 80)}</code></Fact>
             </Facts>
         </div>
-        {steps.length === 0 && <Nothing>What happened in between is known to the process that ran it alone.</Nothing>}
+        {steps.length === 0 && <Nothing>Its process shows no steps of it.</Nothing>}
         {dropped > 0 && <p class="small">{dropped} steps in the middle are not kept.</p>}
         <ol class="story">{steps.map((step, at) => <li key={at} class={step.what}>
             <span class="at" title={clock(step.at)}>+{duration(step.at - call.began)}</span>

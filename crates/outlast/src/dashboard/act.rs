@@ -120,17 +120,11 @@ impl Dashboard {
         }
     }
 
-    /// What happened to a call, as far as this process knows it.
+    /// What happened to a call, as far as its process shows it.
     pub async fn story(&self, id: &str, sight: &Sight) -> Option<Value> {
         let story = match self.everything {
             Everything::Served => serde_json::to_value(self.driver.story(id)?).ok()?,
-            Everything::OfThisUser => {
-                let state = self.calls().await.ok()?;
-                let open = state.calls.iter().find(|call| call.id == id).map(|call| json!(call));
-                let call =
-                    open.or_else(|| state.ended.iter().find(|call| call.id == id).map(|call| json!(call)))?;
-                json!({"call": call, "steps": [], "dropped": 0})
-            }
+            Everything::OfThisUser => self.calls().await.ok()?.story(id)?,
         };
         (story["call"].is_object() && sight.sees(&story["call"]["principal"])).then(|| shown(story))
     }

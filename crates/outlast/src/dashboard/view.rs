@@ -88,7 +88,7 @@ impl Dashboard {
         {
             let mut durations = Durations::default();
             all.iter().for_each(|one| durations.join(&one.server, &one.tool, &one.tally));
-            state.tools = feed::tools(&durations, |_, _| None);
+            state.tools = feed::tools(&durations, |server, tool| state.limits_of(server, tool));
         }
         Ok(state)
     }

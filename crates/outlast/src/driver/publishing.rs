@@ -13,6 +13,7 @@ use crate::sys::alarm::Alarm;
 use bytes::Bytes;
 use outlast_engine::store::{Committed, Done, Found, Loaded, Query, Stored, Write, measured};
 use outlast_engine::{Event, limits};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Calls that have ended and are shown with the open ones.
 const ENDED: usize = 100;
+
+/// Bytes of the stories that are shown with them, those of the oldest open calls first. Of the others no steps are
+/// shown: they need room, and time under the lock that every call needs.
+const STORIES: usize = limits::SHOWN_BYTES / 4;
 
 /// Times after which what was measured is written down, unless the last slow call has ended before.
 const WRITES: u32 = 10;
@@ -57,7 +62,7 @@ impl Driver {
         let Some(own) = self.snapshot() else { return false };
         let mut state = self.lock();
         let open = !own.calls.is_empty();
-        let shown = worth_showing(own);
+        let mut shown = worth_showing(own);
         let shows = !shown.calls.is_empty();
         let fresh = state.fresh_if_due(shows);
         if !shows && !state.published.shows && fresh.is_empty() {
@@ -65,6 +70,9 @@ impl Driver {
             return open || state.observers.has_fresh();
         }
         let process = state.process.clone();
+        if shows {
+            state.add_what_only_we_know(&mut shown);
+        }
         let body = if shows { serde_json::to_vec(&shown).unwrap_or_default().into() } else { Bytes::new() };
         let body = if body.len() > limits::SHOWN_BYTES { Bytes::new() } else { body };
         state.published.shows = shows;
@@ -110,7 +118,28 @@ fn worth_showing(mut own: state::State) -> state::State {
     own
 }
 
+/// The tools of calls, each once.
+fn tools_of(shown: &state::State) -> BTreeSet<(String, String)> {
+    let open = shown.calls.iter().map(|call| (&call.server, &call.tool));
+    let ended = shown.ended.iter().map(|call| (&call.server, &call.tool));
+    open.chain(ended).filter_map(|(server, tool)| Some((server.clone(), tool.clone()?))).collect()
+}
+
 impl State {
+    /// What happened to the calls that are shown, and which limits their tools have.
+    fn add_what_only_we_know(&self, shown: &mut state::State) {
+        let Some(feed) = self.observers.feed() else { return };
+        let ids = shown.calls.iter().map(|call| &*call.id).chain(shown.ended.iter().map(|call| &*call.id));
+        let stories = feed.stories(ids, STORIES);
+        let limits = tools_of(shown).into_iter().filter_map(|(server, tool)| {
+            let (timeout, max) = self.engine.limits_of(&server, &tool)?;
+            let millis = |time: Duration| time.as_millis() as u64;
+            Some(state::Limits { server, tool, timeout_ms: timeout.map(millis), max_ms: millis(max) })
+        });
+        shown.limits = limits.collect();
+        shown.stories = stories;
+    }
+
     /// What was measured and noted since the last time, if it is to be written now.
     fn fresh_if_due(&mut self, shows: bool) -> Fresh {
         self.published.times += 1;

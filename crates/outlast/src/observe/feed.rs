@@ -8,7 +8,7 @@
 //! Not here: how a state is written (`state.rs`), and who may see it.
 
 use super::metrics::{Metrics, Spot};
-use super::state::{self, Call, Ended, Proposed, Server, State, Story, StoryStep, Tool};
+use super::state::{self, Call, Ended, Proposed, Server, State, Story, StoryOf, StoryStep, Tool};
 use outlast_engine::durations::{self, Durations, Tally};
 use outlast_engine::hash::IdMap;
 use outlast_engine::method::Method;
@@ -26,6 +26,9 @@ pub const ENDED: usize = 1_000;
 
 /// Steps of one call. More: of those in the middle only the number is known.
 pub const STEPS: usize = 100;
+
+/// Bytes of a step as JSON besides its text, at most.
+const STEP: usize = 80;
 
 /// Names of servers that are remembered. One more: it is not told since when it is as it is.
 const SERVERS: usize = 1_000;
@@ -114,7 +117,8 @@ impl Steps {
     fn told(&self, began: &Began, at: Wall) -> Vec<StoryStep> {
         let began = (at, What::Began(Box::new(began.clone())));
         let all = std::iter::once(&began).chain(&self.first).chain(&self.last);
-        all.map(|(at, what)| StoryStep { at: at.0, what: what.word(), text: what.to_string() }).collect()
+        all.map(|(at, what)| StoryStep { at: at.0, what: what.word().into(), text: what.to_string() })
+            .collect()
     }
 }
 
@@ -278,6 +282,26 @@ impl Feed {
         let call = snapshot.calls.iter().find(|call| call.no == no).map(|call| self.open_call(call));
         let call = serde_json::to_value(call).ok()?;
         Some(Story { call, steps: open.story.told(&open.began, open.at), dropped: open.story.dropped })
+    }
+
+    /// The stories of these calls, the first of them first, until they have this many bytes together.
+    pub fn stories<'a>(&self, ids: impl Iterator<Item = &'a str>, most: usize) -> Vec<StoryOf> {
+        let over: IdMap<CallNo, &Over> = self.over.iter().map(|over| (over.no, over)).collect();
+        let mut bytes = 0;
+        let story = |id: &'a str| {
+            let no = self.number(id)?;
+            let open = self.open.get(&no).map(|open| (&open.story, &open.began, open.at));
+            let (story, began, at) =
+                open.or_else(|| over.get(&no).map(|over| (&over.story, &over.began, over.at)))?;
+            let steps = story.told(began, at);
+            Some(StoryOf { id: id.to_owned(), steps, dropped: story.dropped })
+        };
+        let size = |story: &StoryOf| -> usize { story.steps.iter().map(|step| STEP + step.text.len()).sum() };
+        let fits = |story: &StoryOf| {
+            bytes += size(story);
+            bytes <= most
+        };
+        ids.filter_map(story).take_while(fits).collect()
     }
 
     /// The number of a call that this process calls so.
@@ -444,11 +468,27 @@ mod tests {
         let sent = What::Sent { attempt: 1, run: outlast_engine::id::Run(0), traced: None };
         let feed = feed([(1, began("build")), (1, sent), (1, ended(Outcome::ToolError))]);
         let story = feed.story(no(1), &Snapshot::default()).unwrap();
-        let words: Vec<(u64, &str)> = story.steps.iter().map(|step| (step.at, step.what)).collect();
+        let words: Vec<(u64, &str)> = story.steps.iter().map(|step| (step.at, &*step.what)).collect();
         assert_eq!(words, [(0, "began"), (1, "sent"), (2, "ended")]);
         assert_eq!((&story.call["id"], &story.call["outcome"]), (&"p.1".into(), &"tool-error".into()));
         assert_eq!(feed.number("p.1"), Some(no(1)));
         assert_eq!((feed.number("q.1"), feed.number("p.0"), feed.number("p")), (None, None, None));
+    }
+
+    #[test]
+    fn stories_are_told_up_to_a_bound() {
+        let sent = || What::Sent { attempt: 1, run: outlast_engine::id::Run(0) };
+        let calls =
+            [(1, began("a")), (1, sent()), (1, ended(Outcome::Answered)), (2, began("b")), (2, sent())];
+        let feed = feed(calls);
+        let ids = || ["p.2", "q.7", "p.1"].into_iter();
+        let told = |most| {
+            feed.stories(ids(), most).iter().map(|it| (it.id.clone(), it.steps.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(told(10_000), [("p.2".to_owned(), 2), ("p.1".to_owned(), 3)]);
+        assert_eq!(told(300), [("p.2".to_owned(), 2)]);
+        let step = StoryStep { at: u64::MAX, what: "x".repeat(15).into(), text: String::new() };
+        assert!(serde_json::to_vec(&step).unwrap().len() <= STEP, "a step is longer than it may be");
     }
 
     #[test]

@@ -7,7 +7,9 @@
 use bytes::Bytes;
 use outlast_engine::store::Write;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::time::Duration;
 
 /// The version of the shape.
 pub const VERSION: u32 = 1;
@@ -34,6 +36,38 @@ pub struct State {
     pub tools: Vec<Tool>,
     /// Calls that are over, the newest first.
     pub ended: Vec<Ended>,
+    /// What happened to calls that are here; only between processes, because each knows that of its own calls alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stories: Vec<StoryOf>,
+    /// The limits of tools, as things are; only between processes, which may have different ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limits>,
+}
+
+/// What happened to the call of an id.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoryOf {
+    /// `PROCESS.NUMBER`.
+    pub id: String,
+    /// What happened, in order.
+    pub steps: Vec<StoryStep>,
+    /// Steps in the middle that were not kept.
+    pub dropped: u64,
+}
+
+/// The limits of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Limits {
+    /// Its server.
+    pub server: String,
+    /// Its name.
+    pub tool: String,
+    /// How long it may be silent; without a limit none.
+    pub timeout_ms: Option<u64>,
+    /// The longest that it may take.
+    pub max_ms: u64,
 }
 
 /// An open call.
@@ -70,7 +104,7 @@ pub struct Call {
     pub attempts: u32,
     /// It can be fetched later.
     pub ticket: bool,
-    /// The last words of its server about it.
+    /// What its server last reported about it.
     pub message: Option<String>,
     /// The number of the question that a person is asked about it.
     pub hold: Option<u64>,
@@ -198,13 +232,13 @@ pub struct Story {
 }
 
 /// One thing that happened to a call.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct StoryStep {
     /// When.
     pub at: u64,
     /// What, for programs.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// What, for people.
     pub text: String,
 }
@@ -245,5 +279,58 @@ impl State {
         self.servers.extend(other.servers);
         self.ended.extend(other.ended);
         self.ended.sort_by_key(|ended| std::cmp::Reverse(ended.began + ended.took_ms));
+        self.stories.extend(other.stories);
+        self.limits.extend(other.limits);
+    }
+
+    /// The story of a call that some process shows; without steps, where it shows no more of it.
+    pub fn story(&self, id: &str) -> Option<Value> {
+        let open = self.calls.iter().find(|call| call.id == id).map(|call| json!(call));
+        let call = open.or_else(|| self.ended.iter().find(|call| call.id == id).map(|call| json!(call)))?;
+        let story = self.stories.iter().find(|story| story.id == id).cloned().unwrap_or_default();
+        Some(json!({"call": call, "steps": story.steps, "dropped": story.dropped}))
+    }
+
+    /// The limits of a tool, if all processes that show some have the same.
+    pub fn limits_of(&self, server: &str, tool: &str) -> Option<(Option<Duration>, Duration)> {
+        let mut all = self.limits.iter().filter(|limits| limits.server == server && limits.tool == tool);
+        let first = all.next()?;
+        let millis = Duration::from_millis;
+        all.all(|other| other == first).then(|| (first.timeout_ms.map(millis), millis(first.max_ms)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shows(max_ms: u64, id: &str) -> Bytes {
+        let limits = Limits { server: "ci".into(), tool: "build".into(), timeout_ms: None, max_ms };
+        let step = StoryStep { at: 3, what: "sent".into(), text: "sent".into() };
+        let state = State {
+            version: VERSION,
+            calls: vec![Call { id: id.into(), ..Call::default() }],
+            stories: vec![StoryOf { id: id.into(), steps: vec![step], dropped: 2 }],
+            limits: vec![limits],
+            ..State::default()
+        };
+        serde_json::to_vec(&state).unwrap().into()
+    }
+
+    #[test]
+    fn every_process_tells_the_stories_of_its_own_calls() {
+        let all = State::together(9, &[shows(1, "p.1"), shows(1, "q.1")]);
+        let story = all.story("q.1").unwrap();
+        assert_eq!((&story["call"]["id"], &story["steps"][0]["what"]), (&json!("q.1"), &json!("sent")));
+        assert_eq!(story["dropped"], 2);
+        assert_eq!(all.story("r.1"), None);
+    }
+
+    #[test]
+    fn a_limit_is_shown_if_all_processes_have_it() {
+        let limit = Some((None, Duration::from_millis(1)));
+        assert_eq!(State::together(9, &[shows(1, "p.1"), shows(1, "q.1")]).limits_of("ci", "build"), limit);
+        assert_eq!(State::together(9, &[shows(1, "p.1"), shows(2, "q.1")]).limits_of("ci", "build"), None);
+        assert_eq!(State::together(9, &[shows(1, "p.1")]).limits_of("ci", "test"), None);
     }
 }

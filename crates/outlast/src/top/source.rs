@@ -40,13 +40,13 @@ impl Source {
 
     /// The story of a call, a line for each step.
     pub fn story(&self, id: &str) -> Vec<String> {
-        let Source::Serve(address) = self else {
-            return vec![
-                "only the process that has a call knows its steps: outlast top --url http://…".into(),
-            ];
+        let story = match self {
+            Source::Store(place) => opened(place).and_then(|shelf| story(&shelf, id)),
+            Source::Serve(address) => address.get(&format!("api/calls/{id}")),
         };
-        match address.get(&format!("api/calls/{id}")) {
-            Ok(story) => lines(&story),
+        match story.map(|story| lines(&story)) {
+            Ok(lines) if lines.is_empty() => vec!["its process shows no steps of it".into()],
+            Ok(lines) => lines,
             Err(Problem(_, why)) => vec![why],
         }
     }
@@ -111,13 +111,23 @@ fn lines(story: &Value) -> Vec<String> {
     steps.iter().map(line).collect()
 }
 
-/// What the processes that live show of themselves, and what waits for a person.
-fn of_store(shelf: &Shelf, now: Wall) -> Result<Value, Problem> {
+/// What the processes that live show of themselves.
+fn shown(shelf: &Shelf, now: Wall) -> Result<Whole, Problem> {
     let shown = match shelf.load(Query::Shown)? {
         Found::Shown(shown) => shown,
         _ => Vec::new(),
     };
-    let mut state = Whole::together(now.0, &shown);
+    Ok(Whole::together(now.0, &shown))
+}
+
+fn story(shelf: &Shelf, id: &str) -> Result<Value, Problem> {
+    let story = shown(shelf, clock::wall())?.story(id);
+    story.ok_or_else(|| Problem(Status::Unknown, format!("call {id} has ended")))
+}
+
+/// The same with what waits for a person.
+fn of_store(shelf: &Shelf, now: Wall) -> Result<Value, Problem> {
+    let mut state = shown(shelf, now)?;
     let heads = shelf.heads()?;
     let open = heads.iter().zip(short_names(&heads)).filter(|(head, _)| head.state.is_open());
     state.tasks = open.map(|(head, name)| task(shelf, head, name, now)).collect();

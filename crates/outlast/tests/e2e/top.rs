@@ -1,5 +1,6 @@
 //! `outlast top` on a terminal, and without one.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -14,17 +15,68 @@ use tempfile::TempDir;
 
 use crate::world::{connect, outlast};
 
+const ROWS: u16 = 30;
+const COLUMNS: u16 = 140;
+
+/// What stands on a terminal: a program draws only what has changed.
+#[derive(Default)]
+struct Grid {
+    cells: BTreeMap<(u16, u16), char>,
+    at: (u16, u16),
+    /// The beginning of something whose end has not come.
+    rest: Vec<u8>,
+}
+
+impl Grid {
+    fn take(&mut self, bytes: &[u8]) {
+        self.rest.extend(bytes);
+        while let Some(taken) = self.take_one() {
+            self.rest.drain(..taken);
+        }
+    }
+
+    /// One character or one command; how many bytes that were.
+    fn take_one(&mut self) -> Option<usize> {
+        if self.rest.first() == Some(&0x1b) {
+            let end = 2 + self.rest.get(2..)?.iter().position(|byte| (0x40..0x7f).contains(byte))?;
+            let words = String::from_utf8_lossy(&self.rest[2..end]).into_owned();
+            match (self.rest[end], words.split_once(';')) {
+                (b'H', Some((row, column))) => {
+                    self.at = (row.parse().expect("a row"), column.parse().expect("a column"));
+                }
+                (b'J', _) => self.cells.clear(),
+                _ => {}
+            }
+            return Some(end + 1);
+        }
+        let long =
+            (1..=4.min(self.rest.len())).find(|long| std::str::from_utf8(&self.rest[..*long]).is_ok())?;
+        let c = std::str::from_utf8(&self.rest[..long]).ok()?.chars().next()?;
+        self.cells.insert(self.at, c);
+        self.at.1 += 1;
+        Some(long)
+    }
+
+    fn text(&self) -> String {
+        let line = |row: u16| -> String {
+            (1..=COLUMNS).map(|column| self.cells.get(&(row, column)).copied().unwrap_or(' ')).collect()
+        };
+        (1..=ROWS).map(|row| line(row).trim_end().to_owned() + "\n").collect()
+    }
+}
+
 /// A program on a terminal of its own.
 struct Terminal {
     child: Child,
     keys: File,
     seen: Arc<Mutex<String>>,
+    grid: Arc<Mutex<Grid>>,
     reader: JoinHandle<()>,
 }
 
 impl Terminal {
     fn top(folder: &Path, more: &[&str]) -> Terminal {
-        let size = Winsize { ws_row: 30, ws_col: 140, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
         let OpenptyResult { master, slave } = openpty(&size, None).expect("a terminal");
         let mut command = outlast();
         command.arg("top").arg("--state").arg(folder).args(more).env("TERM", "xterm");
@@ -34,15 +86,23 @@ impl Terminal {
         drop((command, slave));
         let (seen, mut screen) = (Arc::new(Mutex::new(String::new())), File::from(master));
         let keys = screen.try_clone().expect("the keys");
-        let shown = seen.clone();
+        let grid: Arc<Mutex<Grid>> = Arc::default();
+        let (shown, drawn) = (seen.clone(), grid.clone());
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             // A terminal without another end is read to an error.
             while let Ok(count @ 1..) = screen.read(&mut bytes) {
                 shown.lock().expect("text").push_str(&String::from_utf8_lossy(&bytes[..count]));
+                drawn.lock().expect("a screen").take(&bytes[..count]);
             }
         });
-        Terminal { child, keys, seen, reader }
+        Terminal { child, keys, seen, grid, reader }
+    }
+
+    /// Waits until the whole screen is so.
+    fn shows(&self, what: &str, so: impl Fn(&str) -> bool) {
+        let screen = || self.grid.lock().expect("a screen").text();
+        assert!(wait_until(LIMIT, || so(&screen())), "not on the screen: {what}\n{}", screen());
     }
 
     /// Waits until a word is drawn that was not there when a key was pressed last.
@@ -88,6 +148,52 @@ fn a_call_is_approved_on_the_screen() {
     top.press("a");
     assert!(client.answer(&id)["result"].is_object());
     top.sees("approved");
+    top.leave();
+}
+
+/// Where the lines of these tools are, from above.
+fn order(screen: &str, tools: [&str; 2]) -> Option<bool> {
+    let line = |tool: &str| screen.lines().position(|line| line.contains(&format!(" {tool} ")));
+    Some(line(tools[0])? < line(tools[1])?)
+}
+
+#[test]
+fn keys_sort_filter_pause_tell_the_story_and_cancel() {
+    let folder = TempDir::new().expect("a folder");
+    let mut client = behind(folder.path(), &[]);
+    let silent = client.begin("silent", &json!({"ms": 3_600_000}));
+    let mut top = Terminal::top(folder.path(), &[]);
+    top.shows("the first call", |screen| screen.contains(" silent "));
+    let hang = client.begin("hang", &json!({}));
+    let tools = ["silent", "hang"];
+    top.shows("both calls, the oldest first", |screen| order(screen, tools) == Some(true));
+
+    top.press("sss");
+    top.shows("by tool", |screen| screen.contains("sorted by tool") && order(screen, tools) == Some(false));
+
+    top.press("/SIL\r");
+    let filtered = |screen: &str| screen.contains(" silent ") && !screen.contains(" hang ");
+    top.shows("one line", filtered);
+    top.press("/\x1b");
+    top.shows("both again", |screen| order(screen, tools).is_some());
+
+    top.press("p");
+    top.shows("that it stands still", |screen| screen.contains("PAUSED"));
+    client.cancel(&hang);
+    let gone = || !printed(folder.path(), &["--once"]).contains(" hang ");
+    assert!(wait_until(LIMIT, gone), "the call is still listed");
+    top.shows("what was there before", |screen| order(screen, tools).is_some());
+    top.press("p");
+    top.shows("what is there now", filtered);
+
+    top.press("\r");
+    top.shows("the steps of the call", |screen| screen.contains("tools/call for `"));
+    top.press("x");
+    top.press("c");
+    top.shows("the question", |screen| screen.contains("cancel call"));
+    top.press("y");
+    assert_eq!(client.answer(&silent)["error"]["code"], -31015);
+    top.shows("no call", |screen| screen.contains("0 calls"));
     top.leave();
 }
 
