@@ -14,10 +14,11 @@ use anyhow::{Context, Result, bail};
 use report::{Report, Row};
 
 /// The worlds of the simulation, with their seeds and the calls that these must make at least.
-const WORLDS: [(&str, u64, u64); 4] = [
+const WORLDS: [(&str, u64, u64); 5] = [
     ("pipes", 2100, 1_000_000),
     ("service", 1400, 400_000),
     ("gateway", 60, 25_000),
+    ("held", 1500, 8_000),
     ("crash", 4000, 20_000),
 ];
 

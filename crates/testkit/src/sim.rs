@@ -3,6 +3,7 @@
 //! - [`pipes`]: one stdio client in front of one process;
 //! - [`service`]: HTTP clients of several principals in front of processes or remote servers;
 //! - [`gateway`]: HTTP clients of several principals in front of many servers, whose file changes;
+//! - [`held`]: HTTP clients whose calls wait for persons, while everything else fails;
 //! - [`crash`]: clients with tickets, in front of a process that ends at any point.
 //!
 //! Time is a number, so a day passes in microseconds. Every message takes a random while to arrive. A
@@ -14,6 +15,7 @@ mod blame;
 pub mod bounds;
 pub mod crash;
 pub mod gateway;
+pub mod held;
 mod holds;
 pub mod pipes;
 #[cfg(feature = "planted")]

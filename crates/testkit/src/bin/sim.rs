@@ -1,12 +1,12 @@
 //! Runs the simulation: `sim [WORLD] [--calls N] [--seeds N] [--first SEED]`, or one seed:
-//! `sim WORLD --seed SEED`. The worlds are `pipes`, `service`, `gateway` and `crash`. With `--bounds` it fails unless every
+//! `sim WORLD --seed SEED`. The worlds are `pipes`, `service`, `gateway`, `held` and `crash`. With `--bounds` it fails unless every
 //! bound of `sim/bounds.rs` was reached, which takes the usual number of seeds. With the feature `planted`,
 //! `sim planted [NAME]` tells in which seed each fault of `outlast_engine::planted` is found, or one.
 
 #![allow(clippy::disallowed_methods)] // a program of the tests, not of the product
 
 use outlast_engine::reached::Bound;
-use outlast_testkit::sim::{Outcome, bounds, crash, gateway, pipes, service};
+use outlast_testkit::sim::{Outcome, bounds, crash, gateway, held, pipes, service};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -16,10 +16,11 @@ const REPEATED: u64 = 50;
 
 type World = (&'static str, fn(u64, usize) -> Outcome);
 
-const WORLDS: [World; 4] = [
+const WORLDS: [World; 5] = [
     ("pipes", pipes::run),
     ("service", service::run),
     ("gateway", gateway::run),
+    ("held", |seed, _| held::run(seed)),
     ("crash", |seed, _| crash::run(seed)),
 ];
 

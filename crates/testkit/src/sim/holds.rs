@@ -43,6 +43,8 @@ struct Call {
     began: Duration,
     patience: Duration,
     sent: bool,
+    /// Its client was away for a while, and hears late what was said meanwhile.
+    lost: bool,
     over: Option<Duration>,
 }
 
@@ -63,6 +65,8 @@ pub(super) struct Persons {
     limit: Duration,
     /// They answer in the client.
     elicits: bool,
+    /// What is to be stored may be lost, and with it that a call is over.
+    pub(super) store_fails: bool,
     calls: BTreeMap<String, Call>,
     questions: BTreeMap<u64, Question>,
     /// How often a person's word lets a call with these arguments be sent.
@@ -87,6 +91,7 @@ impl Persons {
             next: 0,
             limit,
             elicits,
+            store_fails: false,
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
             words: BTreeMap::new(),
@@ -126,6 +131,13 @@ impl Persons {
 
     pub(super) fn cancel(mark: &str) -> String {
         format!(r#"{{"method":"notifications/cancelled","params":{{"requestId":"{mark}"}}}}"#)
+    }
+
+    /// The stream of a call is lost; its client will come back.
+    pub(super) fn loses(&mut self, mark: &str) {
+        if let Some(call) = self.calls.get_mut(mark) {
+            call.lost = true;
+        }
     }
 
     /// A line of the client arrives.
@@ -193,14 +205,14 @@ impl Persons {
     fn may_time_out(&self, now: Duration, id: &str, call: &Call) {
         let waited = now - call.began;
         assert!(
-            waited >= call.patience && waited <= call.patience + SLACK,
+            waited >= call.patience && (call.lost || waited <= call.patience + SLACK),
             "{id} was given up after {waited:?}"
         );
         let newest = self.questions.values().rev().find(|question| *question.about.key == *call.arguments);
         // Its number is shared with other calls only where the arguments are.
         let alone = self.calls.values().filter(|other| other.arguments == call.arguments).count() == 1;
         let decided = newest
-            .filter(|_| alone)
+            .filter(|_| alone && !call.lost)
             .is_some_and(|question| question.said.is_some() && question.at + SLACK < now);
         assert!(!decided, "{id} was decided, and failed for want of a word");
     }
@@ -272,7 +284,8 @@ impl Persons {
             Scope::Minutes => now < question.at + A_WHILE + SLACK,
         };
         assert!(said.verdict.yes && question.about.tool == new.tool && fits, "{number} allows no {new:?}");
-        question.used = true;
+        // A yes for a while can be used by another call before the call that was asked about has heard of it.
+        question.used |= said.verdict.scope == Scope::Once;
         *self.words.entry(new.key.to_string()).or_default() += 1;
     }
 
@@ -303,7 +316,10 @@ impl Persons {
         let waits = |call: &Call| {
             *call.arguments == *question.about.key && call.over.is_none_or(|over| now < over + SLACK)
         };
-        assert!(self.calls.values().any(waits), "{number} is still asked, and its call is over");
+        assert!(
+            self.store_fails || self.calls.values().any(waits),
+            "{number} is still asked, and its call is over"
+        );
     }
 
     /// The world is at its end, and everything is stored.

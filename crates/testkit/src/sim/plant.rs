@@ -2,7 +2,7 @@
 //!
 //! A seed that fails without the fault too proves nothing, so every find is played once more without it.
 
-use super::{crash, gateway, pipes, service};
+use super::{crash, gateway, held, pipes, service};
 use outlast_engine::Config;
 pub use outlast_engine::planted::Planted;
 use std::cell::Cell;
@@ -30,6 +30,7 @@ fn fails(world: &str, seed: u64, fault: Option<Planted>) -> Option<String> {
         "pipes" => pipes::run(seed, CALLS),
         "service" => service::run(seed, CALLS),
         "gateway" => gateway::run(seed, CALLS),
+        "held" => held::run(seed),
         _ => crash::run(seed),
     });
     FAULT.set(None);
@@ -41,7 +42,7 @@ fn fails(world: &str, seed: u64, fault: Option<Planted>) -> Option<String> {
 
 /// Where a fault is found: the world, the first seed, and what its judge says.
 pub fn find(fault: Planted) -> Option<(&'static str, u64, String)> {
-    let worlds = ["pipes", "service", "gateway", "crash"];
+    let worlds = ["pipes", "service", "gateway", "held", "crash"];
     let tries = (1..=SEEDS).flat_map(|seed| worlds.map(|world| (world, seed)));
     tries.into_iter().find_map(|(world, seed)| {
         let why = fails(world, seed, Some(fault))?;

@@ -7,7 +7,7 @@
 
 mod judge;
 mod modern;
-mod remote;
+pub(super) mod remote;
 mod servers;
 mod session;
 mod visit;

@@ -17,7 +17,7 @@ const MISMATCH: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"mes
 
 /// What reaches us from a remote server.
 #[derive(Debug)]
-pub(super) enum Happening {
+pub(in crate::sim) enum Happening {
     Connected,
     Says(AttemptId, String),
     /// Says on the stream of one attempt what belongs to another.
@@ -44,7 +44,7 @@ impl Happening {
     }
 
     /// What the edge makes of it.
-    pub(super) fn events(self, server: ServerId, run: Run) -> Vec<Event> {
+    pub(in crate::sim) fn events(self, server: ServerId, run: Run) -> Vec<Event> {
         let line = |text: String| scan(Bytes::from(text));
         vec![match self {
             Happening::Connected => Event::Started(server, run),
@@ -68,7 +68,7 @@ impl Happening {
 }
 
 #[derive(Debug)]
-pub(super) struct Remote {
+pub(in crate::sim) struct Remote {
     asks: bool,
     crashes: bool,
     /// Its number, if it speaks of what it was not asked.
@@ -88,11 +88,11 @@ pub(super) struct Remote {
     next_ask: u64,
     /// Its list of tools has no end.
     pages: bool,
-    pub(super) happenings: Vec<(Duration, Run, Happening)>,
+    pub(in crate::sim) happenings: Vec<(Duration, Run, Happening)>,
 }
 
 impl Remote {
-    pub(super) fn new(rng: &mut Rng, asks: bool, crashes: bool, forges: Option<u32>) -> Remote {
+    pub(in crate::sim) fn new(rng: &mut Rng, asks: bool, crashes: bool, forges: Option<u32>) -> Remote {
         Remote {
             asks,
             crashes,
@@ -116,7 +116,7 @@ impl Remote {
     }
 
     /// A new life: whatever was open is closed without a word.
-    pub(super) fn begins(&mut self, run: Run) {
+    pub(in crate::sim) fn begins(&mut self, run: Run) {
         self.run = run;
         self.session = None;
         self.open.clear();
@@ -124,7 +124,7 @@ impl Remote {
     }
 
     /// A connection is to be made, after one could not be.
-    pub(super) fn connects(&mut self, rng: &mut Rng, now: Duration) {
+    pub(in crate::sim) fn connects(&mut self, rng: &mut Rng, now: Duration) {
         let reached = now >= self.away_until;
         let refused = Trouble::Unreachable("refused".into());
         let outcome = if reached { Happening::Connected } else { Happening::Trouble(None, refused) };
@@ -132,7 +132,7 @@ impl Remote {
     }
 
     /// Whether something that was on its way still arrives.
-    pub(super) fn delivers(&mut self, rng: &mut Rng, run: Run, happening: &Happening) -> bool {
+    pub(in crate::sim) fn delivers(&mut self, rng: &mut Rng, run: Run, happening: &Happening) -> bool {
         if run != self.run || self.over {
             return false;
         }
@@ -160,7 +160,7 @@ impl Remote {
     }
 
     /// Nothing on the stream of an attempt matters any more.
-    pub(super) fn abandon(&mut self, attempt: AttemptId) {
+    pub(in crate::sim) fn abandon(&mut self, attempt: AttemptId) {
         self.open.remove(&attempt);
         if self.closing && self.open.is_empty() {
             self.happens(Duration::from_millis(2), Happening::Closed);
@@ -168,19 +168,25 @@ impl Remote {
     }
 
     /// Once nothing is in flight, the session ends.
-    pub(super) fn close(&mut self) {
+    pub(in crate::sim) fn close(&mut self) {
         self.closing = true;
         if self.open.is_empty() {
             self.happens(Duration::from_millis(5), Happening::Closed);
         }
     }
 
-    pub(super) fn kill(&mut self) {
+    pub(in crate::sim) fn kill(&mut self) {
         self.happens(Duration::from_millis(1), Happening::Closed);
     }
 
     /// Takes a message; whether it was looked at.
-    pub(super) fn post(&mut self, rng: &mut Rng, now: Duration, post: &Post, message: &Message) -> bool {
+    pub(in crate::sim) fn post(
+        &mut self,
+        rng: &mut Rng,
+        now: Duration,
+        post: &Post,
+        message: &Message,
+    ) -> bool {
         if self.over {
             return false;
         }
@@ -358,7 +364,7 @@ impl Remote {
     }
 
     /// A broken stream is opened again.
-    pub(super) fn reconnect(&mut self, rng: &mut Rng, now: Duration, attempt: AttemptId) {
+    pub(in crate::sim) fn reconnect(&mut self, rng: &mut Rng, now: Duration, attempt: AttemptId) {
         let Some(rest) = self.open.get(&attempt).cloned() else { return };
         let soon = rng.millis(0, 100);
         let refused = match rng.below(10) {
@@ -376,7 +382,7 @@ impl Remote {
         self.happens(soon, Happening::StreamEnded(attempt, end));
     }
 
-    pub(super) fn stand(&mut self, rng: &mut Rng, now: Duration) {
+    pub(in crate::sim) fn stand(&mut self, rng: &mut Rng, now: Duration) {
         let (after, status) = match rng.below(10) {
             _ if now < self.away_until => (1, None),
             0 => (10, Some(405)),
