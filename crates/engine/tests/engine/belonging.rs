@@ -107,7 +107,7 @@ fn a_server_cannot_report_on_the_task_of_another_session() {
         wait 200ms
         # It is for the client that the server has, like any other word of it.
         server-2 < {{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{{"taskId":"t-1","status":"completed"}}}}
-        << 5: id: 7-0|data: {{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{{"taskId":"t-1","status":"completed"}}}}||
+        << 5: id: 3-1|data: {{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{{"taskId":"t-1","status":"completed"}}}}||
         # Nobody is asked sooner for that.
         wait 4s
         server-1 < {{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{{"taskId":"t-1","status":"completed"}}}}
@@ -166,7 +166,7 @@ const REMOTE: &str = r#"
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}
         >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":2}}}
         > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"y"}}
-        >> post [mcp-protocol-version: 2025-11-25] {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"_meta":{{"progressToken":3}},"name":"y"}}}}
+        >> post [mcp-protocol-version: 2025-11-25] {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":3},"name":"y"}}
 "#;
 
 #[test]

@@ -121,7 +121,7 @@ fn a_call_whose_client_does_not_come_back_is_not_kept_for_it_for_ever() {
         .. store 1: create
         stored 1
         << {{"jsonrpc":"2.0","id":2,"result":{{"task":{{"createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","pollInterval":500,"status":"working",…
-        >> {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"_meta":{{"progressToken":2}},"name":"x","idempotencyKey":"j"}}}}
+        >> {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"_meta":{{"progressToken":2}},"name":"x"}}}}
         again
         begin
         .. store 1: claim, expire

@@ -359,7 +359,7 @@ fn a_server_stays_for_whoever_joined_at_it() {
         << 3: id: 5-0|retry: 1000|data: ||
         >> 1: {{"jsonrpc":"2.0","id":3,…
         {second}
-        << 1: 200 events
+        << 4: 200 events
         << 4: id: 6-0|retry: 1000|data: ||
         !! info: …joined…
         delete 5 session=1 principal=ann
@@ -594,9 +594,9 @@ const LEGACY: &str = r#"
         > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         >> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-        << {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tasks":{{"list":{{}},"cancel":{{}},"requests":{{"tools":{{"call":{{}}}}}}}},"tools":{{}}}}}}}}
+        << {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},"tools":{}}}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
-        >> {{"jsonrpc":"2.0","method":"notifications/initialized"}}
+        >> {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
 fn task_call(id: u32) -> String {

@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn stories_are_told_up_to_a_bound() {
-        let sent = || What::Sent { attempt: 1, run: outlast_engine::id::Run(0) };
+        let sent = || What::Sent { attempt: 1, run: outlast_engine::id::Run(0), traced: None };
         let calls =
             [(1, began("a")), (1, sent()), (1, ended(Outcome::Answered)), (2, began("b")), (2, sent())];
         let feed = feed(calls);
