@@ -6,7 +6,7 @@ use crate::shell::{cargo_command, program, root, run as run_program, run_and_kee
 use anyhow::{Context, Result, bail};
 use std::fs;
 
-const TARGETS: [&str; 7] = ["scan", "engine", "sse", "http", "http1", "chunks", "file"];
+const TARGETS: [&str; 8] = ["scan", "engine", "sse", "http", "http1", "chunks", "file", "recording"];
 
 /// What cargo-fuzz passes to a nightly compiler, without the sanitizers that need one.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -91,6 +91,8 @@ fn seed(corpus: &std::path::Path) -> Result<()> {
         "separator = \"__\"\n[defaults]\ntimeout = \"30s\"\n[defaults.tools.\"{run_*,b}\"]\nmax = \"1h\"\n[servers.s0]\ncommand = \"x\"\nargs = [\"${A:-b}\"]\nenv = { K = \"v\" }\ntools.deny = [\"rm\"]\n[clients.\"c*\"]\nservers = [\"s0\"]\n[tokens.t]\nhash = \"00\"\n",
         "{\"mcpServers\": {\"a b\": {\"command\": \"x\", \"args\": [\"y\"], \"env\": {\"K\": \"${env:V}\"}, \"timeout\": 5}, // c\n},}",
         "\x07HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n",
+        // A recording: a call, its answer, and another one that never ends.
+        "{\"recording\":{\"format\":1,\"outlast\":\"0.1.0\",\"config\":{}}}\n{\"event\":[{\"mono\":1,\"wall\":1},{\"Opened\":[0,0]}]}\n{\"answer\":{\"Started\":[0,0]}}\n{\"did\":[\".. start 0\"]}\n{\"event\":[{\"mono\":2,\"wall\":1},{\"FromClient\":[0,\"{\\\"id\\\":1,\\\"method\\\":\\\"tools/call\\\"}\"]}]}\n{\"event\":[{\"mono\":3,\"wall\":1},{\"FromServer\":[0,0,\"{\\\"id\\\":1,\\\"result\\\":{}}\"]}]}\n{\"event\":[{\"mono\":9,\"wall\":1},{\"Stored\":[1,{\"Err\":{\"Failed\":\"full\"}}]}]}\n{\"truncated\":\"enough\"}\n",
     ];
     for (index, message) in messages.iter().enumerate() {
         fs::write(corpus.join(format!("seed-{index}")), message)?;

@@ -136,9 +136,13 @@ fn tests(words: &[&str], amount: &mut Amount) -> Result<()> {
     result
 }
 
+/// Seeds of each world that are recorded and played.
+const REPLAYED: u64 = 200;
+
 fn sim(amount: &mut Amount) -> Result<()> {
     cargo(&["build", "--quiet", "-p", "outlast-testkit", "--bin", "sim", "--features", "planted"])?;
     WORLDS.iter().try_for_each(|(world, seeds, calls)| simulate(world, *seeds, *calls, amount))?;
+    WORLDS.iter().try_for_each(|(world, ..)| replay(world, amount))?;
     // A judge that does not see a planted fault would not see a real one.
     let (_, result) = shell::run_and_keep(program("target/debug/sim", &["planted"]))?;
     result.context("a planted fault was not found")
@@ -156,6 +160,15 @@ fn simulate(world: &str, seeds: u64, least: u64, amount: &mut Amount) -> Result<
         bail!("the simulation made fewer than {least} calls");
     }
     Ok(())
+}
+
+/// What is recorded of a world does the same when it is played.
+fn replay(world: &str, amount: &mut Amount) -> Result<()> {
+    let (seeds, calls) = (REPLAYED.to_string(), "100");
+    let words = [world, "--seeds", &seeds, "--calls", calls, "--replay"];
+    let (_, result) = shell::run_and_keep(program("target/debug/sim", &words))?;
+    amount.add(REPLAYED, "seeds");
+    result.context("a recording does not do the same when it is played")
 }
 
 fn e2e(amount: &mut Amount) -> Result<()> {

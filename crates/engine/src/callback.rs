@@ -10,10 +10,11 @@
 
 use crate::limits;
 use crate::time::Wall;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// When a call calls back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum When {
     /// If nobody who is connected hears what there is to tell.
     #[default]
@@ -28,7 +29,7 @@ impl When {
 }
 
 /// A callback that nobody has seen yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewCallback {
     /// What a person calls the address.
     pub name: Box<str>,
@@ -37,7 +38,7 @@ pub struct NewCallback {
 }
 
 /// A stored callback.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Callback {
     /// Its place in the queue.
     pub number: u64,
@@ -65,7 +66,7 @@ pub enum Fate {
 }
 
 /// What came of one sending.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Delivery {
     /// The receiver has it.
     Done,

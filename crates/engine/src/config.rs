@@ -13,12 +13,13 @@ use crate::profile::{Learn, Profiles};
 pub use crate::settings::Rate;
 use crate::settings::{Glob, Key, Value};
 use crate::step::Observed;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Whose habits we have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Manner {
     /// Our own, around one server: we end when it ends.
     Wrap,
@@ -31,7 +32,7 @@ pub enum Manner {
 }
 
 /// How servers are reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transport {
     /// A process behind pipes.
     Process,
@@ -62,7 +63,7 @@ impl Manner {
 }
 
 /// When a server is started again; each also for the reasons before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Restart {
     /// Not at all.
     Never,
@@ -75,7 +76,7 @@ pub enum Restart {
 }
 
 /// When clients give a tool up, whatever progress they see.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientCap {
     /// As far as it is known of the client.
     #[default]
@@ -87,7 +88,7 @@ pub enum ClientCap {
 }
 
 /// Who shares a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Share {
     /// Nobody.
     Session,
@@ -98,7 +99,7 @@ pub enum Share {
 }
 
 /// How the tools of a server are shown at the merged door.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expose {
     /// As `SERVER__NAME`.
     #[default]
@@ -110,7 +111,7 @@ pub enum Expose {
 }
 
 /// What is seen of a server at the merged door.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exposure {
     /// How its tools are shown.
     pub expose: Expose,
@@ -136,7 +137,7 @@ impl Exposure {
 }
 
 /// What somebody who comes in with a token may use.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Rights {
     /// These servers; all of them, without.
     pub servers: Option<Vec<Glob>>,
@@ -149,7 +150,8 @@ pub struct Rights {
 }
 
 /// How many calls of a server, or of a principal, there may be at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Bounds {
     /// Calls in flight.
     pub max_in_flight: u32,
@@ -202,7 +204,7 @@ impl Rights {
 }
 
 /// What a person wrote for some clients.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClientRule {
     /// What they call themselves.
     pub glob: Glob,
@@ -233,7 +235,8 @@ impl ClientRule {
 }
 
 /// What a server is: the same for every process or session of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ServerConfig {
     /// What a person calls the server.
     pub name: Box<str>,
@@ -256,6 +259,7 @@ pub struct ServerConfig {
     /// Who shares a server.
     pub share: Share,
     /// Limits per method and tool, for the calls that begin now: a call keeps the ones that it began with.
+    #[serde(with = "crate::recording::form")]
     pub rules: Arc<Rules>,
     /// Between telling a server to cancel and calling it hung.
     pub cancel_grace: Duration,
@@ -278,6 +282,7 @@ pub struct ServerConfig {
     /// The handshake is answered from memory while the server starts.
     pub instant: bool,
     /// What is seen of it at the merged door.
+    #[serde(with = "crate::recording::form")]
     pub exposure: Arc<Exposure>,
     /// How many calls of it there may be at once, of all its processes and clients together.
     pub bounds: Bounds,
@@ -322,13 +327,17 @@ impl ServerConfig {
 }
 
 /// What is settled before the first event.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Config {
     /// The server that the command line names, or the first of a file.
+    #[serde(with = "crate::recording::form")]
     pub server: Arc<ServerConfig>,
     /// The other servers of a file, in its order.
+    #[serde(with = "crate::recording::form")]
     pub others: Vec<Arc<ServerConfig>>,
     /// What is so for some clients, in the order of the file.
+    #[serde(with = "crate::recording::form")]
     pub clients: Vec<Arc<ClientRule>>,
     /// Definitions that the file does not have any more. Their numbers stay theirs: sessions may remember them.
     pub gone: BTreeSet<DefinitionId>,
@@ -399,6 +408,7 @@ pub struct Config {
     pub seed: u64,
     /// A fault for the simulation to find.
     #[cfg(feature = "planted")]
+    #[serde(skip)]
     pub planted: Option<crate::planted::Planted>,
 }
 

@@ -5,6 +5,7 @@
 
 use crate::config::{Config, ServerConfig};
 use crate::id::DefinitionId;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Names of servers that a file may have had since the process began, those it has now among them. One more: that
@@ -12,9 +13,10 @@ use std::sync::Arc;
 pub(crate) const NAMES: usize = 10_000;
 
 /// What a file says now.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reload {
     /// Every server of it, in its order. Of two with one name the first counts.
+    #[serde(with = "crate::recording::form")]
     pub servers: Vec<Arc<ServerConfig>>,
     /// What stands between a server's name and that of its tool.
     pub separator: Box<str>,

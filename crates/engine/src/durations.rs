@@ -9,6 +9,7 @@
 use crate::limits;
 use crate::settings::show_duration;
 use crate::step::Outcome;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ pub fn up_to(bucket: u8) -> u64 {
 }
 
 /// What is known of how long one tool takes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Calls that ended.
     pub calls: u64,

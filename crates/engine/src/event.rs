@@ -10,6 +10,7 @@ use crate::step::CallNo;
 use crate::store::{Hint, Loaded, Measured, Stored};
 use crate::wire::{Message, Outgoing, Oversized, Refused, Scanned};
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// One line from a peer, scanned by the edge that read it.
@@ -17,7 +18,7 @@ pub type Line = Result<Scanned, Refused>;
 
 /// Something that happened. What concerns a server names the run it happened to, so that the last
 /// words of a replaced process are not taken for its successor's.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Event {
     /// The process begins: what an earlier one left in the store is taken over.
     Begin,
@@ -28,9 +29,9 @@ pub enum Event {
     /// What servers answered before; comes before everything else.
     Remembered(ServerId, Vec<Memory>),
     /// A line from a client.
-    FromClient(ClientId, Line),
+    FromClient(ClientId, #[serde(with = "crate::recording::form")] Line),
     /// A line from a server.
-    FromServer(ServerId, Run, Line),
+    FromServer(ServerId, Run, #[serde(with = "crate::recording::form")] Line),
     /// A client's line was longer than `max-message`.
     ClientOversized(ClientId, Oversized),
     /// The same of a server.
@@ -50,13 +51,13 @@ pub enum Event {
     /// A server closed its output.
     OutputClosed(ServerId, Run),
     /// A server does not read any more, and so these messages have never left.
-    InputBroken(ServerId, Run, Vec<Message>),
+    InputBroken(ServerId, Run, #[serde(with = "crate::recording::form")] Vec<Message>),
     /// A server wrote to stderr.
-    Stderr(ServerId, Run, Bytes),
+    Stderr(ServerId, Run, #[serde(with = "crate::recording::form")] Bytes),
     /// The sample that was asked for; `None` where it could not be taken.
     Sampled(ServerId, Option<Sample>),
     /// A client's HTTP POST.
-    Posted(ExchangeId, Box<Head>, Line),
+    Posted(ExchangeId, Box<Head>, #[serde(with = "crate::recording::form")] Line),
     /// A client's HTTP GET.
     Got(ExchangeId, Box<Head>),
     /// A client's HTTP DELETE.
@@ -72,11 +73,11 @@ pub enum Event {
     /// The store may have something new.
     Hinted(Hint),
     /// Random bytes for what nobody may guess.
-    Entropy([u8; 32]),
+    Entropy(#[serde(with = "crate::recording::form")] [u8; 32]),
     /// What the server is called in the store, as `Action::NeedIdentity` asked.
     Identity(Box<str>),
     /// A message of an HTTP server, on the stream of an attempt.
-    FromStream(ServerId, Run, AttemptId, Line),
+    FromStream(ServerId, Run, AttemptId, #[serde(with = "crate::recording::form")] Line),
     /// The stream of an attempt ended before its answer.
     StreamEnded(ServerId, Run, AttemptId, StreamEnd),
     /// The standing stream of an HTTP server ended, or was refused.
@@ -85,7 +86,7 @@ pub enum Event {
     /// attempt, no connection could be made.
     Trouble(ServerId, Run, Option<AttemptId>, Trouble),
     /// A post that comes back: no connection could be made, for this reason.
-    Undelivered(ServerId, Run, Outgoing, Box<str>),
+    Undelivered(ServerId, Run, #[serde(with = "crate::recording::form")] Outgoing, Box<str>),
     /// The servers that are to run before anybody needs them are started.
     Warm,
     /// The file has been read again.
@@ -116,7 +117,7 @@ pub enum Event {
 }
 
 /// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// By itself, with this status.
     Code(u8),
@@ -144,7 +145,7 @@ impl std::fmt::Display for Exit {
 }
 
 /// Why a command could not be started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartFailure {
     /// There is no such command.
     NotFound,

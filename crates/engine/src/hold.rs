@@ -62,7 +62,7 @@ impl Scope {
 }
 
 /// A call that is to wait for a yes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewHold {
     /// The same for the same call: principal, server, tool, arguments.
     pub key: Box<str>,
@@ -110,7 +110,7 @@ pub struct Decision {
 }
 
 /// One stored question.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
     /// For people and programs: `outlast holds approve 12`.
     pub number: u64,
@@ -129,7 +129,7 @@ pub struct Hold {
 }
 
 /// What becomes of a call that is to be held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Standing {
     /// A person has said yes already.
     Granted(u64),

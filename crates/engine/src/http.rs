@@ -3,6 +3,7 @@
 use crate::id::AttemptId;
 use crate::wire::Outgoing;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ pub const SAME_USER: &str = "(same user)";
 
 /// What the head of a client's request says that matters here. The edge has checked `Origin`, `Host`
 /// and the token.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The server that the address names, `/mcp/NAME`; `None` at `/mcp`.
     pub server: Option<Box<str>>,
@@ -95,7 +96,7 @@ pub struct Post {
 }
 
 /// How a stream of an HTTP server ended before it had to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamEnd {
     /// An event id was seen, so that the stream can be opened again from there.
     pub resumable: bool,
@@ -110,7 +111,7 @@ pub struct StreamEnd {
 }
 
 /// Why a message to an HTTP server got no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trouble {
     /// It never left: no connection could be made.
     Unreachable(Box<str>),
@@ -125,6 +126,7 @@ pub enum Trouble {
         /// The request named a session.
         had_session: bool,
         /// The beginning of what came with it.
+        #[serde(with = "crate::recording::form")]
         body: Bytes,
     },
     /// The answer is no MCP: another content type, no JSON, nothing.

@@ -1,19 +1,20 @@
 //! Names of things. Each kind has its own type, so that a client's id can never be taken for ours.
 
 use crate::wire::Patch;
+use serde::{Deserialize, Serialize};
 use serde_json::from_slice;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
 
 /// A connection to a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClientId(pub u64);
 
 /// A client that is gone for good, or that never was.
 pub(crate) const NOBODY: ClientId = ClientId(u64::MAX);
 
 /// What a server is (`ServerConfig`). A client may use one server of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DefinitionId(pub u16);
 
 impl DefinitionId {
@@ -22,15 +23,15 @@ impl DefinitionId {
 }
 
 /// A server that we were told to reach. It keeps its id when its process is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ServerId(pub u32);
 
 /// One life of a server: a process. What an earlier run says is dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Run(pub u32);
 
 /// One HTTP request of a client, until its response is finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ExchangeId(pub u64);
 
 /// One stream of events to a client. It may outlive the exchange that opened it, and be taken up by
@@ -70,7 +71,7 @@ impl CallId {
 ///
 /// Counted up and never reused, so that a number below the next one which is not open any more
 /// belongs to a finished attempt: that is the tombstone, and it costs nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AttemptId(pub u64);
 
 impl AttemptId {

@@ -16,9 +16,11 @@ use crate::record::Answer;
 use crate::settings::BadValue;
 use crate::wire::{Edit, Field, Message, Outgoing, Patch};
 use memchr::memmem::Finder;
+use serde::{Deserialize, Serialize};
 
 /// A place where a key may stand.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct KeyPlace {
     /// In `_meta`, and not beside it.
     in_meta: bool,
@@ -68,6 +70,20 @@ impl KeyPlace {
         let may_be_there =
             self.finder.find(object).is_some() || (self.in_meta && memchr::memchr(b'\\', object).is_some());
         may_be_there.then(|| json::member(object, &self.name)).flatten()
+    }
+}
+
+impl TryFrom<String> for KeyPlace {
+    type Error = BadValue;
+
+    fn try_from(text: String) -> Result<KeyPlace, BadValue> {
+        KeyPlace::parse(&text)
+    }
+}
+
+impl From<KeyPlace> for String {
+    fn from(place: KeyPlace) -> String {
+        format!("{}.{}", if place.in_meta { "_meta" } else { "params" }, place.name)
     }
 }
 

@@ -16,6 +16,7 @@
 //! - [`report`]: how the servers are, for people who ask;
 //! - [`record`] and [`store`]: what is stored of a call with a ticket, and what a store is asked; [`hold`]: calls that
 //!   wait for a person;
+//! - [`recording`]: a run as a file, which can be played again;
 //! - [`life`]: signs of life; [`limits`]: every bound; [`time`], [`id`], [`method`], [`hex`]: words.
 //!
 //! Deliberately absent: a runtime, a clock, files, logging, randomness, models of MCP's methods.
@@ -61,6 +62,7 @@ pub mod mirror;
 pub mod policy;
 pub mod profile;
 pub mod record;
+pub mod recording;
 pub mod redact;
 mod relays;
 pub mod report;

@@ -6,10 +6,11 @@
 //! Not here: how a sample is taken (the edge does that).
 
 use crate::time::Mono;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What a process tree had used at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// When it was taken.
     pub at: Mono,

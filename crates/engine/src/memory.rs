@@ -5,7 +5,7 @@
 
 use crate::method::Method;
 use crate::wire::{Field, Message};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::time::Duration;
 
@@ -16,15 +16,17 @@ pub const SLOW_START: Duration = Duration::from_secs(3);
 pub const BYTES: usize = 4 << 20;
 
 /// The answers to one client's handshake.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// How the client opened its handshake, as a number.
     pub client: u64,
     /// `initialize` or `server/discover`.
     pub method: Method,
     /// The server's result, as it came.
+    #[serde(with = "crate::recording::form")]
     pub result: Box<[u8]>,
     /// The complete lists that were asked for, as they came.
+    #[serde(with = "crate::recording::form")]
     pub lists: Vec<(Method, Box<[u8]>)>,
 }
 

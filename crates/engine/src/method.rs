@@ -1,10 +1,12 @@
 //! The methods that outlast treats in a way of their own. All others pass as they are.
 
 use crate::wire::{Field, Message};
+use serde::{Deserialize, Serialize};
 
 /// A request's method.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is named after its text
+#[serde(from = "String", into = "String")]
 pub enum Method {
     Initialize,
     Discover,
@@ -66,6 +68,18 @@ const NAMES: [(&str, Method); 27] = [
     ("sampling/createMessage", Method::SamplingCreateMessage),
     ("roots/list", Method::RootsList),
 ];
+
+impl From<String> for Method {
+    fn from(text: String) -> Method {
+        Method::new(&text)
+    }
+}
+
+impl From<Method> for String {
+    fn from(method: Method) -> String {
+        method.as_str().to_owned()
+    }
+}
 
 impl Method {
     /// The method of a message. Most are written plainly and need no decoding.

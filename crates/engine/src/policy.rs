@@ -12,6 +12,7 @@ use crate::limits;
 use crate::method::Method;
 use crate::settings::{BadValue, Closeness, Glob, Key, SETTINGS, Scope, Setting, Signs, Value, nearest};
 use crate::tickets::TaskRule;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Built-in: a tool call that we keep alive, without any sign of life.
@@ -117,7 +118,7 @@ pub enum HoldRule {
 }
 
 /// What a rule is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Selector {
     /// Every call; of `timeout` and `max` only `tools/call`.
     All,
@@ -128,7 +129,7 @@ pub enum Selector {
 }
 
 /// Who wrote a rule; the later one wins, whatever the rule is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Standing {
     /// The file, for all servers.
     Defaults,
@@ -141,7 +142,7 @@ pub enum Standing {
 /// How near a rule is to a call.
 type Nearness = (Standing, u8, Closeness);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Rule {
     standing: Standing,
     selector: Selector,
@@ -215,7 +216,7 @@ fn setting_of_call(name: &str, text: &str) -> Result<&'static Setting, BadValue>
 pub struct Declared(Vec<(Method, Duration)>);
 
 /// Everything that people wrote, in the order of its sources.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rules(Vec<Rule>);
 
 impl Rules {

@@ -17,6 +17,8 @@ pub use version::Versions;
 use crate::hash::fingerprint;
 use crate::json;
 use crate::wire::{Field, Message};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The table that is compiled in, a row each line; `#` begins a comment. `cargo xtask profiles` writes the measured
@@ -29,10 +31,11 @@ pub fn rows(table: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Everything that is known of clients before the first one comes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Profiles {
     /// In the form of [`TABLE`]; read only as far as a client's name fits.
-    pub table: &'static str,
+    #[serde(default = "built_in", skip_serializing_if = "is_built_in")]
+    pub table: Cow<'static, str>,
     /// What a person wrote. It wins over all else.
     pub written: Vec<Profile>,
     /// Caps that were learned on this machine, and accepted.
@@ -41,14 +44,23 @@ pub struct Profiles {
     pub sightings: Vec<Sighting>,
 }
 
+fn built_in() -> Cow<'static, str> {
+    Cow::Borrowed(TABLE)
+}
+
+/// A recording does not hold what every build has.
+fn is_built_in(table: &str) -> bool {
+    table == TABLE
+}
+
 impl Default for Profiles {
     fn default() -> Self {
-        Profiles { table: TABLE, written: Vec::new(), learned: Vec::new(), sightings: Vec::new() }
+        Profiles { table: built_in(), written: Vec::new(), learned: Vec::new(), sightings: Vec::new() }
     }
 }
 
 /// A client gave a silent call up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
     /// What it calls itself.
     pub name: Box<str>,
@@ -61,7 +73,7 @@ pub struct Sighting {
 }
 
 /// Whether a cap that was seen twice is acted on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Learn {
     /// Once a person has accepted it.
     #[default]
@@ -157,7 +169,7 @@ impl Profiles {
         if let Some(row) = self.learned.iter().rev().find(|row| row.fits(client)) {
             return vec![row.clone()];
         }
-        let table = rows(self.table).filter_map(|line| Profile::read_if_named(line, &client.name));
+        let table = rows(&self.table).filter_map(|line| Profile::read_if_named(line, &client.name));
         table.filter(|row| row.is_certain() && row.fits(client)).collect()
     }
 

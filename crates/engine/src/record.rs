@@ -17,10 +17,11 @@ pub use ticket::Ticket;
 use crate::store::Refusal;
 use crate::time::Wall;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How far a stored call has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum State {
     /// The server works.
     Working,
@@ -67,7 +68,7 @@ impl State {
 }
 
 /// Under which names a client knows the ticket: a set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faces(pub u8);
 
 impl Faces {
@@ -92,7 +93,7 @@ impl Faces {
 }
 
 /// Whose call it is and what it calls: the same as long as the record lives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Whose call it is.
     pub principal: Box<str>,
@@ -109,12 +110,12 @@ pub struct Origin {
 }
 
 /// The answer's bytes, exactly as the server gave them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// What stood under `result`.
-    Result(Bytes),
+    Result(#[serde(with = "crate::recording::form")] Bytes),
     /// What stood under `error`.
-    Error(Bytes),
+    Error(#[serde(with = "crate::recording::form")] Bytes),
 }
 
 impl Answer {
@@ -127,7 +128,7 @@ impl Answer {
 }
 
 /// A record without its large parts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The handle.
     pub ticket: Ticket,
@@ -144,6 +145,7 @@ pub struct Head {
     /// When it may be forgotten. An open record never is, whatever stands here.
     pub expires: Option<Wall>,
     /// What else is known, as [`Body::encode`] writes it.
+    #[serde(with = "crate::recording::form")]
     pub body: Bytes,
     /// Its place in the order of creation, for lists that go on page by page.
     pub number: u64,
@@ -156,11 +158,12 @@ pub struct Head {
 }
 
 /// A whole record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The small part.
     pub head: Head,
     /// The request as it came, byte for byte.
+    #[serde(with = "crate::recording::form")]
     pub request: Bytes,
     /// The answer, once there is one.
     pub answer: Option<Answer>,

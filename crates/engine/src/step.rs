@@ -10,11 +10,12 @@ use crate::event::Exit;
 use crate::id::{AttemptId, Run};
 use crate::method::Method;
 use crate::trace::{Context, SpanId};
+use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// Whose steps are told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Observed {
     /// Nobody's.
     #[default]
@@ -26,7 +27,7 @@ pub enum Observed {
 }
 
 /// A call as those who look on know it. Never used again in one process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallNo(pub NonZeroU64);
 
 /// One thing that happened.

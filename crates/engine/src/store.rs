@@ -15,6 +15,8 @@ use crate::limits;
 use crate::record::{Change, Head, New, Record, State, Ticket};
 use crate::time::Wall;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -150,7 +152,7 @@ pub enum Write {
 }
 
 /// What came of one write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Done {
     /// The record has this revision now.
     Written(u64),
@@ -161,9 +163,9 @@ pub enum Done {
     /// The session is ours now; or there is none.
     Session(Option<Box<Session>>),
     /// These messages came about these sessions, the oldest first.
-    Forwarded(Vec<(Name, Bytes)>),
+    Forwarded(#[serde(with = "crate::recording::form")] Vec<(Name, Bytes)>),
     /// What we were told to do, the oldest first.
-    Told(Vec<Bytes>),
+    Told(#[serde(with = "crate::recording::form")] Vec<Bytes>),
     /// Somebody is asked, or has said yes already.
     Held(Standing),
     /// What was said of a hold, if anything.
@@ -177,18 +179,18 @@ pub enum Done {
 }
 
 /// A mailbox message to the process that owns a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mail {
     /// Cancel it.
     Cancel,
     /// The client answered what the server asked.
-    Input(Bytes),
+    Input(#[serde(with = "crate::recording::form")] Bytes),
     /// Somebody waits for it elsewhere.
     Wake,
 }
 
 /// An unguessable name of a session or stream; never shown.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name(pub Box<str>);
 
 impl fmt::Debug for Name {
@@ -198,24 +200,27 @@ impl fmt::Debug for Name {
 }
 
 /// A session over HTTP, so that it can be woken by another process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// `Mcp-Session-Id`.
     pub name: Name,
     /// Whose it is; empty without authentication.
     pub principal: Box<str>,
     /// Its `initialize`, byte for byte.
+    #[serde(with = "crate::recording::form")]
     pub initialize: Bytes,
     /// Its `notifications/initialized`; empty if it never came.
+    #[serde(with = "crate::recording::form")]
     pub initialized: Bytes,
     /// What else its server must be told: a JSON array of requests; empty if there are none.
+    #[serde(with = "crate::recording::form")]
     pub setup: Bytes,
     /// The epoch in which its owner got it: 1 for a new session, one more for each owner since.
     pub epoch: u64,
 }
 
 /// What is noted of a call that took longer than a second: nothing of what it said.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallNote {
     /// The server's identity.
     pub server: Box<str>,
@@ -236,7 +241,7 @@ pub struct CallNote {
 }
 
 /// How long a tool took.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
     /// What people call its server.
     pub server: Box<str>,
@@ -262,7 +267,7 @@ pub fn measured(durations: &Durations) -> Vec<Measured> {
 }
 
 /// What a store says unasked. It may be lost or come in vain: without it the same is found a little later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Hint {
     /// There may be a mailbox message for us.
     Mail,
@@ -343,7 +348,7 @@ pub enum Query {
 }
 
 /// What was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)] // named after the queries
 pub enum Found {
     Record(Option<Box<Record>>),
@@ -353,6 +358,7 @@ pub enum Found {
         /// The number of the last event that was ever added; 0 for a stream that is not there.
         last: u64,
         /// Numbers and bytes, the oldest first.
+        #[serde(with = "crate::recording::form")]
         events: Vec<(u64, Bytes)>,
         /// Another process owns it and lives: there may be more to come.
         lives: bool,
@@ -360,7 +366,7 @@ pub enum Found {
     News(Vec<News>),
     Session(Option<Box<Session>>),
     Calls(Vec<CallNote>),
-    Shown(Vec<Bytes>),
+    Shown(#[serde(with = "crate::recording::form")] Vec<Bytes>),
     Measured(Vec<Measured>),
     Holds(Vec<Hold>),
     Decided(Vec<u64>),
@@ -371,18 +377,19 @@ pub enum Found {
 }
 
 /// What came on a stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct News {
     /// Which.
     pub stream: Name,
     /// Numbers and bytes, the oldest first.
+    #[serde(with = "crate::recording::form")]
     pub events: Vec<(u64, Bytes)>,
     /// Another process owns it and lives: there may be more to come.
     pub lives: bool,
 }
 
 /// How much is stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Records, open or not.
     pub records: u64,
@@ -391,7 +398,7 @@ pub struct Usage {
 }
 
 /// Why a store will not write something; nothing of its submission was written.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {
     /// There is no such record.
     #[error("there is no such record")]
@@ -416,11 +423,11 @@ pub enum Refusal {
     Open,
     /// It does not fit, and nothing that may go is left.
     #[error("the store is full ({0})")]
-    Full(&'static str),
+    Full(Cow<'static, str>),
 }
 
 /// Why nothing was written or found.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Trouble {
     /// One of the writes is not allowed.
     #[error("write {at} was refused: {why}")]
@@ -436,7 +443,7 @@ pub enum Trouble {
 }
 
 /// A submission that was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
     /// When, on the store's clock.
     pub at: Wall,

@@ -3,23 +3,23 @@
 //! `Mono` does not count sleep and never steps back; every limit runs on it. `Wall` is what people
 //! and records use; no limit depends on it.
 
+use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
 /// A point on the monotonic clock, in nanoseconds since an arbitrary start. One more is stored, so that a
 /// point that is not there costs no extra space: every call has several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "u64", into = "u64")]
 pub struct Mono(NonZeroU64);
 
 /// A point on the wall clock, in milliseconds since 1970.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wall(pub u64);
 
 /// Both clocks, read together by the edge that brings an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Now {
     /// For limits.
     pub mono: Mono,
@@ -88,6 +88,19 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+/// As a recording has it: nanoseconds since the clock's start.
+impl From<u64> for Mono {
+    fn from(nanos: u64) -> Mono {
+        Mono::from_nanos(nanos)
+    }
+}
+
+impl From<Mono> for u64 {
+    fn from(mono: Mono) -> u64 {
+        mono.nanos()
+    }
 }
 
 impl Default for Mono {

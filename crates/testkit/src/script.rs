@@ -20,19 +20,19 @@ mod words;
 use crate::ledger::Ledger;
 use crate::tape::Tape;
 use bytes::Bytes;
-use outlast_engine::callback::{Fate, When};
+use outlast_engine::callback::When;
 use outlast_engine::durations::Tally;
 use outlast_engine::hold::{Scope, Verdict};
-use outlast_engine::http::Body;
 use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::idempotency::KeyPlace;
 use outlast_engine::life::Sample;
 use outlast_engine::memory::Memory;
 use outlast_engine::profile::{Learn, Profile};
 use outlast_engine::record::{Answer, Body as RecordBody, Change, Faces, New, Origin, State, Ticket};
+use outlast_engine::recording::{show, written};
 use outlast_engine::settings::{Glob, Key, Kind, Setting, parse_duration, show_duration};
 use outlast_engine::snapshot::OpenCall;
-use outlast_engine::step::{CallNo, Observed, Outcome, Step, What};
+use outlast_engine::step::{CallNo, Observed, Outcome};
 use outlast_engine::store::{
     Committed, Hint, Mail, Measured, Query, Refusal, Trouble as StoreTrouble, Write,
 };
@@ -702,7 +702,7 @@ impl World {
                 let cap = parse_duration(value).map_or(ClientCap::Off, ClientCap::After);
                 return self.config.client_cap = cap;
             }
-            "profiles" => return self.config.profiles.table = HASTY,
+            "profiles" => return self.config.profiles.table = HASTY.into(),
             "client-profile" => {
                 let row = Profile::parse(value, "--client-profile").expect(text);
                 return self.config.profiles.written.push(row);
@@ -860,51 +860,6 @@ fn kind(action: &Action) -> String {
     shown.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
-/// The same text without the mark of an event's id.
-fn without_mark(text: &str) -> String {
-    let Some((before, rest)) = text.split_once("id: ") else { return text.into() };
-    match rest.split_once('-') {
-        Some((mark, rest)) if before.is_empty() && mark.len() == 32 => format!("id: {rest}"),
-        _ => text.into(),
-    }
-}
-
-fn written(write: &Write) -> &'static str {
-    match write {
-        Write::Create(_) => "create",
-        Write::Change(change) => change.state.as_str(),
-        Write::Remove(_) => "remove",
-        Write::Claim { .. } => "claim",
-        Write::Renew => "renew",
-        Write::Post { .. } => "mailbox",
-        Write::Collect => "collect",
-        Write::Forward { .. } => "forward",
-        Write::Hint(_) => "hint",
-        Write::CollectForwarded => "collect all",
-        Write::Append { .. } => "append",
-        Write::Adopt(_) => "adopt",
-        Write::Forget { .. } => "forget",
-        Write::Session(_) => "session",
-        Write::TakeSession { .. } => "take session",
-        Write::EndSession(_) => "end session",
-        Write::Calls(_) => "calls",
-        Write::Show { .. } => "show",
-        Write::Tell { .. } => "tell",
-        Write::Measured(_) => "measured",
-        Write::Hold(_) => "hold",
-        Write::Decide { .. } => "decide",
-        Write::AskAfter { .. } => "ask after",
-        Write::CallBack(_) => "call back",
-        Write::TakeCallbacks { .. } => "take callbacks",
-        Write::SettleCallback { fate, .. } => match fate {
-            Fate::Gone => "callback gone",
-            Fate::Again(..) => "callback again",
-            Fate::Parked(_) => "callback parked",
-        },
-        Write::Expire => "expire",
-    }
-}
-
 fn measured(text: &str) -> Event {
     let words: Vec<&str> = text.split(' ').collect();
     let mut tally = Tally::default();
@@ -913,89 +868,9 @@ fn measured(text: &str) -> Event {
     Event::Measured(vec![Measured { server: "srv".into(), tool: words[0].into(), tally }])
 }
 
-/// A step as a line: `%% 1 sent 1/0`.
-fn told(step: &Step) -> String {
-    match step {
-        Step::Server(step) => format!("%% {} {:?}", step.server, step.what),
-        Step::Call(no, What::Began(began)) => {
-            let tool = began.tool.as_deref().unwrap_or("-");
-            format!(
-                "%% {} began {} {tool} of `{}` for `{}`",
-                no.0,
-                began.method.as_str(),
-                began.server,
-                began.client
-            )
-        }
-        Step::Call(no, What::Ended(ended)) => {
-            let kind = ended.outcome.kind().map(|kind| format!(" {kind}")).unwrap_or_default();
-            format!("%% {} ended {}{kind} after {}", no.0, ended.outcome.word(), show_duration(ended.took))
-        }
-        Step::Call(no, what) => format!("%% {} {}: {what}", no.0, what.word()),
-    }
-}
-
 /// What is so of a call, as a line.
 fn open_call(call: &OpenCall) -> String {
     let left = call.timeout.map_or_else(|| "no timeout".into(), |(_, left)| show_duration(left));
     let name = call.tool.as_deref().unwrap_or_else(|| call.method.as_str());
     format!("%% {} {name} {}, {left} left, {} sent", call.no.0, call.place.word(), call.attempts)
-}
-
-fn show(action: &Action) -> String {
-    let of = |server: ServerId| if server == SERVER { String::new() } else { format!("{}: ", server.0) };
-    let text = |message: &wire::Outgoing| String::from_utf8_lossy(&message.to_vec()).into_owned();
-    match action {
-        Action::ToClient(_, message) => format!("<< {}", text(message)),
-        Action::ToServer(server, message) => format!(">> {}{}", of(*server), text(message)),
-        Action::Post(server, post) => {
-            let headers: Vec<String> =
-                post.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-            let begins = if post.begins_session { "begins session, " } else { "" };
-            format!(">> {}post [{begins}{}] {}", of(*server), headers.join(", "), text(&post.message))
-        }
-        Action::Reconnect(_, attempt) => format!(".. reconnect {}", attempt.0),
-        Action::Abandon(_, attempt) => format!(".. abandon {}", attempt.0),
-        Action::Stand(_) => ".. stand".into(),
-        Action::Respond(exchange, response) => {
-            let session = if response.session.is_some() { " with a session" } else { "" };
-            let body = match &response.body {
-                Body::Empty => String::new(),
-                Body::Json(bytes) => format!(" {}", String::from_utf8_lossy(bytes)),
-                Body::Events => " events".into(),
-            };
-            let after = response.retry_after.map(|after| format!(" retry-after={after}")).unwrap_or_default();
-            format!("<< {}: {}{after}{session}{body}", exchange.0, response.status)
-        }
-        Action::Write(exchange, bytes) => {
-            let text = String::from_utf8_lossy(bytes).replace('\n', "|");
-            format!("<< {}: {}", exchange.0, without_mark(&text))
-        }
-        Action::Finish(exchange) => format!("<< {}: finish", exchange.0),
-        Action::CallBack(callback) => {
-            format!(".. call back {}: {} {}", callback.about.name, callback.id(), callback.about.body)
-        }
-        Action::NeedEntropy => ".. entropy".into(),
-        Action::NeedIdentity => ".. identity".into(),
-        Action::Learn(seen) => {
-            let cap = seen.cap.map_or_else(|| "one".into(), show_duration);
-            format!(".. learn {} {} {}: {cap}", seen.name, seen.version, show_duration(seen.age))
-        }
-        Action::Store(number, _) => format!(".. store {number}"),
-        Action::Load(number, _) => format!(".. load {number}"),
-        Action::LetGo(server) => format!(".. let go of {}", server.0),
-        Action::Start(server, run) => format!(".. {}start {}", of(*server), run.0),
-        Action::CloseInput(server) => format!(".. {}close-input", of(*server)),
-        Action::Terminate(server) => format!(".. {}terminate", of(*server)),
-        Action::Kill(server) => format!(".. {}kill", of(*server)),
-        Action::CloseDoor => ".. close-door".into(),
-        Action::Sample(_) => ".. sample".into(),
-        Action::Remember(_, memory) => {
-            format!(".. remember {} and {} lists", memory.method.as_str(), memory.lists.len())
-        }
-        Action::Forget(_) => ".. forget".into(),
-        Action::Step(step) => told(step),
-        Action::Note(note) => format!("!! {}: {note}", format!("{:?}", note.level()).to_lowercase()),
-        Action::End { status, .. } => format!(".. end {status}"),
-    }
 }

@@ -24,16 +24,20 @@ mod process;
 mod rng;
 pub mod service;
 mod steps;
+pub mod subject;
 
 pub use steps::record;
 
+use outlast_engine::http::Post;
 use outlast_engine::id::ServerId;
 use outlast_engine::life::Sample;
 use outlast_engine::settings::{Key, setting};
+use outlast_engine::wire::Outgoing;
 use outlast_engine::{Action, Config, Engine, Event, Now};
 use rng::Rng;
 use std::ops::AddAssign;
 use std::time::Duration;
+use subject::Subject;
 
 /// Events between two full sweeps of the engine's own invariants.
 const SWEEP: u64 = 1_000;
@@ -100,16 +104,22 @@ fn fingerprint(so_far: u64, action: &Action) -> u64 {
         Action::Step(_) if steps::are_left_out() => so_far,
         Action::ToServer(_, message) => message.to_vec().iter().fold(so_far ^ 2, mix),
         Action::Write(exchange, bytes) => bytes.iter().fold(so_far ^ 4 ^ exchange.0, mix),
+        // Whether bytes were changed or came like that makes no difference.
+        Action::Post(server, post) => {
+            let message = Outgoing::plain(post.message.to_vec());
+            let post = Post { message, ..(**post).clone() };
+            format!("{server:?}{post:?}").as_bytes().iter().fold(so_far ^ 5, mix)
+        }
         other => format!("{other:?}").as_bytes().iter().fold(so_far ^ 3, mix),
     }
 }
 
 /// The engine of a world, with the fault that is looked for.
-fn engine(mut config: Config) -> Engine {
+fn engine(mut config: Config) -> Subject {
     #[cfg(feature = "planted")]
     plant::plant(&mut config);
     steps::look_on(&mut config);
-    Engine::new(config)
+    Subject::new(config)
 }
 
 /// Limits that every world draws in the same way.

@@ -2,11 +2,12 @@
 
 use super::{Effect, Introduction, Versions};
 use crate::settings::{BadValue, Glob, parse_duration, show_duration};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
 /// Who says so.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
     /// A run of `cargo xtask clients`, on this day.
     Measured(Box<str>),
@@ -19,7 +20,7 @@ pub enum Origin {
 }
 
 /// One client, or some of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     /// What it calls itself in `clientInfo.name`, with `*` and `?`.
     pub glob: Glob,

@@ -1,5 +1,6 @@
 //! Which versions of a client a row is for.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A version, and whether later ones count too.
@@ -7,7 +8,7 @@ use std::fmt;
 /// Later ones are those with the same first number: a client that was measured yesterday is released again today,
 /// and a hand-off that was not needed costs less than a lost call. Earlier ones do not count: several clients have
 /// raised their limits over time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
     from: Box<str>,
     and_later: bool,

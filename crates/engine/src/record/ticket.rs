@@ -1,11 +1,13 @@
 //! The unguessable handle of a stored call.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The handle under which a call can be fetched later: 128 random bits or more, as hexadecimal text.
 ///
 /// Whoever has it may have the call, so it is compared in constant time and never shown.
-#[derive(Clone, Eq)]
+#[derive(Clone, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Ticket(Box<str>);
 
 /// Characters of a ticket.
@@ -27,6 +29,20 @@ impl Ticket {
     /// The text, for those who may see it: the client it belongs to, and the store.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for Ticket {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Ticket, &'static str> {
+        Ticket::parse(&text).ok_or("not a ticket")
+    }
+}
+
+impl From<Ticket> for String {
+    fn from(ticket: Ticket) -> String {
+        ticket.0.into()
     }
 }
 

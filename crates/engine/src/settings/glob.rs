@@ -1,6 +1,7 @@
 //! Patterns for names: `*` stands for any text, `?` for one character, `{a,b}` for one of these.
 
 use super::BadValue;
+use serde::{Deserialize, Serialize};
 
 /// The longest pattern, in bytes.
 const LONGEST: usize = 4096;
@@ -8,7 +9,8 @@ const LONGEST: usize = 4096;
 const ALTERNATIVES: usize = 64;
 
 /// A pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Glob {
     text: Box<str>,
     /// What it unfolds into; empty if it has no braces, as most have none.
@@ -66,6 +68,20 @@ impl Glob {
     pub(crate) fn patterns(&self) -> impl Iterator<Item = &str> {
         let whole = self.unfolded.is_empty().then_some(&*self.text);
         whole.into_iter().chain(self.unfolded.iter().map(|pattern| &**pattern))
+    }
+}
+
+impl TryFrom<String> for Glob {
+    type Error = BadValue;
+
+    fn try_from(text: String) -> Result<Glob, BadValue> {
+        Glob::new(&text)
+    }
+}
+
+impl From<Glob> for String {
+    fn from(glob: Glob) -> String {
+        glob.text.into()
     }
 }
 

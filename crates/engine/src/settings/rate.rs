@@ -1,13 +1,14 @@
 //! How many calls may begin in a time.
 
 use super::BadValue;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
 const UNITS: [(&str, u64); 3] = [("s", 1), ("m", 60), ("h", 3600)];
 
 /// So many in a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     /// How many; at least one.
     pub calls: u32,

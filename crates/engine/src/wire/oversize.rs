@@ -5,11 +5,13 @@
 //! and the beginning shows whether it is a request or an answer.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 /// What is known of a message that was too long.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Oversized {
     /// Its raw id, if that could be found.
+    #[serde(with = "crate::recording::form")]
     pub id: Option<Bytes>,
     /// It is an answer: a result or an error stands at its beginning.
     pub answer: bool,

@@ -29,6 +29,7 @@ mod own_tasks;
 mod owners;
 mod profiles;
 mod purity;
+mod recording;
 mod recovery;
 mod reload;
 mod remote;

@@ -25,7 +25,7 @@ fn secs(seconds: u64) -> Duration {
 }
 
 fn profiles() -> Profiles {
-    Profiles { table: TABLE, ..Profiles::default() }
+    Profiles { table: TABLE.into(), ..Profiles::default() }
 }
 
 fn client(name: &str, version: &str, capabilities: &str) -> Introduction {
@@ -124,7 +124,7 @@ fn a_bad_row_says_what_is_wrong_and_shows_the_right_form() {
 #[test]
 fn a_table_is_read_only_as_far_as_the_name_fits() {
     let broken =
-        Profiles { table: "other=nonsense\nme=cap:5s,progress:no,measured:2026-11-18", ..profiles() };
+        Profiles { table: "other=nonsense\nme=cap:5s,progress:no,measured:2026-11-18".into(), ..profiles() };
     assert_eq!(says(&broken, "me", "1", false), cap(5));
     assert_eq!(says(&broken, "other", "1", false), Verdict::Unknown);
 }

@@ -85,7 +85,7 @@ fn driver(folder: &Path) -> std::sync::Arc<Driver> {
 /// Lets in whoever has the token, as the user that we run for.
 fn doorman() -> io::Result<(Doorman, String)> {
     let (token, line) = token::new("ui").map_err(io::Error::other)?;
-    let hash = line.split(' ').nth(1).and_then(token::unhex).unwrap_or_default();
+    let hash = line.split(' ').nth(1).and_then(outlast_engine::hex::decode).unwrap_or_default();
     let user: Box<str> = config::user_name().into();
     let tokens = Some(Tokens::default().and([(user.clone(), hash)]));
     let reach = [(user, Reach::All)].into();

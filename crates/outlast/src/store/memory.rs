@@ -188,7 +188,7 @@ impl Shelves {
             } else {
                 return Ok(());
             };
-            let Some((_, id)) = self.ended.first() else { return Err(Refusal::Full(what)) };
+            let Some((_, id)) = self.ended.first() else { return Err(Refusal::Full(what.into())) };
             self.remove(id);
         }
     }

@@ -19,6 +19,7 @@ mod servers;
 use super::agenda::{Agenda, Next};
 use super::rng::Rng;
 use super::steps::Steps;
+use super::subject::Subject;
 use super::{Outcome, SWEEP, engine, fingerprint, sweep};
 use crate::exchange::Exchanges;
 use crate::ledger::Ledger;
@@ -30,7 +31,7 @@ use outlast_engine::id::{AttemptId, ClientId, ExchangeId, Run, ServerId};
 use outlast_engine::limits::LEASE;
 use outlast_engine::reached::Bound;
 use outlast_engine::store::Write;
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Transport, Wall};
+use outlast_engine::{Action, Config, Event, Manner, Mono, Now, Transport, Wall};
 use receiver::{Receiver, ends_have_callbacks};
 pub use scenes::{Scene, at_every_point, run};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +144,7 @@ enum Heard {
 /// One process.
 #[derive(Debug)]
 struct Life {
-    engine: Engine,
+    engine: Subject,
     steps: Steps,
     clock: Clock,
     /// The run of each of its servers.

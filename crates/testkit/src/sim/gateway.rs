@@ -15,6 +15,7 @@ mod servers;
 use super::agenda::{Agenda, Next};
 use super::rng::Rng;
 use super::steps::Steps;
+use super::subject::Subject;
 use super::{Outcome, fingerprint, sampled};
 use crate::exchange::{Exchanges, NAMES, mirror, read};
 use bytes::Bytes;
@@ -24,7 +25,7 @@ use outlast_engine::config::Exposure;
 use outlast_engine::http::{Body, Head};
 use outlast_engine::id::{ExchangeId, Run, ServerId};
 use outlast_engine::settings::{Key, setting};
-use outlast_engine::{Action, Config, Engine, Event, Manner, Mono, Now, Reload, ServerConfig, Wall, wire};
+use outlast_engine::{Action, Config, Event, Manner, Mono, Now, Reload, ServerConfig, Wall, wire};
 use rules::Who;
 use serde_json::{Value, json};
 use servers::Process;
@@ -81,7 +82,7 @@ struct Visit {
 struct World {
     rng: Rng,
     agenda: Agenda<Plan>,
-    engine: Engine,
+    engine: Subject,
     steps: Steps,
     exchanges: Exchanges,
     /// In the order of their exchanges.

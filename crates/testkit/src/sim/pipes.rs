@@ -10,6 +10,7 @@ use super::holds::{Deed as PersonsDeed, Persons};
 use super::process::{Deed, Process};
 use super::rng::Rng;
 use super::steps::Steps;
+use super::subject::Subject;
 use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
 use crate::ledger::Ledger;
 use crate::tape::Tape;
@@ -21,7 +22,7 @@ use outlast_engine::event::StartFailure;
 use outlast_engine::id::{ClientId, Run, ServerId};
 use outlast_engine::store::{Query, Stored, Write};
 use outlast_engine::{
-    Action, Bounds, Config, Engine, Event, Manner, Mono, Now, Rate, Restart, ServerConfig, Wall, wire,
+    Action, Bounds, Config, Event, Manner, Mono, Now, Rate, Restart, ServerConfig, Wall, wire,
 };
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ struct Character {
 
 struct World {
     rng: Rng,
-    engine: Engine,
+    engine: Subject,
     steps: Steps,
     agenda: Agenda<Plan>,
     wall_offset: u64,

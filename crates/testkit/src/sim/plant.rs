@@ -2,6 +2,7 @@
 //!
 //! A seed that fails without the fault too proves nothing, so every find is played once more without it.
 
+use super::subject::recorded;
 use super::{crash, gateway, held, pipes, service};
 use outlast_engine::Config;
 pub use outlast_engine::planted::Planted;
@@ -23,21 +24,33 @@ pub(super) fn plant(config: &mut Config) {
     config.planted = FAULT.get();
 }
 
-/// Why a world fails with this fault, or without any.
-fn fails(world: &str, seed: u64, fault: Option<Planted>) -> Option<String> {
-    FAULT.set(fault);
-    let failed = catch_unwind(|| match world {
+fn run(world: &str, seed: u64) {
+    match world {
         "pipes" => pipes::run(seed, CALLS),
         "service" => service::run(seed, CALLS),
         "gateway" => gateway::run(seed, CALLS),
         "held" => held::run(seed),
         _ => crash::run(seed),
-    });
+    };
+}
+
+/// Why a world fails with this fault, or without any.
+fn fails(world: &str, seed: u64, fault: Option<Planted>) -> Option<String> {
+    FAULT.set(fault);
+    let failed = catch_unwind(|| run(world, seed));
     FAULT.set(None);
     failed.err().map(|why| {
         let text = why.downcast_ref::<String>().cloned();
         text.or_else(|| why.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
     })
+}
+
+/// Whether an engine without the fault decides otherwise when it plays what one with the fault lived through.
+pub fn is_told_by_replay(world: &str, seed: u64, fault: Planted) -> bool {
+    FAULT.set(Some(fault));
+    let (_, recordings) = recorded(|| run(world, seed));
+    FAULT.set(None);
+    recordings.iter().any(|recording| recording.replay().is_err())
 }
 
 /// Where a fault is found: the world, the first seed, and what its judge says.

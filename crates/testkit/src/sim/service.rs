@@ -16,6 +16,7 @@ use super::agenda::{Agenda, Next};
 use super::process::Deed;
 use super::rng::Rng;
 use super::steps::Steps;
+use super::subject::Subject;
 use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
 use crate::exchange::{Exchanges, NAMES, mirror, read};
 use crate::ledger::Ledger;
@@ -29,7 +30,7 @@ use outlast_engine::settings::Key;
 use outlast_engine::store::{Query, Write};
 use outlast_engine::wire::scan;
 use outlast_engine::{
-    Action, Config, Engine, Event, Manner, Mono, Now, Restart, ServerConfig, Share, Transport, Wall,
+    Action, Config, Event, Manner, Mono, Now, Restart, ServerConfig, Share, Transport, Wall,
 };
 use remote::Happening;
 use servers::{Peer, PeerKind};
@@ -97,7 +98,7 @@ type Reader = Option<(usize, u32, Option<usize>)>;
 
 struct World {
     rng: Rng,
-    engine: Engine,
+    engine: Subject,
     steps: Steps,
     agenda: Agenda<Plan>,
     character: Character,

@@ -57,7 +57,7 @@ impl Tokens {
             };
             let (name, hash) = line.split_once(char::is_whitespace).ok_or_else(wrong)?;
             check_name(name)?;
-            tokens.push((name.into(), unhex(hash.trim()).ok_or_else(wrong)?));
+            tokens.push((name.into(), hex::decode(hash.trim()).ok_or_else(wrong)?));
         }
         if tokens.is_empty() {
             return Err(format!("`{shown}` holds no token; make one with `outlast token new NAME`"));
@@ -89,7 +89,9 @@ pub fn new(name: &str) -> Result<(String, String), String> {
 
 /// Whether a token stands in a line, whatever is around it. A name may begin as one, and is too short to be one.
 fn holds_token(line: &str) -> bool {
-    line.split(PREFIX).skip(1).any(|rest| rest.get(..64).is_some_and(|digits| unhex(digits).is_some()))
+    line.split(PREFIX)
+        .skip(1)
+        .any(|rest| rest.get(..64).is_some_and(|digits| hex::decode::<32>(digits).is_some()))
 }
 
 /// Whether somebody can be called so.
@@ -99,17 +101,6 @@ pub fn check_name(name: &str) -> Result<(), String> {
         return Err(format!("`{name}` is no name for a token: at most {NAME} letters, digits or -_.@"));
     }
     Ok(())
-}
-
-pub fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ fn bound(desk: &mut Desk<'_>, member: &Entry, item: &'static Setting, bounds: &m
 
 fn hash(desk: &mut Desk<'_>, member: &Entry) -> Option<[u8; 32]> {
     let text = desk.text(member)?;
-    let hash = crate::client::http::token::unhex(&text);
+    let hash = outlast_engine::hex::decode(&text);
     if hash.is_none() {
         let help = "write the 64 digits that `outlast token new NAME` prints behind the name".to_owned();
         desk.wrong_in_secret(member.node.at, "the hash is not the SHA-256 of a token in hex", Some(help));

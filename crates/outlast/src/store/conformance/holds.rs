@@ -131,7 +131,7 @@ pub fn questions_and_the_audit_log_have_bounds(bench: &dyn Bench) {
     let machine = FakeMachine::new();
     let process = bounded(bench, &machine, Bounds { holds: 2, audit: 2, ..Bounds::default() });
     let [one, _two] = ["1", "2"].map(|arguments| asked(&process, arguments));
-    assert_eq!(process.refused(Write::Hold(call("3").into())), Refusal::Full("holds"));
+    assert_eq!(process.refused(Write::Hold(call("3").into())), Refusal::Full("holds".into()));
     decide(&process, one, false, Scope::Once);
     let three = asked(&process, "3");
     decide(&process, three, false, Scope::Once);

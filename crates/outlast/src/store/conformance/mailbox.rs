@@ -72,7 +72,7 @@ pub fn a_mailbox_has_a_bound(bench: &dyn Bench) {
     let (one, two) = (owner.create(1), owner.create(2));
     owner.write(post(&one, &Mail::Wake));
     owner.write(post(&one, &Mail::Wake));
-    assert_eq!(owner.refused(post(&one, &Mail::Wake)), Refusal::Full("mailbox messages"));
+    assert_eq!(owner.refused(post(&one, &Mail::Wake)), Refusal::Full("mailbox messages".into()));
     owner.write(post(&two, &Mail::Wake));
     assert_eq!(collect(&owner).len(), 3);
     owner.write(post(&one, &Mail::Wake));

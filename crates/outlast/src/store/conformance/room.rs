@@ -73,17 +73,17 @@ pub fn what_is_open_is_never_dropped_for_room(bench: &dyn Bench) {
     let process = bounded(bench, &machine, Bounds { records: 2, ..Bounds::default() });
     process.create(1);
     process.create(2);
-    assert_eq!(process.refused(Write::Create(new(3).into())), Refusal::Full("records"));
+    assert_eq!(process.refused(Write::Create(new(3).into())), Refusal::Full("records".into()));
 
     let bytes = process.usage().bytes + RECORD_OVERHEAD;
     let narrow = bounded(bench, &machine, Bounds { bytes, ..Bounds::default() });
-    assert_eq!(narrow.refused(Write::Create(new(3).into())), Refusal::Full("bytes"));
+    assert_eq!(narrow.refused(Write::Create(new(3).into())), Refusal::Full("bytes".into()));
     let large = Bytes::from(vec![b'x'; 10_000]);
     let message = Write::Post { ticket: ticket(1), message: Mail::Input(large.clone()) };
-    assert_eq!(narrow.refused(message), Refusal::Full("bytes"));
+    assert_eq!(narrow.refused(message), Refusal::Full("bytes".into()));
     let append =
         Write::Append { stream: Name("s".into()), keep: Duration::from_secs(9), events: vec![(1, large)] };
-    assert_eq!(narrow.refused(append), Refusal::Full("bytes"));
+    assert_eq!(narrow.refused(append), Refusal::Full("bytes".into()));
     process.end(&ticket(1), None);
     narrow.create(3);
     assert_eq!(narrow.record(&ticket(1)), None);

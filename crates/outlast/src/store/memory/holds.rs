@@ -19,7 +19,7 @@ impl Shelves {
             }
         }
         if self.holds.iter().filter(|(_, hold)| hold.is_open(now)).count() as u64 >= bounds.holds {
-            return Err(Refusal::Full("holds"));
+            return Err(Refusal::Full("holds".into()));
         }
         self.renew(me);
         let number = self.next_number();

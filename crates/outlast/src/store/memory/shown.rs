@@ -10,7 +10,7 @@ use outlast_engine::{Wall, limits};
 impl Shelves {
     pub(super) fn show(&mut self, process: &str, shown: &Bytes, me: &Me) -> Result<Done, Refusal> {
         if shown.len() > limits::SHOWN_BYTES {
-            return Err(Refusal::Full("bytes of what a process shows"));
+            return Err(Refusal::Full("bytes of what a process shows".into()));
         }
         self.renew(me);
         if shown.is_empty() {
@@ -29,7 +29,7 @@ impl Shelves {
         }
         let waiting = self.told.iter().filter(|((to, _), _)| **to == *process).count();
         if waiting as u64 >= turn.bounds.mailbox {
-            return Err(Refusal::Full("mailbox"));
+            return Err(Refusal::Full("mailbox".into()));
         }
         let number = self.next_number();
         self.told.put((process.into(), number), what.clone());

@@ -172,7 +172,7 @@ impl Shelves {
             return Err(Refusal::Ended(state));
         }
         if self.mailboxes.range((id, 0)..=(id, u64::MAX)).count() as u64 >= bounds.mailbox {
-            return Err(Refusal::Full("mailbox messages"));
+            return Err(Refusal::Full("mailbox messages".into()));
         }
         let bytes = message_weight(message);
         self.make_room(0, bytes, bounds)?;

@@ -64,7 +64,7 @@ impl Transaction<'_> {
         }
         let open = self.sql.one(&Statement::new(OPEN).int(now.0)).await?;
         if count(&open, 0) >= self.bounds.holds {
-            return Err(Refusal::Full("holds").into());
+            return Err(Refusal::Full("holds".into()).into());
         }
         let asked = self.sql.one(&ask(new, &self.me.name, now)).await?;
         Ok(Done::Held(Standing::Asked(count(&asked, 0))))

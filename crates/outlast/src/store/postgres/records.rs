@@ -201,7 +201,7 @@ impl Transaction<'_> {
                 return Ok(());
             };
             let Some(gone) = self.sql.maybe(&Statement::new(OLDEST)).await? else {
-                return Err(Refusal::Full(what).into());
+                return Err(Refusal::Full(what.into()).into());
             };
             self.counts(-1, -gone.get::<_, i64>(0));
         }

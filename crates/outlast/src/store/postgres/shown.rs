@@ -46,7 +46,7 @@ ORDER BY server, tool, bucket";
 impl Transaction<'_> {
     pub async fn show(&self, process: &str, shown: &Bytes) -> Result<Done, Stop> {
         if shown.len() > limits::SHOWN_BYTES {
-            return Err(Refusal::Full("bytes of what a process shows").into());
+            return Err(Refusal::Full("bytes of what a process shows".into()).into());
         }
         let statement = match shown.is_empty() {
             true => Statement::new(HIDE).text(&self.me.name),
@@ -66,7 +66,7 @@ impl Transaction<'_> {
         }
         let waiting = self.sql.one(&Statement::new(WAITING).text(process)).await?;
         if count(&waiting, 0) >= self.bounds.mailbox {
-            return Err(Refusal::Full("mailbox").into());
+            return Err(Refusal::Full("mailbox".into()).into());
         }
         self.sql.rows(&Statement::new(TELL).text(process).blob(what)).await?;
         Ok(Done::Kept)

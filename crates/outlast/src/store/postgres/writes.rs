@@ -188,7 +188,7 @@ impl Transaction<'_> {
         use outlast_engine::store::Refusal;
         Ok(Stop::Refused(match write {
             Write::Remove(_) => Refusal::Open,
-            Write::Post { .. } => Refusal::Full("mailbox messages"),
+            Write::Post { .. } => Refusal::Full("mailbox messages".into()),
             Write::Append { .. } | Write::Session(_) => Refusal::Fenced,
             _ => Refusal::Unknown,
         }))

@@ -29,7 +29,7 @@ impl Page<'_> {
         let open = "SELECT count(*) FROM holds WHERE decision IS NULL AND used = 0 AND until > ?1";
         let open = self.sql.prepare_cached(open)?.query_row([int(self.now.0)], |row| count(row, 0))?;
         if open >= self.bounds.holds {
-            return Err(Stop::Refused(Refusal::Full("holds")));
+            return Err(Stop::Refused(Refusal::Full("holds".into())));
         }
         let until = self.now.after(new.keep);
         let mut insert = self.sql.prepare_cached(

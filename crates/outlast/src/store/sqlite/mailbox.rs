@@ -18,7 +18,7 @@ impl Page<'_> {
         let mut count = self.sql.prepare_cached("SELECT count(*) FROM messages WHERE record = ?1")?;
         let waiting: i64 = count.query_row([int(head.number)], |row| row.get(0))?;
         if waiting >= int(self.bounds.mailbox) {
-            return Err(Refusal::Full("mailbox messages").into());
+            return Err(Refusal::Full("mailbox messages".into()).into());
         }
         let (kind, bytes) = written(message);
         self.make_room(0, small_weight(bytes))?;

@@ -135,7 +135,7 @@ impl Page<'_> {
                     (SELECT number FROM records WHERE state >= 2 ORDER BY updated, number LIMIT 1)",
             )?;
             if oldest.execute([])? == 0 {
-                return Err(Refusal::Full(what).into());
+                return Err(Refusal::Full(what.into()).into());
             }
         }
     }

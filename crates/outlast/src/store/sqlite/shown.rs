@@ -16,7 +16,7 @@ const SUMS: i64 = -1;
 impl Page<'_> {
     pub fn show(&self, process: &str, shown: &Bytes) -> Result<Done, Stop> {
         if shown.len() > limits::SHOWN_BYTES {
-            return Err(Stop::Refused(Refusal::Full("bytes of what a process shows")));
+            return Err(Stop::Refused(Refusal::Full("bytes of what a process shows".into())));
         }
         self.renew()?;
         if shown.is_empty() {
@@ -45,7 +45,7 @@ impl Page<'_> {
         }
         let mut waiting = self.sql.prepare_cached("SELECT count(*) FROM told WHERE process = ?1")?;
         if waiting.query_row([process], |row| count(row, 0))? >= self.bounds.mailbox {
-            return Err(Stop::Refused(Refusal::Full("mailbox")));
+            return Err(Stop::Refused(Refusal::Full("mailbox".into())));
         }
         let mut insert = self.sql.prepare_cached("INSERT INTO told (process, body) VALUES (?1, ?2)")?;
         insert.execute(params![process, &what[..]])?;

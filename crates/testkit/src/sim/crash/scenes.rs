@@ -151,7 +151,7 @@ impl Scene {
             tasks: true,
             resumable: true,
             task_after: PATIENCE,
-            profiles: Profiles { table: HASTY, ..Profiles::default() },
+            profiles: Profiles { table: HASTY.into(), ..Profiles::default() },
             resume_wait: Duration::from_secs(60),
             session_idle: Duration::from_secs(60),
             replicated: self.manner == Manner::Serve,
