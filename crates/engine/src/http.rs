@@ -14,6 +14,7 @@ pub const SAME_USER: &str = "(same user)";
 /// What the head of a client's request says that matters here. The edge has checked `Origin`, `Host`
 /// and the token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Head {
     /// The server that the address names, `/mcp/NAME`; `None` at `/mcp`.
     pub server: Option<Box<str>>,
@@ -40,7 +41,7 @@ pub struct Head {
 }
 
 /// To which trace a request says that it belongs, as it was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceFields {
     /// `traceparent`.
     pub parent: Box<str>,

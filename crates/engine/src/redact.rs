@@ -72,7 +72,7 @@ impl Rules<'_> {
 
     fn member(&self, key: String, value: Value) -> (String, Value) {
         let value = match value {
-            _ if is_secret(&key) || self.named.iter().any(|glob| glob.matches(&key)) => json!("***"),
+            _ if is_hidden(&key, self.named) => json!("***"),
             // A server may call its tasks what it likes.
             Value::String(task) if self.cuts_tickets && key == "taskId" => shortened(&task).into(),
             value => self.applied_to(value),
@@ -98,6 +98,11 @@ fn shortened(name: &str) -> String {
     format!("{}…", &name[..shown])
 }
 
+/// Whether the values of a key are secret, by its name or because a person named it.
+pub fn is_hidden(key: &str, named: &[Glob]) -> bool {
+    is_secret(key) || named.iter().any(|glob| glob.matches(key))
+}
+
 fn is_secret(key: &str) -> bool {
     let key: String = key.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect();
     let token = key.contains("token") && !key.contains("progresstoken") && !key.contains("tokens");
@@ -112,15 +117,18 @@ fn is_about_auth(key: &str) -> bool {
     })
 }
 
-/// Texts that begin as well-known credentials do.
-fn redact_text(text: String) -> String {
+/// Whether a text begins as well-known credentials do.
+pub fn is_credential(text: &str) -> bool {
     const SCHEMES: [&str; 2] = ["Bearer ", "Basic "];
     const BEGINNINGS: [&str; 5] = ["sk-", "ghp_", "github_pat_", "xoxb-", "AKIA"];
     let names =
         |scheme: &str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
-    let secret = SCHEMES.iter().any(|scheme| names(scheme))
-        || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning));
-    if secret { "***".into() } else { text }
+    SCHEMES.iter().any(|scheme| names(scheme))
+        || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+}
+
+fn redact_text(text: String) -> String {
+    if is_credential(&text) { "***".into() } else { text }
 }
 
 #[cfg(test)]

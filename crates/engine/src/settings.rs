@@ -20,10 +20,11 @@ pub use glob::{Closeness, Glob};
 pub use parse::{BadValue, counted, nearest, parse_duration, show_duration};
 pub use rate::Rate;
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Which signs of life reset a `timeout`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signs {
     /// Progress of the call, and what the server sends for it.
     pub call: bool,
@@ -41,7 +42,7 @@ impl Signs {
 }
 
 /// A checked value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Value {
     /// A time; `None` when switched off.
     Time(Option<Duration>),
@@ -96,7 +97,7 @@ pub enum Scope {
 }
 
 /// The settings' names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is documented in its item of `SETTINGS`
 pub enum Key {
     Timeout,
@@ -176,6 +177,7 @@ pub enum Key {
     Otlp,
     OtlpHeader,
     AccessLog,
+    Record,
     Redact,
     Keep,
 }

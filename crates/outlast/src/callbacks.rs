@@ -11,7 +11,6 @@ mod address;
 pub mod queue;
 
 use crate::client::http::addresses::Network;
-use crate::client::http::token::unhex;
 use crate::clock;
 use crate::dashboard::link::HoldLink;
 use crate::http1::fields::{self, Known};
@@ -136,7 +135,7 @@ impl Receiver {
 
     /// Whether a link is one of ours, and its hold may still be open.
     fn knows(&self, link: &HoldLink) -> bool {
-        let tag = unhex(&link.signature);
+        let tag = hex::decode(&link.signature);
         let verify =
             |tag: &[u8; 32]| hmac::verify(&self.secret, signed(link.hold, &link.until).as_bytes(), tag);
         let now = clock::wall().timestamp();

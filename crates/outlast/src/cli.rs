@@ -21,6 +21,7 @@ mod keep;
 mod manual;
 mod meant;
 mod remote;
+mod replay;
 mod run;
 mod serve;
 mod servers;
@@ -87,6 +88,7 @@ enum Task {
     Check(std::path::PathBuf, bool),
     Explain(crate::explain::Request),
     Import(crate::import::Request),
+    Replay(crate::replay::Request),
 }
 
 /// One line about what is wrong.
@@ -151,6 +153,7 @@ fn named_task(word: &OsStr, mut parser: lexopt::Parser, line: &[OsString]) -> Re
         "check" => check::parse(parser),
         "explain" => explain::parse(parser),
         "import" => import::parse(parser),
+        "replay" => replay::parse(parser),
         "completions" => completions::parse(parser),
         "cache" => cache::parse(parser),
         "token" => token::parse(parser),

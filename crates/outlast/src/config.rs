@@ -136,6 +136,8 @@ pub struct Settings {
     pub trace: Option<String>,
     /// Where traces go.
     pub otlp: OtlpSettings,
+    /// Where the run is recorded.
+    pub record: Option<String>,
     /// How a remote server is reached.
     pub remote: RemoteSettings,
     /// Where clients come in.
@@ -258,6 +260,7 @@ impl Settings {
             database: None,
             trace: None,
             otlp: OtlpSettings::default(),
+            record: None,
             remote: RemoteSettings::default(),
             service: ServiceSettings {
                 listen: None,
@@ -372,6 +375,7 @@ impl Settings {
             (Key::Otlp, Value::Text(url)) => self.otlp.take_url(&url)?,
             (Key::OtlpHeader, Value::Text(text)) => self.otlp.take_header(&text)?,
             (Key::AccessLog, Value::Text(path)) => self.service.access_log = Some(path),
+            (Key::Record, Value::Text(path)) => self.record = Some(path),
             // Decided before there are settings: it says which process has them.
             (Key::Keep, _) => {}
             (key, value) => self.engine.rules_mut().bare(key, value, source),

@@ -121,13 +121,14 @@ pub struct State {
 }
 
 /// What only calls need: it is read when the server of wrap mode is on its way already.
-fn inform(config: &mut Config, home: &Home, observers: &Observers) {
+fn inform(config: &mut Config, home: &Home, observers: &mut Observers) {
     // Another number in every process, for jitter.
     config.seed = u64::from_ne_bytes(crate::random::bytes());
     learned::teach(config, &home.place);
     // The service behind the door has the same calls.
     config.traces = observers.has_collector() && !config.door;
     config.observed = onlookers::observed(config);
+    observers.begin(config);
 }
 
 impl Driver {
@@ -136,12 +137,12 @@ impl Driver {
         mut config: Config,
         clock: Clock,
         starter: Starter,
-        observers: Observers,
+        mut observers: Observers,
         keeper: Option<Keeper>,
         home: impl Into<Home>,
     ) -> Arc<Driver> {
         let home = home.into();
-        inform(&mut config, &home, &observers);
+        inform(&mut config, &home, &mut observers);
         let process: Box<str> = onlookers::process_name(&config).into();
         let observed = config.observed;
         let driver = Arc::new_cyclic(|me| Driver {
@@ -598,10 +599,11 @@ impl State {
 
     /// Hands an event to the engine and does what it wants done.
     pub fn feed(&mut self, event: Event) {
-        self.observers.event(&event);
+        self.observers.event(self.now, &event);
         self.engine.handle(self.now, event);
         while let Some(action) = self.engine.poll() {
             if let Some(event) = self.perform(action) {
+                self.observers.answer(&event);
                 self.engine.handle(self.now, event);
             }
         }

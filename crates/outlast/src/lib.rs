@@ -38,6 +38,7 @@ mod pool;
 mod program;
 mod random;
 mod reload;
+mod replay;
 mod serve;
 mod server;
 mod servers;

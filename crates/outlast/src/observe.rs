@@ -8,6 +8,7 @@ pub mod metrics;
 pub mod otlp;
 pub mod progress;
 pub mod record;
+pub mod recording;
 pub mod rotation;
 pub mod state;
 pub mod stderr;
@@ -26,7 +27,8 @@ use outlast_engine::http::{Body, Response, Trouble};
 use outlast_engine::id::ExchangeId;
 use outlast_engine::settings::counted;
 use outlast_engine::wire::Scanned;
-use outlast_engine::{Action, Event, Level, Note, Now, Step};
+use outlast_engine::{Action, Config, Event, Level, Note, Now, Step};
+use recording::Recording;
 use stderr::Stderr;
 use trace::{Trace, Way};
 
@@ -36,6 +38,9 @@ pub struct Observers {
     stderr: Stderr,
     log: Log,
     trace: Option<Trace>,
+    recording: Option<Recording>,
+    /// Events and actions are written down, in one of these ways or in both.
+    writes: bool,
     feed: Option<Feed>,
     otlp: Option<Otlp>,
     /// What happens is counted.
@@ -45,7 +50,29 @@ pub struct Observers {
 impl Observers {
     /// Observers that write to our stderr, and messages to `trace` if it is there.
     pub fn new(stderr: Stderr, log: Log, trace: Option<Trace>) -> Observers {
-        Observers { stderr, log, trace, feed: None, otlp: None, measures: false }
+        Observers {
+            stderr,
+            log,
+            writes: trace.is_some(),
+            trace,
+            recording: None,
+            feed: None,
+            otlp: None,
+            measures: false,
+        }
+    }
+
+    /// What happens is recorded from now on.
+    pub fn record(&mut self, recording: Recording) {
+        self.recording = Some(recording);
+        self.writes = true;
+    }
+
+    /// How the engine is made, before anything happens to it.
+    pub fn begin(&mut self, config: &Config) {
+        if let Some(recording) = &mut self.recording {
+            recording.begin(config);
+        }
     }
 
     /// The same, and traces go to this collector.
@@ -134,13 +161,27 @@ impl Observers {
 
     /// Something happened.
     #[inline]
-    pub fn event(&mut self, event: &Event) {
-        if self.trace.is_some() {
-            self.trace_event(event);
+    pub fn event(&mut self, now: Now, event: &Event) {
+        if self.writes {
+            self.write_event(now, event);
         }
     }
 
     #[cold]
+    fn write_event(&mut self, now: Now, event: &Event) {
+        if let Some(recording) = &mut self.recording {
+            recording.event(now, event);
+        }
+        self.trace_event(event);
+    }
+
+    /// An action was answered at once.
+    pub fn answer(&mut self, event: &Event) {
+        if let Some(recording) = &mut self.recording {
+            recording.answer(event);
+        }
+    }
+
     fn trace_event(&mut self, event: &Event) {
         let Some(trace) = &mut self.trace else { return };
         let (way, line) = match event {
@@ -170,12 +211,19 @@ impl Observers {
     /// Something is about to be done.
     #[inline]
     pub fn action(&mut self, action: &Action) {
-        if self.trace.is_some() {
-            self.trace_action(action);
+        if self.writes {
+            self.write_action(action);
         }
     }
 
     #[cold]
+    fn write_action(&mut self, action: &Action) {
+        if let Some(recording) = &mut self.recording {
+            recording.action(action);
+        }
+        self.trace_action(action);
+    }
+
     fn trace_action(&mut self, action: &Action) {
         let Some(trace) = &mut self.trace else { return };
         let of = |exchange: &ExchangeId| Way { exchange: Some(exchange.0), ..Way::plain(">client") };
@@ -216,8 +264,8 @@ impl Observers {
 
     /// The end of a turn: lets go of what it wrote, and wakes whoever looks on.
     pub fn flush(&mut self) {
-        if self.trace.is_some() {
-            self.tell_lost(false);
+        if self.writes {
+            self.flush_written();
         }
         if let Some(feed) = &mut self.feed {
             feed.wake();
@@ -230,11 +278,22 @@ impl Observers {
         self.otlp.as_ref().and_then(Otlp::last_spans)
     }
 
+    #[cold]
+    fn flush_written(&mut self) {
+        self.tell_lost(false);
+        if let Some(text) = self.recording.as_mut().and_then(Recording::flush) {
+            self.warn("record-ends", text);
+        }
+    }
+
     /// Writes what is left, for a short while.
     pub fn finish(&mut self) {
         self.trace.iter_mut().for_each(Trace::finish);
         self.tell_lost(true);
         self.tell_lost_spans(true);
+        if let Some(text) = self.recording.as_mut().and_then(Recording::finish) {
+            self.warn("record-ends", text);
+        }
         self.stderr.finish();
     }
 }

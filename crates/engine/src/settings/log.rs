@@ -130,6 +130,23 @@ pub(super) const ITEMS: &[Setting] = &[
                16 MiB of lines wait to be written; what is lost beyond that is counted in the file and in the log.",
     },
     Setting {
+        key: Key::Record,
+        name: "record",
+        kind: Kind::Path,
+        scope: Scope::Process,
+        place: Place::Log,
+        group: Group::Log,
+        applies: Applies::Everywhere,
+        front: false,
+        default: "",
+        short: "record this run in FILE, for `outlast replay`",
+        long: "Keeps everything that happens to outlast, and in few words what it decides; `outlast replay FILE` \
+               shows the run again, so that a bug report is a file. Each start begins a new FILE with mode 0600; \
+               the one before becomes FILE.1. Secrets are replaced, long texts of messages are cut. The recording \
+               ends after 64 MiB, or when 16 MiB wait to be written: no call waits for it. With `--keep` the \
+               service in the background is recorded.",
+    },
+    Setting {
         key: Key::Redact,
         name: "redact",
         kind: Kind::Lines("GLOB"),

@@ -5,6 +5,7 @@ use crate::callbacks::Callers;
 use crate::config::Settings;
 use crate::observe::Observers;
 use crate::observe::access::AccessLog;
+use crate::observe::recording::Recording;
 use crate::observe::stderr::{Stderr, say};
 use crate::observe::stdout;
 use crate::observe::trace;
@@ -60,6 +61,7 @@ pub(super) fn run(task: Task) -> ExitCode {
         Task::Check(path, json) => super::check::run(&path, json),
         Task::Explain(request) => crate::explain::run(&request),
         Task::Import(request) => crate::import::run(&request),
+        Task::Replay(request) => crate::replay::run(&request),
     };
     done.unwrap_or_else(|error| failed(&error))
 }
@@ -161,6 +163,13 @@ fn with_log(
     let mut observers = Observers::new(stderr, settings.log, trace).with_collector(collector);
     if settings.service.metrics {
         observers.measure();
+    }
+    // The service behind the door of --keep has the calls, and the same options.
+    if let Some(path) = settings.record.filter(|_| !settings.engine.door) {
+        match Recording::open(&path, settings.engine.redact.clone()) {
+            Ok(recording) => observers.record(recording),
+            Err(error) => return cannot_write("record", &path, &error),
+        }
     }
     run(settings.engine, observers, place).unwrap_or_else(|error| {
         say(&format!("cannot start: {error}"));

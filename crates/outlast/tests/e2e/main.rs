@@ -55,6 +55,7 @@ mod printed;
 mod process;
 mod progress;
 mod questions;
+mod record;
 mod rejoin;
 mod reload;
 mod replicas;

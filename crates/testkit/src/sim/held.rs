@@ -10,6 +10,7 @@ use super::process::{Deed, Process, member};
 use super::rng::Rng;
 use super::service::remote::{Happening, Remote};
 use super::steps::Steps;
+use super::subject::Subject;
 use super::{Outcome, SWEEP, engine, fingerprint, limits, sampled, sweep};
 use crate::exchange::{Exchanges, MODERN, NAMES, mirror, read};
 use crate::ledger::Ledger;
@@ -20,7 +21,7 @@ use outlast_engine::id::{ExchangeId, Run, ServerId};
 use outlast_engine::store::{Query, Stored, Trouble, Write};
 use outlast_engine::wire::{Field, Message, Outgoing, Scanned, scan};
 use outlast_engine::{
-    Action, Config, Engine, Event, Manner, Mono, Now, Restart, ServerConfig, Share, Transport, Wall,
+    Action, Config, Event, Manner, Mono, Now, Restart, ServerConfig, Share, Transport, Wall,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -94,7 +95,7 @@ enum Kind {
 
 struct World {
     rng: Rng,
-    engine: Engine,
+    engine: Subject,
     steps: Steps,
     agenda: Agenda<Plan>,
     character: Character,

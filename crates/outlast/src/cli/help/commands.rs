@@ -149,6 +149,14 @@ pub const COMMANDS: &[Command] = &[
         text: advise,
     },
     Command {
+        name: "replay",
+        listed: false,
+        then: &[],
+        options: &["call", "compare", "json"],
+        short: "what outlast decided in a recorded run, and why",
+        text: replay,
+    },
+    Command {
         name: "ui",
         listed: false,
         then: &[],
@@ -318,6 +326,31 @@ Usage: outlast clients [--json] [--state DIR]
 
 To add a client: --client-profile 'NAME=cap:60s,progress:no'. To measure one:
 outlast doctor client.
+"
+    .into()
+}
+
+fn replay() -> String {
+    "Show a run that was recorded with --record again: what happened, what outlast
+decided, and why.
+Usage: outlast replay FILE [--call N] [--json]
+       outlast replay FILE --compare [--json]
+
+  > and <     a client and a server say something, or post, get, delete over HTTP
+  << and >>   what outlast says to the client and to the server
+  !!          why: what the log tells
+  %%          what happens to a call, with its number
+  ..          everything else that outlast does
+
+      --call N    only what concerns this call
+      --compare   say only where this version of outlast decides otherwise than
+                  the one that recorded
+      --json      print one JSON object for each moment
+  -h, --help      this text
+
+Ends with 0, 1 where this version decides otherwise than the one that recorded, 2
+for a file that cannot be read, that is no recording, or that is of a newer
+format.
 "
     .into()
 }
