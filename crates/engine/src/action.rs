@@ -139,6 +139,8 @@ pub enum Note {
     ListLate { server: Box<str>, wait: Duration },
     /// A server does not speak the era of a client: it is left out of what that client sees.
     OtherEra { server: Box<str> },
+    /// A list of a server could not be had, and is asked for again; `failed` if that has happened too often.
+    ListFailed { server: Box<str>, method: Box<str>, why: String, wait: Duration, failed: bool },
     /// A list of a server ends before its end.
     OddList { server: Box<str>, method: Box<str>, why: &'static str },
     /// A restart did not work.
@@ -239,6 +241,7 @@ impl Note {
             | Note::ListLate { .. }
             | Note::OtherEra { .. }
             | Note::TooManyNames { .. }
+            | Note::ListFailed { .. }
             | Note::OddList { .. }
             | Note::RestartFailed { .. }
             | Note::Down { .. }
@@ -291,6 +294,7 @@ impl Note {
             Note::Restarted { .. } => "restarted",
             Note::ListLate { .. } => "list-late",
             Note::OtherEra { .. } => "other-era",
+            Note::ListFailed { .. } => "list-failed",
             Note::OddList { .. } => "odd-list",
             Note::RestartFailed { .. } => "restart-failed",
             Note::SlowStart { .. } => "slow-start",
@@ -388,6 +392,10 @@ impl std::fmt::Display for Note {
                     f,
                     "`{server}` does not speak the revision of a client; that client does not see it at the merged door"
                 )
+            }
+            Note::ListFailed { server, method, why, wait, failed } => {
+                let again = if *failed { "it is asked for again every" } else { "it is asked for again in" };
+                write!(f, "`{server}`: {method} failed: {why}; {again} {}", show(wait))
             }
             Note::OddList { server, method, why } => write!(f, "`{server}`: {method} ends early: {why}"),
             Note::RestartFailed { server, why } => write!(f, "restart of `{server}` failed: {why}"),

@@ -288,6 +288,14 @@ pub struct ServerConfig {
     pub bounds: Bounds,
 }
 
+/// The longest wait before something is tried again, however often it has failed.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
+
+/// A wait that doubles each time.
+pub(crate) fn doubled(base: Duration, times: u32) -> Duration {
+    base.saturating_mul(2u32.saturating_pow(times.min(16))).min(LONGEST_BACKOFF)
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         ServerConfig {
@@ -319,6 +327,12 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
+    /// The wait before something is tried again that has failed so often in a row. `None` if that is too often: then
+    /// it counts as failed, and is tried every `reconnect-every`.
+    pub(crate) fn connect_again_after(&self, failures: u32) -> Option<Duration> {
+        (failures <= self.connect_retries).then(|| doubled(self.connect_backoff, failures.saturating_sub(1)))
+    }
+
     /// Whether it is the same but for its place in the file.
     pub(crate) fn says_the_same(&self, other: &ServerConfig) -> bool {
         let placed = ServerConfig { source: self.source.clone(), ..other.clone() };

@@ -5,9 +5,12 @@
 //! | unknown, stale | a client needs it | wanted |
 //! | wanted | its server is there | asked |
 //! | asked | a page that is not the last | asked |
-//! | asked | the last page, a refusal | fresh |
+//! | asked | the last page, or the server has no such list | fresh |
 //! | asked | its process ends | wanted |
-//! | asked | its answer is lost, and it goes on running | stale |
+//! | asked | an error, silence, an answer that is lost | failed |
+//! | failed | `connect-backoff` is over, later `reconnect-every` | wanted |
+//! | failed | its server comes back | wanted |
+//! | failed | the server says that it changed | stale |
 //! | asked | the server says that it changed | asked, and stale after the last page |
 //! | fresh | the server says that it changed, is started again, or has said that it keeps no longer | stale |
 //!
@@ -44,8 +47,10 @@ enum Progress {
     Stale,
     /// It is asked for as soon as its server is there.
     Wanted,
-    /// Under this number; what has come so far.
-    Asked(AttemptId, Box<Listing>),
+    /// Under this number; what has come so far, and when nobody waits for more.
+    Asked(AttemptId, Box<Listing>, Option<Mono>),
+    /// It could not be had, and is asked for again at this time.
+    Failed(Mono),
     /// Until this time, if its server does not tell of changes.
     Fresh(Option<Mono>),
 }
@@ -61,6 +66,28 @@ struct List {
     outdated: bool,
     /// Everybody knows that it has changed, and nobody has looked since.
     told: bool,
+    /// How often in a row it could not be had.
+    failures: u32,
+}
+
+impl List {
+    /// When it is to be looked at, whatever happens.
+    fn due(&self) -> Option<Mono> {
+        match self.progress {
+            Progress::Asked(_, _, until) => until,
+            Progress::Failed(at) => Some(at),
+            Progress::Stale | Progress::Wanted | Progress::Fresh(_) => None,
+        }
+    }
+}
+
+/// A list that is due.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ListDue {
+    /// It is to be asked for again.
+    Again(Kind),
+    /// It was asked for under this number, and was not answered.
+    Unanswered(Kind, AttemptId),
 }
 
 /// A list, and what it looks like as a number.
@@ -81,6 +108,8 @@ struct Lists {
     discovers: bool,
     /// It does not speak the era that it was asked in.
     foreign: bool,
+    /// When the first of its lists is due.
+    armed: Option<Mono>,
 }
 
 /// A request that waits for what servers say.
@@ -179,9 +208,12 @@ impl Merged {
     /// that too.
     pub(crate) fn wanted(&mut self, server: ServerId, anew: bool) -> Vec<Kind> {
         let Some(lists) = self.servers.get_mut(&server) else { return Vec::new() };
-        for list in lists.each.values_mut().filter(|list| anew && matches!(list.progress, Progress::Fresh(_)))
-        {
-            (list.progress, list.owed, list.outdated) = (Progress::Wanted, true, false);
+        for list in lists.each.values_mut() {
+            let again = matches!(list.progress, Progress::Failed(_))
+                || anew && matches!(list.progress, Progress::Fresh(_));
+            if again {
+                (list.progress, list.owed, list.outdated) = (Progress::Wanted, true, false);
+            }
         }
         let wanted =
             |(kind, list): (&Kind, &List)| matches!(list.progress, Progress::Wanted).then_some(*kind);
@@ -189,8 +221,64 @@ impl Merged {
     }
 
     /// A server is asked for a list, or for the next page of it.
-    pub(crate) fn asks(&mut self, server: ServerId, kind: Kind, attempt: AttemptId, so_far: Box<Listing>) {
-        self.list(server, kind).progress = Progress::Asked(attempt, so_far);
+    pub(crate) fn asks(
+        &mut self,
+        timers: &mut Timers,
+        (server, kind): (ServerId, Kind),
+        attempt: AttemptId,
+        so_far: Box<Listing>,
+        until: Option<Mono>,
+    ) {
+        self.list(server, kind).progress = Progress::Asked(attempt, so_far, until);
+        self.arm_lists(timers, server);
+    }
+
+    /// Sets the timer of a server's lists to the first that is due.
+    fn arm_lists(&mut self, timers: &mut Timers, server: ServerId) {
+        let Some(lists) = self.servers.get_mut(&server) else { return };
+        let first = lists.each.values().filter_map(List::due).min();
+        timers.set(Owner::Lists(server), &mut lists.armed, first);
+    }
+
+    pub(crate) fn lists_armed(&self, server: ServerId) -> Option<Mono> {
+        self.servers.get(&server)?.armed
+    }
+
+    /// The timer of a server's lists rings: those that are due.
+    pub(crate) fn lists_ring(&mut self, timers: &mut Timers, now: Mono, server: ServerId) -> Vec<ListDue> {
+        let Some(lists) = self.servers.get_mut(&server) else { return Vec::new() };
+        lists.armed = None;
+        let mut due = Vec::new();
+        for (kind, list) in lists.each.iter_mut().filter(|(_, list)| list.due().is_some_and(|at| at <= now)) {
+            if let Progress::Asked(attempt, ..) = list.progress {
+                due.push(ListDue::Unanswered(*kind, attempt));
+            } else {
+                list.progress = Progress::Wanted;
+                due.push(ListDue::Again(*kind));
+            }
+        }
+        self.arm_lists(timers, server);
+        due
+    }
+
+    /// A list could not be had. How often that has happened in a row; `fails` says when it is asked for again.
+    pub(crate) fn failures(&mut self, server: ServerId, kind: Kind) -> u32 {
+        let list = self.list(server, kind);
+        list.failures = list.failures.saturating_add(1);
+        list.failures
+    }
+
+    /// A list is asked for again at this time. Until then what was known of it is shown.
+    pub(crate) fn fails(&mut self, timers: &mut Timers, (server, kind): (ServerId, Kind), again: Mono) {
+        let list = self.list(server, kind);
+        (list.progress, list.outdated) = (Progress::Failed(again), false);
+        self.arm_lists(timers, server);
+    }
+
+    /// Whether a list could not be had of late, although its server is there.
+    pub(crate) fn has_failed(&self, server: ServerId, kind: Kind) -> bool {
+        let list = self.servers.get(&server).and_then(|lists| lists.each.get(&kind));
+        list.is_some_and(|list| list.failures > 0)
     }
 
     /// What has come of a list that was asked for under this number. It is stale until `is_listed`, or asked again.
@@ -202,7 +290,7 @@ impl Merged {
     ) -> Option<Box<Listing>> {
         let list = self.servers.get_mut(&server)?.each.get_mut(&kind)?;
         match std::mem::take(&mut list.progress) {
-            Progress::Asked(asked, so_far) if asked == attempt => Some(so_far),
+            Progress::Asked(asked, so_far, _) if asked == attempt => Some(so_far),
             other => {
                 list.progress = other;
                 None
@@ -213,8 +301,8 @@ impl Merged {
     /// A list is whole. Whether somebody is to be told that it looks different.
     pub(crate) fn is_listed(
         &mut self,
-        server: ServerId,
-        kind: Kind,
+        timers: &mut Timers,
+        (server, kind): (ServerId, Kind),
         listing: Listing,
         until: Option<Mono>,
     ) -> bool {
@@ -228,34 +316,35 @@ impl Merged {
         list.known = Some(Known { listing: Arc::new(listing), digest });
         let outdated = std::mem::take(&mut list.outdated);
         list.progress = if outdated { Progress::Stale } else { Progress::Fresh(until) };
+        list.failures = 0;
         let news = std::mem::take(&mut list.owed) && differs;
         self.changes += u64::from(before != Some(digest));
+        self.arm_lists(timers, server);
         news
     }
 
     /// A server has no such list.
-    pub(crate) fn refuses(&mut self, server: ServerId, kind: Kind) -> bool {
-        self.is_listed(server, kind, Listing::default(), None)
+    pub(crate) fn refuses(&mut self, timers: &mut Timers, server: ServerId, kind: Kind) -> bool {
+        self.is_listed(timers, (server, kind), Listing::default(), None)
     }
 
-    /// What was asked for will not come. From a server that is away it is asked again when it is back, and from one
-    /// that runs when somebody needs it.
-    pub(crate) fn is_interrupted(&mut self, server: ServerId, kind: Kind, attempt: AttemptId, runs: bool) {
-        if self.take_asked(server, kind, attempt).is_some() {
-            let list = self.list(server, kind);
-            list.progress = if runs { Progress::Stale } else { Progress::Wanted };
-            list.outdated = false;
-        }
+    /// What was asked for will not come from a server that is away: it is asked for again when that is back.
+    pub(crate) fn is_interrupted(&mut self, timers: &mut Timers, server: ServerId, kind: Kind) {
+        let list = self.list(server, kind);
+        (list.progress, list.outdated) = (Progress::Wanted, false);
+        self.arm_lists(timers, server);
     }
 
     /// A server says that a list of its has changed. What it is about to answer may be older than that.
-    pub(crate) fn is_stale(&mut self, server: ServerId, kind: Kind) {
+    pub(crate) fn is_stale(&mut self, timers: &mut Timers, server: ServerId, kind: Kind) {
         let list = self.servers.get_mut(&server).and_then(|lists| lists.each.get_mut(&kind));
-        match list {
-            Some(list) if matches!(list.progress, Progress::Asked(..)) => list.outdated = true,
-            Some(list) if matches!(list.progress, Progress::Fresh(_)) => list.progress = Progress::Stale,
-            Some(_) | None => {}
+        let Some(list) = list else { return };
+        match list.progress {
+            Progress::Asked(..) => list.outdated = true,
+            Progress::Fresh(_) | Progress::Failed(_) => list.progress = Progress::Stale,
+            Progress::Stale | Progress::Wanted => {}
         }
+        self.arm_lists(timers, server);
     }
 
     /// Whether anybody is to be told that a list has changed. A server may say so all the time, and has many clients.
@@ -346,13 +435,27 @@ impl Merged {
     pub(crate) fn is_another(&mut self, server: ServerId) {
         if let Some(lists) = self.servers.get_mut(&server) {
             (lists.late, lists.discovers, lists.foreign) = (false, false, false);
+            lists.each.values_mut().for_each(|list| list.failures = 0);
         }
     }
 
     /// A server is let go of.
-    pub(crate) fn forget(&mut self, server: ServerId) {
-        self.servers.remove(&server);
+    pub(crate) fn forget(&mut self, timers: &mut Timers, server: ServerId) {
+        if let Some(mut lists) = self.servers.remove(&server) {
+            timers.set(Owner::Lists(server), &mut lists.armed, None);
+        }
         self.changes += 1;
+    }
+
+    /// Whatever is due has its timer.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let first = |lists: &Lists| lists.each.values().filter_map(List::due).min();
+        match self.servers.iter().find(|(_, lists)| lists.armed != first(lists)) {
+            Some((server, lists)) => {
+                Err(format!("the lists of {server:?} are due at {:?}: {lists:?}", first(lists)))
+            }
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn servers(&self) -> usize {

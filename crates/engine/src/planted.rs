@@ -62,11 +62,15 @@ pub enum Planted {
     CallsBackTwice,
     ShowsAllPrincipals,
     FailsWhatCouldGoOn,
+    ForgetsFailedLists,
+    KeepsRevoked,
+    MixesAsks,
+    MixesProgress,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 55] = [
+    pub const ALL: [Planted; 59] = [
         Planted::OverloadsEverything,
         Planted::WaitsForEver,
         Planted::NeverWakesWaiting,
@@ -122,6 +126,10 @@ impl Planted {
         Planted::CallsBackTwice,
         Planted::ShowsAllPrincipals,
         Planted::FailsWhatCouldGoOn,
+        Planted::ForgetsFailedLists,
+        Planted::KeepsRevoked,
+        Planted::MixesAsks,
+        Planted::MixesProgress,
     ];
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum Owner {
     Standing(ServerId),
     /// A server that may be quiet for too long.
     Quiet(ServerId),
+    /// A server's lists: one that was asked for in vain, or that is asked for again.
+    Lists(ServerId),
     /// A subscription whose stream broke.
     Listen(AttemptId),
     /// A call whose client may come back.
@@ -56,6 +58,9 @@ type Entry = u128;
 
 const KIND: u32 = 60;
 const GENERATION: u32 = 28;
+
+/// The kind of what belongs to a server.
+const SERVER: u64 = 2;
 
 /// Leftovers that are always put up with.
 const FEW: usize = 1024;
@@ -132,14 +137,15 @@ fn entry(at: Mono, owner: Owner) -> Entry {
             (0, u64::from(slot) << GENERATION | u64::from(generation))
         }
         Owner::Ask(AskId(id)) => (1, id),
-        Owner::Server(ServerId(id)) => (2, u64::from(id)),
-        Owner::Grace(ServerId(id)) => (3, u64::from(id)),
+        Owner::Server(server) => of_server(0, server),
+        Owner::Grace(server) => of_server(1, server),
+        Owner::Standing(server) => of_server(2, server),
+        Owner::Quiet(server) => of_server(3, server),
+        Owner::Lists(server) => of_server(4, server),
         Owner::Ending => (4, 0),
         Owner::Gather(GatherNo(id)) => (13, id),
         Owner::Throttle(ThrottleNo(id)) => (14, u64::from(id)),
         Owner::Session(ClientId(id)) => (5, id),
-        Owner::Standing(ServerId(id)) => (6, u64::from(id)),
-        Owner::Quiet(ServerId(id)) => (11, u64::from(id)),
         Owner::Listen(AttemptId(id)) => (7, id),
         Owner::Tasks => (8, 0),
         Owner::Key(KeyNo(id)) => (12, id.get()),
@@ -151,6 +157,11 @@ fn entry(at: Mono, owner: Owner) -> Entry {
         Owner::Callbacks => (15, 2),
     };
     u128::from(at.nanos()) << 64 | u128::from(kind << KIND | id)
+}
+
+/// The timers of a server share a kind: an id of theirs leaves room for which of them it is.
+fn of_server(which: u64, server: ServerId) -> (u64, u64) {
+    (SERVER, which << 32 | u64::from(server.0))
 }
 
 fn due(entry: Entry) -> Mono {
@@ -166,14 +177,21 @@ fn owner(entry: Entry) -> Option<Owner> {
             generation: id as u32 & CallId::GENERATIONS,
         }),
         1 => Owner::Ask(AskId(id)),
-        2 => Owner::Server(ServerId(id as u32)),
-        3 => Owner::Grace(ServerId(id as u32)),
+        SERVER => {
+            let server = ServerId(id as u32);
+            match id >> 32 {
+                0 => Owner::Server(server),
+                1 => Owner::Grace(server),
+                2 => Owner::Standing(server),
+                3 => Owner::Quiet(server),
+                4 => Owner::Lists(server),
+                _ => return None,
+            }
+        }
         4 => Owner::Ending,
         13 => Owner::Gather(GatherNo(id)),
         14 => Owner::Throttle(ThrottleNo(id as u32)),
         5 => Owner::Session(ClientId(id)),
-        6 => Owner::Standing(ServerId(id as u32)),
-        11 => Owner::Quiet(ServerId(id as u32)),
         7 => Owner::Listen(AttemptId(id)),
         8 => Owner::Tasks,
         12 => Owner::Key(KeyNo(NonZeroU64::new(id)?)),
@@ -204,6 +222,7 @@ mod tests {
             Owner::Session(ClientId(9)),
             Owner::Standing(ServerId(2)),
             Owner::Quiet(ServerId(6)),
+            Owner::Lists(ServerId(u32::MAX)),
             Owner::Listen(AttemptId(3)),
             Owner::Tasks,
             Owner::Wait(TaskNo(4)),

@@ -71,7 +71,9 @@ impl Note {
             Note::Exited { server, exit } => json!({"server": server, "exit": exit.to_string()}),
             Note::Closed { server, what } => json!({"server": server, "what": what}),
             Note::ListLate { server, wait } => json!({"server": server, "waitMs": millis(wait)}),
-            Note::OtherEra { server } => json!({"server": server}),
+            Note::ListFailed { server, method, why, wait, failed } => {
+                json!({"server": server, "method": method, "why": why, "waitMs": millis(wait), "failed": failed})
+            }
             Note::OddList { server, method, why } => {
                 json!({"server": server, "method": method, "why": why})
             }
@@ -98,6 +100,7 @@ impl Note {
                 json!({"server": server, "method": method, "limitMs": millis(limit)})
             }
             Note::MemoryWasWrong { server }
+            | Note::OtherEra { server }
             | Note::OddDeclaration { server }
             | Note::TolerantAnswer { server }
             | Note::OtherIdType { server }

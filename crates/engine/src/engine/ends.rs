@@ -161,7 +161,7 @@ impl Engine {
     pub(super) fn end_server(&mut self, id: ServerId) {
         // Whoever waits for a task here may be a client of another server.
         self.drop_asks_of(self.at, id);
-        self.merged.forget(id);
+        self.merged.forget(&mut self.timers, id);
         self.servers.end(&mut self.timers, id);
         self.act(Action::LetGo(id));
         self.start_eager(self.at);

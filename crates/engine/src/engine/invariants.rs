@@ -36,6 +36,7 @@ impl Engine {
         self.check_keys()?;
         self.tickets.check()?;
         self.callbacks.check()?;
+        self.merged.check()?;
         self.check_counts()
     }
 
@@ -278,6 +279,7 @@ impl Engine {
             + self.listens.len()
             + self.keys.len()
             + self.merged.waiting()
+            + self.merged.servers()
             + self.throttles.len()
             + self.tickets.len()
             + 4;

@@ -143,7 +143,7 @@ impl Engine {
             for kind in needs.kinds() {
                 if self.may_list(server, *kind) && self.merged.wants(now, server, *kind) {
                     self.wake_server(server);
-                    self.ask_if_there(server, *kind);
+                    self.ask_if_there(now, server, *kind);
                 }
             }
         }

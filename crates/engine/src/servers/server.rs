@@ -31,7 +31,7 @@ use crate::calls::retry::Budget;
 use crate::catalog::Kind;
 use crate::clients::Way;
 use crate::clients::session::version_wanted;
-use crate::config::{ServerConfig, Transport};
+use crate::config::{ServerConfig, Transport, doubled};
 use crate::era::Eras;
 use crate::event::{Exit, StartFailure};
 use crate::id::{AttemptId, CallId, ClientId, DefinitionId, JsonId, Run};
@@ -46,9 +46,6 @@ use crate::wire::Message;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The longest wait before a restart.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
 /// The time in which restarts are counted.
 const INTENSITY_WINDOW: Duration = Duration::from_secs(60);
@@ -78,10 +75,6 @@ pub(crate) enum Life {
     Ended(Exit),
     /// Could not be started, and stays so.
     Failed(StartFailure),
-}
-
-fn doubled(base: Duration, times: u32) -> Duration {
-    base.saturating_mul(2u32.saturating_pow(times.min(16))).min(LONGEST_BACKOFF)
 }
 
 /// What a request can expect of a server.
@@ -555,10 +548,7 @@ impl Server {
     pub(crate) fn restart_after(&mut self, now: Mono, jitter: f64, at_once: bool) -> Option<Duration> {
         if !self.came_up {
             self.tries += 1;
-            if self.tries > self.config.connect_retries {
-                return None;
-            }
-            return Some(doubled(self.config.connect_backoff, self.tries - 1));
+            return self.config.connect_again_after(self.tries);
         }
         if !self.may_restart(now) {
             return None;

@@ -3,6 +3,7 @@
 //! Each server is told the client's own handshake, as one that was started again would be. The client is answered
 //! with what they can do together.
 
+use super::lists::is_of_other_era;
 use super::{Asking, Engine};
 use crate::action::Note;
 use crate::catalog::{Welcome, offer};
@@ -164,8 +165,10 @@ impl Engine {
         if answer.has(Field::Result) {
             self.servers.shows_era(id, Some(Era::Modern));
             self.servers.is_welcomed(id, answer);
-        } else {
+        } else if is_of_other_era(answer) && !self.merged.has_listed(id) {
             self.is_foreign(id);
+        } else {
+            self.merged.discovers_again(id);
         }
         self.gathered_may_go_on(now, id);
     }
@@ -176,9 +179,11 @@ impl Engine {
         self.gathered_may_go_on(now, id);
     }
 
-    /// A server is left out for clients of an era that it does not speak.
+    /// A server is left out for clients of an era that it does not speak. One that has shown that it speaks it had
+    /// another reason.
     pub(super) fn is_foreign(&mut self, id: ServerId) {
-        if self.merged.is_foreign(id) {
+        let speaks = self.servers.get(&id).is_some_and(|server| server.eras.speaks(Era::Modern));
+        if !speaks && self.merged.is_foreign(id) {
             let server = self.server_name(id);
             self.note(Note::OtherEra { server });
         }

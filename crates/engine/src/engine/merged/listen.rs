@@ -208,7 +208,7 @@ impl Engine {
     pub(in crate::engine) fn part_has_ended(&mut self, id: ServerId, lists: u8) {
         for kind in Kind::ALL {
             if lists & kind.bit() != 0 && !self.listens.are_told(id, kind.bit()) {
-                self.merged.is_stale(id, kind);
+                self.merged.is_stale(&mut self.timers, id, kind);
             }
         }
     }

@@ -5,11 +5,15 @@ use crate::action::Note;
 use crate::catalog::{Kind, Listed, Listing, Page, Part, Shown, View};
 use crate::clients::Way;
 use crate::config::Expose;
+use crate::engine::remote::error_code;
 use crate::engine::revival::list_changed_message;
+use crate::error::cut;
 use crate::id::{AttemptId, ClientId, ServerId};
 use crate::json;
-use crate::merged::{PartKey, ViewKey};
+use crate::limits;
+use crate::merged::{ListDue, PartKey, ViewKey};
 use crate::servers::{Own, Readiness};
+use crate::settings::show_duration;
 use crate::time::Mono;
 use crate::wire::{Field, Message, Outgoing, scan_message};
 use bytes::Bytes;
@@ -18,6 +22,9 @@ use std::time::Duration;
 
 /// How long a list is kept at most, whatever its server says.
 const LONGEST_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The error of a server that has no such list.
+const NO_SUCH_METHOD: i64 = -32601;
 
 impl Engine {
     /// Whether a server says that it has lists of this kind. What has not been said is tried.
@@ -34,9 +41,9 @@ impl Engine {
         self.servers.get(&id).is_some_and(|server| server.readiness() == Readiness::Runs)
     }
 
-    pub(super) fn ask_if_there(&mut self, id: ServerId, kind: Kind) {
+    pub(super) fn ask_if_there(&mut self, now: Mono, id: ServerId, kind: Kind) {
         if self.is_there(id) {
-            self.ask_for_page(id, kind, Box::default(), None);
+            self.ask_for_page(now, (id, kind), Box::default(), None);
         }
     }
 
@@ -46,15 +53,21 @@ impl Engine {
         self.parts_are_due(id);
         for kind in self.merged.wanted(id, anew) {
             if self.may_list(id, kind) {
-                self.ask_for_page(id, kind, Box::default(), None);
-            } else if self.merged.refuses(id, kind) {
+                self.ask_for_page(now, (id, kind), Box::default(), None);
+            } else if self.merged.refuses(&mut self.timers, id, kind) {
                 self.tell_of_news(id, kind);
             }
         }
         self.gathered_may_go_on(now, id);
     }
 
-    fn ask_for_page(&mut self, id: ServerId, kind: Kind, so_far: Box<Listing>, cursor: Option<&[u8]>) {
+    fn ask_for_page(
+        &mut self,
+        now: Mono,
+        (id, kind): (ServerId, Kind),
+        so_far: Box<Listing>,
+        cursor: Option<&[u8]>,
+    ) {
         let method = kind.method();
         let meta = self.merged.meta(id).map(|meta| [b"\"_meta\":", meta].concat());
         let cursor = cursor.map(|cursor| [b"\"cursor\":", cursor].concat());
@@ -67,7 +80,8 @@ impl Engine {
             [br#"{"jsonrpc":"2.0","id":0,"method":""#, method.as_str().as_bytes(), b"\"", &*params, b"}"];
         let Some(message) = scan_message(request.concat().into()) else { return };
         let attempt = self.new_attempt();
-        self.merged.asks(id, kind, attempt, so_far);
+        let until = self.limit_of_own(id, &method).map(|limit| now + limit.time);
+        self.merged.asks(&mut self.timers, (id, kind), attempt, so_far, until);
         self.send_own(id, &message, &method, attempt);
         self.servers.asks_own(id, attempt, Own::Listing(kind));
     }
@@ -82,14 +96,10 @@ impl Engine {
     ) {
         let Some(mut listing) = self.merged.take_asked(id, kind, attempt) else { return };
         let Some(page) = self.page_as_shown(id, kind, answer) else {
-            // An error says that there is no such list, or none for us.
-            if is_of_other_era(answer) && self.merged.meta(id).is_some() && !self.merged.has_listed(id) {
-                self.is_foreign(id);
-            }
-            return self.list_is_known(now, id, kind, Listing::default(), None);
+            return self.list_is_refused(now, id, kind, answer);
         };
         match listing.add(kind, &page) {
-            Listed::More(cursor) => return self.ask_for_page(id, kind, listing, Some(&cursor)),
+            Listed::More(cursor) => return self.ask_for_page(now, (id, kind), listing, Some(&cursor)),
             Listed::Last => {}
             Listed::Ends(why) => {
                 let server = self.server_name(id);
@@ -100,10 +110,66 @@ impl Engine {
         self.list_is_known(now, id, kind, *listing, until);
     }
 
+    /// An error says that there is no such list, or none for us; or that it cannot be had now.
+    fn list_is_refused(&mut self, now: Mono, id: ServerId, kind: Kind, answer: &Message) {
+        if is_of_other_era(answer) && self.merged.meta(id).is_some() && !self.merged.has_listed(id) {
+            self.is_foreign(id);
+        }
+        if error_code(answer) == Some(NO_SUCH_METHOD) || self.merged.does_not_speak(id) {
+            return self.list_is_known(now, id, kind, Listing::default(), None);
+        }
+        let error = answer.raw(Field::Error).unwrap_or_default();
+        let why = format!("error {}", cut(&String::from_utf8_lossy(error), limits::ERROR_MESSAGE));
+        self.list_failed(now, id, kind, why);
+    }
+
+    /// A list could not be had: what was known of it stays, and it is asked for again as a server would be that cannot
+    /// be reached.
+    fn list_failed(&mut self, now: Mono, id: ServerId, kind: Kind, why: String) {
+        let failures = self.merged.failures(id, kind);
+        let config = self.definition_of(id);
+        let again = config.connect_again_after(failures);
+        let wait = again.unwrap_or(config.reconnect_every);
+        // That it goes on so is said once.
+        if failures <= config.connect_retries + 1 {
+            let (server, method) = (self.server_name(id), kind.method().as_str().into());
+            self.note(Note::ListFailed { server, method, why: why.clone(), wait, failed: again.is_none() });
+        }
+        self.servers.has_erred(id, &format!("{}: {why}", kind.method().as_str()));
+        let wait = if planted!(self, ForgetsFailedLists) { LONGEST_KEPT } else { wait };
+        self.merged.fails(&mut self.timers, (id, kind), now + wait);
+        self.gathered_may_go_on(now, id);
+    }
+
+    /// A list of a server is to be asked for again, or was not answered for as long as its limit allows.
+    pub(in crate::engine) fn lists_ring(&mut self, now: Mono, id: ServerId) {
+        for due in self.merged.lists_ring(&mut self.timers, now, id) {
+            match due {
+                ListDue::Again(kind) if self.ending.is_none() => self.ask_if_there(now, id, kind),
+                ListDue::Again(_) => {}
+                ListDue::Unanswered(kind, attempt) => self.list_is_unanswered(now, id, kind, attempt),
+            }
+        }
+    }
+
+    fn list_is_unanswered(&mut self, now: Mono, id: ServerId, kind: Kind, attempt: AttemptId) {
+        self.servers.take_own(id, attempt);
+        let limit = self.limit_of_own(id, &kind.method()).map(|limit| show_duration(limit.time));
+        let why = format!("no answer within {} (timeout)", limit.unwrap_or_default());
+        if self.is_there(id) {
+            let modern = self.merged.meta(id).is_some();
+            self.cancel_attempt(id, attempt, modern, false, &why);
+        }
+        self.page_is_lost(now, (id, attempt), kind, why);
+    }
+
     /// Whoever waits for a list goes on, and clients are told if others looked at something else. Who asked before a
     /// change was told of it when it came, and knows that what comes now may be old.
     fn list_is_known(&mut self, now: Mono, id: ServerId, kind: Kind, listing: Listing, until: Option<Mono>) {
-        if self.merged.is_listed(id, kind, listing, until) {
+        if self.merged.has_failed(id, kind) {
+            self.server_is_there(id);
+        }
+        if self.merged.is_listed(&mut self.timers, (id, kind), listing, until) {
             self.tell_of_news(id, kind);
         }
         self.gathered_may_go_on(now, id);
@@ -144,8 +210,15 @@ impl Engine {
         now: Mono,
         (id, attempt): (ServerId, AttemptId),
         kind: Kind,
+        why: String,
     ) {
-        self.merged.is_interrupted(id, kind, attempt, self.is_there(id));
+        if self.merged.take_asked(id, kind, attempt).is_none() {
+            return;
+        }
+        if self.is_there(id) {
+            return self.list_failed(now, id, kind, why);
+        }
+        self.merged.is_interrupted(&mut self.timers, id, kind);
         self.gathered_may_go_on(now, id);
     }
 
@@ -158,7 +231,7 @@ impl Engine {
             if method.strip_prefix("notifications/").and_then(|rest| rest.strip_suffix("/list_changed"))
                 == Some(kind.capability())
             {
-                self.merged.is_stale(id, kind);
+                self.merged.is_stale(&mut self.timers, id, kind);
                 if self.merged.is_news(id, kind) {
                     self.tell_of_change(id, kind, self.users_of(id));
                 }
@@ -335,7 +408,8 @@ impl Engine {
     }
 }
 
-/// Whether an error tells of a server that has had no handshake, and wants one.
-fn is_of_other_era(answer: &Message) -> bool {
-    !matches!(crate::engine::remote::error_code(answer), Some(-32022..=-32020))
+/// Whether an error tells of a server that has had no handshake, and wants one. An internal error tells of nothing, and
+/// may be over soon.
+pub(super) fn is_of_other_era(answer: &Message) -> bool {
+    !matches!(error_code(answer), Some(-32022..=-32020 | -32603))
 }

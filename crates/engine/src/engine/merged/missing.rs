@@ -48,14 +48,24 @@ impl Engine {
     fn why_missing(&self, id: ServerId, kind: Kind) -> Option<String> {
         let server = self.servers.get(&id)?;
         let there = self.is_there(id) || server.life == Life::Asleep;
-        if there && server.last_trouble.is_none() {
+        let there = there && server.last_trouble.is_none();
+        let failed = there && self.merged.has_failed(id, kind);
+        if there && !failed {
             return None;
+        }
+        let known = self.merged.known(id, kind).is_some_and(|(listing, _)| !listing.entries.is_empty());
+        let shown = if known { "what it listed before is shown" } else { "nothing of it is in this list" };
+        if failed {
+            let method = kind.method();
+            return Some(format!(
+                "server `{}` does not answer {} now: {shown}",
+                server.config.name,
+                method.as_str()
+            ));
         }
         let exit = server.exit.as_ref().map(ToString::to_string);
         let why = server.last_trouble.as_ref().map(ToString::to_string).or(exit);
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-        let known = self.merged.known(id, kind).is_some_and(|(listing, _)| !listing.entries.is_empty());
-        let shown = if known { "what it listed before is shown" } else { "nothing of it is in this list" };
         Some(format!(
             "server `{}` is not there{why}: {shown}, and its calls wait or fail",
             server.config.name

@@ -273,7 +273,9 @@ impl Engine {
         match own {
             Own::Poll(call) | Own::Fetch(call) => self.polled_in_vain(now, call, attempt),
             Own::Tools(paging) => self.go_on_without_tools(now, paging.call),
-            Own::Listing(kind) => self.page_is_lost(now, (server, attempt), kind),
+            Own::Listing(kind) => {
+                self.page_is_lost(now, (server, attempt), kind, "its answer was lost".into())
+            }
             Own::Discover => self.discovery_is_lost(now, server),
             Own::Quiet | Own::Heartbeat | Own::List(_) => {}
         }
