@@ -130,6 +130,11 @@ impl Exposure {
         (self.allow.is_empty() || named(&self.allow)) && !named(&self.deny)
     }
 
+    /// Whether any tool may be missing.
+    pub(crate) fn leaves_tools_out(&self) -> bool {
+        !(self.allow.is_empty() && self.deny.is_empty())
+    }
+
     /// The name that a person chose for it.
     pub fn alias(&self, name: &str) -> Option<&str> {
         self.aliases.iter().find(|(own, _)| **own == *name).map(|(_, alias)| &**alias)
@@ -533,6 +538,11 @@ impl Config {
         let capped = |cap: ClientCap| matches!(cap, ClientCap::After(_));
         let rules = || self.clients.iter().filter_map(|rule| rule.cap());
         self.tasks || self.resumable || capped(self.client_cap) || rules().any(capped)
+    }
+
+    /// Whether there is any tool that not everybody may call.
+    pub(crate) fn leaves_tools_out(&self) -> bool {
+        !self.rights.is_empty() || self.definitions().any(|(_, server)| server.exposure.leaves_tools_out())
     }
 
     /// Whether any limit follows what is measured.

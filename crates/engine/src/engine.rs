@@ -90,6 +90,8 @@ pub struct Engine {
     relays: Relays,
     /// Whether anybody's calls are bounded at all.
     bounded: bool,
+    /// Whether there is any tool that not everybody may call.
+    selective: bool,
     /// Whether any limit follows what is measured.
     adapts: bool,
     ledger: Ledger,
@@ -128,6 +130,7 @@ impl Engine {
             throttles: Throttles::default(),
             relays: Relays::default(),
             bounded: Engine::bounds_calls(&config),
+            selective: config.leaves_tools_out(),
             adapts: config.adapts(),
             ledger: Ledger::default(),
             steps: Steps::default(),

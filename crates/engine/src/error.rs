@@ -374,7 +374,10 @@ impl Failure {
                 say(&["Ask that person before you call it again."]);
             }
             Kind::NotAllowed => {
-                say(&[detail, ". Use a tool that `tools/list` names, or ask for a token with more rights."]);
+                say(&[
+                    detail,
+                    ". Use a tool that `tools/list` names, or ask whoever runs outlast to allow it.",
+                ]);
             }
             Kind::TicketUnknown if self.detail.is_some() => say(&[detail]),
             Kind::TicketUnknown => {

@@ -271,7 +271,7 @@ impl Engine {
             self.names_no_session(way);
         }
         let mut answer = Outgoing::edited(message.bytes.clone(), edits);
-        if tells_of_server && !self.config.rights.is_empty() {
+        if tells_of_server && self.selective {
             answer = self.without_forbidden((client, server_id), message, answer);
         }
         self.settle(id, Some(answer));

@@ -88,7 +88,7 @@ impl Engine {
         }
         self.servers.keep_list(server_id, method, message, seen);
         let mut shown = Outgoing::edited(answer.bytes.clone(), edits);
-        if !self.config.rights.is_empty() {
+        if self.selective {
             shown = self.without_forbidden((client, server_id), &answer, shown);
         }
         self.reply(client, way, Some(id), shown);

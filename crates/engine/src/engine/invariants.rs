@@ -55,6 +55,7 @@ impl Engine {
             throttles,
             relays,
             bounded: _,
+            selective: _,
             adapts: _,
             listens,
             asks,

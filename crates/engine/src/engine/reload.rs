@@ -30,6 +30,7 @@ impl Engine {
         let changes = self.config.take_definitions(reload);
         // Calls that are counted already are counted to their end.
         self.bounded |= Engine::bounds_calls(&self.config);
+        self.selective = self.config.leaves_tools_out();
         self.config.looks_on_itself();
         self.adapts = self.config.adapts();
         self.redefine_servers();

@@ -1,7 +1,8 @@
-//! What a principal may use, where a person says so: its servers and its tools.
+//! What a principal may use, where a person says so: its servers and its tools. Some tools are for nobody
+//! (`tools.allow`, `tools.deny`).
 //!
 //! A server that is not for it is not there: its address is unknown, and its part of a merged list is missing. A tool
-//! that is not for it is in no list, and a call of it is refused.
+//! that is not for it is in no list, and a call of it is refused, at whichever door.
 
 use super::Engine;
 use crate::calls::Request;
@@ -56,21 +57,32 @@ impl Engine {
     /// Refuses a call of a tool that is not for whoever makes it. False if it is.
     #[inline]
     pub(super) fn is_forbidden(&mut self, now: Mono, request: &Request) -> bool {
-        !self.config.rights.is_empty() && self.refuse_forbidden(now, request)
+        self.selective && self.refuse_forbidden(now, request)
     }
 
     #[cold]
     fn refuse_forbidden(&mut self, now: Mono, request: &Request) -> bool {
         let tool = request.tool.as_deref().filter(|_| request.method == Method::ToolsCall);
-        let server = self.server_name(request.server);
-        let Some(tool) = tool.filter(|tool| !self.may_call(request.client, &server, tool)) else {
+        let Some((tool, why)) = tool.and_then(|tool| Some((tool, self.why_forbidden(request, tool)?))) else {
             return false;
         };
-        let source = self.rights_of_client(request.client).map(|rights| rights.source.to_string());
-        let (tool, source) = (crate::error::cut(tool, limits::NAME), source.unwrap_or_default());
-        let why = format!("`{tool}` of server `{server}` is not for this token ({source})");
+        let (tool, server) = (crate::error::cut(tool, limits::NAME), self.server_name(request.server));
+        let why = format!("`{tool}` of server `{server}` is not {why}");
         self.refuse_request(now, request, Kind::NotAllowed, why);
         true
+    }
+
+    /// What is so of a tool that may not be called: what it is not, and where that is written.
+    fn why_forbidden(&self, request: &Request, tool: &str) -> Option<String> {
+        let definition = self.definition_of(request.server);
+        if !definition.exposure.shows(tool) {
+            return Some(format!("among its tools here (tools.allow and tools.deny, {})", definition.source));
+        }
+        if self.may_call(request.client, &definition.name, tool) {
+            return None;
+        }
+        let source = self.rights_of_client(request.client).map(|rights| &*rights.source);
+        Some(format!("for this token ({})", source.unwrap_or_default()))
     }
 
     /// The answer to a list of tools, for a client that may not see all of them. `listed` is what its server said.
@@ -98,10 +110,12 @@ impl Engine {
     }
 
     fn forbidden_in(&self, client: ClientId, id: ServerId, listed: &Message) -> BTreeSet<String> {
-        let server = self.server_name(id);
+        let definition = self.definition_of(id);
         let tools = listed.raw(Field::Result).and_then(|result| json::member(result, "tools"));
         let names = tools.and_then(json::elements).unwrap_or_default().into_iter().filter_map(name_of);
-        names.filter(|name| !self.may_call(client, &server, name)).collect()
+        let may_call =
+            |name: &str| definition.exposure.shows(name) && self.may_call(client, &definition.name, name);
+        names.filter(|name| !may_call(name)).collect()
     }
 }
 

@@ -157,6 +157,36 @@ fn a_token_reaches_its_servers_and_tools_only() {
     assert!(allowed.contains(r#""result""#), "{allowed}");
 }
 
+/// What the file says of tools holds at every address, and where there is only one server.
+#[test]
+fn a_denied_tool_is_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = fake_server();
+    let path = folder.path().join("outlast.toml");
+    let only = format!(
+        "[servers.only]\ncommand = {:?}\nenv = {{ FAKE_TOOLS = \"{TOOLS}\" }}\ntools.deny = [\"tell_*\", \"die\"]\n",
+        server.display().to_string()
+    );
+    std::fs::write(&path, only).unwrap();
+    let mut command = outlast_alone();
+    let mut client = Peer::start(command.arg("--config").arg(&path));
+    client.handshake();
+    let list = client.request("tools/list", &json!({}));
+    let list = names(&client.answer(&list));
+    let there = |tool: &str| list.contains(&tool.to_owned());
+    assert!(there("only__echo") && !there("only__tell_pid"), "{list:?}");
+    assert_eq!(client.call("only__tell_pid", &json!({}))["error"]["code"], -32602);
+    // Over HTTP `/mcp` is the address of the only server.
+    let mut command = outlast_alone();
+    let served = listening(command.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&path));
+    let mut session = served.session();
+    let refused = session.call("tell_pid", &json!({}));
+    assert_eq!(refused["error"]["data"]["outlast"]["kind"], "not-allowed", "{refused}");
+    let why = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("[servers.only] in outlast.toml:1"), "{why}");
+    assert_eq!(session.value_of("echo", &json!({"a": 1})), json!({"a": 1}));
+}
+
 #[test]
 fn the_same_tool_has_the_limit_of_its_server() {
     let more = "[servers.beta.tools.\"hang\"]\ntimeout = \"50ms\"\n";

@@ -20,8 +20,13 @@ pub const TOKEN: [&str; 8] =
 /// Those of them that are settings of a server, too.
 pub const BOUNDS: [Key; 4] = [Key::MaxInFlight, Key::Queue, Key::QueueWait, Key::Rate];
 
-/// Globs for servers, with their places: what they match is known only when all files are read.
-pub type Seen = Vec<(Glob, At)>;
+/// Globs with their places: what they match is known only when all files are read.
+#[derive(Default)]
+pub struct Seen {
+    pub servers: Vec<(Glob, At)>,
+    /// Of tools that a token may call.
+    pub tools: Vec<(Glob, At)>,
+}
 
 /// Reads one client. What is known of it is a setting of the process.
 pub fn client(desk: &mut Desk<'_>, entry: &Entry, draft: &mut Draft) -> Option<ClientRule> {
@@ -68,7 +73,13 @@ fn callback(desk: &mut Desk<'_>, member: &Entry, called: &mut Vec<(String, At)>)
 
 fn servers(desk: &mut Desk<'_>, member: &Entry, seen: &mut Seen) -> Vec<Glob> {
     let globs = desk.globs(member);
-    seen.extend(globs.iter().cloned());
+    seen.servers.extend(globs.iter().cloned());
+    globs.into_iter().map(|(glob, _)| glob).collect()
+}
+
+fn tools(desk: &mut Desk<'_>, member: &Entry, seen: &mut Seen) -> Vec<Glob> {
+    let globs = desk.globs(member);
+    seen.tools.extend(globs.iter().cloned());
     globs.into_iter().map(|(glob, _)| glob).collect()
 }
 
@@ -81,7 +92,7 @@ pub fn token(desk: &mut Desk<'_>, entry: &Entry, seen: &mut Seen) -> Option<Toke
         match member.name.as_str() {
             "hash" => (hash, written) = (self::hash(desk, member), true),
             "servers" => of_servers = Some(servers(desk, member, seen)),
-            "tools" => tools = Some(desk.globs(member).into_iter().map(|(glob, _)| glob).collect()),
+            "tools" => tools = Some(self::tools(desk, member, seen)),
             "dashboard" => reach = desk.choice(member, &Reach::WORDS).unwrap_or_default(),
             name => match BOUNDS.map(setting).into_iter().find(|item| item.name == name) {
                 Some(item) => bound(desk, member, item, &mut bounds),

@@ -1,10 +1,12 @@
 //! What is no mistake and probably not meant.
 
+use super::SEPARATOR;
 use super::build::Draft;
 use super::desk::Desk;
+use super::place::At;
 use super::server::{Given, Written};
 use outlast_engine::policy::Selector;
-use outlast_engine::settings::{Glob, Key, Value};
+use outlast_engine::settings::{Glob, Key, Value, nearest};
 use std::collections::{HashMap, HashSet};
 
 /// Methods that MCP has.
@@ -46,11 +48,44 @@ pub fn warn(desk: &mut Desk<'_>, draft: &Draft) {
         denied(desk, server);
     }
     twins(desk, &draft.servers);
-    for (glob, at) in &draft.seen {
+    alone(desk, &draft.servers);
+    for (glob, at) in &draft.seen.servers {
         if !draft.servers.iter().any(|server| glob.matches(&server.name)) {
             desk.warn(*at, format!("`{glob}` matches no server of this file"), None);
         }
     }
+    let separator = draft.separator.as_deref().unwrap_or(SEPARATOR);
+    for (glob, at) in &draft.seen.tools {
+        of_no_server(desk, draft, separator, glob, *at);
+    }
+}
+
+/// One server alone is not behind the merged door, but for stdio clients.
+fn alone(desk: &mut Desk<'_>, servers: &[Written]) {
+    let mut enabled = servers.iter().filter(|server| !server.disabled);
+    let (Some(only), None) = (enabled.next(), enabled.next()) else { return };
+    for (key, at) in &only.at_merged {
+        let what = format!("`{key}` is for stdio clients alone while `{}` is the only server", only.name);
+        let help = "with `outlast serve`, /mcp leads to the server itself, whose names stay as they are";
+        desk.warn(*at, what, Some(help.into()));
+    }
+}
+
+/// A token's tools of a server that is not there: probably its name is mistyped.
+fn of_no_server(desk: &mut Desk<'_>, draft: &Draft, separator: &str, tools: &Glob, at: At) {
+    let text = tools.to_string();
+    let Some((prefix, tool)) = text.split_once(separator) else { return };
+    let names = || draft.servers.iter().map(|server| server.name.as_str());
+    let Ok(servers) = Glob::new(prefix) else { return };
+    if names().any(|name| servers.matches(name)) {
+        return;
+    }
+    let meant = nearest(prefix, names()).map(|meant| format!("did you mean `{meant}{separator}{tool}`?"));
+    desk.warn(
+        at,
+        format!("`{tools}` names tools of `{prefix}`, and no server of this file is called so"),
+        meant,
+    );
 }
 
 fn rules(desk: &mut Desk<'_>, given: &[Given]) {

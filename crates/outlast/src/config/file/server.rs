@@ -34,6 +34,8 @@ pub struct Written {
     pub allow: Vec<(Glob, At)>,
     pub deny: Vec<(Glob, At)>,
     pub aliases: Vec<(String, String)>,
+    /// What is written for the merged door alone.
+    pub at_merged: Vec<(&'static str, At)>,
 }
 
 /// The keys of a server that are no settings.
@@ -74,6 +76,7 @@ pub fn read(desk: &mut Desk<'_>, entry: &Entry, format: Format) -> Written {
         allow: Vec::new(),
         deny: Vec::new(),
         aliases: Vec::new(),
+        at_merged: Vec::new(),
     };
     let mut target = Target::default();
     for member in desk.table(entry) {
@@ -128,10 +131,16 @@ fn transport(desk: &mut Desk<'_>, member: &Entry) {
 fn own(desk: &mut Desk<'_>, server: &mut Written, member: &Entry) {
     let table = format!("[servers.{}]", key(&server.name));
     match member.name.as_str() {
-        "expose" => server.expose = desk.choice(member, &EXPOSE),
+        "expose" => {
+            server.expose = desk.choice(member, &EXPOSE);
+            server.at_merged.push(("expose", member.at));
+        }
         "start" => server.eager = desk.choice(member, &[("lazy", false), ("eager", true)]) == Some(true),
         "disabled" => server.disabled = desk.switch(member) == Some(true),
-        "aliases" => server.aliases = aliases(desk, member),
+        "aliases" => {
+            server.aliases = aliases(desk, member);
+            server.at_merged.push(("aliases", member.at));
+        }
         "tools" => tools(desk, server, member),
         "methods" => {
             let section = format!("servers.{}.methods", key(&server.name));

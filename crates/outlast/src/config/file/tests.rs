@@ -161,6 +161,33 @@ fn what_is_odd_is_a_warning() {
     assert!(warned(denied).contains("`tools.allow` and `tools.deny` leave"));
 }
 
+#[test]
+fn what_is_written_for_the_merged_door_of_one_server_is_a_warning() {
+    let one = "[servers.a]\ncommand='x'\nexpose='on-demand'\naliases={ run='go' }\n";
+    let warned = says(one);
+    assert!(
+        warned[0].starts_with(
+            "outlast.toml:3:1: `expose` is for stdio clients alone while `a` is the only server"
+        )
+    );
+    assert!(warned[1].starts_with("outlast.toml:4:1: `aliases` is for stdio clients alone"), "{warned:?}");
+    let off = format!("{one}[servers.b]\ncommand='y'\ndisabled=true\n");
+    assert_eq!(says(&off).len(), 2);
+    assert!(says(&off.replace("disabled=true\n", "")).is_empty());
+}
+
+#[test]
+fn tools_of_no_server_in_a_token_are_a_warning() {
+    let servers = "[servers.ci]\ncommand='x'\n[servers.files]\ncommand='y'\n";
+    let of =
+        |tools: &str| first(&format!("{servers}[tokens.t]\nhash='{}'\ntools=['{tools}']\n", "0".repeat(64)));
+    let mistyped = "outlast.toml:7:8: `cii__*` names tools of `cii`, and no server of this file is called so; did you mean `ci__*`?";
+    assert_eq!(of("cii__*"), mistyped);
+    for fine in ["ci__*", "c*__run", "{ci,files}__*", "run_*", "*"] {
+        assert_eq!(of(fine), "", "{fine}");
+    }
+}
+
 /// The shape of dynamic-mcp's examples: its keys are understood or named.
 #[test]
 fn a_file_of_dynamic_mcp_is_taken() {
