@@ -183,6 +183,10 @@ pub enum Note {
     },
     /// A file has had too many names of servers: the last ones are left out.
     TooManyNames { count: usize },
+    /// Tokens are gone or for something else; without names, those without a token are not let in any more.
+    Revoked { names: Vec<Box<str>> },
+    /// The file has several servers now, and these clients have only the one that it had.
+    StaysAlone { server: Box<str>, clients: usize },
     /// A server declared limits that make no sense.
     OddDeclaration { server: Box<str> },
     /// A client has given two silent calls up at the same age.
@@ -264,7 +268,8 @@ impl Note {
             Note::OtherIdType { .. } | Note::LateAnswer { .. } => Level::Info,
             Note::UnknownAnswer { .. } | Note::Slept { .. } | Note::Repeated { .. } => Level::Info,
             Note::HoldAsked { .. } | Note::HoldDecided { .. } => Level::Info,
-            Note::FellAsleep { .. } | Note::Reloaded { .. } => Level::Info,
+            Note::FellAsleep { .. } | Note::Reloaded { .. } | Note::Revoked { .. } => Level::Info,
+            Note::StaysAlone { .. } => Level::Info,
             Note::Joined { .. } | Note::CapKnown { .. } | Note::ClientUnclear { .. } => Level::Info,
             Note::Started { .. } | Note::StrayProgress { .. } | Note::Ending { .. } => Level::Debug,
         }
@@ -309,6 +314,8 @@ impl Note {
             Note::Hung { .. } => "hung",
             Note::FellAsleep { .. } => "fell-asleep",
             Note::Reloaded { .. } => "reloaded",
+            Note::Revoked { .. } => "revoked",
+            Note::StaysAlone { .. } => "stays-alone",
             Note::TooManyNames { .. } => "too-many-names",
             Note::OddDeclaration { .. } => "odd-declaration",
             Note::LikelyCap { .. } => "likely-cap",
@@ -468,6 +475,22 @@ impl std::fmt::Display for Note {
                     .collect();
                 let what = if parts.is_empty() { "the names of tools".into() } else { parts.join("; ") };
                 write!(f, "the file was read again; {what}")
+            }
+            Note::Revoked { names } if names.is_empty() => {
+                f.write_str("the file was read again; whoever has no token has to come in with one")
+            }
+            Note::Revoked { names } => {
+                let names = names.join(", ");
+                let names = cut(&names, 4 * NAME);
+                write!(f, "the file was read again; tokens that are gone or for something else: {names}")
+            }
+            Note::StaysAlone { server, clients } => {
+                let clients = counted(clients, "client");
+                let then = "to see the others, connect again";
+                write!(
+                    f,
+                    "{clients} that began when `{server}` was the only server: only `{server}` is there for those; {then}"
+                )
             }
             Note::TooManyNames { count } => {
                 write!(

@@ -3,9 +3,10 @@
 //! A definition keeps its number for as long as this process runs, also while the file does not have it: a session
 //! that began at the address of one server never comes to another.
 
-use crate::config::{Config, ServerConfig};
+use crate::config::{Config, Rights, ServerConfig};
 use crate::id::DefinitionId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Names of servers that a file may have had since the process began, those it has now among them. One more: that
@@ -13,13 +14,18 @@ use std::sync::Arc;
 pub(crate) const NAMES: usize = 10_000;
 
 /// What a file says now.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reload {
     /// Every server of it, in its order. Of two with one name the first counts.
     #[serde(with = "crate::recording::form")]
     pub servers: Vec<Arc<ServerConfig>>,
     /// What stands between a server's name and that of its tool.
     pub separator: Box<str>,
+    /// What each principal may use.
+    pub rights: BTreeMap<Box<str>, Rights>,
+    /// Principals whose token is not there any more, or is for something else; `None` for those without one, if one is
+    /// asked for now. What they have open ends.
+    pub revoked: Vec<Option<Box<str>>>,
 }
 
 /// What is otherwise than before.
@@ -50,7 +56,7 @@ impl Config {
         let mut changes = Changes { renames: *self.separator != *reload.separator, ..Changes::default() };
         self.separator.clone_from(&reload.separator);
         self.was_alone = self.only_definition().or(self.was_alone);
-        let known: std::collections::BTreeMap<Box<str>, DefinitionId> =
+        let known: BTreeMap<Box<str>, DefinitionId> =
             self.named().map(|(id, config)| (config.name.clone(), id)).collect();
         let mut kept = std::collections::BTreeSet::new();
         for config in &reload.servers {
@@ -105,7 +111,11 @@ mod tests {
     }
 
     fn read(config: &mut Config, servers: &[Arc<ServerConfig>]) -> Changes {
-        config.take_definitions(&Reload { servers: servers.to_vec(), separator: "__".into() })
+        config.take_definitions(&Reload {
+            servers: servers.to_vec(),
+            separator: "__".into(),
+            ..Reload::default()
+        })
     }
 
     #[test]

@@ -85,6 +85,15 @@ impl Throttles {
         }
     }
 
+    /// The bounds of a principal may be others now: those that wait may pass.
+    pub(crate) fn principal_is_redefined(&mut self, name: &str, bounds: &Bounds) {
+        let Some(no) = self.principals.get(name).copied() else { return };
+        if let Some(throttle) = self.all.get_mut(&no).filter(|throttle| throttle.bounds != *bounds) {
+            throttle.bounds = bounds.clone();
+            self.freed.insert(no);
+        }
+    }
+
     /// The throttle of a principal.
     pub(crate) fn of_principal(&mut self, name: &str, bounds: &Bounds) -> ThrottleNo {
         let next = ThrottleNo(PRINCIPALS + self.principals.len() as u32);

@@ -6,6 +6,8 @@
 
 #![allow(clippy::disallowed_methods)] // files tell nobody when they change, and no rule depends on this wait
 
+use crate::client::http::Door;
+use crate::client::http::token::Tokens;
 use crate::config::file::{Again, Reading};
 use crate::driver::Driver;
 use crate::identity::Key;
@@ -31,8 +33,14 @@ pub fn by_name(config: &Config, programs: Vec<Program>) -> BTreeMap<Box<str>, Pr
     config.definitions().map(|(_, server)| server.name.clone()).zip(programs).collect()
 }
 
-/// Watches a file for as long as the process lives. `asked` tells that somebody wants it read now.
-pub async fn watch(driver: Arc<Driver>, reading: Reading, key: Key, asked: Option<Arc<Notify>>) {
+/// Watches a file for as long as the process lives. `asked` tells that somebody wants it read now; at `door` come those
+/// in who have a token.
+pub async fn watch(
+    driver: Arc<Driver>,
+    reading: Reading,
+    key: Key,
+    (asked, door): (Option<Arc<Notify>>, Option<Arc<Door>>),
+) {
     let mut reading = Some(reading);
     let mut seen = match look(&mut reading).await {
         Some(seen) => seen,
@@ -56,7 +64,7 @@ pub async fn watch(driver: Arc<Driver>, reading: Reading, key: Key, asked: Optio
             }
             seen = later;
         }
-        if read(&driver, &mut reading, &key).await.is_none() {
+        if read((&driver, door.as_deref()), &mut reading, &key).await.is_none() {
             return;
         }
         // What it includes may be other files now.
@@ -91,22 +99,31 @@ async fn look(reading: &mut Option<Reading>) -> Option<impl PartialEq + use<>> {
     apart(reading, |reading| reading.stamps()).await
 }
 
-async fn read(driver: &Driver, reading: &mut Option<Reading>, key: &Key) -> Option<()> {
+async fn read(
+    (driver, door): (&Driver, Option<&Door>),
+    reading: &mut Option<Reading>,
+    key: &Key,
+) -> Option<()> {
     let name = reading.as_ref()?.name();
     match apart(reading, Reading::again).await? {
-        Ok(again) => take(driver, again, key),
+        Ok(again) => take(driver, door, again, key),
         Err(why) => driver.turn(|state| state.refuse_file(&name, &why)),
     }
     Some(())
 }
 
-fn take(driver: &Driver, again: Again, key: &Key) {
-    let Again { settings, programs, at_next_start } = again;
+fn take(driver: &Driver, door: Option<&Door>, again: Again, key: &Key) {
+    let Again { settings, programs, at_next_start, revoked } = again;
     let mut config = settings.engine;
     name_servers(&mut config, key, &programs);
     let programs = by_name(&config, programs);
     let servers = config.definitions().map(|(_, server)| server.clone()).collect();
-    let reload = Reload { servers, separator: config.separator };
+    if let Some(door) = door {
+        let tokens = Tokens::default().and(settings.service.tokens);
+        door.lets_in(tokens, settings.service.reach, &revoked);
+    }
+    let Config { separator, rights, .. } = config;
+    let reload = Reload { servers, separator, rights, revoked };
     if !at_next_start.is_empty() {
         let names = at_next_start.join(", ");
         let text = format!("{names}: what the file says of these now counts when outlast is started again");

@@ -140,7 +140,6 @@ async fn serve(
     tokio::spawn(driver.clone().keep_time());
     tokio::spawn(driver.clone().publish());
     begin(&driver, has_tickets, eager);
-    let reader = watched.map(|watched| read_again(&driver, watched)).transpose()?;
     let address = greeting.rsplit(' ').next().map(str::to_owned);
     let about = About { file, address };
     // `outlast keep list` shows the others.
@@ -148,6 +147,7 @@ async fn serve(
     let Service { doorman, bounds, addresses, access, .. } = service;
     let everything = Everything::Served;
     let door = Door::new(driver.clone(), doorman, bounds, addresses, everything, dates, access);
+    let reader = watched.map(|watched| read_again(&driver, &door, watched)).transpose()?;
     let doors = tokio::spawn(door.listen(listener, driver.entry()));
     // Programs wait for this line to know that we are there, and where.
     crate::observe::stderr::write(format!("{greeting}\n").as_bytes());
@@ -216,9 +216,14 @@ fn greeting_at(listener: &TcpListener) -> io::Result<String> {
 }
 
 /// Reads the file again when it changes, or when somebody asks for it.
-fn read_again(driver: &Arc<Driver>, (reading, key): (Reading, Key)) -> io::Result<JoinHandle<()>> {
+fn read_again(
+    driver: &Arc<Driver>,
+    door: &Arc<Door>,
+    (reading, key): (Reading, Key),
+) -> io::Result<JoinHandle<()>> {
     let asked = signals::on_hang_up()?;
-    Ok(tokio::spawn(reload::watch(driver.clone(), reading, key, Some(asked))))
+    let told = (Some(asked), Some(door.clone()));
+    Ok(tokio::spawn(reload::watch(driver.clone(), reading, key, told)))
 }
 
 /// Listens on an address.

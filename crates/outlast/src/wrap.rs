@@ -153,7 +153,8 @@ async fn serve(
     let desk = shown
         .and_then(|(file, place)| desk::open(&driver, &place, About { file: Some(file), address: None }));
     // The end of a terminal ends us here, as it ends other servers on standard streams: only the file is watched.
-    let watch = watched.map(|(reading, key)| tokio::spawn(reload::watch(driver.clone(), reading, key, None)));
+    let watch =
+        watched.map(|(reading, key)| tokio::spawn(reload::watch(driver.clone(), reading, key, (None, None))));
     driver.open(sink.clone());
     tokio::spawn(client::stdio::read(driver.clone(), source, max_message));
     let reader_watch = tokio::spawn(watch_reader(driver.clone(), sink));

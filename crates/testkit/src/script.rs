@@ -588,7 +588,7 @@ impl World {
     }
 
     /// `NAME NAME=2 NAME:5s NAME+2`: the servers of the file now. A number is another program, a time another
-    /// `timeout`, and a number after `+` another `max-in-flight`.
+    /// `timeout`, and a number after `+` another `max-in-flight`. `-NAME` takes the token of a principal back.
     fn reload(&self, text: &str) -> Event {
         let known = |name: &str| {
             let all = std::iter::once(&self.config.server).chain(&self.config.others);
@@ -612,8 +612,16 @@ impl World {
             }
             config.into()
         };
-        let servers = text.split_whitespace().map(server).collect();
-        Event::Reload(Box::new(Reload { servers, separator: self.config.separator.clone() }))
+        let words = || text.split_whitespace();
+        let revoked =
+            words().filter_map(|word| word.strip_prefix('-')).map(|name| Some(name.into())).collect();
+        let servers = words().filter(|word| !word.starts_with('-')).map(server).collect();
+        Event::Reload(Box::new(Reload {
+            servers,
+            separator: self.config.separator.clone(),
+            rights: self.config.rights.clone(),
+            revoked,
+        }))
     }
 
     fn set(&mut self, text: &str) {

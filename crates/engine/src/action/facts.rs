@@ -45,6 +45,8 @@ impl Note {
             Note::Reloaded { added, removed, replaced, adjusted } => {
                 json!({"new": added, "gone": removed, "restarted": replaced, "changed": adjusted})
             }
+            Note::Revoked { names } => json!({"names": names}),
+            Note::StaysAlone { server, clients } => json!({"server": server, "clients": clients}),
             Note::TooManyNames { count } => json!({"count": count}),
             Note::CallbackFailed { name, attempts, why, wait } => {
                 json!({"callback": name, "attempts": attempts, "why": why, "waitMs": millis(wait)})

@@ -7,6 +7,9 @@
 //! | another program | its calls may finish within `drain`, new ones wait; then a new process is told what the old one knew |
 //! | gone | its calls may finish within `drain`, new ones fail; then it is let go of, and sessions at its own address end |
 //! | as before | nothing |
+//!
+//! A token that is gone, or is for something else, ends what its principal has open; who comes in from then on is the
+//! edge's to say.
 
 use super::Engine;
 use crate::action::Note;
@@ -27,7 +30,9 @@ impl Engine {
         if self.ending.is_some() {
             return;
         }
+        let alone = self.config.only_definition();
         let changes = self.config.take_definitions(reload);
+        self.take_rights(now, reload);
         // Calls that are counted already are counted to their end.
         self.bounded |= Engine::bounds_calls(&self.config);
         self.selective = self.config.leaves_tools_out();
@@ -38,6 +43,9 @@ impl Engine {
             return;
         }
         self.tell_what_changed(&changes);
+        if let Some(alone) = alone.filter(|_| self.config.only_definition().is_none()) {
+            self.tell_who_stays(alone);
+        }
         self.merged.forget_views();
         for definition in &changes.added {
             self.definition_comes(now, *definition);
@@ -63,6 +71,48 @@ impl Engine {
             self.tell_merged_of_names();
         }
         self.start_eager(now);
+    }
+
+    /// What principals may use is what the file says now, and some are not let in any more.
+    fn take_rights(&mut self, now: Mono, reload: &Reload) {
+        self.config.rights.clone_from(&reload.rights);
+        for (name, rights) in &reload.rights {
+            self.throttles.principal_is_redefined(name, &rights.bounds);
+        }
+        if reload.revoked.is_empty() {
+            return;
+        }
+        self.note(Note::Revoked { names: reload.revoked.iter().flatten().cloned().collect() });
+        // Some pages of lists are kept for one reader.
+        self.merged.forget_views();
+        let revoked = |client: &Client| reload.revoked.contains(&client.principal);
+        for client in self.clients_that(revoked) {
+            if !planted!(self, KeepsRevoked) {
+                self.end_revoked(now, client);
+            }
+        }
+    }
+
+    /// Whoever waits for an answer gets one that says that it is over.
+    fn end_revoked(&mut self, now: Mono, client: ClientId) {
+        match self.clients.get(&client).map(|client| &client.door) {
+            Some(Door::Session(_)) => self.end_session(now, client),
+            Some(Door::Exchange(stream)) => {
+                self.close_stream(*stream);
+                self.end_client(now, client);
+            }
+            // Nobody has a token on our standard streams.
+            Some(Door::Line) | None => {}
+        }
+    }
+
+    /// There was one server, and there are several now. A client that began with the one talks to it alone.
+    fn tell_who_stays(&mut self, alone: DefinitionId) {
+        let clients = self.clients_that(|client| client.entry == Entry::Server(alone)).len();
+        let server = self.config.named().find(|(id, _)| *id == alone).map(|(_, config)| config.name.clone());
+        if let Some(server) = server.filter(|_| clients > 0) {
+            self.note(Note::StaysAlone { server, clients });
+        }
     }
 
     /// Every server knows what is written of it now; calls hold the rules that they began with.

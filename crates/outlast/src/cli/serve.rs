@@ -9,7 +9,7 @@ use super::{
 };
 use crate::client::http::addresses;
 use crate::client::http::token::Tokens;
-use crate::client::http::visitor::{Doorman, is_loopback};
+use crate::client::http::visitor::{Access, Doorman, is_loopback};
 use crate::config::Settings;
 use crate::program::Program;
 use crate::serve::{Entrance, Service};
@@ -98,10 +98,10 @@ pub(super) fn service(settings: &Settings) -> Result<Service, Wrong> {
         Some(path) => Some(Tokens::read(path).map_err(|why| Wrong(format!("--token-file: {why}")))?),
         None => None,
     };
-    let some = of_file.is_some() || !written.tokens.is_empty();
-    let tokens = some.then(|| of_file.unwrap_or_default().and(written.tokens.iter().cloned()));
+    let tokens = Tokens::default().and(written.tokens.iter().cloned());
+    let access = Access::new(of_file, tokens, written.reach.clone());
     let loopback = is_loopback(&listen);
-    if !loopback && tokens.is_none() && !written.no_auth {
+    if !loopback && !access.is_asked_for() && !written.no_auth {
         return Err(Wrong(format!(
             "other machines can reach {listen}: say who may connect with --token-file FILE (`outlast token new NAME` makes a line of it) or [tokens.NAME] in the file, or allow everybody with --no-auth"
         )));
@@ -112,8 +112,7 @@ pub(super) fn service(settings: &Settings) -> Result<Service, Wrong> {
             loopback,
             hosts: written.hosts.clone(),
             origins: written.origins.clone(),
-            tokens,
-            reach: written.reach.clone(),
+            access,
             same_user: false,
         },
         bounds: written.bounds,

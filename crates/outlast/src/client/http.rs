@@ -23,7 +23,7 @@ pub mod visitor;
 use crate::clock;
 use crate::dashboard::Dashboard;
 use crate::dashboard::route::route;
-use crate::dashboard::sight::Everything;
+use crate::dashboard::sight::{Everything, Reach};
 use crate::driver::{Driver, Entry};
 use crate::http1::head::Request;
 use crate::http1::io::Io;
@@ -45,10 +45,12 @@ use outlast_engine::report::Report;
 use outlast_engine::{Event, wire};
 use refusals::{Reason, Refusals};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use token::Tokens;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use visitor::{Doorman, Refusal};
@@ -124,6 +126,12 @@ pub struct Bounds {
 }
 
 impl Door {
+    /// The file says otherwise who may come in. Pages of the dashboard that were open for the others are closed.
+    pub fn lets_in(&self, tokens: Tokens, reach: BTreeMap<Box<str>, Reach>, revoked: &[Option<Box<str>>]) {
+        self.doorman.access.replace(tokens, reach);
+        self.dashboard.close_of(revoked);
+    }
+
     /// A door that is watched by this doorman.
     pub fn new(
         driver: Arc<Driver>,
@@ -359,6 +367,7 @@ impl Door {
             Ok(principal) => principal,
             Err(refusal) => return Some(self.refused(refusal, from)),
         };
+        let changes = self.doorman.access.changes();
         connection.is_known();
         let mut head = Box::new(head::read(&request.fields, principal.clone()));
         head.server = server.map(Box::from);
@@ -373,6 +382,12 @@ impl Door {
                     Ok(body) => body,
                     Err(refusal) => return Some(*refusal),
                 };
+                // Its token may have been taken back while the body was on its way.
+                if self.doorman.access.changes() != changes
+                    && let Err(refusal) = self.doorman.principal(&request.fields)
+                {
+                    return Some(self.refused(refusal, from));
+                }
                 let line = wire::scan(wire::one_line(body));
                 if self.access.is_some() {
                     connection.asks(Asked::of(&line));

@@ -7,7 +7,7 @@
 use super::sight::{Everything, Reach};
 use crate::client::http::addresses::Rules;
 use crate::client::http::token::{self, Tokens};
-use crate::client::http::visitor::Doorman;
+use crate::client::http::visitor::{Access, Doorman};
 use crate::client::http::{Bounds, Dates, Door, Listener};
 use crate::clock::Clock;
 use crate::config::{self, Settings};
@@ -87,9 +87,9 @@ fn doorman() -> io::Result<(Doorman, String)> {
     let (token, line) = token::new("ui").map_err(io::Error::other)?;
     let hash = line.split(' ').nth(1).and_then(outlast_engine::hex::decode).unwrap_or_default();
     let user: Box<str> = config::user_name().into();
-    let tokens = Some(Tokens::default().and([(user.clone(), hash)]));
-    let reach = [(user, Reach::All)].into();
-    Ok((Doorman { loopback: true, tokens, reach, ..Doorman::default() }, token))
+    let tokens = Tokens::default().and([(user.clone(), hash)]);
+    let access = Access::new(None, tokens, [(user, Reach::All)].into());
+    Ok((Doorman { loopback: true, access, ..Doorman::default() }, token))
 }
 
 /// Opens the page, by a file that leads there. Its path, if there is a browser.

@@ -65,6 +65,13 @@ impl Dashboard {
         self.look.notify_one();
     }
 
+    /// Pages of those whose token is for something else now do not stay open.
+    pub fn close_of(&self, revoked: &[Option<Box<str>>]) {
+        let gone = |tab: &mut Tab| revoked.contains(&tab.sight.principal);
+        let closed = self.tabs().open.extract_if(.., gone).collect::<Vec<_>>();
+        closed.iter().filter_map(|tab| tab.flow.upgrade()).for_each(|flow| flow.finish());
+    }
+
     /// No page stays open.
     pub fn close(&self) {
         let mut tabs = self.tabs();

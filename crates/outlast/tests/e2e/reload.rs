@@ -1,6 +1,7 @@
 //! A file that changes while its servers run, and servers that are quiet, unused, or started early.
 
-use crate::http_world::{listening, outlast_alone};
+use crate::gateway::token;
+use crate::http_world::{ACCEPT, JSON, Session, listening, outlast_alone};
 use crate::world::{Tree, fake_server};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -127,11 +128,48 @@ fn a_hang_up_has_a_service_read_its_file() {
     served.process.signal(Signal::SIGHUP);
     let renewed = wait_until(SOON, || session.value_of("tell_environment", &json!({}))["WHO"] == "two");
     assert!(renewed, "{}", served.process.stderr());
-    // The session that began when the server was alone goes on when it is not.
+    // The session that began when the server was alone goes on with it when it is not, and the log says so.
     put(&path, &(server("alpha", "two", "") + &server("beta", "b", "") + listen));
     served.process.signal(Signal::SIGHUP);
     assert!(wait_until(SOON, || served.process.stderr().contains("new: beta")));
+    served.process.stderr_where(|text| text.contains("1 client that began when `alpha` was the only server"));
     assert_eq!(session.value_of("tell_environment", &json!({}))["WHO"], "two");
+}
+
+/// A token that has leaked must not work until somebody finds the time for a restart.
+#[test]
+fn a_token_that_is_taken_back_lets_nobody_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("outlast.toml");
+    let ((ann_hash, ann), (bob_hash, bob)) = (token("ann"), token("bob"));
+    let whole = server("alpha", "one", "") + "[listen]\nlisten = \"127.0.0.1:0\"\n";
+    let of = |name: &str, hash: &str| format!("[tokens.{name}]\nhash = \"{hash}\"\n");
+    put(&path, &(whole.clone() + &of("ann", &ann_hash) + &of("bob", &bob_hash)));
+    let mut command = outlast_alone();
+    command.args(["serve", "--log", "info", "--config"]).arg(&path);
+    let mut served = listening(&mut command);
+    let mut sessions = [&ann, &bob].map(|token| Session::open(served.address, Some(token)));
+    let mut stream = sessions[1].listen(None);
+    assert_eq!(stream.head().0, 200);
+    put(&path, &(whole.clone() + &of("ann", &ann_hash)));
+    served.process.signal(Signal::SIGHUP);
+    served.process.stderr_where(|text| text.contains("tokens that are gone or for something else: bob"));
+    let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
+    assert_eq!(sessions[1].post(&ping).status, 401);
+    // What it had open ends, after what was written first.
+    while stream.event().is_some() {}
+    assert_eq!(sessions[0].value_of("echo", &json!({"a": 1})), json!({"a": 1}));
+    // Another token under the old name is let in, and gets a session of its own; without any, nobody is.
+    let (new_hash, new) = token("bob");
+    put(&path, &(whole.clone() + &of("bob", &new_hash)));
+    served.process.signal(Signal::SIGHUP);
+    served.process.stderr_where(|text| text.contains("something else: ann"));
+    assert_eq!((sessions[0].post(&ping).status, sessions[1].post(&ping).status), (401, 401));
+    Session::open(served.address, Some(&new));
+    put(&path, &whole);
+    served.process.signal(Signal::SIGHUP);
+    served.process.stderr_where(|text| text.matches("something else: bob").count() == 2);
+    assert_eq!(served.ask("POST /mcp", &[ACCEPT, JSON], ping.to_string()).status, 401);
 }
 
 #[test]

@@ -124,7 +124,7 @@ impl super::visitor::Doorman {
         let principal = self.principal(fields)?;
         let reach = match &principal {
             _ if self.same_user => Reach::All,
-            Some(name) => self.reach.get(name).copied().unwrap_or_default(),
+            Some(name) => self.access.reach_of(name),
             None if self.loopback => Reach::All,
             None => {
                 let why = "Forbidden: the dashboard and the metrics need tokens where other machines can come in (--token-file)";

@@ -27,6 +27,11 @@ impl Tokens {
         self
     }
 
+    /// Whether nobody is let in.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Reads lines `NAME SHA256-HEX`; empty lines and those that begin with `#` are skipped.
     pub fn read(path: &Path) -> Result<Tokens, String> {
         let shown = path.display();

@@ -6,10 +6,12 @@
 
 use super::token::Tokens;
 use crate::dashboard::sight::Reach;
-use crate::http1::fields::{Fields, Known, visible};
+use crate::http1::fields::{Fields, Known as Field, visible};
 use outlast_engine::http::SAME_USER;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is asked of a visitor.
 #[derive(Debug, Default)]
@@ -20,12 +22,72 @@ pub struct Doorman {
     pub hosts: Vec<String>,
     /// Web origins that may send requests.
     pub origins: Vec<String>,
-    /// Who is let in; `None`: everybody.
-    pub tokens: Option<Tokens>,
-    /// What is shown to whom on the dashboard; to who is not here, what is its own.
-    pub reach: BTreeMap<Box<str>, Reach>,
+    /// Who is let in, and what is shown to whom on the dashboard.
+    pub access: Access,
     /// All who come are the user that we run for.
     pub same_user: bool,
+}
+
+/// Who comes in with a token. The file may say otherwise while we run.
+#[derive(Debug, Default)]
+pub struct Access {
+    /// Without a token nobody comes in. Once that is so it stays so: a file that loses its last token opens nothing.
+    asked: AtomicBool,
+    /// How often the file has said otherwise.
+    changes: AtomicU64,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Those of `--token-file`, which count as long as we run.
+    lasting: Tokens,
+    tokens: Tokens,
+    /// What is shown to whom on the dashboard; to who is not here, what is its own.
+    reach: BTreeMap<Box<str>, Reach>,
+}
+
+impl Access {
+    /// With what a token file says, and what the file of servers does.
+    pub fn new(lasting: Option<Tokens>, tokens: Tokens, reach: BTreeMap<Box<str>, Reach>) -> Access {
+        let asked = AtomicBool::new(lasting.is_some() || !tokens.is_empty());
+        let known = Known { lasting: lasting.unwrap_or_default(), tokens, reach };
+        Access { asked, changes: AtomicU64::default(), known: Mutex::new(known) }
+    }
+
+    /// The file says otherwise now.
+    pub fn replace(&self, tokens: Tokens, reach: BTreeMap<Box<str>, Reach>) {
+        if !tokens.is_empty() {
+            self.asked.store(true, Ordering::Relaxed);
+        }
+        let mut known = self.known();
+        (known.tokens, known.reach) = (tokens, reach);
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What it is compared with to see whether the file has said otherwise meanwhile.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Whether a token is needed.
+    pub fn is_asked_for(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// What somebody sees of the dashboard.
+    pub fn reach_of(&self, principal: &str) -> Reach {
+        self.known().reach.get(principal).copied().unwrap_or_default()
+    }
+
+    fn name_of(&self, token: &str) -> Option<Box<str>> {
+        let known = self.known();
+        known.tokens.name_of(token).or(known.lasting.name_of(token)).map(Box::from)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Why somebody is not let in.
@@ -41,11 +103,11 @@ impl Doorman {
     /// Checks who a request says it was sent to, and by which page.
     /// `named` is the name in its first line, where there is one; it counts before `Host`.
     pub fn check_names(&self, named: Option<&str>, fields: &Fields) -> Result<(), Refusal> {
-        let host = one(fields, Known::Host)?.unwrap_or_default();
+        let host = one(fields, Field::Host)?.unwrap_or_default();
         if let Some(unknown) = [Some(host), named].into_iter().flatten().find(|name| !self.knows_host(name)) {
             return Err(forbidden("Host", unknown, "--allow-host"));
         }
-        if let Some(origin) = one(fields, Known::Origin)?
+        if let Some(origin) = one(fields, Field::Origin)?
             && !self.knows_origin(origin, host)
         {
             return Err(forbidden("Origin", origin, "--allow-origin"));
@@ -58,9 +120,11 @@ impl Doorman {
         if self.same_user {
             return Ok(Some(SAME_USER.into()));
         }
-        let Some(tokens) = &self.tokens else { return Ok(None) };
-        let token = one(fields, Known::Authorization)?.and_then(bearer).ok_or(Refusal::Unauthorized)?;
-        tokens.name_of(token).map(|name| Some(name.into())).ok_or(Refusal::Unauthorized)
+        if !self.access.is_asked_for() {
+            return Ok(None);
+        }
+        let token = one(fields, Field::Authorization)?.and_then(bearer).ok_or(Refusal::Unauthorized)?;
+        self.access.name_of(token).map(Some).ok_or(Refusal::Unauthorized)
     }
 
     /// Any address is a good `Host` where others may come: a name could be made to point to us, an address
@@ -96,7 +160,7 @@ fn address(name: &str) -> Option<IpAddr> {
 }
 
 /// A header that may stand once.
-fn one(fields: &Fields, name: Known) -> Result<Option<&str>, Refusal> {
+fn one(fields: &Fields, name: Field) -> Result<Option<&str>, Refusal> {
     let mut values = fields.all(name);
     let first = values.next();
     if values.next().is_some() {
@@ -224,11 +288,31 @@ mod tests {
         let (token, line) = super::super::token::new("alice").unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), line).unwrap();
-        let tokens = Some(Tokens::read(file.path()).unwrap());
-        let door = Doorman { loopback: true, tokens, ..Doorman::default() };
+        let access =
+            Access::new(Some(Tokens::read(file.path()).unwrap()), Tokens::default(), BTreeMap::new());
+        let door = Doorman { loopback: true, access, ..Doorman::default() };
         assert_eq!(door.check(&headers(&[("host", "localhost")])), Err(Refusal::Unauthorized));
         let with = |value: String| door.check(&headers(&[("host", "localhost"), ("authorization", &value)]));
         assert_eq!(with(format!("bearer {token}")), Ok(Some("alice".into())));
         assert_eq!(with(format!("Basic {token}")), Err(Refusal::Unauthorized));
+    }
+
+    /// A file that loses its last token must not let everybody in.
+    #[test]
+    fn tokens_of_the_file_may_change_and_are_asked_for_ever_after() {
+        let door = Doorman { loopback: true, ..Doorman::default() };
+        let with = |token: &str| {
+            let value = format!("Bearer {token}");
+            door.check(&headers(&[("host", "localhost"), ("authorization", &value)]))
+        };
+        assert_eq!(with("any"), Ok(None));
+        let (token, line) = super::super::token::new("alice").unwrap();
+        let hash = line.split(' ').nth(1).and_then(super::super::token::unhex).unwrap();
+        let before = door.access.changes();
+        door.access.replace(Tokens::default().and([("alice".into(), hash)]), BTreeMap::new());
+        assert_eq!((with(&token), with("any")), (Ok(Some("alice".into())), Err(Refusal::Unauthorized)));
+        assert_ne!(door.access.changes(), before);
+        door.access.replace(Tokens::default(), BTreeMap::new());
+        assert_eq!(with(&token), Err(Refusal::Unauthorized));
     }
 }

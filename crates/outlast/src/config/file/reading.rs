@@ -5,6 +5,7 @@ use crate::config::Settings;
 use crate::program::Program;
 use outlast_engine::ClientRule;
 use outlast_engine::settings::Setting;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -16,7 +17,11 @@ pub struct Reading {
     files: Vec<PathBuf>,
     flags: Vec<(&'static Setting, String)>,
     process: Vec<(&'static str, String)>,
+    tokens: Tokens,
 }
+
+/// What the token of each principal is, and what it is for, as a text to compare.
+type Tokens = BTreeMap<Box<str>, String>;
 
 /// What a file says when it is read again.
 #[derive(Debug)]
@@ -27,6 +32,8 @@ pub struct Again {
     pub programs: Vec<Program>,
     /// Settings that are otherwise now, and count from the next start on.
     pub at_next_start: Vec<&'static str>,
+    /// Principals whose token is gone, or is for something else; `None` for who needed none before.
+    pub revoked: Vec<Option<Box<str>>>,
 }
 
 /// What a file looks like without reading it: where its name leads, and what the system knows of that.
@@ -36,7 +43,8 @@ impl Reading {
     /// How to read again what was read from this path.
     pub fn of(path: &Path, gateway: &Gateway, flags: &[(&'static Setting, String)]) -> Reading {
         let (files, process) = (gateway.files.clone(), counts_at_start(gateway));
-        Reading { path: path.to_path_buf(), files, flags: flags.to_vec(), process }
+        let tokens = tokens_of(gateway);
+        Reading { path: path.to_path_buf(), files, flags: flags.to_vec(), process, tokens }
     }
 
     /// Reads it. What is wrong with it is a line each; what was read before stays in force then.
@@ -47,11 +55,12 @@ impl Reading {
         })?;
         self.files.clone_from(&gateway.files);
         gateway.overrule(&self.flags).map_err(|why| vec![why.to_string()])?;
-        let process = counts_at_start(&gateway);
+        let (process, tokens) = (counts_at_start(&gateway), tokens_of(&gateway));
         let (settings, programs) = gateway.assemble().map_err(|why| vec![why])?;
         let at_next_start = differing(&self.process, &process);
-        self.process = process;
-        Ok(Again { settings, programs, at_next_start })
+        let revoked = revoked(&self.tokens, &tokens);
+        (self.process, self.tokens) = (process, tokens);
+        Ok(Again { settings, programs, at_next_start, revoked })
     }
 
     /// What all its files look like. Two that differ tell that it may say something else.
@@ -65,17 +74,26 @@ impl Reading {
     }
 }
 
-/// What a running process does not take over: settings of the whole process, and who may come in.
+/// Bounds are left out: they hold for the calls that come, whoever is there.
+fn tokens_of(gateway: &Gateway) -> Tokens {
+    let said = |token: &TokenRule| format!("{:?}", (token.hash, &token.servers, &token.tools, token.reach));
+    gateway.tokens.iter().map(|token| (token.name.as_str().into(), said(token))).collect()
+}
+
+/// Whose sessions end: what they may was decided when they began.
+fn revoked(before: &Tokens, now: &Tokens) -> Vec<Option<Box<str>>> {
+    let changed = before.iter().filter(|(name, said)| now.get(*name) != Some(said));
+    let first = (before.is_empty() && !now.is_empty()).then_some(None);
+    changed.map(|(name, _)| Some(name.clone())).chain(first).collect()
+}
+
+/// What a running process does not take over: settings of the whole process, and what is written of clients.
 fn counts_at_start(gateway: &Gateway) -> Vec<(&'static str, String)> {
-    let said = |token: &TokenRule| {
-        format!("{:?}", (&token.name, token.hash, &token.servers, &token.tools, token.reach))
-    };
-    let tokens = gateway.tokens.iter().map(|token| ("tokens", said(token)));
     let rules = gateway.settings.engine.clients.iter();
     let clients =
         rules.map(|rule| ("clients", format!("{:?}", ClientRule { source: "".into(), ..(**rule).clone() })));
     let callbacks = gateway.callbacks.iter().map(|rule| ("callbacks", rule.fingerprint().to_string()));
-    gateway.process.iter().cloned().chain(tokens).chain(clients).chain(callbacks).collect()
+    gateway.process.iter().cloned().chain(clients).chain(callbacks).collect()
 }
 
 /// `None` while there is no such file. A link that leads elsewhere shows itself by where it leads.
