@@ -15,7 +15,7 @@ mod template;
 mod view;
 
 pub(crate) use listing::{Listed, Listing};
-pub(crate) use offer::{Welcome, offer};
+pub(crate) use offer::{Welcome, foreign_extensions, offer};
 pub(crate) use page::Page;
 pub(crate) use search::Readable;
 pub(crate) use view::{Part, Shown, View};

@@ -131,6 +131,8 @@ pub(crate) enum Needs {
     Handshakes,
     /// What every server lists.
     Lists(&'static [Kind]),
+    /// Who has a resource: what every server lists, and who answers for what nobody does.
+    Resource,
     /// The tools of those whose tools are listed.
     Shown,
     /// The tools of those whose tools are found.
@@ -138,11 +140,17 @@ pub(crate) enum Needs {
 }
 
 impl Needs {
+    /// Whether what a server answers to its handshake is part of it.
+    pub(crate) fn handshakes(self) -> bool {
+        matches!(self, Needs::Handshakes | Needs::Resource)
+    }
+
     /// The lists that this is about.
     pub(crate) fn kinds(self) -> &'static [Kind] {
         match self {
             Needs::Handshakes => &[],
             Needs::Lists(kinds) => kinds,
+            Needs::Resource => &[Kind::Resources, Kind::Templates],
             Needs::Shown | Needs::Hidden => &[Kind::Tools],
         }
     }

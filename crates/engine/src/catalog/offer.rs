@@ -4,6 +4,9 @@ use super::bounds;
 use crate::json;
 use serde_json::{Map, Value, json};
 
+/// Extensions that we speak ourselves.
+const OURS: [&str; 1] = ["io.modelcontextprotocol/tasks"];
+
 /// What one server said in its handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Welcome<'a> {
@@ -29,7 +32,21 @@ pub(crate) fn offer(welcomes: &[Welcome<'_>]) -> (Value, Option<String>) {
             }
         }
     }
+    let theirs = welcomes.iter().map(|welcome| foreign_extensions(welcome.result));
+    let mut declaring = theirs.filter(|extensions| !extensions.is_empty());
+    if let (Some(extensions), None) = (declaring.next(), declaring.next()) {
+        union.insert("extensions".into(), extensions.into());
+    }
     (union.into(), instructions(welcomes))
+}
+
+/// The extensions that a server declares and that mean nothing to us. What they add to the protocol can be kept as long
+/// as one server alone has any: whatever we do not know is for that one.
+pub(crate) fn foreign_extensions(result: &[u8]) -> Map<String, Value> {
+    let declared = json::member(result, "capabilities").and_then(|all| json::member(all, "extensions"));
+    let declared = declared.and_then(|raw| serde_json::from_slice::<Map<String, Value>>(raw).ok());
+    let foreign = |(name, _): &(String, Value)| !OURS.contains(&name.as_str());
+    declared.unwrap_or_default().into_iter().filter(foreign).collect()
 }
 
 /// Each server's own, under its name.
@@ -69,5 +86,18 @@ mod tests {
             result: &[br#"{"instructions":""#, &*vec![b'x'; bounds::INSTRUCTIONS + 1], b"\"}"].concat(),
         }]);
         assert_eq!(long, None);
+    }
+
+    #[test]
+    fn extensions_that_mean_nothing_to_us_are_promised_if_one_server_has_any() {
+        let skills = br#"{"capabilities":{"extensions":{"a/skills":{"deep":true},"io.modelcontextprotocol/tasks":{}}}}"#;
+        let tasks = br#"{"capabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
+        let of = |results: &[&'static [u8]]| {
+            let welcomes: Vec<_> = results.iter().map(|result| Welcome { server: "a", result }).collect();
+            offer(&welcomes).0.get("extensions").cloned()
+        };
+        assert_eq!(of(&[skills, tasks]), Some(json!({"a/skills": {"deep": true}})));
+        assert_eq!(of(&[tasks]), None);
+        assert_eq!(of(&[skills, skills]), None, "nobody could tell whose a request is");
     }
 }

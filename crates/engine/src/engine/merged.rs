@@ -103,6 +103,8 @@ impl Engine {
             Method::ResourcesList => Some(Needs::Lists(&[Kind::Resources])),
             Method::ResourcesTemplatesList => Some(Needs::Lists(&[Kind::Templates])),
             Method::Listen if asking.modern => self.needs_to_listen(&asking, message),
+            // Only who has an extension that we do not know can answer.
+            Method::Other(_) if asking.modern => Some(Needs::Handshakes),
             _ => meant.needs(),
         };
         if let Some(needs) = needs.filter(|_| patient) {
@@ -180,12 +182,13 @@ impl Engine {
         if !there || server.last_trouble.is_some() || server.fate == Fate::Removed {
             return false;
         }
-        match needs {
-            Needs::Handshakes if server.welcome.is_some() => false,
-            Needs::Handshakes if self.merged.meta(id).is_some() => self.merged.is_discovering(id),
-            Needs::Handshakes => true,
-            _ => needs.kinds().iter().any(|kind| self.merged.is_expected(id, *kind)),
-        }
+        let welcomes = needs.handshakes() && server.welcome.is_none();
+        // What a server without a handshake lists is on its way, too, and tells as much.
+        let greets = match self.merged.meta(id) {
+            Some(_) => welcomes && self.merged.is_discovering(id),
+            None => welcomes && needs == Needs::Handshakes,
+        };
+        greets || needs.kinds().iter().any(|kind| self.merged.is_expected(id, *kind))
     }
 
     /// A server has said something, or will not: whoever has waited for it may have everything now.

@@ -298,14 +298,19 @@ fn a_modern_request_that_contradicts_itself_is_refused_at_the_merged_door() {
         post 3 version=2026-07-28 method=ping {"jsonrpc":"2.0","id":3,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1999-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
         << 3: 400 {"jsonrpc":"2.0","id":3,"error":{"code":-32020,"message":"Header mismatch: …"}}
         post 4 version=2026-07-28 method=resources/read name=test://none {"jsonrpc":"2.0","id":4,"method":"resources/read","params":{"uri":"test://none",META}}
-        >> 1: {"jsonrpc":"2.0","id":3,"method":"resources/list","params":{META}}
-        >> 1: {"jsonrpc":"2.0","id":4,"method":"resources/templates/list","params":{META}}
-        >> 2: {"jsonrpc":"2.0","id":5,"method":"resources/list","params":{META}}
-        >> 2: {"jsonrpc":"2.0","id":6,"method":"resources/templates/list","params":{META}}
+        # A uri that nobody lists may belong to an extension of one of them.
+        >> 1: {"jsonrpc":"2.0","id":3,"method":"server/discover","params":{META}}
+        >> 1: {"jsonrpc":"2.0","id":4,"method":"resources/list","params":{META}}
+        >> 1: {"jsonrpc":"2.0","id":5,"method":"resources/templates/list","params":{META}}
+        >> 2: {"jsonrpc":"2.0","id":6,"method":"server/discover","params":{META}}
+        >> 2: {"jsonrpc":"2.0","id":7,"method":"resources/list","params":{META}}
+        >> 2: {"jsonrpc":"2.0","id":8,"method":"resources/templates/list","params":{META}}
         server-1 < {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"no"}}
         server-1 < {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"no"}}
-        server-2 < {"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"no"}}
+        server-1 < {"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"no"}}
         server-2 < {"jsonrpc":"2.0","id":6,"error":{"code":-32601,"message":"no"}}
+        server-2 < {"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no"}}
+        server-2 < {"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"no"}}
         << 4: 200 {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"data":{"uri":"test://none"},"message":"Resource not found: test://none; …"}}
         "#.replace("META", META),
     );

@@ -235,3 +235,72 @@ fn odd_tools_have_a_stated_outcome() {
         r#"[{"name":"srv__t0"},…{"name":"srv__t4999"}],"nextCursor":"outlast:srv:4999:…""#,
     );
 }
+
+// Extensions that outlast does not know.
+
+const EXTENDED: &str = r#"
+    set serve
+    set server ci
+    post 1 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+    .. 1: start 0
+    .. 2: start 0
+    << 1: 200 with a session events
+    << 1: id: 2-0|retry: 1000|data: ||
+    server-1 started
+    >> 1: {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+    server-2 started
+    >> 2: {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+    server-1 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}SRV}}}
+    >> 1: {"jsonrpc":"2.0","method":"notifications/initialized"}
+    server-2 < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{},"extensions":{"a/skills":{"deep":true}}}}}
+    << 1: …{"capabilities":{OFFER"logging":{},"resources":{"listChanged":true},"tools":{"listChanged":true}},…
+    << 1: finish
+    >> 2: {"jsonrpc":"2.0","method":"notifications/initialized"}
+    post 2 session=1 {"jsonrpc":"2.0","method":"notifications/initialized"}
+    << 2: 202
+"#;
+
+/// Its requests cannot mean any other server.
+#[test]
+fn what_we_do_not_know_is_for_the_server_that_declares_more_than_we_know() {
+    let begin = EXTENDED.replace("SRV", "").replace("OFFER", r#""extensions":{"a/skills":{"deep":true}},"#);
+    check(&format!(
+        "{begin}\n{}",
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"skills/list","params":{"x":1.0}}
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
+        >> 2: {"jsonrpc":"2.0","id":3,"method":"skills/list","params":{"x":1.0}}
+        server-2 < {"jsonrpc":"2.0","id":3,"result":{"skills":[{"uri":"skill://a"}]}}
+        << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"result":{"skills":[{"uri":"skill://a"}]}}||
+        << 3: finish
+        # A uri that nobody lists may be one of its.
+        post 4 session=1 {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"skill://a"}}
+        << 4: 200 events
+        << 4: id: 4-0|retry: 1000|data: ||
+        >> 2: {"jsonrpc":"2.0","id":4,"method":"resources/list"}
+        >> 2: {"jsonrpc":"2.0","id":5,"method":"resources/templates/list"}
+        server-2 < {"jsonrpc":"2.0","id":4,"result":{"resources":[]}}
+        server-2 < {"jsonrpc":"2.0","id":5,"result":{"resourceTemplates":[]}}
+        >> 2: {"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"_meta":{"progressToken":6},"uri":"skill://a"}}
+        server-2 < {"jsonrpc":"2.0","id":6,"result":{"contents":[]}}
+        << 4: id: 4-1|data: {"jsonrpc":"2.0","id":3,"result":{"contents":[]}}||
+        << 4: finish
+        "#
+    ));
+}
+
+#[test]
+fn what_two_servers_may_mean_is_promised_and_passed_to_neither() {
+    let begin = EXTENDED.replace("SRV", r#","extensions":{"b/other":{}}"#).replace("OFFER", "");
+    check(&format!(
+        "{begin}\n{}",
+        r#"
+        post 3 session=1 {"jsonrpc":"2.0","id":2,"method":"skills/list"}
+        << 3: 200 events
+        << 3: id: 3-0|retry: 1000|data: ||
+        << 3: id: 3-1|data: {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found: skills/list; at the door of one server (/mcp/NAME) it would pass"}}||
+        << 3: finish
+        "#
+    ));
+}

@@ -149,7 +149,7 @@ impl Engine {
         let Some(meta) = meta_of(message) else { return };
         self.merged.speaks(id, meta.clone());
         let known = self.servers.get(&id).is_none_or(|server| server.welcome.is_some());
-        if needs != Needs::Handshakes || known || !self.is_there(id) || !self.merged.discovers(id) {
+        if !needs.handshakes() || known || !self.is_there(id) || !self.merged.discovers(id) {
             return;
         }
         let request =

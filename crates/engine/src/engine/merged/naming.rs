@@ -2,8 +2,8 @@
 
 use super::on_demand::{Ours, named_through};
 use super::{Asking, Engine};
-use crate::catalog::Kind;
-use crate::clients::{Door, Way};
+use crate::catalog::{Kind, foreign_extensions};
+use crate::clients::Door;
 use crate::error::json_text;
 use crate::id::{ClientId, DefinitionId, ServerId};
 use crate::json;
@@ -50,7 +50,7 @@ impl Meant {
         Some(match named.kind {
             Kind::Tools => Needs::Lists(&[Kind::Tools]),
             Kind::Prompts => Needs::Lists(&[Kind::Prompts]),
-            Kind::Resources | Kind::Templates => Needs::Lists(&[Kind::Resources, Kind::Templates]),
+            Kind::Resources | Kind::Templates => Needs::Resource,
         })
     }
 }
@@ -104,7 +104,7 @@ impl Engine {
         let named = match (ours, named) {
             (Some(Ours::Find), _) => return self.find_tools(asking, message),
             (Some(_), None) => return self.needs_a_name(asking),
-            (None, None) => return self.unknown_method(asking, message),
+            (None, None) => return self.pass_unknown(now, asking, message),
             (Some(Ours::Describe), Some(named)) => return self.describe_tool(asking, &named),
             (_, Some(named)) => named,
         };
@@ -120,7 +120,10 @@ impl Engine {
             server
         };
         let (Some((definition, own)), Some(server)) = (found, server) else {
-            return self.nobody_has(asking, &named);
+            return match self.server_of_unknown(asking.client).filter(|_| named.kind == Kind::Resources) {
+                Some(server) => self.pass_to(now, asking, server, message),
+                None => self.nobody_has(asking, &named),
+            };
         };
         if *own != *named.name {
             self.remember_rename(asking.client, &asking.method, (definition, &own), &named.name);
@@ -139,8 +142,28 @@ impl Engine {
                 self.keep_session(asking.client);
             }
         }
-        let (id, method) = (asking.id.clone(), asking.method.clone());
-        self.pass_to(now, (asking.client, asking.way), server, (id, method), message);
+        self.pass_to(now, asking, server, message);
+    }
+
+    /// The only server of a client that has an extension which we do not know: what we know nothing of is for that
+    /// one. `None` if there is none, or several.
+    fn server_of_unknown(&self, client: ClientId) -> Option<ServerId> {
+        let extended = |id: &ServerId| {
+            let welcome = self.servers.get(id).and_then(|server| server.welcome.as_ref());
+            let result = welcome.and_then(|welcome| welcome.raw(Field::Result));
+            result.is_some_and(|result| !foreign_extensions(result).is_empty())
+        };
+        let mut extended = self.servers_of(client).into_iter().filter(extended);
+        extended.next().filter(|_| extended.next().is_none())
+    }
+
+    /// A request that names nothing we know. A method of MCP is about something.
+    fn pass_unknown(&mut self, now: Mono, asking: &Asking, message: &Message) {
+        let unknown = matches!(asking.method, Method::Other(_));
+        match self.server_of_unknown(asking.client).filter(|_| unknown) {
+            Some(server) => self.pass_to(now, asking, server, message),
+            None => self.unknown_method(asking, message),
+        }
     }
 
     /// What headers of a request say otherwise than its arguments, now that it is known which tool it calls.
@@ -271,14 +294,8 @@ fn renamed(message: &Message, named: &Named, own: &str) -> Option<Message> {
 
 impl Engine {
     /// A request that goes to this server, in the name of its client.
-    fn pass_to(
-        &mut self,
-        now: Mono,
-        (client, way): (ClientId, Way),
-        server: ServerId,
-        (id, method): (crate::id::JsonId, Method),
-        message: &Message,
-    ) {
+    fn pass_to(&mut self, now: Mono, asking: &Asking, server: ServerId, message: &Message) {
+        let Asking { client, way, id, method, .. } = asking.clone();
         let request = self.read_request(client, server, id, method, message, way);
         self.route(now, request, message);
     }

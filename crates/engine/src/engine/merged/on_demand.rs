@@ -165,7 +165,7 @@ impl Engine {
         match needs {
             Needs::Shown => self.expose_of(client, server) != Expose::OnDemand,
             Needs::Hidden => self.expose_of(client, server) == Expose::OnDemand,
-            Needs::Handshakes | Needs::Lists(_) => true,
+            Needs::Handshakes | Needs::Lists(_) | Needs::Resource => true,
         }
     }
 
