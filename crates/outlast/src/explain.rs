@@ -1,6 +1,8 @@
 //! `outlast explain`: every limit of a tool with the place it was written at, what it won over, and how long a call
 //! can last.
 
+mod token;
+
 use crate::clients::{advice, learned};
 use crate::config::file::{self, BOUNDS, Defined, Gateway};
 use crate::observe::{stderr, stdout};
@@ -8,13 +10,16 @@ use outlast_engine::durations::reason;
 use outlast_engine::method::Method;
 use outlast_engine::policy::{CallFacts, Declared, Limit, Policy, Written};
 use outlast_engine::profile::{Effect, Introduction, Verdict, verdict};
-use outlast_engine::settings::{Key, Place, SETTINGS, Setting, Signs, Value, nearest, show_duration};
+use outlast_engine::settings::{
+    Key, Place, SETTINGS, Setting, Signs, Value, nearest, setting, show_duration,
+};
 use outlast_engine::{Bounds, ClientCap};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use token::Token;
 
 /// What was asked for.
 #[derive(Debug)]
@@ -22,6 +27,7 @@ pub struct Request {
     pub server: String,
     pub tool: String,
     pub client: Option<String>,
+    pub token: Option<String>,
     pub path: PathBuf,
     pub json: bool,
 }
@@ -45,7 +51,15 @@ pub fn run(request: &Request) -> io::Result<ExitCode> {
         stderr::say(&no_such_server(&gateway, &request.server));
         return Ok(ExitCode::FAILURE);
     };
-    let explained = Explained::new(&gateway, server, request);
+    let token = request.token.as_deref().map(|name| Token::of(&gateway, name, server, &request.tool));
+    let token = match token.transpose() {
+        Ok(token) => token,
+        Err(why) => {
+            stderr::say(&why);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let explained = Explained::new(&gateway, server, token, request);
     let text = if request.json { format!("{}\n", explained.json(request)) } else { explained.text(request) };
     stdout::print(text)?;
     Ok(ExitCode::SUCCESS)
@@ -60,7 +74,7 @@ fn no_such_server(gateway: &Gateway, name: &str) -> String {
 
 /// One setting of the call.
 struct Row {
-    setting: &'static Setting,
+    name: &'static str,
     value: String,
     source: String,
     /// What lost, the nearest first.
@@ -68,6 +82,32 @@ struct Row {
 }
 
 impl Row {
+    /// One that nothing lost against.
+    fn plain(name: &'static str, value: String, source: &str) -> Row {
+        Row { name, value, source: source.into(), lost: Vec::new() }
+    }
+
+    fn text(&self) -> String {
+        let Row { name, value, source, lost } = self;
+        let mut text = format!("{name:<14}{value:<12} {source}\n");
+        for (value, source) in lost {
+            let _ = writeln!(text, "{:<14}{:<12} {source}", "", format!("not {value}"));
+        }
+        text
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let one = |value: &String, source: &String| {
+            let (file, line) = place(source).unzip();
+            json!({"value": value, "source": source, "file": file, "line": line})
+        };
+        let mut limit = one(&self.value, &self.source);
+        let lost: Vec<_> = self.lost.iter().map(|(value, source)| one(value, source)).collect();
+        limit["setting"] = self.name.into();
+        limit["lost"] = lost.into();
+        limit
+    }
+
     /// What was measured wins over what is written.
     fn adapts(&mut self, limit: Limit, why: &str) {
         let value = std::mem::replace(&mut self.value, show_duration(limit.time));
@@ -86,13 +126,19 @@ fn adapted(gateway: &Gateway, server: &Defined, tool: &str) -> Option<(Limit, St
     Some((limit, format!("{bounds}, from {}", reason(&tally))))
 }
 
-struct Explained {
+struct Explained<'a> {
     rows: Vec<Row>,
+    token: Option<Token<'a>>,
     lasts: String,
 }
 
-impl Explained {
-    fn new(gateway: &Gateway, server: &Defined, request: &Request) -> Explained {
+impl<'a> Explained<'a> {
+    fn new(
+        gateway: &'a Gateway,
+        server: &Defined,
+        token: Option<Token<'a>>,
+        request: &Request,
+    ) -> Explained<'a> {
         let of_call = SETTINGS.iter().filter(|item| item.place == Place::Call);
         let known = Known::of(gateway, request.client.as_deref());
         let mut policy = policy(server, &request.tool, &known);
@@ -106,42 +152,35 @@ impl Explained {
             of_call.chain(bounds).map(|item| row(item, server, &request.tool, &policy)).collect();
         if let Some((limit, why)) = adapted {
             rows.iter_mut()
-                .filter(|row| row.setting.key == Key::Timeout)
+                .filter(|row| row.name == setting(Key::Timeout).name)
                 .for_each(|row| row.adapts(limit, &why));
         }
         let disabled = if server.disabled { "The server is disabled. " } else { "" };
         let hidden = if hidden(server, &request.tool) { "The tool is hidden from clients. " } else { "" };
-        let waits = waits(&server.config.bounds);
-        Explained { rows, lasts: format!("{disabled}{hidden}{}{waits}", lasts(&policy, &known)) }
+        let unseen = unseen(gateway, server, request.client.as_deref());
+        let refused = token.as_ref().map(|token| token.verdict.as_str()).unwrap_or_default();
+        let waits = waits(&server.config.bounds, token.as_ref().map(Token::bounds));
+        let lasts = format!("{disabled}{hidden}{unseen}{refused}{}{waits}", lasts(&policy, &known));
+        Explained { rows, token, lasts }
     }
 
     fn text(&self, request: &Request) -> String {
         let client = request.client.as_ref().map(|name| format!(", called by `{name}`")).unwrap_or_default();
         let mut text = format!("`{}` of server `{}`{client}\n\n", request.tool, request.server);
-        for Row { setting, value, source, lost } in &self.rows {
-            let _ = writeln!(text, "{:<14}{value:<12} {source}", setting.name);
-            for (value, source) in lost {
-                let _ = writeln!(text, "{:<14}instead of: {value} ({source})", "");
-            }
+        self.rows.iter().for_each(|row| text += &row.text());
+        if let Some(token) = &self.token {
+            let _ = writeln!(text, "\n{}\n", token.heading());
+            token.rows().iter().for_each(|row| text += &row.text());
         }
         text + "\n" + &self.lasts + "\n"
     }
 
     fn json(&self, request: &Request) -> serde_json::Value {
-        let one = |value: &String, source: &String| {
-            let (file, line) = place(source).unzip();
-            json!({"value": value, "source": source, "file": file, "line": line})
-        };
-        let limit = |row: &Row| {
-            let mut limit = one(&row.value, &row.source);
-            let lost: Vec<_> = row.lost.iter().map(|(value, source)| one(value, source)).collect();
-            limit["setting"] = row.setting.name.into();
-            limit["lost"] = lost.into();
-            limit
-        };
-        let limits: Vec<_> = self.rows.iter().map(limit).collect();
+        let limits: Vec<_> = self.rows.iter().map(Row::json).collect();
+        let of_token = self.token.as_ref().map(Token::rows).unwrap_or_default();
+        let of_token: Vec<_> = of_token.iter().map(Row::json).collect();
         json!({"server": request.server, "tool": request.tool, "client": request.client,
-               "limits": limits, "lasts": self.lasts})
+               "token": request.token, "limits": limits, "ofToken": of_token, "lasts": self.lasts})
     }
 }
 
@@ -155,6 +194,15 @@ fn place(source: &str) -> Option<(&str, u64)> {
 fn hidden(server: &Defined, tool: &str) -> bool {
     let any = |globs: &[outlast_engine::settings::Glob]| globs.iter().any(|glob| glob.matches(tool));
     any(&server.deny) || (!server.allow.is_empty() && !any(&server.allow))
+}
+
+/// That a client does not see the server, if the file says so.
+fn unseen(gateway: &Gateway, server: &Defined, client: Option<&str>) -> String {
+    let rule = client.and_then(|name| Some((name, gateway.settings.engine.rule_for(name)?)));
+    let hidden = rule.filter(|(_, rule)| !rule.shows(&server.config.name));
+    hidden.map_or_else(String::new, |(name, rule)| {
+        format!("The merged door does not show the server to `{name}` (servers, {}). ", rule.source)
+    })
 }
 
 /// What is known of the client that calls.
@@ -212,7 +260,7 @@ fn row(item: &'static Setting, server: &Defined, tool: &str, policy: &Policy) ->
     all.push((built_in, "built in".into()));
     let lost = all.split_off(1);
     let (value, source) = all.pop().unwrap_or_default();
-    Row { setting: item, value, source, lost }
+    Row { name: item.name, value, source, lost }
 }
 
 fn said(written: &Written<'_>) -> (String, String) {
@@ -252,12 +300,24 @@ fn signs(signs: Signs) -> String {
 }
 
 /// How long a call may have to wait before it begins.
-fn waits(bounds: &Bounds) -> String {
-    if !bounds.is_bound() {
-        return String::new();
+fn waits(of_server: &Bounds, of_token: Option<&Bounds>) -> String {
+    let wait = |bounds: &Bounds, whose: &str| {
+        format!("{} for its turn{whose} (queue-wait)", show_duration(bounds.queue_wait))
+    };
+    let of_token = of_token.map(|bounds| Some(bounds).filter(|bounds| bounds.is_bound()));
+    match (of_server.is_bound(), of_token) {
+        (false, None | Some(None)) => String::new(),
+        (true, None) => {
+            let wait = wait(of_server, "");
+            format!("\nBefore that it may wait {wait}; the limits of a token come on top.")
+        }
+        (true, Some(None)) => format!("\nBefore that it may wait {}.", wait(of_server, "")),
+        (false, Some(Some(token))) => format!("\nBefore that it may wait {}.", wait(token, " at its token")),
+        (true, Some(Some(token))) => {
+            let (first, then) = (wait(token, " at its token"), wait(of_server, " at its server"));
+            format!("\nBefore that it may wait {first}, then {then}.")
+        }
     }
-    let wait = show_duration(bounds.queue_wait);
-    format!("\nBefore that it may wait {wait} for its turn (queue-wait); the limits of a token come on top.")
 }
 
 /// How long a call can last, and why.

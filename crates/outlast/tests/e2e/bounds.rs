@@ -150,3 +150,43 @@ fn explain_names_the_bounds_of_a_server() {
     }
     assert!(said.contains("Before that it may wait 30s for its turn (queue-wait)"), "{said}");
 }
+
+#[test]
+fn explain_says_what_a_token_and_a_client_may_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("outlast.toml");
+    let hash = "0".repeat(64);
+    let file = format!(
+        "[servers.db]\ncommand = \"x\"\n[servers.ci]\ncommand = \"y\"\nmax-in-flight = 4\n\
+         [clients.\"ide*\"]\nservers = [\"db\"]\n\
+         [tokens.bob]\nhash = \"{hash}\"\nservers = [\"c?\"]\ntools = [\"run_*\", \"ci__look\"]\nrate = \"60/m\"\n"
+    );
+    std::fs::write(&path, file).unwrap();
+    let explain = |words: &[&str]| {
+        let output = outlast_alone().arg("explain").args(words).arg("--config").arg(&path).output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let said = explain(&["ci", "look", "--token", "bob", "--client", "ide-2"]);
+    for line in [
+        "with token `bob`, of all its calls together:",
+        "servers       c?           [tokens.bob] in outlast.toml:8",
+        "tools         run_*, ci__look [tokens.bob] in outlast.toml:8",
+        "queue         100          built in",
+        "rate          60/m         [tokens.bob] in outlast.toml:8",
+        "The merged door does not show the server to `ide-2` (servers, [clients.\"ide*\"] in outlast.toml:6). A call can last",
+        "Before that it may wait 30s for its turn at its token (queue-wait), then 30s for its turn at its server (queue-wait).",
+    ] {
+        assert!(said.contains(line), "{line:?} is not in\n{said}");
+    }
+    let refused = explain(&["ci", "wipe", "--token", "bob"]);
+    assert!(
+        refused.contains("The tool is not for token `bob` ([tokens.bob] in outlast.toml:8)."),
+        "{refused}"
+    );
+    let hidden = explain(&["db", "run_x", "--token", "bob"]);
+    assert!(hidden.contains("The server is not there for token `bob`"), "{hidden}");
+    let unknown = explain(&["db", "run_x", "--token", "bop"]);
+    assert!(unknown.contains("the file has no token `bop`; did you mean bob?"), "{unknown}");
+    let json: Value = serde_json::from_str(&explain(&["ci", "look", "--token", "bob", "--json"])).unwrap();
+    assert_eq!((&json["token"], &json["ofToken"][1]["value"]), (&json!("bob"), &json!("run_*, ci__look")));
+}

@@ -64,7 +64,7 @@ pub const COMMANDS: &[Command] = &[
         name: "explain",
         listed: false,
         then: &[],
-        options: &["client", "config", "json"],
+        options: &["client", "token", "config", "json"],
         short: "every limit of a tool, and where it is set",
         text: explain,
     },
@@ -393,6 +393,8 @@ Usage: outlast explain SERVER TOOL [OPTIONS]
 
       --client NAME   also how long a call of this client can last; NAME is what
                       the client calls itself (see: outlast clients)
+      --token NAME    also what [tokens.NAME] allows: servers, tools, and calls
+                      at once
       --config FILE   the file [default: $XDG_CONFIG_HOME/outlast/outlast.toml]
       --json          print one JSON object
   -h, --help          this text
