@@ -179,6 +179,7 @@ fn e2e(amount: &mut Amount) -> Result<()> {
 
 fn bench_smoke(amount: &mut Amount) -> Result<()> {
     bench::run(&["--quick".to_owned()])?;
+    bench::run(&["gateway".to_owned(), "--quick".to_owned()])?;
     amount.add(bench::figures_of_last_part()?, "figures");
     Ok(())
 }

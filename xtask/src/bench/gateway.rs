@@ -11,7 +11,7 @@ mod reloads;
 mod search;
 mod sites;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::machine::Machine;
 use super::options::Options;
@@ -23,6 +23,8 @@ use super::targets::Programs;
 pub(super) enum Goal {
     AtLeast(f64),
     AtMost(f64),
+    /// The same, and no noise of the machine excuses more.
+    CountedAtMost(f64),
     /// It explains another one.
     None,
 }
@@ -34,8 +36,11 @@ pub(super) struct Row {
     pub(super) goal: Goal,
 }
 
+/// How many figures a round takes.
+pub const FIGURES: usize = 15;
+
 /// Every figure that a round takes.
-const ROWS: [Row; 15] = [
+const ROWS: [Row; FIGURES] = [
     row("rate_one", "one server × 200 clients", "calls/s", Goal::None),
     row("rate", "20 servers × 200 clients, ÷ one server × 200 clients", "×", Goal::AtLeast(0.8)),
     row("p50_one", "p50 through the door of one server", "µs", Goal::None),
@@ -49,7 +54,7 @@ const ROWS: [Row; 15] = [
     row("reload", "reload of 200 servers without a change: work", "ms", Goal::AtMost(100.0)),
     row("alone_longest", "calls one by one for a second: the longest", "ms", Goal::None),
     row("beside_longest", "the same while the file is read again", "ms", Goal::None),
-    row("session", "idle client session at the merged door", "KiB", Goal::AtMost(64.0)),
+    row("session", "idle client session at the merged door", "KiB", Goal::CountedAtMost(64.0)),
     row("listed", "the same after a list, which it can still fetch again", "KiB", Goal::None),
 ];
 
@@ -93,8 +98,13 @@ pub fn run(options: &Options, programs: &Programs, machine: &Machine) -> Result<
     if options.is_whole() {
         super::publish_at("docs/gateway-bench.md", &rows)?;
     }
-    let missed = values.iter().filter(|(row, value)| !row.goal.is_met(*value)).count();
-    ensure!(missed == 0 || !options.check, "{missed} goals were missed");
+    let missed: Vec<&Row> =
+        values.iter().filter(|(row, value)| !row.goal.is_met(*value)).map(|(row, _)| *row).collect();
+    let counted = missed.iter().find(|row| matches!(row.goal, Goal::CountedAtMost(_)));
+    if let Some(row) = counted {
+        bail!("{}: a goal was missed that needs no quiet machine", row.title);
+    }
+    ensure!(missed.is_empty() || !options.check, "{} goals were missed", missed.len());
     Ok(())
 }
 
@@ -120,7 +130,7 @@ impl Goal {
     pub(super) fn is_met(self, value: f64) -> bool {
         match self {
             Goal::AtLeast(bound) => value >= bound,
-            Goal::AtMost(bound) => value <= bound,
+            Goal::AtMost(bound) | Goal::CountedAtMost(bound) => value <= bound,
             Goal::None => true,
         }
     }
@@ -128,7 +138,7 @@ impl Goal {
     fn text(self, unit: &str) -> String {
         match self {
             Goal::AtLeast(bound) => format!("≥ {bound} {unit}"),
-            Goal::AtMost(bound) => format!("≤ {bound} {unit}"),
+            Goal::AtMost(bound) | Goal::CountedAtMost(bound) => format!("≤ {bound} {unit}"),
             Goal::None => String::new(),
         }
     }
