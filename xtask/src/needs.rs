@@ -22,7 +22,7 @@ struct Tool {
     why: &'static str,
 }
 
-const TOOLS: [Tool; 17] = [
+const TOOLS: [Tool; 18] = [
     Tool {
         name: "rustc",
         probe: &["rustc", "--version"],
@@ -120,6 +120,12 @@ const TOOLS: [Tool; 17] = [
         least: None,
         why: "shows the dashboard (Debian: chromium; CHROMIUM names another)",
     },
+    Tool {
+        name: "systemd",
+        probe: &["systemd-socket-activate", "--version"],
+        least: None,
+        why: "starts outlast for the first client, and reads the units (Debian: systemd)",
+    },
 ];
 
 /// What the tests go without where it is missing.
@@ -187,6 +193,7 @@ fn install(names: &[&str]) {
         ("nginx", "nginx-light"),
         ("promtool", "prometheus"),
         ("chromium", "chromium"),
+        ("systemd", "systemd"),
     ];
     let missing = |name: &str| TOOLS.iter().any(|tool| tool.name == name && tool.fault().is_some());
     let wanted = debian.iter().filter(|(name, _)| names.contains(name) && missing(name));

@@ -64,7 +64,7 @@ const PARTS: [Part; 10] = [
     Part {
         name: "e2e",
         what: "the program with real processes, files and sockets",
-        needs: &["curl", "setpriv", "prlimit", "postgresql", "nginx", "promtool"],
+        needs: &["curl", "setpriv", "prlimit", "postgresql", "nginx", "promtool", "systemd"],
         run: e2e,
     },
     Part {

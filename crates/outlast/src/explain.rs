@@ -91,7 +91,7 @@ impl Row {
         let Row { name, value, source, lost } = self;
         let mut text = format!("{name:<14}{value:<12} {source}\n");
         for (value, source) in lost {
-            let _ = writeln!(text, "{:<14}{:<12} {source}", "", format!("not {value}"));
+            let _ = writeln!(text, "{:<14}instead of: {value} ({source})", "");
         }
         text
     }
