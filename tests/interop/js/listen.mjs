@@ -4,7 +4,10 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 
-/** Listens on a free port of loopback and says on stderr where. Ends with the process. */
+/** The port that a server has to come back to when it is started again; any that is free, without. */
+export const PORT = Number(process.env.FIXTURE_PORT ?? 0);
+
+/** Listens on loopback and says on stderr where. Ends with the process. */
 export function listen(handle) {
     const http = createServer((req, res) => {
         handle(req, res).catch(error => {
@@ -13,7 +16,7 @@ export function listen(handle) {
             res.end();
         });
     });
-    http.listen(0, '127.0.0.1', () => console.error(`listening on http://127.0.0.1:${http.address().port}/mcp`));
+    http.listen(PORT, '127.0.0.1', () => console.error(`listening on http://127.0.0.1:${http.address().port}/mcp`));
 }
 
 /**

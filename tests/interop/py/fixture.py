@@ -1,5 +1,6 @@
 """What both Python fixture servers have in common; `../README.md` says what each tool does."""
 
+import os
 import socket
 import sys
 
@@ -47,10 +48,11 @@ def completions(prefix):
 
 
 async def serve_http(manager):
-    """Listens on a free port of loopback and says on stderr where, until it is ended."""
+    """Listens on loopback and says on stderr where, until it is ended."""
     import uvicorn  # Half a second of loading that stdio can do without.
 
-    listener = socket.create_server(("127.0.0.1", 0))
+    # One that is started again has to come back to its port.
+    listener = socket.create_server(("127.0.0.1", int(os.environ.get("FIXTURE_PORT", "0"))))
     print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
     config = uvicorn.Config(
         manager.handle_request,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
@@ -20,6 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct Endpoint {
     pub url: String,
     child: Option<Child>,
+    command: Vec<String>,
     log: PathBuf,
 }
 
@@ -27,17 +28,44 @@ impl Endpoint {
     /// Starts a program and waits for its word on stderr, `listening on URL`.
     pub fn start(command: &[String], log: &Path) -> Result<Self> {
         let log = log.with_extension("stderr");
-        let child = Command::new(&command[0])
-            .args(&command[1..])
+        let mut endpoint = Self { url: String::new(), child: None, command: command.to_vec(), log };
+        endpoint.listen("0")?;
+        Ok(endpoint)
+    }
+
+    /// Starts the program, to listen on this port if it is a fixture and on any if that is 0.
+    fn listen(&mut self, port: &str) -> Result<()> {
+        let child = Command::new(&self.command[0])
+            .args(&self.command[1..])
+            .env("FIXTURE_PORT", port)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(&log)?)
+            .stderr(std::fs::File::create(&self.log)?)
             .process_group(0)
             .spawn()
-            .with_context(|| format!("cannot start {}", command[0]))?;
-        let mut endpoint = Self { url: String::new(), child: Some(child), log };
-        endpoint.url = endpoint.wait_for_url()?;
-        Ok(endpoint)
+            .with_context(|| format!("cannot start {}", self.command[0]))?;
+        self.child = Some(child);
+        self.url = self.wait_for_url()?;
+        Ok(())
+    }
+
+    /// Kills it and starts it again at its address.
+    pub fn restart(&mut self) -> Result<()> {
+        let before = std::mem::take(&mut self.url);
+        let port = before.rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        let port = port.to_owned();
+        self.kill();
+        self.listen(&port)?;
+        ensure!(self.url == before, "it came back at {} instead of {before}", self.url);
+        Ok(())
+    }
+
+    fn kill(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        if let Ok(group) = i32::try_from(child.id()) {
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
+        let _ = child.wait();
     }
 
     fn wait_for_url(&mut self) -> Result<String> {
@@ -79,11 +107,7 @@ impl Endpoint {
 /// An error on the way must not leave a program behind.
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        let Some(child) = &mut self.child else { return };
-        if let Ok(group) = i32::try_from(child.id()) {
-            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-        }
-        let _ = child.wait();
+        self.kill();
     }
 }
 

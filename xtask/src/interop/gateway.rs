@@ -1,14 +1,14 @@
 //! One gateway with twenty servers, two hundred clients, and somebody who kills servers and changes the file meanwhile.
 //!
-//! Servers on stdio and over HTTP, the reference server and fixtures; clients on the official SDKs and clients that
-//! write HTTP themselves (`ts1/crowd.mjs`, `py/crowd1.py`). Every call carries a word of its own and must get the
+//! Servers on stdio and over HTTP, the reference server and fixtures; clients on four official SDKs and clients that
+//! write HTTP themselves (`js/crowd.mjs`, `py/crowd.py`). Servers over HTTP come back at their address. Every call carries a word of its own and must get the
 //! answer to that word, or an error that says that its server went away; then it is made again. Each change of the file
 //! takes a server out or puts it back, makes another program of a second one, and gives a third other limits.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -21,7 +21,7 @@ use super::matrix::{Sdk, server};
 use super::tally::Verdict;
 use super::{Places, setup};
 
-pub const SDKS: [Sdk; 2] = [Sdk::Ts1, Sdk::Py1];
+pub const SDKS: [Sdk; 4] = [Sdk::Ts1, Sdk::Ts2, Sdk::Py1, Sdk::Py2];
 
 /// A server of the table, how many of it on stdio and over HTTP, and what its `echo` calls its argument.
 const SERVERS: [(&str, usize, usize, &str); 3] =
@@ -31,8 +31,10 @@ const SERVERS: [(&str, usize, usize, &str); 3] =
 const FAKES: usize = 10;
 
 /// Clients of one program: on the SDK, by hand.
-const NODE: [(usize, usize); 3] = [(30, 25), (30, 25), (30, 25)];
-const PYTHON: usize = 35;
+const NODE: [(&str, usize, usize); 3] =
+    [("ts1/crowd.mjs", 35, 10), ("ts1/crowd.mjs", 35, 10), ("ts2/crowd.mjs", 40, 10)];
+const PYTHON: [(&str, &str, usize); 2] =
+    [("py1/bin/python", "py/crowd1.py", 30), ("py2/bin/python", "py/crowd2.py", 30)];
 
 /// Calls of each client.
 const CALLS: usize = 20;
@@ -43,8 +45,11 @@ const LIMIT: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(500);
 const KILLS: usize = 40;
 
+/// Of so many kills one is of a server over HTTP.
+const OVER_HTTP: usize = 5;
+
 const DEFAULTS: &str = "[defaults]\nshare = \"all\"\nrestart-backoff = \"100ms\"\nrestart-intensity = 100\n\
-                        [defaults.tools.\"*\"]\nrepeatable = true\n";
+                        connect-backoff = \"200ms\"\nconnect-retries = 10\n[defaults.tools.\"*\"]\nrepeatable = true\n";
 
 /// How often the file changes: outlast looks at it once a second.
 const CHANGES: Duration = Duration::from_millis(1500);
@@ -73,11 +78,11 @@ fn run(places: &Places, outlast: &str) -> Result<Verdict> {
     let command = [serve.map(str::to_owned).to_vec(), config.to_vec()].concat();
     let gateway = Endpoint::start(&command, &places.logs().join("gateway-outlast.log"))?;
     let change = |turn| std::fs::write(&path, changed(places, &file, turn)).is_ok();
-    let (runs, kills) = visit(places, &gateway, &named, change);
+    let (runs, kills) = visit(places, (&gateway, &mut remote), &named, change);
     let reloads = reloads(gateway.log());
     gateway.stop()?;
     remote.into_iter().try_for_each(Endpoint::stop)?;
-    Ok(judge(&runs, kills, reloads, named.len()))
+    Ok(judge(&runs, &kills, reloads, named.len()))
 }
 
 /// What the file says after so many changes. Clients are told of none of these servers but the last two.
@@ -128,19 +133,14 @@ fn file(places: &Places, remote: &mut Vec<Endpoint>) -> Result<(String, Vec<Name
 /// Lets all clients in at once; kills servers and changes the file until they are done.
 fn visit(
     places: &Places,
-    gateway: &Endpoint,
+    (gateway, remote): (&Endpoint, &mut [Endpoint]),
     named: &[Named],
     change: impl Fn(usize) -> bool + Sync,
-) -> (Vec<Run>, usize) {
-    let (done, kills) = (AtomicBool::new(false), AtomicUsize::new(0));
+) -> (Vec<Run>, Kills) {
+    let done = AtomicBool::new(false);
     let commands = commands(places, named, &gateway.url);
-    let runs = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) && kills.load(Ordering::Relaxed) < KILLS {
-                std::thread::sleep(PAUSE);
-                kills.fetch_add(kill_one(gateway, kills.load(Ordering::Relaxed)), Ordering::Relaxed);
-            }
-        });
+    std::thread::scope(|scope| {
+        let killer = scope.spawn(|| kill_until(&done, gateway, remote));
         scope.spawn(|| {
             let steps = (CHANGES.as_millis() / PAUSE.as_millis()) as usize;
             for step in (1..).take_while(|_| !done.load(Ordering::Relaxed)) {
@@ -160,9 +160,36 @@ fn visit(
             .collect();
         let runs = started.into_iter().filter_map(|run| run.join().ok()).collect();
         done.store(true, Ordering::Relaxed);
-        runs
-    });
-    (runs, kills.into_inner())
+        (runs, killer.join().unwrap_or_default())
+    })
+}
+
+/// How often servers were killed, and what went wrong with that.
+#[derive(Default)]
+struct Kills {
+    on_stdio: usize,
+    over_http: usize,
+    trouble: Option<String>,
+}
+
+fn kill_until(done: &AtomicBool, gateway: &Endpoint, remote: &mut [Endpoint]) -> Kills {
+    let mut kills = Kills::default();
+    for turn in 1..=KILLS {
+        std::thread::sleep(PAUSE);
+        if done.load(Ordering::Relaxed) {
+            break;
+        }
+        if turn % OVER_HTTP > 0 {
+            kills.on_stdio += kill_one(gateway, turn);
+            continue;
+        }
+        let at = turn / OVER_HTTP % remote.len();
+        match remote[at].restart() {
+            Ok(()) => kills.over_http += 1,
+            Err(why) => kills.trouble = Some(format!("a server over HTTP did not come back: {why:#}")),
+        }
+    }
+    kills
 }
 
 fn commands(places: &Places, named: &[Named], url: &str) -> Vec<Vec<String>> {
@@ -174,15 +201,18 @@ fn commands(places: &Places, named: &[Named], url: &str) -> Vec<Vec<String>> {
     let installed = |path: &str| places.installed.join(path).display().to_string();
     let mut first = 0;
     let mut commands = Vec::new();
-    for (sdk, raw) in NODE {
+    for (program, sdk, raw) in NODE {
         let words = [sdk, raw, CALLS, first].map(|number| number.to_string());
-        let program = vec!["node".to_owned(), installed("ts1/crowd.mjs"), servers.clone()];
+        let program = vec!["node".to_owned(), installed(program), servers.clone()];
         commands.push([program, words.to_vec(), vec!["--".to_owned(), url.to_owned()]].concat());
         first += sdk + raw;
     }
-    let words = [PYTHON, CALLS, first].map(|number| number.to_string());
-    let program = vec![installed("py1/bin/python"), installed("py/crowd1.py"), servers];
-    commands.push([program, words.to_vec(), vec!["--".to_owned(), url.to_owned()]].concat());
+    for (python, program, clients) in PYTHON {
+        let words = [clients, CALLS, first].map(|number| number.to_string());
+        let program = vec![installed(python), installed(program), servers.clone()];
+        commands.push([program, words.to_vec(), vec!["--".to_owned(), url.to_owned()]].concat());
+        first += clients;
+    }
     commands
 }
 
@@ -227,8 +257,11 @@ fn parents() -> BTreeMap<i32, i32> {
     pids.filter_map(|pid| Some((pid, parent(pid)?))).collect()
 }
 
-fn judge(runs: &[Run], kills: usize, reloads: usize, servers: usize) -> Verdict {
-    let clients = NODE.iter().map(|(sdk, raw)| sdk + raw).sum::<usize>() + PYTHON;
+fn judge(runs: &[Run], kills: &Kills, reloads: usize, servers: usize) -> Verdict {
+    let by_hand = NODE.iter().map(|(_, _, raw)| raw).sum::<usize>();
+    let in_node = NODE.iter().map(|(_, sdk, _)| sdk).sum::<usize>();
+    let on_sdks = in_node + PYTHON.iter().map(|(_, _, clients)| clients).sum::<usize>();
+    let Kills { on_stdio, over_http, trouble } = kills;
     let well = |run: &&Run| run.outcomes.get("calls").is_some_and(|calls| calls.ok == Outcome::PASSED);
     let mut complaints: Vec<String> = runs
         .iter()
@@ -238,11 +271,13 @@ fn judge(runs: &[Run], kills: usize, reloads: usize, servers: usize) -> Verdict 
             said.chain(run.story()).collect::<Vec<_>>()
         })
         .collect();
-    if runs.len() != NODE.len() + 1 {
+    complaints.extend(trouble.clone());
+    if runs.len() != NODE.len() + PYTHON.len() {
         complaints.push("a program of clients was lost".to_owned());
     }
-    if kills == 0 || reloads == 0 {
-        complaints.push(format!("{kills} servers were killed, {reloads} changes taken: nothing was shown"));
+    if *on_stdio == 0 || *over_http == 0 || reloads == 0 {
+        let killed = format!("{on_stdio} servers on stdio and {over_http} over HTTP were killed");
+        complaints.push(format!("{killed}, {reloads} changes taken: nothing was shown"));
     }
     if !complaints.is_empty() {
         return Err(complaints);
@@ -250,7 +285,7 @@ fn judge(runs: &[Run], kills: usize, reloads: usize, servers: usize) -> Verdict 
     let details: Vec<&str> =
         runs.iter().filter_map(|run| Some(run.outcomes.get("calls")?.detail.as_str())).collect();
     Ok(format!(
-        "{clients} clients, {servers} servers, {kills} killed, {reloads} changes of the file: {}",
+        "{on_sdks} clients on SDKs, {by_hand} by hand, {servers} servers, {on_stdio} killed on stdio, {over_http} over HTTP, {reloads} changes of the file: {}",
         details.join("; ")
     ))
 }
