@@ -451,6 +451,8 @@ impl Engine {
         let Some(id) = self.calls.of(server_id, attempt) else {
             return self.progress_of_task(server_id, attempt, message);
         };
+        let others = || self.calls.ids().find(|other| *other != id);
+        let id = if planted!(self, MixesProgress) { others().unwrap_or(id) } else { id };
         let Some(call) = self.calls.get(id) else { return };
         // Of a task of the server's own also whatever stream that task speaks on.
         if !self.is_on_its_stream(attempt) && call.server_task().is_none() {

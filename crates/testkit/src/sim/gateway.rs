@@ -5,7 +5,9 @@
 //! from the server that its name stands for, from a program that the file had, to the client that asked; that a limit
 //! which fires is one that held when the call began; that nobody is shown, or hears of, a server that the file hides
 //! from it (`rules`), and that tools on demand are found and not listed; that whoever listens (`listeners`) hears what
-//! it asked for, in its own words; and that a call of a steady server always succeeds.
+//! it asked for, in its own words; that progress and questions reach whom they concern, and answers whoever asked; that
+//! a list which failed is asked for again; that nothing is left open for a token that was taken back; and that a call of
+//! a steady server always succeeds.
 
 mod judge;
 mod listeners;
@@ -43,6 +45,8 @@ const TOOLS: [&str; 2] = ["build", "look"];
 /// Events between two full sweeps of the engine's own invariants.
 const SWEEP: u64 = 20;
 const DRAIN: Duration = Duration::from_secs(2);
+/// How long a list may take, so that those that are never answered are given up.
+const LIST: &str = "5s";
 
 #[derive(Debug)]
 enum Plan {
@@ -52,6 +56,8 @@ enum Plan {
     Reaches(ServerId, Run, Bytes),
     Says(ServerId, Run, Value),
     Exits(ServerId, Run),
+    /// What a client was asked, in this session.
+    Answers(usize, Option<Box<str>>, String),
 }
 
 /// A session of a client, or none yet.
@@ -132,6 +138,7 @@ fn config_of(name: &str, defined: Defined, rng: &mut Rng) -> Arc<ServerConfig> {
     let rules = Arc::make_mut(&mut config.rules);
     let value = setting(Key::Timeout).parse(&format!("{}ms", defined.timeout)).expect("a time");
     rules.bare(Key::Timeout, value, "the file");
+    rules.add(Key::Method, &format!("tools/list=timeout:{LIST}"), "the file").expect("a rule");
     Arc::new(config)
 }
 
@@ -183,6 +190,7 @@ impl World {
         let end = |world: &World| world.left == 0 && world.judge.nothing_is_open();
         while !end(self) {
             self.judge.nobody_waits_for_ever(self.agenda.now);
+            self.failed_lists_are_asked_for_again();
             match self.agenda.advance(self.engine.next_deadline()) {
                 Next::Happens(plan) => self.happens(plan),
                 Next::Due => self.feed(Event::Tick),
@@ -199,11 +207,12 @@ impl World {
             Plan::Feed(event) => self.feed(*event),
             Plan::Reaches(id, run, bytes) => self.reaches(id, run, &bytes),
             Plan::Says(id, run, message) => {
-                if self.processes.get(&id).is_some_and(|process| process.runs(run)) {
+                if self.processes.get_mut(&id).is_some_and(|process| process.says(run, &message)) {
                     self.feed(Event::FromServer(id, run, wire::scan(message.to_string().into())));
                 }
             }
             Plan::Exits(id, run) => self.exits(id, run),
+            Plan::Answers(client, session, answer) => self.answers(client, &session, &answer),
         }
     }
 
@@ -272,9 +281,30 @@ impl World {
         // What it says of the first counts, wherever it stands.
         let first = self.rng.below(servers.len());
         servers.rotate_left(first);
-        self.feed(Event::Reload(Box::new(Reload { servers, separator: "__".into() })));
+        let revoked = self.rng.chance(8).then(|| self.rng.below(NAMES.len()));
+        let names = revoked.map(|principal| Some(NAMES[principal].into())).into_iter().collect();
+        let reload = Reload { servers, separator: "__".into(), revoked: names, ..Reload::default() };
+        revoked.into_iter().for_each(|principal| self.loses_its_token(principal));
+        self.feed(Event::Reload(Box::new(reload)));
+        revoked.into_iter().for_each(|principal| self.has_nothing_open(principal));
         let next = self.rng.millis(50, 4_000);
         self.agenda.plan(next, Plan::Reload);
+    }
+
+    /// The token of a principal is taken back, and it has another one: it begins anew.
+    fn loses_its_token(&mut self, principal: usize) {
+        let of_it = |client: usize| client % NAMES.len() == principal;
+        self.judge.is_revoked(of_it);
+        for client in (0..CLIENTS).filter(|client| of_it(*client)) {
+            (self.sessions[client].name, self.sessions[client].ready) = (None, false);
+        }
+    }
+
+    fn has_nothing_open(&self, principal: usize) {
+        let open = self.visits.iter().zip(self.exchanges.all());
+        for (visit, exchange) in open.filter(|(visit, _)| visit.client % NAMES.len() == principal) {
+            assert!(!exchange.is_open(), "{visit:?} is still open without a token");
+        }
     }
 
     fn other(&mut self, now: Option<Defined>) -> Option<Defined> {
@@ -320,7 +350,9 @@ impl World {
         session.found.clear();
         // Of one principal some sessions are alike, and share servers.
         let version = ["2025-11-25", "2025-06-18"][client / NAMES.len() % 2];
-        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": who.name(), "version": "1"}});
+        let info = json!({"name": who.name(), "version": "1"});
+        let capabilities = json!({"roots": {}});
+        let params = json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": info});
         self.ask(client, "initialize", &params);
     }
 
@@ -359,7 +391,8 @@ impl World {
         };
         let nonce = self.judge.next();
         let direct = json!({"name": tool, "arguments": {"nonce": nonce, "guess": guesses}});
-        let params = if through { json!({"name": "call_tool", "arguments": direct}) } else { direct };
+        let mut params = if through { json!({"name": "call_tool", "arguments": direct}) } else { direct };
+        params["_meta"] = json!({"progressToken": nonce});
         self.ask(client, "tools/call", &params);
     }
 
@@ -395,7 +428,7 @@ impl World {
         if session.is_some() {
             self.sessions[client].name = session;
         }
-        if status == 404 {
+        if status == 404 && self.sessions[client].name.is_some() {
             // Its server is gone from the file; whatever it asked on other streams is answered there.
             self.judge.is_not_found(client, &self.sessions[client].door);
             self.sessions[client].name = None;
@@ -409,6 +442,11 @@ impl World {
         let message: Value = serde_json::from_slice(bytes).expect("JSON");
         if let Some(listen) = listen {
             return self.judge.hears_on_listen(listen, (client, who, principal), &message);
+        }
+        match message["method"].as_str() {
+            Some("notifications/progress") => return self.judge.progresses(client, &message["params"]),
+            Some("roots/list") => return self.is_asked(client, (door.as_deref(), who), &message),
+            _ => {}
         }
         // What outlast says itself has a logger.
         let log = message.get("params").filter(|params| params.get("logger").is_none());
@@ -442,6 +480,23 @@ impl World {
         }
     }
 
+    /// A server asks a client, which says who asked.
+    fn is_asked(&mut self, client: usize, (door, who): (Option<&str>, Who), message: &Value) {
+        let from = &message["params"]["_meta"]["from"];
+        self.judge.hears(client % NAMES.len(), (door, who), from.as_str().expect("a question of ours"));
+        let result = json!({"roots": [{"uri": from}]});
+        let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
+        let pause = self.rng.millis(0, 300);
+        self.agenda.plan(pause, Plan::Answers(client, self.sessions[client].name.clone(), answer));
+    }
+
+    /// A client answers a question, if its session is still the one that was asked.
+    fn answers(&mut self, client: usize, session: &Option<Box<str>>, answer: &str) {
+        if session.is_some() && self.sessions[client].name == *session {
+            self.post(client, &serde_json::from_str(answer).expect("JSON"));
+        }
+    }
+
     // The end.
 
     /// Every client leaves, and then nothing may be left.
@@ -456,7 +511,7 @@ impl World {
             config
         });
         let servers = steady.collect();
-        self.feed(Event::Reload(Box::new(Reload { servers, separator: "__".into() })));
+        self.feed(Event::Reload(Box::new(Reload { servers, separator: "__".into(), ..Reload::default() })));
         for client in 0..CLIENTS {
             let session = &self.sessions[client];
             let head = Head {
@@ -475,7 +530,7 @@ impl World {
         let until = self.agenda.now + Duration::from_secs(2 * 24 * 60 * 60);
         while self.agenda.now < until {
             match self.agenda.advance(self.engine.next_deadline()) {
-                Next::Happens(Plan::Acts(_) | Plan::Reload) => {}
+                Next::Happens(Plan::Acts(_) | Plan::Reload | Plan::Answers(..)) => {}
                 Next::Happens(plan) => self.happens(plan),
                 Next::Due => self.feed(Event::Tick),
                 Next::Nothing => break,

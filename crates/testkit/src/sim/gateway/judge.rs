@@ -163,6 +163,26 @@ impl Judge {
         self.parted.extend(own);
     }
 
+    /// A token was taken back: nothing comes for those who had it.
+    pub(super) fn is_revoked(&mut self, of_it: impl Fn(usize) -> bool) {
+        self.open.retain(|_, open| !of_it(open.client));
+        self.parted.retain(|_, open| !of_it(open.client));
+        self.listens.retain(|_, listen| !of_it(listen.client));
+    }
+
+    /// A client hears of a call that it made: a server's own report says for which one it is.
+    pub(super) fn progresses(&self, client: usize, params: &Value) {
+        let token = params["progressToken"].as_u64().expect("a token of ours");
+        let mut all = self.open.values().chain(self.parted.values());
+        let Some(open) = all.find(|open| open.nonce == token) else { return };
+        assert_eq!(open.client, client, "progress of another client's call: {params}");
+        let Some((name, nonce)) = params["message"].as_str().and_then(|text| text.split_once('|')) else {
+            return;
+        };
+        let (wanted, _) = open.target.as_ref().expect("a call has a target");
+        assert_eq!((name, nonce), (&**wanted, &*token.to_string()), "progress of another call: {open:?}");
+    }
+
     /// A call reaches a server.
     pub(super) fn is_called(&mut self, now: Duration, nonce: u64) {
         let mut all = self.open.values_mut().chain(self.parted.values_mut());
@@ -211,7 +231,7 @@ impl Judge {
         (client, who, principal): (usize, Who, usize),
         message: &Value,
     ) {
-        let listen = self.listens.get_mut(&id).expect("it was asked for");
+        let listen = self.listens.get_mut(&id).expect("it was asked for, and goes on");
         assert_eq!(listen.client, client, "another listens");
         let Some(method) = message["method"].as_str() else {
             return assert_eq!(message["id"], id, "the end of another listen");

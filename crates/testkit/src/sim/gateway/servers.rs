@@ -6,7 +6,12 @@ use outlast_engine::event::{Exit, StartFailure};
 use outlast_engine::id::{Run, ServerId};
 use outlast_engine::{Action, Event};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// How long after a list has failed it must have been asked for again: the longest wait before that, the time in which a
+/// server that is to be replaced lets its calls end, and a little.
+const AGAIN: Duration = Duration::from_secs(8);
 
 /// One process.
 #[derive(Debug)]
@@ -17,11 +22,26 @@ pub(super) struct Process {
     alive: bool,
     /// Pages of a list that has no end.
     pages: u64,
+    /// It was told to end.
+    ends: bool,
+    /// When the list failed that outlast asked for last, and it has not been asked for again.
+    failed: Option<Duration>,
+    /// What it has asked, by the ids that it gave.
+    asked: BTreeMap<u64, String>,
 }
 
 impl Process {
     pub(super) fn runs(&self, run: Run) -> bool {
         self.alive && self.run == run
+    }
+
+    /// Whether it is there to say something.
+    pub(super) fn says(&mut self, run: Run, message: &Value) -> bool {
+        // Whoever needs the list of a server that has changed asks for it.
+        if message["method"] == "notifications/tools/list_changed" {
+            self.failed = None;
+        }
+        self.runs(run)
     }
 }
 
@@ -53,7 +73,16 @@ impl World {
         let Some(defined) = self.judge.last_defined(&name) else { return };
         self.outcome.runs += 1;
         let fails = !steady && self.rng.chance(5);
-        let process = Process { name, program: defined.program, run, alive: !fails, pages: 0 };
+        let process = Process {
+            name,
+            program: defined.program,
+            run,
+            alive: !fails,
+            pages: 0,
+            ends: false,
+            failed: None,
+            asked: BTreeMap::new(),
+        };
         self.processes.insert(id, process);
         let delay = self.rng.millis(1, 200);
         let event = match fails {
@@ -65,7 +94,9 @@ impl World {
     }
 
     fn ends(&mut self, id: ServerId, within: u64) {
-        let Some(run) = self.processes.get(&id).map(|process| process.run) else { return };
+        let Some(process) = self.processes.get_mut(&id) else { return };
+        process.ends = true;
+        let run = process.run;
         let delay = self.rng.millis(0, within);
         self.agenda.plan_in_order(u64::from(id.0) * 2 + 1, delay, Plan::Exits(id, run));
     }
@@ -82,7 +113,10 @@ impl World {
         let Some(process) = self.processes.get(&id).filter(|process| process.runs(run)) else { return };
         let (name, program) = (process.name.clone(), process.program);
         let message: Value = serde_json::from_slice(bytes).expect("JSON");
-        let Some(method) = message["method"].as_str().filter(|_| message.get("id").is_some()) else { return };
+        let Some(method) = message["method"].as_str() else { return self.is_answered(id, &message) };
+        if message.get("id").is_none() {
+            return;
+        }
         let steady = is_steady(&name);
         let (result, delay) = match method {
             "initialize" => {
@@ -90,6 +124,7 @@ impl World {
                 let capabilities = json!({"tools": {"listChanged": true}, "resources": {}, "logging": {}});
                 (json!({"protocolVersion": version, "capabilities": capabilities}), self.rng.millis(0, 100))
             }
+            "tools/list" if !steady && self.fails_to_list((id, run), &message) => return,
             "tools/list" => self.list(id, steady),
             "resources/list" => {
                 let uris = [format!("res://{name}"), "res://both".to_owned()];
@@ -114,6 +149,9 @@ impl World {
                 _ => {}
             }
         }
+        if method == "tools/call" {
+            self.speaks_of((id, run), &name, &message, delay);
+        }
         if self.rng.chance(5) {
             let log = json!({"level": "info", "data": format!("{name}|{}", id.0)});
             let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": log});
@@ -121,6 +159,70 @@ impl World {
         }
         let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
         self.agenda.plan(delay, Plan::Says(id, run, answer));
+    }
+
+    /// Before it answers a call it may report on it, and ask the client. Servers count their questions alike.
+    fn speaks_of(&mut self, (id, run): (ServerId, Run), name: &str, message: &Value, delay: Duration) {
+        let params = &message["params"];
+        if self.rng.chance(30) && !params["_meta"]["progressToken"].is_null() {
+            let text = format!("{name}|{}", params["arguments"]["nonce"]);
+            let report =
+                json!({"progressToken": params["_meta"]["progressToken"], "progress": 1, "message": text});
+            let report = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": report});
+            self.agenda.plan(delay / 2, Plan::Says(id, run, report));
+        }
+        if self.rng.chance(10) {
+            let Some(process) = self.processes.get_mut(&id) else { return };
+            let number = process.asked.last_key_value().map_or(1, |(last, _)| last + 1);
+            let from = format!("{name}|{}", id.0);
+            process.asked.insert(number, from.clone());
+            let params = json!({"_meta": {"from": from}});
+            let ask = json!({"jsonrpc": "2.0", "id": number, "method": "roots/list", "params": params});
+            self.agenda.plan(delay / 3, Plan::Says(id, run, ask));
+        }
+    }
+
+    /// What it asked is answered by whom it asked, or by outlast for somebody who cannot answer.
+    fn is_answered(&mut self, id: ServerId, message: &Value) {
+        let (Some(number), Some(process)) = (message["id"].as_u64(), self.processes.get_mut(&id)) else {
+            return;
+        };
+        let Some(from) = process.asked.get(&number) else {
+            panic!("{} did not ask under {number}: {message}", process.name)
+        };
+        let said = &message["result"]["roots"][0]["uri"];
+        assert!(message.get("error").is_some() || *said == **from, "{from} asked, and hears {message}");
+    }
+
+    /// Now and then a list fails, or is not answered. What outlast asks for itself is asked for again.
+    fn fails_to_list(&mut self, (id, run): (ServerId, Run), message: &Value) -> bool {
+        // A client's own request, which passes as it is, has parameters without anything in them.
+        let own = message["params"] != json!({});
+        let (fails, silent) = (self.rng.chance(10), self.rng.chance(20));
+        let now = self.agenda.now;
+        let Some(process) = self.processes.get_mut(&id) else { return false };
+        if own {
+            let limit = if silent { Duration::from_secs(5) } else { Duration::ZERO };
+            process.failed = fails.then_some(now + limit);
+        }
+        if fails && !silent {
+            let error = json!({"code": -32603, "message": "busy"});
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+            self.agenda.plan(Duration::ZERO, Plan::Says(id, run, answer));
+        }
+        fails
+    }
+
+    pub(super) fn failed_lists_are_asked_for_again(&self) {
+        let waits = |process: &&Process| process.alive && !process.ends;
+        for process in self.processes.values().filter(waits) {
+            let late = process.failed.is_some_and(|failed| self.agenda.now > failed + AGAIN);
+            assert!(
+                !late,
+                "the list of {} failed at {:?}, and nobody asks again",
+                process.name, process.failed
+            );
+        }
     }
 
     /// Somebody listens: that is acknowledged, and then things change, whether or not anybody listens still.
