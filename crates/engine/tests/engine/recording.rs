@@ -160,7 +160,7 @@ fn events() -> Vec<Event> {
         had_session: true,
         body: bytes("no"),
     };
-    let reload = Reload { servers: vec![Arc::new(server())], separator: "-".into() };
+    let reload = Reload { servers: vec![Arc::new(server())], separator: "-".into(), ..Reload::default() };
     let measured = Measured { server: "s".into(), tool: "t".into(), tally: Default::default() };
     let refused = store::Trouble::Refused { at: 1, why: Refusal::Full("records".into()) };
     let mut events = vec![
@@ -234,6 +234,7 @@ fn config() -> Config {
         hand_off: Some(false),
         servers: None,
         expose: None,
+        callback: None,
         source: "here".into(),
     };
     let mut config = Config::from(server());

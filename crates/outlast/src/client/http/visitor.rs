@@ -307,7 +307,7 @@ mod tests {
         };
         assert_eq!(with("any"), Ok(None));
         let (token, line) = super::super::token::new("alice").unwrap();
-        let hash = line.split(' ').nth(1).and_then(super::super::token::unhex).unwrap();
+        let hash = line.split(' ').nth(1).and_then(outlast_engine::hex::decode).unwrap();
         let before = door.access.changes();
         door.access.replace(Tokens::default().and([("alice".into(), hash)]), BTreeMap::new());
         assert_eq!((with(&token), with("any")), (Ok(Some("alice".into())), Err(Refusal::Unauthorized)));
