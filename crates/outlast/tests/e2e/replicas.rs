@@ -88,9 +88,17 @@ impl Fleet {
 
 /// A call with a ticket; `None` if it was answered plainly.
 pub fn begin(client: &mut Session, tool: &str, arguments: &Value) -> Option<String> {
+    ticket_in(&call_as_task(client, tool, arguments))
+}
+
+/// A call that asks for a task: its handle, or a plain answer.
+pub fn call_as_task(client: &mut Session, tool: &str, arguments: &Value) -> Value {
     let params = json!({"name": tool, "arguments": arguments, "task": {}});
     let (mut caller, _) = client.begin("tools/call", &params);
-    let answer = answer_of(&mut caller);
+    answer_of(&mut caller)
+}
+
+pub fn ticket_in(answer: &Value) -> Option<String> {
     Some(answer["result"]["task"]["taskId"].as_str()?.to_owned())
 }
 

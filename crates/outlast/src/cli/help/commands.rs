@@ -336,7 +336,7 @@ decided, and why.
 Usage: outlast replay FILE [--call N] [--json]
        outlast replay FILE --compare [--json]
 
-  > and <     a client and a server say something, or post, get, delete over HTTP
+  > and <     a client and a server say something, or POST, GET and DELETE
   << and >>   what outlast says to the client and to the server
   !!          why: what the log tells
   %%          what happens to a call, with its number

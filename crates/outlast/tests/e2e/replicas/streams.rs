@@ -69,15 +69,16 @@ fn progress_of_a_call_is_told_at_another_replica_in_time() {
         if message["id"] == id {
             break message;
         }
-        if let Some(progress) = message["params"]["progress"].as_u64() {
+        // What outlast says itself when the server is silent tells no time.
+        let stamp = message["params"]["message"].as_str().and_then(|text| text.parse::<u128>().ok());
+        if let Some((stamp, progress)) = stamp.zip(message["params"]["progress"].as_f64()) {
             told.push(progress);
-            let stamp: u128 = message["params"]["message"].as_str().expect("a time").parse().unwrap();
             let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_millis();
             late.push(u64::try_from(now.saturating_sub(stamp)).unwrap());
         }
     };
     assert!(answer["result"].is_object(), "{answer}");
-    assert!(told.is_sorted_by(|one, next| one < next) && told.last() == Some(&120), "{told:?}");
+    assert!(told.is_sorted_by(|one, next| one < next) && told.last() >= Some(&120.0), "{told:?}");
     assert!(ids.iter().collect::<std::collections::BTreeSet<_>>().len() == ids.len(), "doubled: {ids:?}");
     // What came while nobody read is not late.
     let mut late = late.split_off(late.len() - 100);
