@@ -16,14 +16,14 @@ use report::{Report, Row};
 /// The worlds of the simulation, with their seeds and the calls that these must make at least.
 const WORLDS: [(&str, u64, u64); 5] = [
     ("pipes", 2100, 1_000_000),
-    ("service", 1400, 400_000),
+    ("service", 900, 400_000),
     ("gateway", 60, 25_000),
     ("held", 1500, 8_000),
     ("crash", 4000, 20_000),
 ];
 
 /// Seconds for each fuzz target.
-const FUZZ_SECONDS: u64 = 20;
+const FUZZ_SECONDS: u64 = 12;
 
 struct Part {
     name: &'static str,
