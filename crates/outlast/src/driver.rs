@@ -143,13 +143,13 @@ impl Driver {
     ) -> Arc<Driver> {
         let home = home.into();
         inform(&mut config, &home, &mut observers);
-        let process: Box<str> = onlookers::process_name(&config).into();
         let observed = config.observed;
         let driver = Arc::new_cyclic(|me| Driver {
             max_message: config.max_message,
             serves: config.manner == Manner::Serve,
             state: Mutex::new(State {
                 me: me.clone(),
+                process: onlookers::process_name(&config).into(),
                 several: config.manner.has_several(),
                 server_name: config.server.name.clone(),
                 learns_alone: config.learn == Learn::Auto,
@@ -168,7 +168,6 @@ impl Driver {
                 observers,
                 keeper,
                 home,
-                process,
                 published: Published::default(),
                 store: None,
                 client: Outlet::default(),

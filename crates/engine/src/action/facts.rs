@@ -85,10 +85,6 @@ impl Note {
             Note::Down { server, why, every } => {
                 json!({"server": server, "why": why, "everyMs": millis(every)})
             }
-            Note::Repeated { server, method, attempt, why } => {
-                json!({"server": server, "method": method, "attempt": attempt, "why": why})
-            }
-            Note::Joined { server, tool } => json!({"server": server, "tool": tool}),
             Note::Hung { server, silent, asked } => {
                 json!({"server": server, "silentMs": millis(silent), "since": asked})
             }
@@ -115,6 +111,10 @@ impl Note {
     /// Those about one call of a server.
     fn facts_of_call(&self) -> Value {
         match self {
+            Note::Repeated { server, method, attempt, why } => {
+                json!({"server": server, "method": method, "attempt": attempt, "why": why})
+            }
+            Note::Joined { server, tool } => json!({"server": server, "tool": tool}),
             Note::HoldAsked { server, tool, hold, patience } => {
                 json!({"server": server, "tool": tool, "hold": hold, "patienceMs": millis(patience)})
             }

@@ -7,7 +7,7 @@
 use crate::action::Action;
 use crate::callback::Fate;
 use crate::event::{Event, Line};
-use crate::http::{Body, Head, Response, Trouble};
+use crate::http::{Body, Head, Post, Response, Trouble};
 use crate::id::ServerId;
 use crate::json;
 use crate::settings::{counted, show_duration};
@@ -24,10 +24,7 @@ pub fn show(action: &Action) -> String {
         Action::ToClient(_, message) => format!("<< {}", text(message)),
         Action::ToServer(server, message) => format!(">> {}{}", of(*server), text(message)),
         Action::Post(server, post) => {
-            let headers: Vec<String> =
-                post.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-            let begins = if post.begins_session { "begins session, " } else { "" };
-            format!(">> {}post [{begins}{}] {}", of(*server), headers.join(", "), text(&post.message))
+            format!(">> {}post [{}] {}", of(*server), said_with(post), text(&post.message))
         }
         Action::Respond(exchange, response) => {
             let body = match &response.body {
@@ -70,6 +67,13 @@ pub fn show(action: &Action) -> String {
         Action::Forget(_) => ".. forget".into(),
         Action::End { status, .. } => format!(".. end {status}"),
     }
+}
+
+/// What a message is posted with.
+fn said_with(post: &Post) -> String {
+    let headers = post.headers.iter().map(|(name, value)| format!("{name}: {value}"));
+    let begins = if post.begins_session { "begins session, " } else { "" };
+    begins.to_owned() + &headers.collect::<Vec<_>>().join(", ")
 }
 
 /// A decision without what peers say. `None` for a step: steps are told to whoever looks on, and nothing depends on

@@ -28,32 +28,25 @@ impl Shelves {
                         && principal.as_ref().is_none_or(|name| head.origin.principal == *name)
                         && server.as_ref().is_none_or(|name| head.origin.server == *name)
                 };
-                let older = self.order.range(..before.unwrap_or(u64::MAX)).rev();
-                let heads = older.filter_map(|(_, id)| Some(&self.records.get(id)?.head)).filter(wanted);
-                Found::Heads(heads.take((*limit).min(limits::PAGE)).cloned().collect())
+                Found::Heads(
+                    self.heads_before(*before)
+                        .filter(wanted)
+                        .take((*limit).min(limits::PAGE))
+                        .cloned()
+                        .collect(),
+                )
             }
             Query::Changed(known) => {
-                let newer = |(ticket, revision): &(Ticket, u64)| {
-                    let head = &self.records.get(&id_of(ticket.as_str()))?.head;
-                    (head.revision > *revision).then(|| head.clone())
-                };
-                Found::Heads(known.iter().filter_map(newer).collect())
+                Found::Heads(known.iter().filter_map(|known| self.newer(known)).collect())
             }
             Query::Mail => {
                 let posted = self.mailboxes.iter().any(|((id, _), _)| self.is_open_for(id, me));
                 Found::Mail(posted || self.has_forwarded(me))
             }
             Query::Events { stream, after } => self.events_of(id_of(&stream.0), *after, me),
-            Query::News(known) => {
-                let news = |(stream, after): &(Name, u64)| match self.events_of(id_of(&stream.0), *after, me)
-                {
-                    Found::Events { last: 1.., events, lives } => {
-                        Some(News { stream: stream.clone(), events, lives })
-                    }
-                    _ => None,
-                };
-                Found::News(known.iter().filter_map(news).collect())
-            }
+            Query::News(known) => Found::News(
+                known.iter().filter_map(|(stream, after)| self.news_of(stream, *after, me)).collect(),
+            ),
             Query::Session(name) => {
                 let kept = self.sessions.get(&id_of(&name.0)).filter(|kept| !kept.is_over(now));
                 Found::Session(kept.map(|kept| Box::new(kept.session.clone())))
@@ -71,6 +64,27 @@ impl Shelves {
             Query::CallbackDue(names) => Found::Due(self.callback_is_due(names, now)),
             Query::Callbacks { limit } => Found::Callbacks(self.all_callbacks(*limit)),
             Query::Usage => Found::Usage(self.usage),
+        }
+    }
+
+    /// Records made before one, the newest first.
+    fn heads_before(&self, number: Option<u64>) -> impl Iterator<Item = &Head> {
+        let older = self.order.range(..number.unwrap_or(u64::MAX)).rev();
+        older.filter_map(|(_, id)| Some(&self.records.get(id)?.head))
+    }
+
+    /// A record that has changed since this revision.
+    fn newer(&self, (ticket, revision): &(Ticket, u64)) -> Option<Head> {
+        let head = &self.records.get(&id_of(ticket.as_str()))?.head;
+        (head.revision > *revision).then(|| head.clone())
+    }
+
+    fn news_of(&self, stream: &Name, after: u64, me: &Me) -> Option<News> {
+        match self.events_of(id_of(&stream.0), after, me) {
+            Found::Events { last: 1.., events, lives } => {
+                Some(News { stream: stream.clone(), events, lives })
+            }
+            _ => None,
         }
     }
 

@@ -124,13 +124,7 @@ pub async fn find(sql: &Connection, query: &Query, me: &Me) -> Result<Found, Fai
                 .int((*limit).min(limits::PAGE) as u64);
             heads(sql, &page).await?
         }
-        Query::Changed(known) => {
-            let ids: Vec<_> = known.iter().map(|(ticket, _)| id_of(ticket.as_str())).collect();
-            let changed = Statement::new(CHANGED)
-                .blobs(ids.iter().map(|id| &id[..]))
-                .ints(known.iter().map(|(_, revision)| *revision));
-            heads(sql, &changed).await?
-        }
+        Query::Changed(known) => changed(sql, known).await?,
         Query::Mail => Found::Mail(sql.one(&Statement::new(MAIL).text(&me.name)).await?.get(0)),
         Query::Events { stream, after } => events(sql, stream, *after, me).await?,
         Query::News(known) => news(sql, known, me).await?,
@@ -164,6 +158,15 @@ async fn one(sql: &Connection, wanted: Statement<'_>) -> Result<Found, Failure> 
         if row.get(17) { Answer::Error(bytes) } else { Answer::Result(bytes) }
     });
     Ok(Found::Record(Some(Box::new(Record { head, request: blob(&row, 16), answer }))))
+}
+
+/// Records that have changed since these revisions.
+async fn changed(sql: &Connection, known: &[(Ticket, u64)]) -> Result<Found, Failure> {
+    let ids: Vec<_> = known.iter().map(|(ticket, _)| id_of(ticket.as_str())).collect();
+    let changed = Statement::new(CHANGED)
+        .blobs(ids.iter().map(|id| &id[..]))
+        .ints(known.iter().map(|(_, revision)| *revision));
+    heads(sql, &changed).await
 }
 
 async fn heads(sql: &Connection, wanted: &Statement<'_>) -> Result<Found, Failure> {

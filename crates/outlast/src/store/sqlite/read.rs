@@ -43,27 +43,12 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
             Found::Heads(page(sql, (principal.as_deref(), server.as_deref()), *before, *limit, now)?)
         }
         Query::Changed(known) => {
-            let newer = |(ticket, revision): &(Ticket, u64)| {
-                one_head(
-                    sql,
-                    "id = ?1 AND revision > ?2",
-                    params![&id_of(ticket.as_str())[..], int(*revision)],
-                )
-                .transpose()
-            };
+            let newer = |known| newer(sql, known).transpose();
             Found::Heads(known.iter().filter_map(newer).collect::<Result<_>>()?)
         }
         Query::Mail => Found::Mail(has_mail(sql, me)?),
         Query::Events { stream, after } => events(sql, stream, *after, me)?,
-        Query::News(known) => {
-            let mut all = Vec::new();
-            for (stream, after) in known {
-                if let Found::Events { last: 1.., events, lives } = events(sql, stream, *after, me)? {
-                    all.push(News { stream: stream.clone(), events, lives });
-                }
-            }
-            Found::News(all)
-        }
+        Query::News(known) => Found::News(news(sql, known, me)?),
         Query::Session(name) => Found::Session(session(sql, name, now)?),
         Query::Calls { limit } => Found::Calls(calls(sql, *limit)?),
         Query::Shown => super::shown::shown(sql, me)?,
@@ -80,6 +65,22 @@ fn look(sql: &Connection, query: &Query, me: &Me) -> Result<Found> {
             )
         }
     })
+}
+
+/// A record that has changed since this revision.
+fn newer(sql: &Connection, (ticket, revision): &(Ticket, u64)) -> Result<Option<Head>> {
+    let id = id_of(ticket.as_str());
+    one_head(sql, "id = ?1 AND revision > ?2", params![&id[..], int(*revision)])
+}
+
+fn news(sql: &Connection, known: &[(Name, u64)], me: &Me) -> Result<Vec<News>> {
+    let mut all = Vec::new();
+    for (stream, after) in known {
+        if let Found::Events { last: 1.., events, lives } = events(sql, stream, *after, me)? {
+            all.push(News { stream: stream.clone(), events, lives });
+        }
+    }
+    Ok(all)
 }
 
 fn has_mail(sql: &Connection, me: &Me) -> Result<bool> {
