@@ -115,7 +115,7 @@ fn a_server_cannot_report_on_the_task_of_another_session() {
         >> 1: {{"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{{"taskId":"t-1"}}}}
         # Nor does an answer of the other server end it.
         server-2 < {{"jsonrpc":"2.0","id":5,"result":{{"taskId":"t-1","status":"completed"}}}}
-        !! info: `srv` answered unknown id 5; dropped
+        !! info: `srv` answered attempt 5, which has ended; dropped
         server-1 < {{"jsonrpc":"2.0","id":5,"result":{{"taskId":"t-1","status":"completed"}}}}
         >> 1: {{"jsonrpc":"2.0","id":6,"method":"tasks/result","params":{{"taskId":"t-1"}}}}
         server-1 < {{"jsonrpc":"2.0","id":6,"result":{{"paid":true}}}}
