@@ -350,6 +350,8 @@ fn a_call_that_is_kept_is_recorded_once() {
     client.value_of("echo", &json!({}));
     client.hang_up();
     collector.request_where(|request| String::from_utf8_lossy(&request.body).contains("tools/call echo"));
+    let stopped = outlast().args(["keep", "stop", "--state", state]).output().expect("outlast runs");
+    assert!(stopped.status.success());
     let (calls, attempts) = spans_of(&collector, "echo");
     assert_eq!((calls.len(), attempts.len()), (1, 1));
 }
