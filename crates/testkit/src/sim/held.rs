@@ -430,6 +430,11 @@ impl World {
             self.threads[thread].over = true;
             return self.agenda.plan(Duration::from_secs(1), Plan::Greets);
         }
+        if self.stopped {
+            // A service that ends refuses whoever comes back; a call that is decided by then goes on unread.
+            self.threads[thread].over = true;
+            return self.persons.loses(&self.threads[thread].mark);
+        }
         self.is_over(thread);
     }
 
