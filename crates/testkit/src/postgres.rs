@@ -1,6 +1,6 @@
 //! A PostgreSQL of Debian's for tests: in a folder of its own, on a free port, gone with the process that started it.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -191,8 +191,15 @@ pub fn programs() -> PathBuf {
         .unwrap_or_else(|| panic!("no PostgreSQL in {VERSIONS}; `apt-get install postgresql` installs it"))
 }
 
-/// A port that nobody has just now.
+/// A port that nobody has, and that nobody else gets: the system gives these out only to who asks for one by its number,
+/// so it is still free when a server has made its files, or is started again.
 pub fn free_port() -> u16 {
-    let socket = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    socket.map(|address| address.port()).unwrap_or_else(|error: io::Error| panic!("no free port: {error}"))
+    const FIRST: u32 = 20_000;
+    const COUNT: u32 = 12_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Test programs that run at the same time begin at different ports.
+    let begin = std::process::id().wrapping_mul(97);
+    let ports = (0..COUNT).map(|_| FIRST + begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT);
+    let mut ports = ports.filter_map(|port| u16::try_from(port).ok());
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }

@@ -68,7 +68,7 @@ impl Fleet {
     }
 
     pub fn start(&self, at: usize) -> Served {
-        self.start_at(at, 0)
+        self.start_at(at, free_port())
     }
 
     pub fn start_at(&self, at: usize, port: u16) -> Served {

@@ -273,6 +273,7 @@ fn a_collector_that_never_reads_costs_no_call_and_what_is_lost_is_counted() {
     }
     client.stderr_where(|text| text.contains("lost so far"));
     client.hang_up();
+    client.rest();
     drop(hold);
     let answers =
         client.log().iter().filter(|line| line.text().contains(r#""structuredContent":{"n":"#)).count();
