@@ -348,9 +348,8 @@ Usage: outlast replay FILE [--call N] [--json]
       --json      print one JSON object for each moment
   -h, --help      this text
 
-Ends with 0, 1 where this version decides otherwise than the one that recorded, 2
-for a file that cannot be read, that is no recording, or that is of a newer
-format.
+Ends with 0, with 1 if this version decides otherwise than the recording one,
+or with 2 if the file cannot be read, is no recording, or has a newer format.
 "
     .into()
 }
