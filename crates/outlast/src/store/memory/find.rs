@@ -3,9 +3,10 @@
 use super::super::owner::Me;
 use super::super::{Id, id_of};
 use super::Shelves;
-use outlast_engine::limits;
+use super::shelf::Shelf;
 use outlast_engine::record::{Head, Record, Ticket};
 use outlast_engine::store::{Found, Name, News, Query};
+use outlast_engine::{Wall, limits};
 
 impl Shelves {
     pub fn find(&self, query: &Query, me: &Me) -> Found {
@@ -13,14 +14,12 @@ impl Shelves {
         match query {
             Query::Record(ticket) => {
                 let record = self.records.get(&id_of(ticket.as_str()));
-                let is_there = |record: &&Record| record.head.ticket == *ticket && !record.head.is_over(now);
-                Found::Record(record.filter(is_there).cloned().map(Box::new))
+                still(record.filter(|record| record.head.ticket == *ticket), now)
             }
             Query::Key { principal, server, key } => {
                 let id = self.keys.get(&(principal.clone(), server.clone(), key.clone())).copied();
                 let id = id.or_else(|| self.newest_with_key(principal, server, key));
-                let record = id.and_then(|id| self.records.get(&id));
-                Found::Record(record.filter(|record| !record.head.is_over(now)).cloned().map(Box::new))
+                still(id.and_then(|id| self.records.get(&id)), now)
             }
             Query::Heads { principal, server, before, limit } => {
                 let wanted = |head: &&Head| {
@@ -39,10 +38,7 @@ impl Shelves {
             Query::Changed(known) => {
                 Found::Heads(known.iter().filter_map(|known| self.newer(known)).collect())
             }
-            Query::Mail => {
-                let posted = self.mailboxes.iter().any(|((id, _), _)| self.is_open_for(id, me));
-                Found::Mail(posted || self.has_forwarded(me))
-            }
+            Query::Mail => Found::Mail(self.has_mail(me)),
             Query::Events { stream, after } => self.events_of(id_of(&stream.0), *after, me),
             Query::News(known) => Found::News(
                 known.iter().filter_map(|(stream, after)| self.news_of(stream, *after, me)).collect(),
@@ -51,20 +47,20 @@ impl Shelves {
                 let kept = self.sessions.get(&id_of(&name.0)).filter(|kept| !kept.is_over(now));
                 Found::Session(kept.map(|kept| Box::new(kept.session.clone())))
             }
-            Query::Calls { limit } => {
-                Found::Calls(self.calls.iter().rev().take(*limit).map(|(_, note)| note.clone()).collect())
-            }
+            Query::Calls { limit } => Found::Calls(newest(&self.calls, *limit)),
             Query::Shown => self.find_shown(me),
             Query::Measured => self.find_measured(now),
             Query::Holds => Found::Holds(self.open_holds(now)),
             Query::Decided(holds) => Found::Decided(self.decided(holds)),
-            Query::Audit { limit } => {
-                Found::Audit(self.audit.iter().rev().take(*limit).map(|(_, entry)| entry.clone()).collect())
-            }
+            Query::Audit { limit } => Found::Audit(newest(&self.audit, *limit)),
             Query::CallbackDue(names) => Found::Due(self.callback_is_due(names, now)),
             Query::Callbacks { limit } => Found::Callbacks(self.all_callbacks(*limit)),
             Query::Usage => Found::Usage(self.usage),
         }
+    }
+
+    fn has_mail(&self, me: &Me) -> bool {
+        self.mailboxes.iter().any(|((id, _), _)| self.is_open_for(id, me)) || self.has_forwarded(me)
     }
 
     /// Records made before one, the newest first.
@@ -118,4 +114,14 @@ impl Shelves {
     pub fn is_open_for(&self, id: &Id, me: &Me) -> bool {
         self.records.get(id).is_some_and(|record| record.head.state.is_open() && record.head.owner == me.name)
     }
+}
+
+/// A record, unless it is over.
+fn still(record: Option<&Record>, now: Wall) -> Found {
+    Found::Record(record.filter(|record| !record.head.is_over(now)).cloned().map(Box::new))
+}
+
+/// The last entries, the newest first.
+fn newest<T: Clone>(all: &Shelf<u64, T>, limit: usize) -> Vec<T> {
+    all.iter().rev().take(limit).map(|(_, one)| one.clone()).collect()
 }
