@@ -35,5 +35,6 @@ export const MUST_BE_SEEN = [
 export const NOT_IN_A_SCHEMA = {
     'notifications/requests/resumePolicy': 'SEP-975',
     'requests/getStatus': 'SEP-975',
-    'requests/resume': 'SEP-975'
+    'requests/resume': 'SEP-975',
+    'dev.outlast/requests/ended': 'docs/resume.md'
 };

@@ -78,11 +78,13 @@ export class Scenario {
         const known = this.#spoken.get(`${side} ${peer}`);
         const revision = named ? MODERN : id !== undefined ? this.#legacy : (known ?? this.#legacy);
         this.#spoken.set(`${side} ${peer}`, revision);
-        // SEP-975: a resumed request is answered as the one that it resumes.
-        if (id !== undefined && method !== 'requests/resume') {
-            const from = comesIn ? side : `outlast to ${side}`;
-            this.#requests.set(`${from} ${peer} ${JSON.stringify(id)}`, { method, revision });
-            this.#requests.set(`${from} ${JSON.stringify(id)}`, { method, revision });
+        const from = comesIn ? side : `outlast to ${side}`;
+        // SEP-975: a resumed request is answered as the one that it resumes, also under an id of its own.
+        const resumed = method === 'requests/resume';
+        const answers = resumed ? this.#find(from, peer, params?.requestId ?? id) : { method, revision };
+        if (id !== undefined && answers) {
+            this.#requests.set(`${from} ${peer} ${JSON.stringify(id)}`, answers);
+            this.#requests.set(`${from} ${JSON.stringify(id)}`, answers);
         }
         return [{ kind: this.#schemas.of(revision, method), value: message, method }];
     }
